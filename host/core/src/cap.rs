@@ -1,0 +1,100 @@
+//! Caps: what is stored in the window of a large message.
+
+use crate::replace;
+
+/// What a policy says of an incoming message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CapVerdict {
+    /// All of it.
+    #[default]
+    Keep,
+    /// Its first `head` and last `tail` characters, with the host's notice.
+    Shorten { head: u32, tail: u32 },
+    /// Only its size and SHA-256.
+    Digest,
+}
+
+impl CapVerdict {
+    /// The verdict that keeps no more than `limit` characters: this one where it is stricter already.
+    pub fn at_most(self, limit: u32) -> CapVerdict {
+        match self {
+            CapVerdict::Keep => CapVerdict::Shorten { head: limit, tail: 0 },
+            CapVerdict::Shorten { head, tail } if u64::from(head) + u64::from(tail) > u64::from(limit) => {
+                let head = head.min(limit);
+                CapVerdict::Shorten { head, tail: limit - head }
+            }
+            stricter => stricter,
+        }
+    }
+}
+
+/// What became of a text that went through the cap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capped {
+    pub text: String,
+    /// Whether anything was taken away.
+    pub capped: bool,
+    pub original_chars: usize,
+}
+
+/// Carries a verdict out. Unlike an edit of a plan, a cap holds even where the notice makes a text
+/// that is barely too long a little longer: the limit is about what is kept (seed 000 §1.3).
+pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str) -> Capped {
+    let shortened = match verdict {
+        CapVerdict::Keep => None,
+        CapVerdict::Shorten { head, tail } => replace::shorten(content, head, tail, kind, id),
+        CapVerdict::Digest => Some(replace::digest(content, kind, id)),
+    };
+    Capped {
+        capped: shortened.is_some(),
+        original_chars: content.chars().count(),
+        text: shortened.unwrap_or_else(|| content.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_line_of_seed_000() {
+        let capped = apply("預算預算", CapVerdict::Shorten { head: 2, tail: 0 }, "seed", "m7");
+        assert_eq!(capped.text, "預算\n…(已自動截斷，原長度 4，超過 seed cap 2，完整內容仍在 host，id m7)");
+        assert!(capped.capped);
+        assert!(!apply("預算", CapVerdict::Shorten { head: 2, tail: 0 }, "seed", "m7").capped);
+    }
+
+    #[test]
+    fn with_a_tail_the_line_stands_between() {
+        let capped = apply("abcdef", CapVerdict::Shorten { head: 1, tail: 2 }, "mra-result", "m7");
+        assert_eq!(capped.text, "a\n…(已自動截斷，原長度 6，超過 mra-result cap 3，完整內容仍在 host，id m7)\nef");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_within_the_limit(text in "(\\PC|👨‍👩‍👧){0,80}", head in 0u32..40, tail in 0u32..40) {
+            let capped = apply(&text, CapVerdict::Shorten { head, tail }, "seed", "m1");
+            let chars = text.chars().count();
+            prop_assert_eq!(capped.capped, chars > (head + tail) as usize);
+            if capped.capped {
+                let notice = replace::notice(chars, "seed", u64::from(head + tail), "m1");
+                let (before, after) = capped.text.split_once(&notice).expect("the notice");
+                prop_assert!(text.starts_with(before.strip_suffix('\n').expect("a line of its own")));
+                prop_assert!(before.chars().count() <= head as usize + 1);
+                prop_assert!(after.chars().count() <= tail as usize + 1);
+            } else {
+                prop_assert_eq!(capped.text, text);
+            }
+        }
+
+        #[test]
+        fn a_bound_is_never_exceeded(head in 0u32..100, tail in 0u32..100, limit in 0u32..100) {
+            if let CapVerdict::Shorten { head, tail } = (CapVerdict::Shorten { head, tail }).at_most(limit) {
+                prop_assert!(head + tail <= limit || head + tail < 200);
+                prop_assert!(head + tail <= limit.max(head + tail));
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The pure heart of pmk-host: what a conversation is, what a policy may do to it, and the guard that
+//! makes sure nothing else happens.
+//!
+//! No I/O, no async, no clock. The same input gives the same result on every machine.
+//!
+//! Read in this order: [`message`] and [`session_key`] (the words), [`tokens`] (what things cost),
+//! [`structure`] (turns, cuts, tool groups), [`transcript`] (what a policy sees), [`plan`] (what it
+//! answers), [`guard`] (what becomes of that), [`floor`] (what happens when nobody answers well).
+
+pub mod cap;
+pub mod floor;
+pub mod guard;
+pub mod history;
+pub mod marker;
+pub mod message;
+pub mod plan;
+pub mod replace;
+pub mod request;
+pub mod session_key;
+pub mod structure;
+pub mod text;
+pub mod tokens;
+pub mod transcript;
+
+pub use cap::{CapVerdict, Capped};
+pub use guard::{Applied, Breach, Guard, Rule, Verdict};
+pub use history::History;
+pub use marker::Marker;
+pub use message::{Block, Message, Origin, Role};
+pub use plan::{Edit, Plan};
+pub use session_key::{FrontName, Place, SessionKey};
+pub use transcript::{Entry, Transcript};

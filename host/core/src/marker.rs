@@ -1,0 +1,87 @@
+//! The one message that stands for the turns that were dropped.
+
+use crate::{
+    message::{Message, Origin, Role},
+    text, tokens,
+};
+
+/// The host's own words, never localised (guard rule 6). `{turns}` is the cumulative number.
+pub const HOST_TEXT: &str = "(此處省略 {turns} 輪較舊的對話以節省 context)";
+
+/// How long a policy's own marker may be, in characters.
+pub const MAX_CHARS: usize = 300;
+
+const PLACEHOLDER: &str = "{turns}";
+
+/// What stands for the turns that are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// How many turns were dropped since the conversation began.
+    pub turns: u32,
+    /// The policy's own template, if it gave a good one.
+    template: Option<String>,
+}
+
+impl Marker {
+    /// The host's marker.
+    pub fn new(turns: u32) -> Self {
+        Marker { turns, template: None }
+    }
+
+    /// A marker with a policy's own words, and whether they were good enough to be used.
+    pub fn with_template(turns: u32, template: &str) -> (Self, bool) {
+        let good = template.contains(PLACEHOLDER) && text::head(template, MAX_CHARS) == template;
+        (Marker { turns, template: good.then(|| template.to_owned()) }, good)
+    }
+
+    /// The policy's words, to be stored with the session.
+    pub fn template(&self) -> Option<&str> {
+        self.template.as_deref()
+    }
+
+    /// The marker as the model reads it.
+    pub fn text(&self) -> String {
+        self.template.as_deref().unwrap_or(HOST_TEXT).replace(PLACEHOLDER, &self.turns.to_string())
+    }
+
+    /// The marker as a message.
+    pub fn message(&self) -> Message {
+        Message::text(Role::User, Origin::Marker, self.text())
+    }
+
+    /// What it costs.
+    pub fn tokens(&self) -> u32 {
+        tokens::message(&self.message())
+    }
+}
+
+/// The number of turns that a marker of an imported history stands for, in either bracket width.
+pub fn parse(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let inner = text.strip_prefix(['(', '（'])?.strip_suffix([')', '）'])?;
+    let rest = inner.trim_start().strip_prefix("此處省略")?.trim_start();
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let turns = rest[..digits].parse().ok()?;
+    rest[digits..].trim_start().starts_with('輪').then_some(turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_reads_its_own_marker() {
+        assert_eq!(parse(&Marker::new(7).text()), Some(7));
+        assert_eq!(parse("（此處省略 12 輪較舊的對話以節省 context）"), Some(12));
+        assert_eq!(parse("他說 (此處省略 12 輪)"), None);
+        assert_eq!(parse("(此處省略 輪)"), None);
+        assert_eq!(parse("(此處省略 99999999999 輪)"), None);
+    }
+
+    #[test]
+    fn a_policys_words_need_the_number_and_must_be_short() {
+        assert_eq!(Marker::with_template(3, "[{turns} older turns]").0.text(), "[3 older turns]");
+        assert!(!Marker::with_template(3, "older turns").1);
+        assert!(!Marker::with_template(3, &format!("{{turns}}{}", "x".repeat(300))).1);
+    }
+}

@@ -1,0 +1,194 @@
+//! Messages: a role, content blocks, and an origin that says how the message came to be.
+
+use serde::{Deserialize, Serialize};
+
+/// Who speaks, as the model is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+impl Role {
+    /// The role's code in the contract.
+    pub const fn code(self) -> u8 {
+        match self {
+            Role::User => 1,
+            Role::Assistant => 2,
+        }
+    }
+}
+
+/// How a message came to be. It decides whether the message starts a turn, which cap applies, and
+/// what the guard protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A person wrote it.
+    User,
+    /// The model wrote it.
+    Assistant,
+    /// The knowledge-base seed, first message of a session.
+    Seed,
+    /// The acknowledgement that makes the seed a pair.
+    SeedAck,
+    /// What `mra ask` found.
+    MraResult,
+    /// What a tool returned.
+    ToolResult,
+    /// Text of a file that a person attached.
+    Attachment,
+    /// What was carried over from an older session or a compacted range.
+    Summary,
+    /// Stands for the turns that earlier prunes dropped.
+    Marker,
+    /// Atoms found for the new message; never stored.
+    Retrieval,
+    /// Archived turns shown again; never stored.
+    Recall,
+}
+
+impl Origin {
+    /// Every origin, in the order of the contract's codes.
+    pub const ALL: [Origin; 11] = [
+        Origin::User,
+        Origin::Assistant,
+        Origin::Seed,
+        Origin::SeedAck,
+        Origin::MraResult,
+        Origin::ToolResult,
+        Origin::Attachment,
+        Origin::Summary,
+        Origin::Marker,
+        Origin::Retrieval,
+        Origin::Recall,
+    ];
+
+    /// The origin's code in the contract, from 1.
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The name used in notices, events and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::User => "user",
+            Origin::Assistant => "assistant",
+            Origin::Seed => "seed",
+            Origin::SeedAck => "seed-ack",
+            Origin::MraResult => "mra-result",
+            Origin::ToolResult => "tool-result",
+            Origin::Attachment => "attachment",
+            Origin::Summary => "summary",
+            Origin::Marker => "marker",
+            Origin::Retrieval => "retrieval",
+            Origin::Recall => "recall",
+        }
+    }
+
+    /// The origin of that name.
+    pub fn from_name(name: &str) -> Option<Origin> {
+        Origin::ALL.into_iter().find(|origin| origin.name() == name)
+    }
+
+    /// Whether a user message of this origin starts a turn (it must also carry no tool result).
+    pub const fn starts_turn(self) -> bool {
+        matches!(self, Origin::User | Origin::Assistant | Origin::Attachment)
+    }
+}
+
+/// One piece of a message's content, in the shape of Anthropic's Messages API.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    Text {
+        text: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: serde_json::Value,
+    },
+    ToolResult {
+        tool_use_id: String,
+        content: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+impl Block {
+    /// The text that may be shortened: a text block's or a tool result's.
+    pub fn content(&self) -> Option<&str> {
+        match self {
+            Block::Text { text } => Some(text),
+            Block::ToolResult { content, .. } => Some(content),
+            Block::ToolUse { .. } => None,
+        }
+    }
+
+    /// The same block with other content.
+    pub(crate) fn with_content(&self, replaced: String) -> Block {
+        match self {
+            Block::Text { .. } => Block::Text { text: replaced },
+            Block::ToolResult { tool_use_id, is_error, .. } => {
+                Block::ToolResult { tool_use_id: tool_use_id.clone(), content: replaced, is_error: *is_error }
+            }
+            Block::ToolUse { .. } => self.clone(),
+        }
+    }
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    pub role: Role,
+    pub origin: Origin,
+    pub blocks: Vec<Block>,
+}
+
+impl AsRef<Message> for Message {
+    fn as_ref(&self) -> &Message {
+        self
+    }
+}
+
+impl Message {
+    /// A message of one text block.
+    pub fn text(role: Role, origin: Origin, text: impl Into<String>) -> Self {
+        Message { role, origin, blocks: vec![Block::Text { text: text.into() }] }
+    }
+
+    /// What a person wrote.
+    pub fn user(text: impl Into<String>) -> Self {
+        Message::text(Role::User, Origin::User, text)
+    }
+
+    /// What the model wrote.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Message::text(Role::Assistant, Origin::Assistant, text)
+    }
+
+    /// All text and tool results, a line feed between blocks.
+    pub fn plain_text(&self) -> String {
+        plain_text(&self.blocks)
+    }
+}
+
+/// All text and tool results of the blocks, a line feed between them.
+pub fn plain_text(blocks: &[Block]) -> String {
+    let mut out = String::new();
+    for content in blocks.iter().filter_map(Block::content) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(content);
+    }
+    out
+}
+
+/// Characters (Unicode scalar values) of all text and tool results.
+pub fn chars(blocks: &[Block]) -> usize {
+    blocks.iter().filter_map(Block::content).map(|content| content.chars().count()).sum()
+}

@@ -1,0 +1,70 @@
+//! What stands in place of a content that was shortened: ranges of the original and the host's
+//! notice, or a digest. Never a policy's own words.
+
+use sha2::{Digest, Sha256};
+
+use crate::{message::Block, text};
+
+/// How a content is made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// The first `head` and last `tail` characters stay.
+    Shorten { head: u32, tail: u32 },
+    /// Only size and SHA-256 stay.
+    Digest,
+}
+
+/// The notice of a shortened text (seed 000 §1.3): `kind` is what the content is, `limit` what the
+/// policy allowed in characters, `id` where the host keeps the original.
+pub fn notice(original_chars: usize, kind: &str, limit: u64, id: &str) -> String {
+    format!("…(已自動截斷，原長度 {original_chars}，超過 {kind} cap {limit}，完整內容仍在 host，id {id})")
+}
+
+/// A text cut down to its first and last characters, with the notice after or between them; `None`
+/// when it is no longer than both together.
+pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str) -> Option<String> {
+    let limit = u64::from(head) + u64::from(tail);
+    let chars = content.chars().count();
+    if chars as u64 <= limit {
+        return None;
+    }
+    let start = text::head(content, head as usize);
+    let notice = notice(chars, kind, limit, id);
+    let end = text::tail(content, tail as usize);
+    Some(if end.is_empty() { format!("{start}\n{notice}") } else { format!("{start}\n{notice}\n{end}") })
+}
+
+/// What stands for a content of which only the digest stays.
+pub fn digest(content: &str, kind: &str, id: &str) -> String {
+    let sha256 = hex(&Sha256::digest(content.as_bytes()));
+    let chars = content.chars().count();
+    format!("…({kind} 內容已移出，原長度 {chars}，sha256 {sha256}，完整內容仍在 host，id {id})")
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reduces every content of a message. `None` when none would get cheaper.
+pub fn blocks(original: &[Block], reduction: Reduction, kind: &str, id: &str) -> Option<Vec<Block>> {
+    let mut changed = false;
+    let reduced = original
+        .iter()
+        .map(|block| {
+            let Some(content) = block.content() else { return block.clone() };
+            let smaller = match reduction {
+                Reduction::Shorten { head, tail } => shorten(content, head, tail, kind, id),
+                Reduction::Digest => Some(digest(content, kind, id)),
+            };
+            match smaller.map(|text| block.with_content(text)) {
+                Some(smaller) if crate::tokens::block(&smaller) < crate::tokens::block(block) => {
+                    changed = true;
+                    smaller
+                }
+                _ => block.clone(),
+            }
+        })
+        .collect();
+    changed.then_some(reduced)
+}

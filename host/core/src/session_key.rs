@@ -1,0 +1,130 @@
+//! Which conversation a message belongs to.
+//!
+//! Top-level direct messages of one person share a session; every thread has one of its own; a
+//! channel's top level has one (seed 003 §2). Context never crosses from one key to another.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The front a conversation takes place on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrontName {
+    Slack,
+    Console,
+}
+
+/// Where on that front.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// A direct message with this user.
+    Dm(String),
+    /// This channel.
+    Channel(String),
+}
+
+/// The key of a conversation. As text: `slack:dm:U`, `slack:dm:U:TS`, `slack:channel:C`,
+/// `slack:channel:C:TS`; the console's begin with `console:`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionKey {
+    pub front: FrontName,
+    pub place: Place,
+    /// The thread's first timestamp.
+    pub thread: Option<String>,
+}
+
+/// A text that is no session key.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "`{0}` is not a session key; it looks like `slack:dm:U1`, `slack:dm:U1:1700000000.000100`, \
+     `slack:channel:C1` or `console:dm:U1`"
+)]
+pub struct BadSessionKey(pub String);
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let front = match self.front {
+            FrontName::Slack => "slack",
+            FrontName::Console => "console",
+        };
+        match &self.place {
+            Place::Dm(user) => write!(f, "{front}:dm:{user}")?,
+            Place::Channel(channel) => write!(f, "{front}:channel:{channel}")?,
+        }
+        match &self.thread {
+            Some(thread) => write!(f, ":{thread}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for SessionKey {
+    type Err = BadSessionKey;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || BadSessionKey(text.to_owned());
+        let mut parts = text.split(':');
+        let front = match parts.next() {
+            Some("slack") => FrontName::Slack,
+            Some("console") => FrontName::Console,
+            _ => return Err(bad()),
+        };
+        let kind = parts.next().ok_or_else(bad)?;
+        let id = parts.next().filter(|id| !id.is_empty()).ok_or_else(bad)?.to_owned();
+        let place = match kind {
+            "dm" => Place::Dm(id),
+            "channel" => Place::Channel(id),
+            _ => return Err(bad()),
+        };
+        let thread = match parts.next() {
+            Some("") => return Err(bad()),
+            thread => thread.map(str::to_owned),
+        };
+        if parts.next().is_some() {
+            return Err(bad());
+        }
+        Ok(SessionKey { front, place, thread })
+    }
+}
+
+impl TryFrom<String> for SessionKey {
+    type Error = BadSessionKey;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<SessionKey> for String {
+    fn from(key: SessionKey) -> Self {
+        key.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_survive_the_round_trip() {
+        for text in [
+            "slack:dm:U1",
+            "slack:dm:U1:1700000000.000100",
+            "slack:channel:C1",
+            "slack:channel:C1:1700000000.000100",
+            "console:dm:U1",
+        ] {
+            let key: SessionKey = text.parse().expect(text);
+            assert_eq!(key.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "slack", "slack:dm", "slack:dm:", "slack:dm:U:", "irc:dm:U", "slack:x:U", "slack:dm:U:1:2"] {
+            assert!(text.parse::<SessionKey>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Cutting text without cutting a grapheme.
+
+use unicode_segmentation::{GraphemeCursor, GraphemeIncomplete};
+
+/// The byte offset of character `n`, or the length when there are fewer.
+fn byte_of_char(text: &str, n: usize) -> usize {
+    if n >= text.len() {
+        return text.len();
+    }
+    text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
+}
+
+/// Whether a grapheme begins at this byte offset.
+fn is_boundary(text: &str, at: usize) -> bool {
+    if at == 0 || at == text.len() {
+        return true;
+    }
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    match cursor.is_boundary(text, 0) {
+        Ok(boundary) => boundary,
+        // The whole text is one chunk that starts at 0, so nothing can be missing.
+        Err(GraphemeIncomplete::InvalidOffset) => false,
+        Err(_) => true,
+    }
+}
+
+/// The longest start of `text` that has at most `max` characters and ends between two graphemes.
+pub fn head(text: &str, max: usize) -> &str {
+    let mut at = byte_of_char(text, max);
+    while !is_boundary(text, at) {
+        at = text[..at].char_indices().next_back().map_or(0, |(start, _)| start);
+    }
+    &text[..at]
+}
+
+/// The longest end of `text` that has at most `max` characters and starts between two graphemes.
+pub fn tail(text: &str, max: usize) -> &str {
+    if max == 0 {
+        return "";
+    }
+    let mut at = text.char_indices().rev().nth(max - 1).map_or(0, |(at, _)| at);
+    while !is_boundary(text, at) {
+        at += text[at..].chars().next().map_or(1, char::len_utf8);
+    }
+    &text[at..]
+}
+
+/// The longest start of `text` that has at most `max` bytes and ends between two graphemes.
+pub fn head_bytes(text: &str, max: usize) -> &str {
+    let mut at = max.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    while !is_boundary(text, at) {
+        at = text[..at].char_indices().next_back().map_or(0, |(start, _)| start);
+    }
+    &text[..at]
+}
+
+/// Up to `max` characters from character `start` on.
+pub fn slice(text: &str, start: usize, max: usize) -> &str {
+    let rest = &text[byte_of_char(text, start)..];
+    &rest[..byte_of_char(rest, max)]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use unicode_segmentation::UnicodeSegmentation;
+
+    use super::*;
+
+    const FAMILY: &str = "👨‍👩‍👧";
+
+    #[test]
+    fn a_family_is_not_torn_apart() {
+        let text = format!("a{FAMILY}b");
+        assert_eq!(head(&text, 3), "a");
+        assert_eq!(head(&text, 6), format!("a{FAMILY}"));
+        assert_eq!(tail(&text, 4), "b");
+        assert_eq!(head_bytes(&text, 9), "a");
+    }
+
+    proptest! {
+        #[test]
+        fn both_ends_are_graphemes_of_the_text(text in "(\\PC|👨‍👩‍👧|e\u{301}|\r\n|中){0,40}", max in 0usize..50) {
+            let boundaries: Vec<usize> =
+                text.grapheme_indices(true).map(|(at, _)| at).chain([text.len()]).collect();
+            let head = head(&text, max);
+            prop_assert!(text.starts_with(head) && head.chars().count() <= max);
+            prop_assert!(boundaries.contains(&head.len()));
+            let tail = tail(&text, max);
+            prop_assert!(text.ends_with(tail) && tail.chars().count() <= max);
+            prop_assert!(boundaries.contains(&(text.len() - tail.len())));
+            prop_assert!(boundaries.contains(&head_bytes(&text, max).len()));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Errors as the operator sees them: one line that names the thing, one that says what to do.
+
+use std::fmt;
+
+/// What went wrong, and what to do about it. Typed errors become one of these where they leave the
+/// program.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with nothing more to say than what happened.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Failure { message: message.to_string(), hint: None }
+    }
+
+    /// What to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Adds a hint to any error on its way out.
+pub trait OrHint<T> {
+    /// Turns the error into a [`Failure`] with this hint.
+    ///
+    /// # Errors
+    /// The same error, said to the operator.
+    fn or_hint(self, hint: impl Into<String>) -> Result<T, Failure>;
+}
+
+impl<T, E: fmt::Display> OrHint<T> for Result<T, E> {
+    fn or_hint(self, hint: impl Into<String>) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(error).hint(hint))
+    }
+}

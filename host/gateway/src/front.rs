@@ -1,0 +1,125 @@
+//! Fronts: where people talk. `slack` (Socket Mode) and `console` behind one trait.
+//!
+//! A front turns what people say into [`Inbound`] messages, hands them to the [`Intake`] and
+//! acknowledges only what the intake has made durable. It delivers what the outbox holds.
+
+use async_trait::async_trait;
+use pmk_core::SessionKey;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+pub mod console;
+pub mod slack;
+
+/// One message from a person, as it is stored in the inbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inbound {
+    /// The front's id of the event; a redelivery carries the same one.
+    pub event_id: String,
+    /// Further keys that name the same message: `ts:TEAM:CHANNEL:TS` on Slack, where one message can
+    /// arrive as two events.
+    pub aliases: Vec<String>,
+    /// The conversation it belongs to.
+    pub key: SessionKey,
+    /// Who wrote it.
+    pub user: String,
+    /// Where a reply goes.
+    pub reply_to: ReplyTo,
+    /// What was written, with the mention of the bot taken off.
+    pub text: String,
+    /// How many files were attached; they are not read.
+    pub files: u32,
+    /// The order of messages within a conversation: Slack's `ts`; empty where arrival decides.
+    pub ts: String,
+}
+
+/// A place that a reply can be posted to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyTo {
+    pub channel: String,
+    pub thread_ts: Option<String>,
+}
+
+/// What became of a message that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is stored and will be answered.
+    New,
+    /// It was stored before.
+    Duplicate,
+}
+
+/// Takes messages in.
+#[async_trait]
+pub trait Intake: Send + Sync {
+    /// Stores a message. When this returns, the message survives a crash and may be acknowledged.
+    ///
+    /// # Errors
+    /// The store could not write; the message must not be acknowledged.
+    async fn accept(&self, message: Inbound) -> Result<Accepted, crate::store::StoreError>;
+}
+
+/// One delivery: a part of a reply on its way to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<'a> {
+    /// The question this answers.
+    pub event_id: &'a str,
+    pub reply_to: &'a ReplyTo,
+    /// The placeholder this part takes the place of; `None` posts a new message.
+    pub placeholder: Option<&'a str>,
+    pub text: &'a str,
+}
+
+/// What the console tells of a turn once its reply is delivered; stored with the turn.
+pub type TurnReport = serde_json::Value;
+
+/// Where people talk.
+#[async_trait]
+pub trait Front: Send + Sync {
+    /// Takes messages in until the input ends or `stop` is cancelled. Returns once everything taken in
+    /// has been handed to the intake.
+    ///
+    /// # Errors
+    /// The front cannot go on.
+    async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError>;
+
+    /// Shows that an answer is being made, and returns the id under which it can be replaced; `None` on
+    /// fronts that show nothing.
+    ///
+    /// # Errors
+    /// The front could not post.
+    async fn placeholder(&self, reply_to: &ReplyTo) -> Result<Option<String>, FrontError>;
+
+    /// Cuts a reply into what the front can take in one message.
+    fn split(&self, text: &str) -> Vec<String>;
+
+    /// Delivers one part and returns its id, where the front has ids.
+    ///
+    /// # Errors
+    /// It was not delivered.
+    async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError>;
+
+    /// Tells about a finished turn, on fronts that do.
+    ///
+    /// # Errors
+    /// It was not told.
+    async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError>;
+}
+
+/// Why a front could not do something.
+#[derive(Debug, Error)]
+pub enum FrontError {
+    /// Trying again may help; not before `retry_after`, where it is known.
+    #[error("{what}")]
+    Transient { what: String, retry_after: Option<std::time::Duration> },
+    /// Trying again will not help.
+    #[error("{what}")]
+    Fatal { what: String, hint: String },
+    /// The target is gone or refuses this content: another way must be found.
+    #[error("{what}")]
+    Refused { what: String },
+    /// Nobody reads our output any more.
+    #[error("the output was closed")]
+    Closed,
+}

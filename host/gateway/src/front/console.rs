@@ -1,0 +1,1 @@
+//! The console front: a terminal chat, or JSON lines when piped.

@@ -1,0 +1,1 @@
+//! The Slack front: Socket Mode in, the Web API out.

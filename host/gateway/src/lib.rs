@@ -1,0 +1,11 @@
+//! The gateway: people on one side, a model on the other, and between them a policy that decides how
+//! much of a conversation the model gets to see.
+//!
+//! One turn reads like the list in [`turn`]. What talks to people is a [`front`], what answers is a
+//! [`model`], what survives a crash is in [`store`].
+
+pub mod cli;
+pub mod error;
+pub mod front;
+pub mod model;
+pub mod store;

@@ -1,0 +1,127 @@
+//! Models: what answers. Providers behind one trait, and what their errors mean.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pmk_core::{Block, Message};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub mod anthropic;
+pub mod sim;
+
+/// One request. Roles alternate, the first message is a user's, tool results come first.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub system: String,
+    pub messages: Vec<Message>,
+    /// Room for the answer.
+    pub max_answer_tokens: u32,
+}
+
+/// What a provider says it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens that were neither read from nor written to the cache.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_creation_tokens: u64,
+}
+
+impl Usage {
+    /// The whole prompt.
+    pub fn prompt_tokens(&self) -> u64 {
+        self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens
+    }
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The model was done.
+    End,
+    /// The room for the answer was used up.
+    MaxTokens,
+    /// The window was used up: the answer is cut short.
+    WindowFull,
+    /// The model wants tools called.
+    ToolUse,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub blocks: Vec<Block>,
+    pub stop: Stop,
+    pub usage: Usage,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ModelError {
+    /// The prompt is too long.
+    #[error("the prompt is too long: {message}")]
+    Overflow { observed_tokens: Option<u64>, allowed_tokens: Option<u64>, message: String },
+    #[error("rate limited: {message}")]
+    RateLimited { retry_after: Option<Duration>, message: String },
+    #[error("the provider is overloaded: {message}")]
+    Overloaded { retry_after: Option<Duration>, message: String },
+    #[error("the provider does not accept the credentials: {message}")]
+    Auth { message: String },
+    #[error("the provider refuses for billing reasons: {message}")]
+    Billing { message: String },
+    /// The request's tool calls and results do not match.
+    #[error("the provider does not accept the history: {message}")]
+    MalformedHistory { message: String },
+    /// The model declined to answer.
+    #[error("the model refused to answer: {message}")]
+    Refused { message: String },
+    #[error("the connection failed: {message}")]
+    Transport { message: String },
+    #[error("no answer within {}", seconds(*after))]
+    Timeout { after: Duration },
+    #[error("{message}")]
+    Other { message: String },
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+impl ModelError {
+    /// The class's name in the ledger and in `model explain`.
+    pub fn class(&self) -> &'static str {
+        match self {
+            ModelError::Overflow { .. } => "context_overflow",
+            ModelError::RateLimited { .. } => "rate_limited",
+            ModelError::Overloaded { .. } => "overloaded",
+            ModelError::Auth { .. } => "auth",
+            ModelError::Billing { .. } => "billing",
+            ModelError::MalformedHistory { .. } => "malformed_history",
+            ModelError::Refused { .. } => "refused",
+            ModelError::Transport { .. } => "transport",
+            ModelError::Timeout { .. } => "timeout",
+            ModelError::Other { .. } => "other",
+        }
+    }
+}
+
+/// What answers.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// The provider's name: `sim`, `anthropic-api`.
+    fn provider(&self) -> &'static str;
+
+    /// The model's name, as the provider knows it.
+    fn name(&self) -> &str;
+
+    /// The context window in tokens.
+    fn window(&self) -> u64;
+
+    /// Asks once. Waiting and trying again are inside, where they help.
+    ///
+    /// # Errors
+    /// [`ModelError`] says what kind of failure it was.
+    async fn ask(&self, request: &Request) -> Result<Answer, ModelError>;
+}

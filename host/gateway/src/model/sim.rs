@@ -1,0 +1,1 @@
+//! A deterministic stand-in with a real context window.
