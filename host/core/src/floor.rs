@@ -1,86 +1,118 @@
 //! What the host itself does: the trim rung, and the native floor under all policies (guard rule 8).
 
+use std::ops::Range;
+
 use crate::{
-    guard::{self, Applied},
-    plan::Plan,
+    applied::{self, Applied},
+    plan::{Plan, Words},
     transcript::Transcript,
 };
 
 /// The trim rung: the seed pair, the most recent stored turn and the current one stay (seed 000 §2.2).
+/// The same on its own result changes nothing.
 pub fn trim(transcript: &Transcript) -> Plan {
     let mut plan = Plan::new();
-    let current = transcript.current() as u32;
-    let last_turn = transcript.cuts_before(current).next().unwrap_or(transcript.seed_end() as u32);
-    remove_before(&mut plan, transcript, last_turn);
+    let goes = transcript.seed_end()..transcript.last_turn();
+    if goes.len() > transcript.markers_in(&goes) {
+        plan.remove(transcript, goes.start as u32, goes.end as u32);
+    }
     plan
 }
 
-/// The floor: like trim; while that exceeds the limit it gives up the last turn, then the oldest tool
-/// pairs of the current turn, then the seed pair, and at last the marker. What remains is the new
-/// message, which may still be too large: then [`Applied::tokens_after`] says by how much.
+/// The floor: what trim keeps, and while that is over the limit it gives up, in this order, the last
+/// turn, the oldest tool pairs of the current turn, the seed pair, the marker, and whatever else the
+/// current turn has produced, oldest first.
+///
+/// The new message stays, so the result is within the limit unless that message alone is not: then
+/// [`Applied::tokens_after`] says how much it takes. Like a plan (guard rule 5) the result is never
+/// larger than doing nothing would be.
 pub fn decide(transcript: &Transcript, limit: u64) -> Applied {
-    let fits = |plan: &Plan| plan.tokens(transcript) <= limit;
-    let mut plan = trim(transcript);
-    if !fits(&plan) {
-        plan = Plan::new();
-        remove_before(&mut plan, transcript, transcript.current() as u32);
+    let (seed_end, current, len) = (transcript.seed_end(), transcript.current(), transcript.len());
+    let unchanged = Request::of(transcript);
+    let most = limit.min(unchanged.tokens());
+
+    let mut request = unchanged.clone();
+    request.take(seed_end..transcript.last_turn());
+    if request.tokens() > most && unchanged.tokens() <= limit {
+        // The marker costs more than what it would stand for.
+        return unchanged.carry_out();
     }
-    for members in current_groups(transcript) {
-        if fits(&plan) {
+    if request.tokens() > most {
+        request.take(seed_end..transcript.current_part());
+    }
+    let groups = &transcript.structure().groups;
+    let paired = paired_from(transcript, transcript.current_part());
+    for members in paired.chunk_by(|&a, &b| groups[a] == groups[b]) {
+        if request.tokens() <= most {
             break;
         }
-        for at in members {
-            plan.remove(transcript, at, at + 1);
+        members.iter().for_each(|&at| request.take_one(at));
+    }
+    if request.tokens() > most {
+        request.take(0..current);
+    }
+    if request.tokens() > most {
+        request.leave_out_marker();
+    }
+    for at in current + 1..len {
+        if request.tokens() <= most {
+            break;
         }
+        request.take_one(at);
     }
-    if !fits(&plan) && transcript.seed_end() > 0 {
-        plan.remove(transcript, 0, transcript.seed_end() as u32);
-    }
-    let mut applied = guard::apply_floor(transcript, &plan);
-    if applied.tokens_after > limit {
-        leave_out_marker(transcript, &mut applied);
-    }
-    applied
+    request.carry_out()
 }
 
-/// Removes everything between the seed and `cut`, unless that is a marker alone.
-fn remove_before(plan: &mut Plan, transcript: &Transcript, cut: u32) {
-    let seed_end = transcript.seed_end() as u32;
-    if (seed_end..cut).any(|at| !transcript.is_marker(at as usize)) {
-        plan.remove(transcript, seed_end, cut);
+/// A request from which one thing after the other is taken.
+#[derive(Clone)]
+struct Request<'a> {
+    transcript: &'a Transcript,
+    goes: Vec<bool>,
+    /// What stays costs this much without markers.
+    kept_tokens: u64,
+    marker: Option<u64>,
+}
+
+impl<'a> Request<'a> {
+    /// Everything is in it.
+    fn of(transcript: &'a Transcript) -> Self {
+        let len = transcript.len();
+        let kept_tokens = transcript.tokens_in(0, len) - transcript.marker_tokens_in(0, len);
+        let marker = Some(applied::marker_tokens(transcript, 0, &Words::Host));
+        Request { transcript, goes: vec![false; len], kept_tokens, marker }
+    }
+
+    fn tokens(&self) -> u64 {
+        self.kept_tokens + self.marker.unwrap_or(0)
+    }
+
+    fn take(&mut self, range: Range<usize>) {
+        range.for_each(|at| self.take_one(at));
+        let turns = applied::turns_dropped(self.transcript, &self.goes);
+        self.marker = Some(applied::marker_tokens(self.transcript, turns, &Words::Host));
+    }
+
+    /// Takes a message that starts no stored turn.
+    fn take_one(&mut self, at: usize) {
+        if !self.goes[at] && !self.transcript.is_marker(at) {
+            self.goes[at] = true;
+            self.kept_tokens -= u64::from(self.transcript.tokens()[at]);
+        }
+    }
+
+    /// The number of turns that it says lives on in the session.
+    fn leave_out_marker(&mut self) {
+        self.marker = None;
+    }
+
+    fn carry_out(self) -> Applied {
+        applied::carry_out(self.transcript, self.goes, vec![], self.marker.map(|_| &Words::Host))
     }
 }
 
-/// The tool groups of the current turn, oldest first.
-fn current_groups(transcript: &Transcript) -> Vec<Vec<u32>> {
-    let groups = &transcript.structure().groups;
-    let mut found: Vec<Vec<u32>> = Vec::new();
-    for at in (transcript.current() + 1..transcript.len()).map(|at| at as u32) {
-        let first = groups[at as usize];
-        if first == at {
-            continue;
-        }
-        match found.iter_mut().find(|members| members[0] == first) {
-            Some(members) => members.push(at),
-            None => found.push(vec![first, at]),
-        }
-    }
-    found
-}
-
-/// The last thing to give up: where even the marker is too much, its number lives on in the session.
-fn leave_out_marker(transcript: &Transcript, applied: &mut Applied) {
-    if let Some((marker, _)) = applied.marker.take() {
-        applied.tokens_after -= u64::from(marker.tokens());
-        return;
-    }
-    for &at in transcript.markers() {
-        let at = at as u32;
-        if let Ok(position) = applied.kept.binary_search(&at) {
-            applied.kept.remove(position);
-            let slot = applied.removed.partition_point(|&other| other < at);
-            applied.removed.insert(slot, at);
-            applied.tokens_after -= u64::from(transcript.tokens()[at as usize]);
-        }
-    }
+/// The messages from `start` on that are tied to others by a tool call, group by group, oldest first.
+fn paired_from(transcript: &Transcript, start: usize) -> Vec<usize> {
+    let mut paired: Vec<usize> = (start..transcript.len()).filter(|&at| transcript.is_in_pair(at)).collect();
+    paired.sort_by_key(|&at| transcript.structure().groups[at]);
+    paired
 }

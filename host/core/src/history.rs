@@ -2,13 +2,15 @@
 //! lines. They carry no origins, so those are read off the text; and they may be broken, so they are
 //! repaired before anything is decided on them.
 
+mod repair;
+
 use serde_json::Value;
 use thiserror::Error;
 
+pub use self::repair::{Repaired, repair};
 use crate::{
     marker,
     message::{Block, Message, Origin, Role},
-    structure,
 };
 
 /// How the seed of every pmk session begins (seed 003 §3).
@@ -28,14 +30,39 @@ pub struct History {
 pub enum HistoryError {
     #[error("it is empty")]
     Empty,
-    #[error("it is not JSON: {0}")]
-    NotJson(serde_json::Error),
-    #[error("line {line} is not JSON: {source}")]
+    #[error("it is not JSON: {source}{}", cut_off(source))]
+    NotJson { source: serde_json::Error },
+    #[error("line {line} is not JSON: {}{}", in_line(source), cut_off(source))]
     BadLine { line: usize, source: serde_json::Error },
-    #[error("it has no `messages` list")]
+    #[error(
+        "it has no `messages` list\n\
+         hint: a history is pmk's `session.json`, Anthropic's `{{\"system\",\"messages\"}}`, or one message a line"
+    )]
     NoMessages,
-    #[error("message {index}: {what}")]
-    BadMessage { index: usize, what: String },
+    /// `line` is given where every message has a line of its own.
+    #[error("{}: {what}", place(*index, *line))]
+    BadMessage { index: usize, line: Option<usize>, what: String },
+}
+
+/// The parser's words without its own line number, which is always 1.
+fn in_line(source: &serde_json::Error) -> String {
+    let text = source.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((what, _)) => format!("{what} at column {}", source.column()),
+        None => text,
+    }
+}
+
+/// Files that are appended to a line at a time end in half a line after a crash.
+fn cut_off(source: &serde_json::Error) -> &'static str {
+    if source.is_eof() { "\nhint: it ends too early; complete what was cut off, or remove it" } else { "" }
+}
+
+fn place(index: usize, line: Option<usize>) -> String {
+    match line {
+        Some(line) => format!("line {line}"),
+        None => format!("message {index}"),
+    }
 }
 
 impl History {
@@ -44,43 +71,40 @@ impl History {
     /// # Errors
     /// [`HistoryError`] names the line or message that is wrong.
     pub fn parse(text: &str) -> Result<History, HistoryError> {
-        let text = text.trim_start_matches('\u{feff}').trim();
-        if text.is_empty() {
+        let text = text.trim_start_matches('\u{feff}');
+        if text.trim().is_empty() {
             return Err(HistoryError::Empty);
         }
         match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(mut object)) if object.contains_key("messages") => {
                 let system = object.get("system").and_then(system_text);
                 match object.remove("messages") {
-                    Some(Value::Array(messages)) => History::of_values(system, messages),
+                    Some(Value::Array(messages)) => History::of_values(system, in_list(messages)),
                     _ => Err(HistoryError::NoMessages),
                 }
             }
-            Ok(Value::Array(messages)) => History::of_values(None, messages),
-            Ok(object) if object.get("role").is_some() => History::of_values(None, vec![object]),
+            Ok(Value::Array(messages)) => History::of_values(None, in_list(messages)),
+            Ok(object) if is_message(&object) => History::of_values(None, in_list(vec![object])),
             Ok(_) => Err(HistoryError::NoMessages),
-            Err(whole) => {
-                let first = text.lines().next().and_then(|line| serde_json::from_str::<Value>(line).ok());
-                if first.is_none_or(|first| first.get("role").is_none()) {
-                    return Err(HistoryError::NotJson(whole));
+            Err(source) => match lines(text).next().and_then(|(_, line)| serde_json::from_str(line).ok()) {
+                Some(first) if is_message(&first) => {
+                    let values = lines(text)
+                        .map(|(line, text)| match serde_json::from_str(text) {
+                            Ok(value) => Ok((Some(line), value)),
+                            Err(source) => Err(HistoryError::BadLine { line, source }),
+                        })
+                        .collect::<Result<Vec<_>, _>>()?;
+                    History::of_values(None, values)
                 }
-                let values = text
-                    .lines()
-                    .enumerate()
-                    .filter(|(_, line)| !line.trim().is_empty())
-                    .map(|(at, line)| {
-                        serde_json::from_str(line).map_err(|source| HistoryError::BadLine { line: at + 1, source })
-                    })
-                    .collect::<Result<Vec<Value>, _>>()?;
-                History::of_values(None, values)
-            }
+                _ => Err(HistoryError::NotJson { source }),
+            },
         }
     }
 
-    fn of_values(mut system: Option<String>, values: Vec<Value>) -> Result<History, HistoryError> {
+    fn of_values(mut system: Option<String>, values: Vec<(Option<usize>, Value)>) -> Result<History, HistoryError> {
         let mut messages = Vec::with_capacity(values.len());
-        for (index, value) in values.into_iter().enumerate() {
-            let bad = |what: String| HistoryError::BadMessage { index, what };
+        for (index, (line, value)) in values.into_iter().enumerate() {
+            let bad = |what: String| HistoryError::BadMessage { index, line, what };
             let content = value.get("content").ok_or_else(|| bad("it has no `content`".into()))?;
             let role = match value.get("role").and_then(Value::as_str) {
                 Some("user") => Role::User,
@@ -93,12 +117,25 @@ impl History {
                 None => return Err(bad("it has no `role`".into())),
             };
             let blocks = blocks(content).map_err(bad)?;
-            let named = value.get("origin").and_then(Value::as_str).and_then(Origin::from_name);
-            let origin = named.unwrap_or_else(|| recognise(role, &blocks, &messages));
-            messages.push(Message { role, origin, blocks });
+            let mut message = Message { role, origin: Origin::User, blocks };
+            message.origin = named_origin(&value, &message).unwrap_or_else(|| recognise(&message, messages.last()));
+            messages.push(message);
         }
         Ok(History { system, messages })
     }
+}
+
+fn in_list(values: Vec<Value>) -> Vec<(Option<usize>, Value)> {
+    values.into_iter().map(|value| (None, value)).collect()
+}
+
+/// The lines that are not blank, counted from 1.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
+}
+
+fn is_message(value: &Value) -> bool {
+    value.get("role").is_some()
 }
 
 fn system_text(value: &Value) -> Option<String> {
@@ -112,10 +149,15 @@ fn system_text(value: &Value) -> Option<String> {
 fn blocks(content: &Value) -> Result<Vec<Block>, String> {
     match content {
         Value::String(text) => Ok(vec![Block::Text { text: text.clone() }]),
-        Value::Array(items) => items.iter().map(block).collect(),
+        Value::Array(items) => items.iter().filter(|item| !is_thinking(item)).map(block).collect(),
         Value::Null => Ok(vec![]),
         _ => Err("`content` is neither a text nor a list of blocks".into()),
     }
+}
+
+/// What a model thought is signed for its own session and of no use in another.
+fn is_thinking(value: &Value) -> bool {
+    matches!(value.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
 }
 
 fn block(value: &Value) -> Result<Block, String> {
@@ -155,73 +197,46 @@ fn result_text(content: Option<&Value>) -> String {
     }
 }
 
+/// The origin that a file of our own names, unless the message cannot be that.
+fn named_origin(value: &Value, message: &Message) -> Option<Origin> {
+    let origin = Origin::from_name(value.get("origin")?.as_str()?)?;
+    let fits = match origin {
+        Origin::Assistant => message.role == Role::Assistant,
+        Origin::SeedAck => message.role == Role::Assistant && !message.has_tools(),
+        Origin::ToolResult => message.role == Role::User,
+        _ => message.role == Role::User && !message.has_tools(),
+    };
+    fits.then_some(origin)
+}
+
 /// Reads the origin of a message off its role, its blocks and its first line.
-fn recognise(role: Role, blocks: &[Block], before: &[Message]) -> Origin {
-    if role == Role::Assistant {
-        return match before {
-            [seed] if seed.origin == Origin::Seed => Origin::SeedAck,
-            _ => Origin::Assistant,
-        };
+fn recognise(message: &Message, before: Option<&Message>) -> Origin {
+    if message.role == Role::Assistant {
+        let answers_seed = before.is_some_and(|before| before.origin == Origin::Seed);
+        return if answers_seed && !message.has_tools() { Origin::SeedAck } else { Origin::Assistant };
     }
-    if blocks.iter().any(|block| matches!(block, Block::ToolResult { .. })) {
+    if message.has_tools() {
         return Origin::ToolResult;
     }
-    let text = crate::message::plain_text(blocks);
-    let first_line = text.lines().next().unwrap_or_default();
-    if before.is_empty() && text.starts_with(SEED_PREFIX) {
+    let text = message.plain_text();
+    if text.starts_with(SEED_PREFIX) {
         Origin::Seed
     } else if marker::parse(&text).is_some() {
         Origin::Marker
-    } else if is_mra_result(first_line) {
+    } else if is_mra_result(&text) {
         Origin::MraResult
     } else {
         Origin::User
     }
 }
 
-fn is_mra_result(first_line: &str) -> bool {
+fn is_mra_result(text: &str) -> bool {
+    let first_line = text.lines().next().unwrap_or_default();
     first_line.starts_with("這是 `mra ask")
         || first_line
             .strip_prefix("`mra ask ")
             .and_then(|rest| rest.split_once('`'))
             .is_some_and(|(_, rest)| rest.trim_start().starts_with("失敗"))
-}
-
-/// A history in which every tool block has its partner and a user message comes first.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Repaired {
-    /// The messages that are left, each with its index in the history.
-    pub messages: Vec<(usize, Message)>,
-    /// What was taken out, one line each.
-    pub repairs: Vec<String>,
-}
-
-/// Takes out what no provider accepts: answers before the first question, calls without a result and
-/// results without a call (seed 002). Says what it did.
-pub fn repair(messages: Vec<Message>) -> Repaired {
-    let mut messages: Vec<(usize, Message)> = messages.into_iter().enumerate().collect();
-    let mut repairs = Vec::new();
-    loop {
-        let leading = messages.iter().take_while(|(_, message)| message.role == Role::Assistant).count();
-        for (index, _) in messages.drain(..leading) {
-            repairs.push(format!("message {index}: an answer before the first question is left out"));
-        }
-        let view: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
-        let orphans = structure::pair_tools(&view).orphans;
-        if orphans.is_empty() {
-            return Repaired { messages, repairs };
-        }
-        for (at, block) in orphans.into_iter().rev() {
-            let (index, message) = &mut messages[at];
-            repairs.push(match message.blocks.remove(block) {
-                Block::ToolUse { name, .. } => {
-                    format!("message {index}: a call of `{name}` without a result is left out")
-                }
-                _ => format!("message {index}: a tool result without its call is left out"),
-            });
-        }
-        messages.retain(|(_, message)| !message.blocks.is_empty());
-    }
 }
 
 #[cfg(test)]
@@ -257,22 +272,44 @@ mod tests {
     }
 
     #[test]
-    fn broken_pairs_are_repaired_and_told() {
+    fn pmks_own_lines_are_read() {
+        let lines = "\u{feff}\r\n{\"ts\":\"2026-05-07T07:39:55.339Z\",\"role\":\"user\",\"userId\":\"U1\",\"content\":\"q\"}\r\n\
+                     {\"ts\":\"2026-05-07T07:39:56.339Z\",\"role\":\"assistant\",\"content\":\"a\"}\r\n\r\n";
+        assert_eq!(History::parse(lines).expect("lines").messages, [Message::user("q"), Message::assistant("a")]);
+        let cut = &lines[..lines.trim_end().len() - 9];
+        let error = History::parse(cut).expect_err("the last line is cut off").to_string();
+        assert!(error.starts_with("line 3 is not JSON") && error.contains("hint: it ends too early"), "{error}");
+        assert!(!error.contains("line 1"), "{error}");
+        let error = History::parse(&lines.replace("assistant", "tool")).expect_err("no such role").to_string();
+        assert_eq!(error, "line 3: role `tool` is neither `user` nor `assistant`");
+    }
+
+    #[test]
+    fn a_named_origin_must_fit_the_message() {
         let history = History::parse(
-            r#"[{"role":"assistant","content":"hello"},
-                {"role":"user","content":"q"},
-                {"role":"assistant","content":[{"type":"text","text":"let me see"},
-                                               {"type":"tool_use","id":"a","name":"ls","input":{}}]},
-                {"role":"user","content":"never mind"},
-                {"role":"assistant","content":"ok"},
-                {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"late"}]}]"#,
+            r#"[{"role":"user","origin":"summary","content":"earlier"},
+                {"role":"assistant","origin":"seed","content":"a"},
+                {"role":"user","origin":"no such","content":"q"},
+                {"role":"user","origin":"marker","content":[{"type":"tool_result","tool_use_id":"a"}]}]"#,
         )
         .expect("a history");
-        let repaired = repair(history.messages);
-        let left: Vec<usize> = repaired.messages.iter().map(|(index, _)| *index).collect();
-        assert_eq!(left, [1, 2, 3, 4]);
-        assert_eq!(repaired.messages[1].1.blocks.len(), 1);
-        assert_eq!(repaired.repairs.len(), 3);
+        let origins: Vec<&str> = history.messages.iter().map(|message| message.origin.name()).collect();
+        assert_eq!(origins, ["summary", "assistant", "user", "tool-result"]);
+    }
+
+    #[test]
+    fn a_call_in_answer_to_the_seed_is_no_acknowledgement() {
+        let history = History::parse(
+            r#"[{"role":"user","content":"我先把 workspace 的 PKB context 給你"},
+                {"role":"assistant","content":[{"type":"thinking","thinking":"?"},
+                                               {"type":"tool_use","id":"a","name":"ls","input":{}}]},
+                {"role":"user","content":[{"type":"tool_result","tool_use_id":"a",
+                                           "content":[{"type":"text","text":"x"},{"type":"image"}]}]}]"#,
+        )
+        .expect("a history");
+        assert_eq!(history.messages[1].origin, Origin::Assistant);
+        assert_eq!(history.messages[1].blocks.len(), 1);
+        assert_eq!(history.messages[2].plain_text(), "x\n[image]");
     }
 
     proptest! {
@@ -286,6 +323,36 @@ mod tests {
             text in r#"(\{|\}|\[|\]|"role"|"content"|"user"|"messages"|:|,|"tool_use"|"type"|null|1|\n){0,40}"#
         ) {
             let _ = History::parse(&text);
+        }
+
+        #[test]
+        fn any_file_of_messages_is_read_or_refused_and_never_panics(
+            messages in prop::collection::vec(
+                (
+                    prop::sample::select(vec![r#""user""#, r#""assistant""#, r#""system""#, "7", "null"]),
+                    prop::sample::select(vec![
+                        r#""q""#, "null", "{}", "[]", r#"[{"type":"text"}]"#, r#"[{"type":"tool_use","id":"a","name":"n"}]"#,
+                        r#"[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image"},3]}]"#,
+                        r#"[{"type":"image"}]"#, r#"["q"]"#,
+                    ]),
+                ),
+                0..6,
+            ),
+            lines in any::<bool>(),
+            cut in 0usize..400,
+        ) {
+            let messages: Vec<String> =
+                messages.iter().map(|(role, content)| format!(r#"{{"role":{role},"content":{content}}}"#)).collect();
+            let text = match lines {
+                true => messages.join("\n"),
+                false => format!(r#"{{"messages":[{}]}}"#, messages.join(",")),
+            };
+            if let Ok(history) = History::parse(&text) {
+                prop_assert!(history.messages.len() <= messages.len());
+                repair(history.messages);
+            }
+            let cut = &text[..cut.min(text.len())];
+            prop_assert!(lines || cut == text || History::parse(cut).is_err());
         }
     }
 }

@@ -7,6 +7,7 @@
 //! [`structure`] (turns, cuts, tool groups), [`transcript`] (what a policy sees), [`plan`] (what it
 //! answers), [`guard`] (what becomes of that), [`floor`] (what happens when nobody answers well).
 
+mod applied;
 pub mod cap;
 pub mod floor;
 pub mod guard;
@@ -18,6 +19,8 @@ pub mod replace;
 pub mod request;
 pub mod session_key;
 pub mod structure;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod text;
 pub mod tokens;
 pub mod transcript;

@@ -2,7 +2,7 @@
 
 use crate::{
     message::{Message, Origin, Role},
-    text, tokens,
+    tokens,
 };
 
 /// The host's own words, never localised (guard rule 6). `{turns}` is the cumulative number.
@@ -30,8 +30,13 @@ impl Marker {
 
     /// A marker with a policy's own words, and whether they were good enough to be used.
     pub fn with_template(turns: u32, template: &str) -> (Self, bool) {
-        let good = template.contains(PLACEHOLDER) && text::head(template, MAX_CHARS) == template;
+        let good = Marker::is_template(template);
         (Marker { turns, template: good.then(|| template.to_owned()) }, good)
+    }
+
+    /// Whether these words say how many turns are gone, and briefly: at most [`MAX_CHARS`] characters.
+    pub fn is_template(text: &str) -> bool {
+        text.chars().nth(MAX_CHARS).is_none() && text.contains(PLACEHOLDER)
     }
 
     /// The policy's words, to be stored with the session.
@@ -51,7 +56,7 @@ impl Marker {
 
     /// What it costs.
     pub fn tokens(&self) -> u32 {
-        tokens::message(&self.message())
+        tokens::MESSAGE_OVERHEAD.saturating_add(tokens::estimate(&self.text()))
     }
 }
 

@@ -128,6 +128,11 @@ impl Block {
         }
     }
 
+    /// Whether it is a text with nothing in it, which providers refuse.
+    pub fn is_blank(&self) -> bool {
+        matches!(self, Block::Text { text } if text.trim().is_empty())
+    }
+
     /// The same block with other content.
     pub(crate) fn with_content(&self, replaced: String) -> Block {
         match self {
@@ -168,6 +173,16 @@ impl Message {
     /// What the model wrote.
     pub fn assistant(text: impl Into<String>) -> Self {
         Message::text(Role::Assistant, Origin::Assistant, text)
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_blank(&self) -> bool {
+        self.blocks.iter().all(Block::is_blank)
+    }
+
+    /// Whether it calls a tool or carries what one returned.
+    pub fn has_tools(&self) -> bool {
+        self.blocks.iter().any(|block| !matches!(block, Block::Text { .. }))
     }
 
     /// All text and tool results, a line feed between blocks.

@@ -1,8 +1,9 @@
 //! Plans: what a policy answers. Edits by message index, never a rewritten history.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use crate::{
+    applied,
     marker::Marker,
     message::{self, Message},
     replace::{self, Reduction},
@@ -30,11 +31,15 @@ pub struct Replaced {
 }
 
 /// Edits, and what the request would cost with them.
+///
+/// Every edit is accepted here, sensible or not; the [guard](crate::guard) judges them together. An edit
+/// costs no more than the text it reads, and no text is read twice, however many edits there are.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     edits: Vec<Edit>,
-    marker: Option<String>,
+    words: Words,
     overfull: bool,
+    replaced: HashSet<u32>,
     removed_tokens: u64,
     removed_turns: u32,
     saved_tokens: u64,
@@ -51,36 +56,39 @@ impl Plan {
         if !self.has_room(transcript) {
             return;
         }
-        if start < end && (end as usize) <= transcript.len() {
-            let (from, to) = (start as usize, end as usize);
+        let (from, to) = (start as usize, end as usize);
+        if from < to && to <= transcript.len() {
             // Markers are the host's: what they cost is settled in `tokens`.
-            let markers: u64 = transcript
-                .markers()
-                .iter()
-                .filter(|&&at| from <= at && at < to)
-                .map(|&at| u64::from(transcript.tokens()[at]))
-                .sum();
-            self.removed_tokens += transcript.tokens_in(from, to) - markers;
+            let tokens = transcript.tokens_in(from, to) - transcript.marker_tokens_in(from, to);
+            self.removed_tokens = self.removed_tokens.saturating_add(tokens);
             self.removed_turns = self.removed_turns.saturating_add(transcript.turns_in(from, to) as u32);
         }
         self.edits.push(Edit::Remove { start, end });
     }
 
-    /// Shortens a message, or leaves only its digest.
+    /// Shortens a message, or leaves only its digest. A marker stays as it is.
     pub fn replace(&mut self, transcript: &Transcript, index: u32, reduction: Reduction) {
         if !self.has_room(transcript) {
             return;
         }
-        let result = reduce(transcript, index, reduction);
+        // A second edit of a message refuses the plan, so there is nothing to work out for it.
+        let fresh = (index as usize) < transcript.len() && self.replaced.insert(index);
+        let result = if fresh { reduce(transcript, index, reduction) } else { None };
         if let Some(replaced) = &result {
             self.saved_tokens += u64::from(transcript.tokens()[index as usize] - replaced.tokens);
         }
         self.edits.push(Edit::Replace { index, reduction, result });
     }
 
-    /// The policy's own words for the marker.
-    pub fn set_marker(&mut self, text: String) {
-        self.marker = Some(text);
+    /// The policy's own words for the marker; the last ones count.
+    pub fn set_marker(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        self.words = if Marker::is_template(&text) { Words::Good(text) } else { Words::Bad };
+    }
+
+    /// Takes back every edit and the marker's words.
+    pub fn clear(&mut self) {
+        *self = Plan::new();
     }
 
     /// The edits, in the order they were made.
@@ -88,9 +96,9 @@ impl Plan {
         &self.edits
     }
 
-    /// The policy's own words for the marker.
-    pub fn marker(&self) -> Option<&str> {
-        self.marker.as_deref()
+    /// The policy's own words for the marker, where it gave some.
+    pub fn words(&self) -> &Words {
+        &self.words
     }
 
     /// Whether the policy made more edits than any sensible plan has.
@@ -98,15 +106,14 @@ impl Plan {
         self.overfull
     }
 
-    /// What the request would cost with these edits, marker included. Only exact for a legal plan.
+    /// What the request would cost with these edits, marker included. Exact for a plan that the guard
+    /// accepts.
     pub fn tokens(&self, transcript: &Transcript) -> u64 {
-        let without = transcript.total_tokens().saturating_sub(self.removed_tokens).saturating_sub(self.saved_tokens);
-        match marker_after(transcript, self.removed_turns, self.marker()) {
-            MarkerAfter::AsItIs => without,
-            MarkerAfter::Written(marker) => {
-                without.saturating_sub(marker_tokens(transcript)) + u64::from(marker.tokens())
-            }
-        }
+        let len = transcript.len();
+        (transcript.tokens_in(0, len) - transcript.marker_tokens_in(0, len))
+            .saturating_sub(self.removed_tokens)
+            .saturating_sub(self.saved_tokens)
+            .saturating_add(applied::marker_tokens(transcript, self.removed_turns, &self.words))
     }
 
     fn has_room(&mut self, transcript: &Transcript) -> bool {
@@ -115,33 +122,21 @@ impl Plan {
     }
 }
 
-/// What becomes of the marker when that many turns more are dropped.
-pub(crate) enum MarkerAfter {
-    /// Nothing changes.
-    AsItIs,
-    /// This one takes the place of those that are there.
-    Written(Marker),
-}
-
-pub(crate) fn marker_after(transcript: &Transcript, removed_turns: u32, words: Option<&str>) -> MarkerAfter {
-    if removed_turns == 0 && transcript.markers().len() <= 1 {
-        return MarkerAfter::AsItIs;
-    }
-    let turns = transcript.dropped_turns().saturating_add(removed_turns);
-    MarkerAfter::Written(match words {
-        Some(words) => Marker::with_template(turns, words).0,
-        None => Marker::new(turns),
-    })
-}
-
-/// What the markers that are there cost.
-pub(crate) fn marker_tokens(transcript: &Transcript) -> u64 {
-    transcript.markers().iter().map(|&at| u64::from(transcript.tokens()[at])).sum()
+/// What a policy says of the marker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Words {
+    /// Nothing: the host's own words are used.
+    #[default]
+    Host,
+    /// Words of its own.
+    Good(String),
+    /// Words that are too long or do not say the number: the host's own are used (guard rule 6).
+    Bad,
 }
 
 /// Reduces one message, counted on its original; `None` when that makes it no cheaper than it stands.
 fn reduce(transcript: &Transcript, index: u32, reduction: Reduction) -> Option<Replaced> {
-    let entry = transcript.get(index)?;
+    let entry = transcript.get(index).filter(|_| !transcript.is_marker(index as usize))?;
     let source = entry.source();
     let blocks = replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id())?;
     let tokens = tokens::blocks(&blocks);

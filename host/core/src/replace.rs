@@ -31,7 +31,8 @@ pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str) -> Opt
     let start = text::head(content, head as usize);
     let notice = notice(chars, kind, limit, id);
     let end = text::tail(content, tail as usize);
-    Some(if end.is_empty() { format!("{start}\n{notice}") } else { format!("{start}\n{notice}\n{end}") })
+    let lines: Vec<&str> = [start, &notice, end].into_iter().filter(|line| !line.is_empty()).collect();
+    Some(lines.join("\n"))
 }
 
 /// What stands for a content of which only the digest stays.
@@ -43,7 +44,8 @@ pub fn digest(content: &str, kind: &str, id: &str) -> String {
 
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Reduces every content of a message. `None` when none would get cheaper.

@@ -1,13 +1,17 @@
-//! The shape every provider accepts: roles alternate, tool results come first, nothing is empty.
+//! The shape every provider accepts: roles alternate, tool results come first, nothing is empty, every
+//! call has an id of its own.
+
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::message::{Block, Message, Role};
 
 /// Joins neighbours of the same role. Within a user message tool results go first, as Anthropic's
-/// Messages API requires; empty texts, which it refuses, are left out.
+/// Messages API requires; empty texts, which it refuses, are left out; so are repeated ids of calls,
+/// which histories from elsewhere have: the later ones get a number.
 pub fn alternate(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     let mut out: Vec<Message> = Vec::new();
     for mut message in messages {
-        message.blocks.retain(|block| !matches!(block, Block::Text { text } if text.trim().is_empty()));
+        message.blocks.retain(|block| !block.is_blank());
         if message.blocks.is_empty() {
             continue;
         }
@@ -21,7 +25,54 @@ pub fn alternate(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
             message.blocks.sort_by_key(|block| !matches!(block, Block::ToolResult { .. }));
         }
     }
+    number_repeated_ids(&mut out);
     out
+}
+
+/// Results follow their calls: the first of an id belongs to the first call of that id.
+fn number_repeated_ids(messages: &mut [Message]) {
+    let mut seen = HashSet::new();
+    let mut calls = messages.iter().flat_map(|message| &message.blocks).filter_map(|block| match block {
+        Block::ToolUse { id, .. } => Some(id.as_str()),
+        _ => None,
+    });
+    if calls.all(|id| seen.insert(id)) {
+        return;
+    }
+    let mut uses: HashMap<String, u32> = HashMap::new();
+    let mut renamed: HashMap<String, VecDeque<String>> = HashMap::new();
+    for message in messages {
+        if message.role == Role::Assistant {
+            renamed.clear();
+        }
+        for block in &mut message.blocks {
+            match block {
+                Block::ToolUse { id, .. } => {
+                    let unique = unused(&mut uses, id);
+                    let old = std::mem::replace(id, unique.clone());
+                    renamed.entry(old).or_default().push_back(unique);
+                }
+                Block::ToolResult { tool_use_id, .. } => {
+                    if let Some(unique) = renamed.get_mut(tool_use_id).and_then(VecDeque::pop_front) {
+                        *tool_use_id = unique;
+                    }
+                }
+                Block::Text { .. } => {}
+            }
+        }
+    }
+}
+
+/// The id itself the first time, then `id_2`, `id_3` … as far as those are free.
+fn unused(uses: &mut HashMap<String, u32>, id: &str) -> String {
+    let mut unique = id.to_owned();
+    while uses.contains_key(&unique) {
+        let count = uses.entry(id.to_owned()).or_insert(1);
+        *count = count.saturating_add(1);
+        unique = format!("{id}_{count}");
+    }
+    uses.insert(unique.clone(), 1);
+    unique
 }
 
 #[cfg(test)]
@@ -35,6 +86,28 @@ mod tests {
         let joined = alternate([marker, Message::user("q"), Message::assistant("  "), Message::user("r")]);
         assert_eq!(joined.len(), 1);
         assert_eq!(joined[0].blocks.len(), 3);
+    }
+
+    #[test]
+    fn repeated_ids_get_a_number() {
+        let call = |id: &str| Block::ToolUse { id: id.into(), name: "ls".into(), input: serde_json::json!({}) };
+        let result = |id: &str, content: &str| Block::ToolResult {
+            tool_use_id: id.into(),
+            content: content.into(),
+            is_error: false,
+        };
+        let assistant = |blocks| Message { role: Role::Assistant, origin: Origin::Assistant, blocks };
+        let user = |blocks| Message { role: Role::User, origin: Origin::ToolResult, blocks };
+        let sent = alternate([
+            Message::user("q"),
+            assistant(vec![call("a"), call("a_2")]),
+            user(vec![result("a_2", "second"), result("a", "first")]),
+            assistant(vec![call("a"), call("a")]),
+            user(vec![result("a", "third"), result("a", "fourth")]),
+        ]);
+        assert_eq!(sent[2].blocks, [result("a_2", "second"), result("a", "first")]);
+        assert_eq!(sent[3].blocks, [call("a_3"), call("a_4")]);
+        assert_eq!(sent[4].blocks, [result("a_3", "third"), result("a_4", "fourth")]);
     }
 
     #[test]

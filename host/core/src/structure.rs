@@ -3,9 +3,7 @@
 //! Index arithmetic on a list with semantic boundaries is how seed 002 broke: everything that divides
 //! a history asks this module where it may.
 
-use std::collections::{HashMap, VecDeque};
-
-use crate::message::{Block, Message, Role};
+use crate::message::{Block, Message, Origin, Role};
 
 /// Whether a message starts a turn: a user message that carries no tool result and is none of the
 /// host's own insertions.
@@ -15,93 +13,168 @@ pub fn starts_turn(message: &Message) -> bool {
         && !message.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }))
 }
 
-/// One tool_use and the tool_result that answers it, as message and block indexes.
+/// Message and block index of a tool block.
+pub type At = (usize, usize);
+
+/// One tool_use and the tool_result that answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    pub call: (usize, usize),
-    pub result: (usize, usize),
+    pub call: At,
+    pub result: At,
 }
 
 /// The tool pairs of a history, and the tool blocks that have no partner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs {
+    /// Round by round; within one round in no particular order.
     pub pairs: Vec<Pair>,
-    /// Message and block indexes of calls and results without a partner, in order.
-    pub orphans: Vec<(usize, usize)>,
+    /// Calls and results without a partner, in order.
+    pub orphans: Vec<At>,
 }
 
 /// Matches calls and results by order: ids may repeat within a conversation. A call can only be
 /// answered by the user messages that follow it directly, because a provider accepts nothing else.
 pub fn pair_tools<M: AsRef<Message>>(messages: &[M]) -> Pairs {
+    survey(messages, |_, _, _| {})
+}
+
+/// Looks at every message once, in order: at its tool blocks itself, at the rest through `see`, which
+/// gets the message with its index and its tool bits of [`flag`].
+fn survey<'a, M: AsRef<Message>>(messages: &'a [M], mut see: impl FnMut(usize, &'a Message, u8)) -> Pairs {
     let mut found = Pairs::default();
-    let mut open: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
-    let mut previous = Role::Assistant;
+    let mut round = Round::default();
+    let mut previous = Role::User;
     for (index, message) in messages.iter().map(AsRef::as_ref).enumerate() {
         if message.role == Role::Assistant && previous == Role::User {
-            found.orphans.extend(open.drain().flat_map(|(_, calls)| calls));
+            round.settle(&mut found);
         }
         previous = message.role;
+        let mut flags = 0;
         for (at, block) in message.blocks.iter().enumerate() {
             match block {
-                Block::ToolUse { id, .. } if message.role == Role::Assistant => {
-                    open.entry(id).or_default().push_back((index, at));
-                }
-                Block::ToolResult { tool_use_id, .. } if message.role == Role::User => {
-                    match open.get_mut(tool_use_id.as_str()).and_then(VecDeque::pop_front) {
-                        Some(call) => found.pairs.push(Pair { call, result: (index, at) }),
-                        None => found.orphans.push((index, at)),
+                Block::Text { .. } => {}
+                Block::ToolUse { id, .. } => {
+                    flags |= flag::TOOL_USE;
+                    match message.role {
+                        Role::Assistant => round.calls.push((id, (index, at))),
+                        Role::User => found.orphans.push((index, at)),
                     }
                 }
-                Block::ToolUse { .. } | Block::ToolResult { .. } => found.orphans.push((index, at)),
-                Block::Text { .. } => {}
+                Block::ToolResult { tool_use_id, .. } => {
+                    flags |= flag::TOOL_RESULT;
+                    match message.role {
+                        Role::User => round.results.push((tool_use_id, (index, at))),
+                        Role::Assistant => found.orphans.push((index, at)),
+                    }
+                }
             }
         }
+        see(index, message, flags);
     }
-    found.orphans.extend(open.into_values().flatten());
+    round.settle(&mut found);
     found.orphans.sort_unstable();
     found
 }
 
+/// The tool blocks of some assistant messages in a row and of the user messages in a row after them.
+#[derive(Default)]
+struct Round<'a> {
+    calls: Vec<(&'a str, At)>,
+    results: Vec<(&'a str, At)>,
+}
+
+impl Round<'_> {
+    /// The first call of an id belongs to the first result of that id, the second to the second: with
+    /// both sorted by id (stable, so equal ids keep their order) one walk finds them all.
+    fn settle(&mut self, found: &mut Pairs) {
+        self.calls.sort_by_key(|&(id, _)| id);
+        self.results.sort_by_key(|&(id, _)| id);
+        let mut results = self.results.drain(..).peekable();
+        for (id, call) in self.calls.drain(..) {
+            while let Some((_, orphan)) = results.next_if(|&(other, _)| other < id) {
+                found.orphans.push(orphan);
+            }
+            match results.next_if(|&(other, _)| other == id) {
+                Some((_, result)) => found.pairs.push(Pair { call, result }),
+                None => found.orphans.push(call),
+            }
+        }
+        found.orphans.extend(results.map(|(_, orphan)| orphan));
+    }
+}
+
+/// The bits of [`Structure::flags`] and of a transcript's, as the contract numbers them.
+pub mod flag {
+    /// It starts a turn.
+    pub const STARTS_TURN: u8 = 1;
+    /// It is a legal cut.
+    pub const CUT: u8 = 2;
+    /// It calls a tool.
+    pub const TOOL_USE: u8 = 4;
+    /// It carries what a tool returned.
+    pub const TOOL_RESULT: u8 = 8;
+    /// It stands replaced already. Only in a transcript.
+    pub const REPLACED: u8 = 16;
+    /// It always stays. Only in a transcript.
+    pub const STAYS: u8 = 32;
+}
+
 /// Where a history may be divided and what belongs together in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Structure {
+    /// Bits of [`flag`], one byte per message.
+    pub flags: Vec<u8>,
     /// Messages that start a turn, ascending.
     pub turn_starts: Vec<u32>,
     /// Turn starts that no pair straddles, ascending; 0 counts when it starts a turn.
     pub cuts: Vec<u32>,
     /// For each message the first message of its tool group, or itself.
     pub groups: Vec<u32>,
+    /// User messages that are markers and nothing else, ascending.
+    pub markers: Vec<u32>,
 }
 
 impl Structure {
     /// Reads the structure of a history whose tool blocks all have a partner.
     pub fn of<M: AsRef<Message>>(messages: &[M]) -> Structure {
-        let groups = group(messages);
+        let mut flags = vec![0; messages.len()];
         let mut turn_starts = Vec::new();
-        let mut cuts = Vec::new();
-        // Groups are contiguous in time, so a cut at i is free when no group that began before i
-        // reaches i or beyond.
-        let mut reach = vec![0usize; messages.len()];
-        for (index, first) in groups.iter().enumerate() {
-            reach[*first as usize] = index;
-        }
-        let mut furthest = 0;
-        for (index, message) in messages.iter().map(AsRef::as_ref).enumerate() {
-            if starts_turn(message) {
-                turn_starts.push(index as u32);
-                if index == 0 || furthest < index {
-                    cuts.push(index as u32);
+        let mut markers = Vec::new();
+        let pairs = survey(messages, |at, message, tools| {
+            flags[at] = tools;
+            if message.role == Role::User && tools & flag::TOOL_RESULT == 0 {
+                if message.origin.starts_turn() {
+                    flags[at] |= flag::STARTS_TURN;
+                    turn_starts.push(at as u32);
+                } else if message.origin == Origin::Marker && tools == 0 {
+                    markers.push(at as u32);
                 }
             }
-            furthest = furthest.max(reach[index]);
+        });
+        let groups = group(messages.len(), &pairs.pairs);
+        // Walking back, `first` is where the earliest group begins that reaches the place looked at.
+        let mut cuts = Vec::with_capacity(turn_starts.len());
+        let mut first = u32::MAX;
+        for (at, &group) in (0..groups.len() as u32).zip(&groups).rev() {
+            first = first.min(group);
+            if first == at && flags[at as usize] & flag::STARTS_TURN != 0 {
+                flags[at as usize] |= flag::CUT;
+                cuts.push(at);
+            }
         }
-        Structure { turn_starts, cuts, groups }
+        cuts.reverse();
+        Structure { flags, turn_starts, cuts, groups, markers }
+    }
+
+    /// Whether a tool pair has its call before `at` and its result at or after it.
+    pub fn is_straddled(&self, at: usize) -> bool {
+        self.groups.iter().skip(at).any(|&first| (first as usize) < at)
     }
 }
 
 /// Ties the messages of each pair together; a message with several calls ties all their results.
-fn group<M: AsRef<Message>>(messages: &[M]) -> Vec<u32> {
-    let mut groups: Vec<u32> = (0..messages.len() as u32).collect();
+fn group(len: usize, pairs: &[Pair]) -> Vec<u32> {
+    let mut groups: Vec<u32> = (0..len as u32).collect();
     fn root(groups: &mut [u32], mut at: u32) -> u32 {
         while groups[at as usize] != at {
             groups[at as usize] = groups[groups[at as usize] as usize];
@@ -109,14 +182,14 @@ fn group<M: AsRef<Message>>(messages: &[M]) -> Vec<u32> {
         }
         at
     }
-    for pair in pair_tools(messages).pairs {
+    for pair in pairs {
         let a = root(&mut groups, pair.call.0 as u32);
         let b = root(&mut groups, pair.result.0 as u32);
-        let (low, high) = (a.min(b), a.max(b));
-        groups[high as usize] = low;
+        groups[a.max(b) as usize] = a.min(b);
     }
-    for at in 0..groups.len() as u32 {
-        groups[at as usize] = root(&mut groups, at);
+    // A parent is never above its child, so in ascending order it has been settled before.
+    for at in 0..groups.len() {
+        groups[at] = groups[groups[at] as usize];
     }
     groups
 }
@@ -124,7 +197,6 @@ fn group<M: AsRef<Message>>(messages: &[M]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Origin;
 
     fn call(ids: &[&str]) -> Message {
         Message {

@@ -1,10 +1,11 @@
 //! Token estimates by script class.
 //!
-//! One character of Chinese costs about 1.3 tokens, four letters of English about one, so no single
-//! divisor works. The weights are fitted to the Claude vocabulary that is public (samples in
-//! `tests::the_estimate_is_close_on_known_texts`); newer vocabularies differ, which is
-//! why the gateway corrects estimates by what providers report. Counting is integer arithmetic, so
-//! every machine gets the same number.
+//! One character of Chinese costs about 1.3 tokens, a common English word about one, so no single
+//! divisor works. What a character costs depends on its class and on whether it goes on with what the
+//! one before began: a word, a number, a rule of dashes. The weights are fitted to the Claude vocabulary
+//! that is public, a little on the high side (samples in `tests/data/tokens.json`); newer vocabularies differ,
+//! which is why the gateway corrects estimates by what providers report. Counting is integer
+//! arithmetic in one pass, so every machine gets the same number.
 
 use crate::message::{Block, Message};
 
@@ -13,70 +14,91 @@ pub const MESSAGE_OVERHEAD: u32 = 4;
 /// What a tool block costs beyond its content: ids and framing.
 pub const TOOL_BLOCK_OVERHEAD: u32 = 8;
 
-/// Weights in thousandths of a token per character.
+/// Weights in thousandths of a token.
 mod weight {
-    pub const WIDE: u64 = 1_300;
-    pub const LETTER: u64 = 235;
-    pub const DIGIT: u64 = 600;
-    pub const SYMBOL: u64 = 500;
-    pub const SPACE: u64 = 60;
-    pub const LINE_FEED: u64 = 400;
-    pub const OTHER: u64 = 1_000;
-    /// Letters and digits of a run too long to be a word: base64, hashes, minified names.
-    pub const DENSE: u64 = 570;
-    /// What a word costs beyond its letters.
-    pub const WORD: u64 = 170;
+    /// A word of ASCII letters, up to [`COMMON_WORD`](super::COMMON_WORD) of them.
+    pub const WORD: u64 = 1_000;
+    /// Each letter beyond, up to [`LONGEST_WORD`](super::LONGEST_WORD).
+    pub const LONG_WORD: u64 = 60;
+    /// Each letter after that: a run of letters that is no word.
+    pub const NO_WORD: u64 = 500;
+    /// A capital inside a word, as in `camelCase` and in base64.
+    pub const CAMEL: u64 = 1_700;
+    /// A capital after a capital.
+    pub const CAPITALS: u64 = 330;
+    /// The first digit of a number.
+    pub const NUMBER: u64 = 1_200;
+    /// Each further digit.
+    pub const DIGIT: u64 = 150;
+    /// An ASCII symbol.
+    pub const SYMBOL: u64 = 1_000;
+    /// The same symbol again, as in a rule of dashes.
+    pub const SAME_SYMBOL: u64 = 120;
+    /// Another symbol right after one, as in `");`.
+    pub const NEXT_SYMBOL: u64 = 150;
+    /// A space after a space: indentation. The first one belongs to what follows it.
+    pub const INDENT: u64 = 20;
+    pub const LINE_FEED: u64 = 1_150;
+    /// Chinese, and full-width punctuation.
+    pub const HAN: u64 = 1_300;
+    /// Japanese syllables.
+    pub const KANA: u64 = 1_000;
+    /// Korean syllables.
+    pub const HANGUL: u64 = 1_400;
+    pub const GREEK_CYRILLIC: u64 = 600;
+    /// Emoji and rare characters, which are spelled out byte by byte.
+    pub const ASTRAL: u64 = 3_500;
+    pub const OTHER: u64 = 1_100;
 }
 
-/// A run of letters and digits longer than this is data, not words.
-const LONGEST_WORD: u64 = 24;
+/// Letters of a word that costs one token.
+const COMMON_WORD: u32 = 6;
+/// A run of more letters than this is data.
+const LONGEST_WORD: u32 = 16;
 
 /// Estimates the tokens of a text; 0 for an empty one.
 pub fn estimate(text: &str) -> u32 {
     let mut sum = 0u64;
-    let mut letters = 0u64;
-    let mut digits = 0u64;
+    let mut previous = '\0';
+    let mut letters = 0u32;
     for c in text.chars() {
-        match c {
-            'a'..='z' | 'A'..='Z' => {
-                letters += 1;
-                continue;
-            }
-            '0'..='9' => {
-                digits += 1;
-                continue;
-            }
-            _ => {}
-        }
-        sum += run(letters, digits);
-        letters = 0;
-        digits = 0;
+        letters = if c.is_ascii_alphabetic() { letters.saturating_add(1) } else { 0 };
         sum += match c {
-            ' ' | '\t' | '\r' => weight::SPACE,
-            '\n' => weight::LINE_FEED,
+            'A'..='Z' if previous.is_ascii_uppercase() => weight::CAPITALS,
+            'A'..='Z' if previous.is_ascii_lowercase() => {
+                letters = 1;
+                weight::CAMEL
+            }
+            'a'..='z' | 'A'..='Z' => match letters {
+                1 => weight::WORD,
+                n if n <= COMMON_WORD => 0,
+                n if n <= LONGEST_WORD => weight::LONG_WORD,
+                _ => weight::NO_WORD,
+            },
+            '0'..='9' if previous.is_ascii_digit() => weight::DIGIT,
+            '0'..='9' => weight::NUMBER,
+            '!'..='~' if previous == c => weight::SAME_SYMBOL,
+            '!'..='~' if previous.is_ascii_punctuation() => weight::NEXT_SYMBOL,
             '!'..='~' => weight::SYMBOL,
-            _ if is_wide(c) => weight::WIDE,
+            ' ' | '\t' | '\r' if is_blank(previous) => weight::INDENT,
+            ' ' | '\t' | '\r' => 0,
+            '\n' => weight::LINE_FEED,
+            '\u{370}'..='\u{52f}' => weight::GREEK_CYRILLIC,
+            '\u{3040}'..='\u{30ff}' => weight::KANA,
+            '\u{1100}'..='\u{11ff}' | '\u{ac00}'..='\u{d7ff}' => weight::HANGUL,
+            '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' => {
+                weight::HAN
+            }
+            '\u{10000}'.. => weight::ASTRAL,
             _ => weight::OTHER,
         };
+        previous = c;
     }
-    sum += run(letters, digits);
     u32::try_from(sum.div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
-/// The cost of one run of ASCII letters and digits.
-fn run(letters: u64, digits: u64) -> u64 {
-    if letters + digits > LONGEST_WORD {
-        return (letters + digits) * weight::DENSE;
-    }
-    let word = if letters > 0 { weight::WORD } else { 0 };
-    word + letters * weight::LETTER + digits * weight::DIGIT
-}
-
-/// Chinese, Japanese, Korean and their full-width punctuation.
-fn is_wide(c: char) -> bool {
-    matches!(c,
-        '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{a960}'..='\u{a97f}' | '\u{ac00}'..='\u{d7ff}'
-        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
 /// Estimates one block.
@@ -106,17 +128,31 @@ mod tests {
 
     use super::*;
 
-    /// Texts of our own with the counts of the public Claude vocabulary (`@anthropic-ai/tokenizer`).
+    /// Texts of our own, each with what `countTokens` of the npm package `@anthropic-ai/tokenizer` 0.0.4
+    /// says of it.
+    const KNOWN: &str = include_str!("../tests/data/tokens.json");
+
     #[test]
     fn the_estimate_is_close_on_known_texts() {
-        for (text, counted) in KNOWN {
-            let estimate = f64::from(estimate(text));
-            let ratio = estimate / f64::from(*counted);
-            assert!((0.8..=1.25).contains(&ratio), "{ratio:.2} on {text:?}");
+        #[derive(serde::Deserialize)]
+        struct Sample {
+            kind: String,
+            tokens: u32,
+            text: String,
+        }
+        let samples: Vec<Sample> = serde_json::from_str(KNOWN).expect("the samples");
+        assert!(samples.len() >= 14);
+        for Sample { kind, tokens, text } in samples {
+            let ratio = f64::from(estimate(&text)) / f64::from(tokens);
+            assert!((0.93..=1.16).contains(&ratio), "{ratio:.2} of what {kind} costs");
         }
     }
 
-    const KNOWN: &[(&str, u32)] = &[];
+    #[test]
+    fn data_that_is_no_language_is_not_cheap() {
+        assert!(estimate(&"x".repeat(1_000)) >= 400);
+        assert!(estimate(&" ".repeat(10_000)) >= 100);
+    }
 
     #[test]
     fn chinese_is_not_a_quarter_token() {
@@ -131,9 +167,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_text_never_costs_less(a in "\\PC{0,60}", b in "[^a-zA-Z0-9]\\PC{0,60}") {
-            let both = format!("{a}{b}");
-            prop_assert!(estimate(&both) >= estimate(&a));
+        fn more_text_never_costs_less(a in "(\\PC|[a-zA-Z]{1,20}|\n){0,60}", b in "(\\PC|[a-zA-Z]{1,20}|\n){0,60}") {
+            prop_assert!(estimate(&a) <= estimate(&[a.as_str(), &b].concat()));
         }
     }
 }

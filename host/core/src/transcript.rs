@@ -1,8 +1,9 @@
 //! What a policy sees: the request as it would be sent if nothing were done, with the columns it may
 //! read.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
+pub use crate::structure::flag;
 use crate::{
     marker,
     message::{self, Message, Origin, Role},
@@ -50,30 +51,25 @@ impl AsRef<Message> for Entry {
     }
 }
 
-/// The bits of [`Transcript::flags`], as the contract numbers them.
-pub mod flag {
-    pub const STARTS_TURN: u8 = 1;
-    pub const CUT: u8 = 2;
-    pub const TOOL_USE: u8 = 4;
-    pub const TOOL_RESULT: u8 = 8;
-    pub const REPLACED: u8 = 16;
-    pub const STAYS: u8 = 32;
-}
-
 /// The messages of one request, oldest first, and what is known about them.
 ///
-/// Every tool block has its partner and the first message is a user's:
-/// [`repair`](crate::history::repair) sees to that where a history comes from outside.
+/// The host sees to it that every tool block has its partner, that no message is empty and that a
+/// user message comes first; [`repair`](crate::history::repair) does where a history comes from outside.
 #[derive(Clone, Debug)]
 pub struct Transcript {
     entries: Vec<Entry>,
     tokens: Vec<u32>,
-    flags: Vec<u8>,
+    /// `sums[i]` is what the first `i` messages cost, so that any range costs two look-ups: a policy
+    /// may ask for as many as it likes.
+    sums: Vec<u64>,
     structure: Structure,
-    total_tokens: u64,
     current: usize,
     seed_end: usize,
-    markers: Vec<usize>,
+    /// Where the parts begin that go as a whole, and the length at the end.
+    bounds: Vec<usize>,
+    markers: Vec<u32>,
+    /// `marker_sums[i]` is what the first `i` markers cost.
+    marker_sums: Vec<u64>,
     dropped_turns: u32,
     channel: String,
 }
@@ -82,50 +78,32 @@ impl Transcript {
     /// Builds the view. `current` is where the current turn begins: the index of the new message, or
     /// the number of entries when there is none.
     pub fn new(entries: Vec<Entry>, current: usize, channel: impl Into<String>) -> Self {
-        let structure = Structure::of(&entries);
+        let mut structure = Structure::of(&entries);
         let current = current.min(entries.len());
         let tokens: Vec<u32> = entries.iter().map(|entry| entry.tokens).collect();
-        let total_tokens = tokens.iter().map(|&t| u64::from(t)).sum();
-        let mut flags = vec![0u8; entries.len()];
-        for &at in &structure.turn_starts {
-            flags[at as usize] |= flag::STARTS_TURN;
+        for (at, (entry, flags)) in entries.iter().zip(&mut structure.flags).enumerate() {
+            *flags |= if entry.original.is_some() { flag::REPLACED } else { 0 };
+            *flags |= if at >= current { flag::STAYS } else { 0 };
         }
-        for &at in &structure.cuts {
-            flags[at as usize] |= flag::CUT;
-        }
-        let mut markers = Vec::new();
-        let mut dropped_turns = 0u32;
-        for (index, entry) in entries.iter().enumerate() {
-            for block in &entry.message.blocks {
-                match block {
-                    message::Block::ToolUse { .. } => flags[index] |= flag::TOOL_USE,
-                    message::Block::ToolResult { .. } => flags[index] |= flag::TOOL_RESULT,
-                    message::Block::Text { .. } => {}
-                }
-            }
-            if entry.original.is_some() {
-                flags[index] |= flag::REPLACED;
-            }
-            if index >= current {
-                flags[index] |= flag::STAYS;
-            }
-            if entry.message.origin == Origin::Marker {
-                markers.push(index);
-                dropped_turns = dropped_turns.saturating_add(marker::parse(&entry.message.plain_text()).unwrap_or(0));
-            }
-        }
-        let seed_end = entries
-            .iter()
-            .take(current)
-            .zip([Origin::Seed, Origin::SeedAck])
-            .take_while(|(entry, wanted)| entry.message.origin == *wanted)
+        let seed_end = [(Role::User, Origin::Seed), (Role::Assistant, Origin::SeedAck)]
+            .into_iter()
+            .zip(&entries[..current])
+            .take_while(|(wanted, entry)| {
+                *wanted == (entry.message.role, entry.message.origin) && !entry.message.has_tools()
+            })
             .count();
+        let markers: Vec<u32> = structure.markers.iter().copied().filter(|&at| at as usize != current).collect();
+        let dropped_turns = markers
+            .iter()
+            .filter_map(|&at| marker::parse(&entries[at as usize].message.plain_text()))
+            .fold(0, u32::saturating_add);
         Transcript {
+            sums: running_sums(tokens.iter().copied()),
+            marker_sums: running_sums(markers.iter().map(|&at| tokens[at as usize])),
+            bounds: bounds(&entries, &structure, seed_end, current),
             entries,
             tokens,
-            flags,
             structure,
-            total_tokens,
             current,
             seed_end,
             markers,
@@ -177,7 +155,7 @@ impl Transcript {
 
     /// Bits of [`flag`], one byte per message.
     pub fn flags(&self) -> &[u8] {
-        &self.flags
+        &self.structure.flags
     }
 
     /// Turns, cuts and tool groups.
@@ -187,7 +165,7 @@ impl Transcript {
 
     /// The sum of all token counts.
     pub fn total_tokens(&self) -> u64 {
-        self.total_tokens
+        self.tokens_in(0, self.entries.len())
     }
 
     /// Where the current turn begins; the number of messages when there is no new message.
@@ -205,14 +183,25 @@ impl Transcript {
         self.seed_end
     }
 
-    /// Indexes of markers; more than one only in an imported history.
-    pub fn markers(&self) -> &[usize] {
+    /// Indexes of stored markers; more than one only in an imported history.
+    pub fn markers(&self) -> &[u32] {
         &self.markers
     }
 
-    /// Whether the message at this index is a marker.
+    /// Whether the message at this index is a stored marker.
     pub fn is_marker(&self, index: usize) -> bool {
-        self.entries[index].message.origin == Origin::Marker
+        self.markers.binary_search_by(|&at| (at as usize).cmp(&index)).is_ok()
+    }
+
+    /// How many stored markers are in a range.
+    pub(crate) fn markers_in(&self, range: &Range<usize>) -> usize {
+        let before = |at: usize| self.markers.partition_point(|&marker| (marker as usize) < at);
+        before(range.end) - before(range.start)
+    }
+
+    /// Whether the message at this index is tied to others by a tool call.
+    pub fn is_in_pair(&self, index: usize) -> bool {
+        self.structure.flags.get(index).is_some_and(|flags| flags & (flag::TOOL_USE | flag::TOOL_RESULT) != 0)
     }
 
     /// How many turns earlier prunes have dropped.
@@ -244,8 +233,40 @@ impl Transcript {
 
     /// The sum of token counts of a range, cut to what is there.
     pub fn tokens_in(&self, start: usize, end: usize) -> u64 {
-        let end = end.min(self.tokens.len());
-        self.tokens[start.min(end)..end].iter().map(|&t| u64::from(t)).sum()
+        let end = end.min(self.entries.len());
+        self.sums[end] - self.sums[start.min(end)]
+    }
+
+    /// The sum of token counts of the markers in a range.
+    pub fn marker_tokens_in(&self, start: usize, end: usize) -> u64 {
+        let before = |at: usize| self.markers.partition_point(|&marker| (marker as usize) < at);
+        self.marker_sums[before(end)] - self.marker_sums[before(start.min(end))]
+    }
+
+    /// The parts that go as a whole, oldest first: what lies between the seed and the first turn, each
+    /// turn, what the host shows only for the new message, and the current turn.
+    ///
+    /// Turns that a tool pair ties together are one part.
+    pub fn parts(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.bounds.windows(2).map(|bounds| bounds[0]..bounds[1])
+    }
+
+    /// Where the part begins that holds the new message; the number of messages when there is none.
+    pub fn current_part(&self) -> usize {
+        self.part_of(self.current)
+    }
+
+    /// Where the part begins that holds the most recent stored turn, else the part that the host shows
+    /// only for the new message, else the current one.
+    pub fn last_turn(&self) -> usize {
+        match self.turns() {
+            0 => self.part_of(shown_for_new_message(&self.entries, self.seed_end, self.current)),
+            turns => self.part_of(self.structure.turn_starts[turns - 1] as usize),
+        }
+    }
+
+    fn part_of(&self, at: usize) -> usize {
+        self.bounds[self.bounds.partition_point(|&bound| bound <= at).saturating_sub(1)]
     }
 
     /// The role and origin codes of one message.
@@ -253,9 +274,32 @@ impl Transcript {
         let message = &self.entries[index].message;
         (message.role.code(), message.origin.code())
     }
+}
 
-    /// Whether the request would start with a user message as things stand.
-    pub fn starts_with_user(&self) -> bool {
-        self.entries.first().is_none_or(|entry| entry.message.role == Role::User)
-    }
+fn bounds(entries: &[Entry], structure: &Structure, seed_end: usize, current: usize) -> Vec<usize> {
+    let shown = shown_for_new_message(entries, seed_end, current);
+    let cuts = structure.cuts.iter().map(|&at| at as usize).filter(|&at| seed_end < at && at < shown);
+    let ends = [shown, current].into_iter().filter(|&at| seed_end < at && !structure.is_straddled(at));
+    let mut bounds: Vec<usize> = [seed_end].into_iter().chain(cuts).chain(ends).chain([entries.len()]).collect();
+    bounds.dedup();
+    bounds
+}
+
+/// Where retrieved and recalled text begins that stands just before the new message. It is there for
+/// that message alone and part of no stored turn.
+fn shown_for_new_message(entries: &[Entry], seed_end: usize, current: usize) -> usize {
+    let shown = |entry: &&Entry| matches!(entry.message.origin, Origin::Retrieval | Origin::Recall);
+    current - entries[seed_end..current].iter().rev().take_while(shown).count()
+}
+
+/// The sums of the first 0, 1, 2 … counts.
+fn running_sums(counts: impl ExactSizeIterator<Item = u32>) -> Vec<u64> {
+    let mut sums = Vec::with_capacity(counts.len() + 1);
+    let mut sum = 0;
+    sums.push(sum);
+    sums.extend(counts.map(|count| {
+        sum += u64::from(count);
+        sum
+    }));
+    sums
 }

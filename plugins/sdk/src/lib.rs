@@ -1,1 +1,75 @@
+//! Write a policy for the pmk-host gateway: a WebAssembly component that decides how much of a conversation
+//! the model gets to see.
+//!
+//! Implement [`Policy`] and the traits of the decisions you want to make, and [`export!`] them. This one keeps
+//! the newest turns:
+//!
+//! ```
+//! use pmk_policy_sdk::{Budget, Description, IntegerSetting, Plan, Policy, Prune, Transcript, export};
+//!
+//! const KEEP_TURNS: IntegerSetting = IntegerSetting::new("keep-turns", 20, 1..=1_000, "stored turns that stay");
+//!
+//! struct Newest;
+//!
+//! impl Policy for Newest {
+//!     fn describe(description: &Description) {
+//!         description.name("newest");
+//!         description.version(env!("CARGO_PKG_VERSION"));
+//!         description.about("keeps the newest turns");
+//!         KEEP_TURNS.declare(description);
+//!     }
+//! }
+//!
+//! impl Prune for Newest {
+//!     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+//!         if transcript.total_tokens() <= budget.limit() {
+//!             return;
+//!         }
+//!         let oldest_kept = transcript.segments().take(KEEP_TURNS.value() as usize).last();
+//!         plan.remove_before(transcript, oldest_kept.map_or(transcript.current(), |segment| segment.start));
+//!     }
+//! }
+//!
+//! export!(Newest: prune);
+//!
+//! // A policy is tested where it is written; no wasm is needed for that.
+//! use pmk_policy_sdk::testing::{Harness, core};
+//! let conversation = (0..30).flat_map(|_| [core::Message::user("why? ".repeat(50)), core::Message::assistant("so")]);
+//! let transcript = core::Transcript::of_messages(conversation.chain([core::Message::user("and now?")])).into();
+//! let applied = Harness::<Newest>::new().prune(&transcript, 2_000).expect("a plan that the guard accepts");
+//! assert_eq!(applied.turns_dropped, 10);
+//! ```
+//!
+//! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. Built for wasm the types are the bindings of the contract, `wit/policy.wit`,
+//! which says what the host does with every call; elsewhere they run on the host's own types, with the same
+//! names and methods.
+//!
+//! A decision runs in a fresh instance: nothing is remembered between calls. It has a limited amount of fuel, so read
+//! [from the newest message back](Transcript::segments) and stop early. A panic reaches the operator's log, and the
+//! next policy decides.
+#![deny(missing_docs)]
 
+mod codes;
+mod export;
+mod policy;
+mod segments;
+mod setting;
+
+#[cfg(target_family = "wasm")]
+#[doc(hidden)]
+pub mod guest;
+#[cfg(target_family = "wasm")]
+use guest as platform;
+
+#[cfg(not(target_family = "wasm"))]
+mod native;
+#[cfg(not(target_family = "wasm"))]
+use native as platform;
+#[cfg(not(target_family = "wasm"))]
+pub mod testing;
+
+pub use codes::{flag, level, origin, phase, role, rung};
+pub use platform::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript, log};
+pub use policy::{Cap, Policy, Prune, Recover, Summarize};
+pub use segments::{Row, Segment, Segments, tokens_of};
+pub use setting::{BooleanSetting, IntegerSetting, TextSetting};

@@ -1,0 +1,124 @@
+//! A plan carried out: what is sent, and what that costs.
+
+use crate::{
+    guard::{Rule, Verdict},
+    marker::Marker,
+    message::Message,
+    plan::{Replaced, Words},
+    transcript::Transcript,
+};
+
+/// A plan carried out: what the request consists of.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// Indexes that stay, ascending.
+    pub kept: Vec<u32>,
+    /// Indexes that go, ascending.
+    pub removed: Vec<u32>,
+    /// Kept messages that stand reduced, ascending.
+    pub replaced: Vec<Replaced>,
+    /// A marker written by this plan, and the index it stands before.
+    pub marker: Option<(Marker, u32)>,
+    /// Turns dropped by this plan.
+    pub turns_dropped: u32,
+    /// Turns dropped since the conversation began.
+    pub turns_dropped_total: u32,
+    /// What doing nothing would have cost.
+    pub tokens_before: u64,
+    /// What the request costs.
+    pub tokens_after: u64,
+    /// Rules whose text the guard corrected.
+    pub corrected: Vec<Rule>,
+}
+
+impl Applied {
+    /// Whether the request differs from doing nothing.
+    pub fn changes_anything(&self) -> bool {
+        !self.removed.is_empty() || !self.replaced.is_empty() || self.marker.is_some()
+    }
+
+    /// The messages of the request, in order.
+    pub fn messages(&self, transcript: &Transcript) -> Vec<Message> {
+        let mut out = Vec::with_capacity(self.kept.len() + 1);
+        let mut replaced = self.replaced.iter().peekable();
+        let mut marker = self.marker.as_ref();
+        for &index in &self.kept {
+            if let Some((written, _)) = marker.take_if(|(_, before)| *before <= index) {
+                out.push(written.message());
+            }
+            match replaced.next_if(|replaced| replaced.index == index) {
+                Some(replaced) => out.push((*replaced.message).clone()),
+                None => out.push((*transcript.entries()[index as usize].message).clone()),
+            }
+        }
+        if let Some((written, _)) = marker {
+            out.push(written.message());
+        }
+        out
+    }
+
+    /// The verdict on a plan that was carried out.
+    pub fn verdict(&self) -> Verdict {
+        if self.corrected.is_empty() { Verdict::Accepted } else { Verdict::Corrected(self.corrected.clone()) }
+    }
+}
+
+/// The request that is left when every message marked in `goes` is taken out. Stored markers, which are
+/// never marked, stay or a new one takes their place; without `words` there is none.
+pub(crate) fn carry_out(
+    transcript: &Transcript,
+    mut goes: Vec<bool>,
+    replaced: Vec<Replaced>,
+    words: Option<&Words>,
+) -> Applied {
+    let turns_dropped = turns_dropped(transcript, &goes);
+    let marker = words.and_then(|words| marker_after(transcript, turns_dropped, words));
+    let corrected = if marker.is_some() && words == Some(&Words::Bad) { vec![Rule::Marker] } else { vec![] };
+    if words.is_none() || marker.is_some() {
+        transcript.markers().iter().for_each(|&at| goes[at as usize] = true);
+    }
+    let (removed, kept): (Vec<u32>, Vec<u32>) = (0..transcript.len() as u32).partition(|&at| goes[at as usize]);
+    let after_seed = kept.partition_point(|&at| (at as usize) < transcript.seed_end());
+    let before = kept.get(after_seed).copied().unwrap_or(transcript.len() as u32);
+    let tokens = transcript.tokens();
+    let kept_tokens: u64 = kept.iter().map(|&at| u64::from(tokens[at as usize])).sum();
+    let saved: u64 = replaced.iter().map(|by| u64::from(tokens[by.index as usize] - by.tokens)).sum();
+    Applied {
+        kept,
+        removed,
+        replaced,
+        turns_dropped,
+        turns_dropped_total: transcript.dropped_turns().saturating_add(turns_dropped),
+        tokens_before: transcript.total_tokens(),
+        tokens_after: kept_tokens - saved + marker.as_ref().map_or(0, |marker| u64::from(marker.tokens())),
+        marker: marker.map(|marker| (marker, before)),
+        corrected,
+    }
+}
+
+/// How many stored turns lose the message they start with.
+pub(crate) fn turns_dropped(transcript: &Transcript, goes: &[bool]) -> u32 {
+    let starts = &transcript.structure().turn_starts[..transcript.turns()];
+    starts.iter().filter(|&&at| goes[at as usize]).count() as u32
+}
+
+/// The marker that takes the place of those that are stored when that many turns more are dropped;
+/// `None` when what is stored stays: one that is still right, or none at all.
+fn marker_after(transcript: &Transcript, turns_dropped: u32, words: &Words) -> Option<Marker> {
+    if turns_dropped == 0 && transcript.markers().len() <= 1 {
+        return None;
+    }
+    let turns = transcript.dropped_turns().saturating_add(turns_dropped);
+    Some(match words {
+        Words::Good(template) => Marker::with_template(turns, template).0,
+        Words::Host | Words::Bad => Marker::new(turns),
+    })
+}
+
+/// What the marker of the request costs when that many turns more are dropped.
+pub(crate) fn marker_tokens(transcript: &Transcript, turns_dropped: u32, words: &Words) -> u64 {
+    match marker_after(transcript, turns_dropped, words) {
+        Some(marker) => u64::from(marker.tokens()),
+        None => transcript.marker_tokens_in(0, transcript.len()),
+    }
+}

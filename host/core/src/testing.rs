@@ -1,0 +1,297 @@
+//! Random histories and plans for property tests. The same seed gives the same thing everywhere.
+//!
+//! What they contain is what real ones do: parallel calls, ids used again, results split over several
+//! messages, a word thrown in between call and result, several answers in a row, results of `mra ask`,
+//! seeds with and without acknowledgement, markers old and misplaced, summaries, Chinese, English, emoji.
+
+use std::sync::Arc;
+
+use crate::{
+    marker::Marker,
+    message::{Block, Message, Origin, Role},
+    plan::Plan,
+    replace::{self, Reduction},
+    structure::starts_turn,
+    transcript::{Entry, Transcript},
+};
+
+/// A small random number generator (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The generator of that seed.
+    pub fn new(seed: u64) -> Self {
+        Rng(seed)
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`, or 0 when `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n.max(1) as u64) as usize
+    }
+
+    /// True in `percent` of 100 cases.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of these.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+/// A history of up to `turns` turns in which every tool block has its partner and a user message comes
+/// first. The last message may be a new question, or the middle of a turn.
+pub fn random_history(seed: u64, turns: usize) -> Vec<Message> {
+    let mut history = Writer { rng: Rng::new(seed), messages: Vec::new() };
+    history.opening();
+    let turns = history.rng.below(turns + 1);
+    for _ in 0..turns {
+        history.turn();
+        if history.rng.chance(5) {
+            history.marker();
+        }
+    }
+    if history.rng.chance(70) {
+        if history.rng.chance(20) {
+            history.user(Origin::Retrieval);
+        }
+        history.user(Origin::User);
+    }
+    history.messages
+}
+
+/// The view of a random history: with a new message, in the middle of a turn or without either, some
+/// contents shortened before, stored counts that may be off.
+pub fn random_transcript(seed: u64, turns: usize) -> Transcript {
+    let mut rng = Rng::new(seed ^ 0x7472_616e_7363);
+    let odd_counts = rng.chance(20);
+    let entries: Vec<Entry> = (1..)
+        .zip(random_history(seed, turns))
+        .map(|(id, message)| {
+            let mut entry = Entry::new(id, message);
+            if rng.chance(10) {
+                entry = shortened(entry);
+            }
+            if odd_counts && rng.chance(20) {
+                entry.tokens = rng.pick(&[0, 1, 50_000, u32::MAX]);
+            }
+            entry
+        })
+        .collect();
+    let starts: Vec<usize> = (0..entries.len()).filter(|&at| starts_turn(&entries[at].message)).collect();
+    let newest = starts.len().saturating_sub(rng.pick(&[1, 1, 1, 2, 3]));
+    let current = match starts.get(newest) {
+        Some(&at) if rng.chance(85) => at,
+        _ => entries.len(),
+    };
+    Transcript::new(entries, current, "general")
+}
+
+/// The message as an earlier plan may have left it.
+fn shortened(entry: Entry) -> Entry {
+    let source = &entry.message;
+    let reduction = Reduction::Shorten { head: 20, tail: 10 };
+    let Some(blocks) = replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id()) else {
+        return entry;
+    };
+    let message = Message { role: source.role, origin: source.origin, blocks };
+    let original = Some(Arc::clone(source));
+    Entry { original, ..Entry::new(entry.id, message) }
+}
+
+/// A plan as a hostile policy would make it: anything anywhere.
+pub fn random_plan(seed: u64, transcript: &Transcript) -> Plan {
+    let mut rng = Rng::new(seed);
+    let mut plan = Plan::new();
+    let len = transcript.len();
+    for _ in 0..rng.pick(&[0, 1, 2, 3, 8, 2 * len + 20]) {
+        let index = |rng: &mut Rng| match rng.below(20) {
+            0 => u32::MAX - rng.below(2) as u32,
+            1 => (len + rng.below(2)) as u32,
+            _ => rng.below(len + 1) as u32,
+        };
+        let (a, b) = (index(&mut rng), index(&mut rng));
+        match rng.below(4) {
+            0 => plan.remove(transcript, a, b),
+            1 => plan.remove(transcript, a, a.saturating_add(1)),
+            _ => plan.replace(transcript, a, random_reduction(&mut rng)),
+        }
+    }
+    random_words(&mut rng, &mut plan);
+    plan
+}
+
+/// A plan as an honest policy would make it: whole parts of the history go, contents shrink, and where a
+/// part is too large, whole tool groups of it go.
+pub fn sensible_plan(seed: u64, transcript: &Transcript) -> Plan {
+    let mut rng = Rng::new(seed);
+    let mut plan = Plan::new();
+    let percent = rng.pick(&[0, 0, 10, 50, 90, 100]);
+    let groups_too = rng.chance(60);
+    if rng.chance(30) && transcript.seed_end() > 0 {
+        plan.remove(transcript, 0, transcript.seed_end() as u32);
+    }
+    for part in transcript.parts() {
+        let holds_new = transcript.new_message().is_some_and(|new| part.contains(&new));
+        if !holds_new && rng.chance(percent) {
+            plan.remove(transcript, part.start as u32, part.end as u32);
+            continue;
+        }
+        let group = rng.below(part.len()) + part.start;
+        let group = transcript.structure().groups[group];
+        for at in part {
+            if groups_too && transcript.is_in_pair(at) && transcript.structure().groups[at] == group {
+                plan.remove(transcript, at as u32, at as u32 + 1);
+            } else if rng.chance(10) && transcript.new_message() != Some(at) {
+                plan.replace(transcript, at as u32, random_reduction(&mut rng));
+            }
+        }
+    }
+    random_words(&mut rng, &mut plan);
+    plan
+}
+
+fn random_reduction(rng: &mut Rng) -> Reduction {
+    match rng.below(4) {
+        0 => Reduction::Digest,
+        1 => Reduction::Shorten { head: u32::MAX, tail: u32::MAX },
+        _ => Reduction::Shorten { head: rng.below(60) as u32, tail: rng.below(60) as u32 },
+    }
+}
+
+fn random_words(rng: &mut Rng, plan: &mut Plan) {
+    match rng.below(6) {
+        0 => plan.set_marker("[{turns} older turns]"),
+        1 => plan.set_marker("no number"),
+        2 => plan.set_marker(format!("{{turns}} {}", "太長".repeat(200))),
+        _ => {}
+    }
+}
+
+struct Writer {
+    rng: Rng,
+    messages: Vec<Message>,
+}
+
+impl Writer {
+    fn say(&mut self, role: Role, origin: Origin, blocks: Vec<Block>) {
+        self.messages.push(Message { role, origin, blocks });
+    }
+
+    fn user(&mut self, origin: Origin) {
+        let block = self.text();
+        self.say(Role::User, origin, vec![block]);
+    }
+
+    fn assistant(&mut self, origin: Origin) {
+        let block = self.text();
+        self.say(Role::Assistant, origin, vec![block]);
+    }
+
+    /// What stands before the first turn.
+    fn opening(&mut self) {
+        if self.rng.chance(40) {
+            self.user(Origin::Seed);
+            if self.rng.chance(80) {
+                self.assistant(Origin::SeedAck);
+            }
+        }
+        if self.rng.chance(20) {
+            self.marker();
+        }
+        if self.rng.chance(15) {
+            self.user(Origin::Summary);
+        }
+        if self.rng.chance(20) && !self.messages.is_empty() {
+            self.exchange();
+        }
+    }
+
+    fn marker(&mut self) {
+        let turns = self.rng.pick(&[0, 1, 7, 120, u32::MAX]);
+        let text = match self.rng.chance(50) {
+            true => Marker::new(turns).text(),
+            false => format!("（此處省略{turns}輪）"),
+        };
+        self.messages.push(Message::text(Role::User, Origin::Marker, text));
+    }
+
+    fn turn(&mut self) {
+        let origin = if self.rng.chance(5) { Origin::Attachment } else { Origin::User };
+        self.user(origin);
+        for _ in 0..self.rng.pick(&[0, 0, 0, 1, 1, 2, 5]) {
+            self.exchange();
+        }
+        if self.rng.chance(90) {
+            self.assistant(Origin::Assistant);
+        }
+        if self.rng.chance(5) {
+            self.say(Role::Assistant, Origin::Assistant, vec![Block::Text { text: " ".into() }]);
+        }
+    }
+
+    /// Calls and what came back.
+    fn exchange(&mut self) {
+        if self.rng.chance(25) {
+            self.assistant(Origin::Assistant);
+            self.user(Origin::MraResult);
+            return;
+        }
+        let mut results = Vec::new();
+        for _ in 0..self.rng.pick(&[1, 1, 1, 2]) {
+            let mut blocks = Vec::new();
+            if self.rng.chance(40) {
+                blocks.push(self.text());
+            }
+            for _ in 0..self.rng.pick(&[1, 1, 2, 3]) {
+                let id = format!("call_{}", self.rng.below(4));
+                let input = serde_json::json!({ "path": self.words(10) });
+                blocks.push(Block::ToolUse { id: id.clone(), name: "read_file".into(), input });
+                let content = if self.rng.chance(10) { String::new() } else { self.words(300) };
+                results.push(Block::ToolResult { tool_use_id: id, content, is_error: self.rng.chance(5) });
+            }
+            self.say(Role::Assistant, Origin::Assistant, blocks);
+        }
+        while !results.is_empty() {
+            if self.rng.chance(5) {
+                self.user(Origin::User);
+            }
+            let taken = self.rng.below(results.len()) + 1;
+            let mut blocks: Vec<Block> = Vec::new();
+            for _ in 0..taken {
+                let at = self.rng.below(results.len());
+                blocks.push(results.swap_remove(at));
+            }
+            if self.rng.chance(10) {
+                blocks.push(self.text());
+            }
+            self.say(Role::User, Origin::ToolResult, blocks);
+        }
+    }
+
+    fn text(&mut self) -> Block {
+        let length = self.rng.pick(&[1, 5, 5, 30, 400]);
+        Block::Text { text: self.words(length) }
+    }
+
+    fn words(&mut self, most: usize) -> String {
+        const WORDS: [&str; 10] =
+            ["budget", "預算", "「上個月」", " and ", "👨‍👩‍👧", "e\u{301}", "\r\n", "42", "資料庫", "🇹🇼"];
+        let mut text = String::from("w");
+        for _ in 0..self.rng.below(most) {
+            text.push_str(self.rng.pick(&WORDS));
+        }
+        text
+    }
+}

@@ -1,0 +1,262 @@
+//! One case a rule, and the edges that random histories rarely reach.
+
+use pmk_core::{
+    Applied, Block, Entry, Guard, Message, Origin, Plan, Role, Transcript, Verdict, floor, marker, replace::Reduction,
+};
+
+const GUARD: Guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
+const LONG: usize = 400;
+
+fn message(role: Role, origin: Origin) -> Message {
+    Message::text(role, origin, "word ".repeat(LONG))
+}
+
+fn question() -> Message {
+    message(Role::User, Origin::User)
+}
+
+fn answer() -> Message {
+    message(Role::Assistant, Origin::Assistant)
+}
+
+fn call(id: &str) -> Message {
+    let block = Block::ToolUse { id: id.into(), name: "ls".into(), input: serde_json::json!({}) };
+    Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![block] }
+}
+
+fn result(id: &str) -> Message {
+    let content = "line ".repeat(LONG);
+    let block = Block::ToolResult { tool_use_id: id.into(), content, is_error: false };
+    Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![block] }
+}
+
+fn seed() -> [Message; 2] {
+    [message(Role::User, Origin::Seed), message(Role::Assistant, Origin::SeedAck)]
+}
+
+/// Seed pair 0..2, turns 2..4 and 4..8 (with a tool pair 5..7), the new message 8.
+fn history() -> Transcript {
+    let turns = [question(), answer(), question(), call("a"), result("a"), answer(), question()];
+    Transcript::of_messages(seed().into_iter().chain(turns))
+}
+
+fn with_current(messages: Vec<Message>, current: usize) -> Transcript {
+    Transcript::new((1..).zip(messages).map(|(id, message)| Entry::new(id, message)).collect(), current, "")
+}
+
+fn removing(transcript: &Transcript, ranges: &[(u32, u32)]) -> Plan {
+    let mut plan = Plan::new();
+    ranges.iter().for_each(|&(start, end)| plan.remove(transcript, start, end));
+    plan
+}
+
+fn judge(guard: Guard, ranges: &[(u32, u32)]) -> Result<Applied, u8> {
+    let transcript = history();
+    guard.apply(&transcript, &removing(&transcript, ranges)).map_err(|breach| breach.rule.number())
+}
+
+#[test]
+fn every_rule_has_its_number() {
+    assert_eq!(judge(GUARD, &[(2, 4)]).expect("a whole turn").kept, [0, 1, 4, 5, 6, 7, 8]);
+    assert_eq!(judge(GUARD, &[(2, 3)]).err(), Some(1), "half a turn");
+    assert_eq!(judge(GUARD, &[(5, 6)]).err(), Some(1), "a call without its result");
+    assert_eq!(judge(GUARD, &[(5, 7)]).err(), Some(1), "a pair of a turn that is not too large");
+    assert_eq!(judge(GUARD, &[(8, 9)]).err(), Some(2), "the new message");
+    assert_eq!(judge(GUARD, &[(2, 9)]).err(), Some(2), "the new message among others");
+    assert_eq!(judge(GUARD, &[(0, 2)]).err(), Some(3), "the seed pair");
+    assert_eq!(judge(Guard { seed_may_go: true, ..GUARD }, &[(0, 1)]).err(), Some(3), "half the seed pair");
+    assert!(judge(Guard { seed_may_go: true, ..GUARD }, &[(0, 2)]).is_ok());
+    assert_eq!(judge(Guard { must_shrink: true, ..GUARD }, &[]).err(), Some(5), "nothing shrinks");
+    assert!(judge(Guard { must_shrink: true, ..GUARD }, &[(2, 4)]).is_ok());
+    assert_eq!(judge(Guard { limit: 500, ..GUARD }, &[(2, 4)]).err(), Some(9), "still too large");
+}
+
+#[test]
+fn nonsense_is_rule_8() {
+    let len = history().len() as u32;
+    for ranges in [
+        vec![(len, len + 1)],
+        vec![(3, 2)],
+        vec![(4, 4)],
+        vec![(u32::MAX, u32::MAX)],
+        vec![(u32::MAX - 1, u32::MAX)],
+        vec![(2, 4), (2, 4)],
+        vec![(2, 8), (4, 8)],
+        vec![(2, 4); 40],
+    ] {
+        assert_eq!(judge(GUARD, &ranges).err(), Some(8), "{ranges:?}");
+    }
+    let transcript = history();
+    let mut plan = Plan::new();
+    plan.replace(&transcript, u32::MAX, Reduction::Digest);
+    assert_eq!(GUARD.apply(&transcript, &plan).expect_err("no such message").rule.number(), 8);
+    let mut plan = removing(&transcript, &[(2, 4)]);
+    plan.replace(&transcript, 3, Reduction::Digest);
+    assert_eq!(GUARD.apply(&transcript, &plan).expect_err("removed and replaced").rule.number(), 8);
+}
+
+#[test]
+fn a_replaced_new_message_is_rule_2() {
+    let transcript = history();
+    let mut plan = Plan::new();
+    plan.replace(&transcript, 8, Reduction::Shorten { head: 3, tail: 0 });
+    assert_eq!(GUARD.apply(&transcript, &plan).expect_err("the new message").rule.number(), 2);
+}
+
+#[test]
+fn without_the_seed_pair_a_request_may_not_start_with_an_answer() {
+    let transcript = Transcript::of_messages(seed().into_iter().chain([answer(), question(), answer(), question()]));
+    let guard = Guard { seed_may_go: true, ..GUARD };
+    let rule = |ranges: &[(u32, u32)]| {
+        guard
+            .apply(&transcript, &removing(&transcript, ranges))
+            .map(|applied| applied.kept)
+            .map_err(|b| b.rule.number())
+    };
+    assert_eq!(rule(&[(0, 2)]), Err(4));
+    assert_eq!(rule(&[(0, 2), (3, 5)]), Ok(vec![2, 5]), "a marker comes first");
+    assert_eq!(rule(&[(0, 3)]), Ok(vec![3, 4, 5]));
+}
+
+#[test]
+fn a_marker_larger_than_what_it_stands_for_is_rule_5() {
+    let transcript = Transcript::of_messages([Message::user("hi"), Message::assistant("ho"), Message::user("q")]);
+    let plan = removing(&transcript, &[(0, 2)]);
+    assert_eq!(GUARD.apply(&transcript, &plan).expect_err("it grows").rule.number(), 5);
+    assert!(!floor::decide(&transcript, u64::MAX).changes_anything());
+}
+
+#[test]
+fn a_bad_marker_becomes_the_hosts() {
+    let transcript = history();
+    for words in ["gone".to_owned(), format!("{{turns}}{}", "x".repeat(1 << 20))] {
+        let mut plan = removing(&transcript, &[(2, 4)]);
+        plan.set_marker(words);
+        let applied = GUARD.apply(&transcript, &plan).expect("only the text is wrong");
+        assert_eq!(applied.verdict(), Verdict::Corrected(vec![pmk_core::Rule::Marker]));
+        assert_eq!(applied.messages(&transcript)[2].plain_text(), "(此處省略 1 輪較舊的對話以節省 context)");
+    }
+    let mut plan = Plan::new();
+    plan.set_marker("gone");
+    assert_eq!(GUARD.apply(&transcript, &plan).expect("no marker is needed").verdict(), Verdict::Accepted);
+}
+
+#[test]
+fn stray_markers_become_one_that_counts_on() {
+    let stray = |turns: u32| Message::text(Role::User, Origin::Marker, format!("（此處省略 {turns} 輪）"));
+    let messages = [question(), answer(), stray(3), question(), stray(4), answer(), question()];
+    let transcript = Transcript::of_messages(messages);
+    assert_eq!(transcript.dropped_turns(), 7);
+    let applied = GUARD.apply(&transcript, &removing(&transcript, &[(0, 3)])).expect("the first turn");
+    assert_eq!((applied.kept.as_slice(), applied.removed.as_slice()), (&[3, 5, 6][..], &[0, 1, 2, 4][..]));
+    let (written, before) = applied.marker.clone().expect("a marker");
+    assert_eq!((written.turns, before, applied.turns_dropped_total), (8, 3, 8));
+
+    // A third prune, on the result of the second.
+    let pruned = Transcript::of_messages(applied.messages(&transcript));
+    let applied = GUARD.apply(&pruned, &removing(&pruned, &[(1, 3)])).expect("the last stored turn");
+    let messages = applied.messages(&pruned);
+    assert_eq!(messages.len(), 2);
+    assert_eq!(marker::parse(&messages[0].plain_text()), Some(9));
+}
+
+#[test]
+fn inside_a_turn_that_is_too_large_whole_pairs_may_go() {
+    let turn = [question(), call("a"), result("a"), call("a"), result("a"), answer()];
+    let transcript = Transcript::of_messages(turn.into_iter().chain([question()]));
+    let limit = transcript.total_tokens() - 1;
+    let rule = |guard: Guard, ranges: &[(u32, u32)]| {
+        guard
+            .apply(&transcript, &removing(&transcript, ranges))
+            .map(|applied| applied.kept)
+            .map_err(|b| b.rule.number())
+    };
+    assert_eq!(rule(Guard { limit: limit + 1, ..GUARD }, &[(1, 3)]), Err(1), "it just fits");
+    let tight = Guard { limit, ..GUARD };
+    assert_eq!(rule(tight, &[(1, 3)]), Ok(vec![0, 3, 4, 5, 6]));
+    assert_eq!(rule(tight, &[(3, 5)]), Ok(vec![0, 1, 2, 5, 6]), "any pair, not only the oldest");
+    assert_eq!(rule(tight, &[(1, 2)]), Err(1));
+    assert_eq!(rule(tight, &[(2, 4)]), Err(1), "a result and the next call");
+    assert_eq!(rule(tight, &[(5, 6)]), Err(1), "an answer is no pair");
+}
+
+#[test]
+fn turns_tied_together_by_a_pair_go_together() {
+    let messages = [question(), call("a"), question(), result("a"), answer(), question()];
+    let transcript = Transcript::of_messages(messages);
+    assert_eq!(transcript.structure().cuts, [0, 5]);
+    assert!(GUARD.apply(&transcript, &removing(&transcript, &[(0, 2)])).is_err());
+    let applied = GUARD.apply(&transcript, &removing(&transcript, &[(0, 5)])).expect("both turns");
+    assert_eq!((applied.turns_dropped, applied.kept.as_slice()), (2, &[5][..]));
+}
+
+#[test]
+fn what_is_shown_for_the_new_message_is_part_of_no_stored_turn() {
+    let messages = [question(), answer(), message(Role::User, Origin::Retrieval), question()];
+    let transcript = Transcript::of_messages(messages);
+    for (range, kept) in [((0, 2), vec![2, 3]), ((2, 3), vec![0, 1, 3]), ((0, 3), vec![3])] {
+        let applied = GUARD.apply(&transcript, &removing(&transcript, &[range])).expect("parts of their own");
+        assert_eq!(applied.kept, kept);
+    }
+    let first = Transcript::of_messages([message(Role::User, Origin::Retrieval), question()]);
+    assert!(floor::trim(&first).edits().is_empty());
+}
+
+#[test]
+fn a_history_without_a_new_message_may_go_as_a_whole() {
+    let transcript = Transcript::of_messages([question(), answer()]);
+    assert_eq!(transcript.new_message(), None);
+    assert!(GUARD.apply(&transcript, &removing(&transcript, &[(0, 2)])).is_ok());
+    assert!(floor::decide(&transcript, 0).messages(&transcript).is_empty());
+}
+
+#[test]
+fn nothing_at_all_is_fine() {
+    let transcript = Transcript::of_messages([]);
+    let applied = GUARD.apply(&transcript, &Plan::new()).expect("nothing to refuse");
+    assert_eq!((applied.tokens_before, applied.tokens_after), (0, 0));
+    assert!(floor::trim(&transcript).edits().is_empty());
+    assert!(floor::decide(&transcript, 0).messages(&transcript).is_empty());
+    let plan = removing(&transcript, &[(0, 1)]);
+    assert_eq!(GUARD.apply(&transcript, &plan).expect_err("there is no message 0").rule.number(), 8);
+}
+
+#[test]
+fn the_floor_gives_up_one_thing_after_the_other() {
+    // Seed pair 0..2, turns 2..4 and 4..6, the new message 6 with two tool pairs and a result of `mra ask`.
+    let working = [call("a"), result("a"), call("b"), result("b"), answer(), message(Role::User, Origin::MraResult)];
+    let turns = [question(), answer(), question(), answer(), question()];
+    let transcript = with_current(seed().into_iter().chain(turns).chain(working).collect(), 6);
+    let cost = |indexes: &[u32]| indexes.iter().map(|&at| u64::from(transcript.tokens()[at as usize])).sum::<u64>();
+    let marker = |turns| u64::from(pmk_core::Marker::new(turns).tokens());
+    let steps: [(&[u32], u64); 7] = [
+        (&[0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12], marker(1)),
+        (&[0, 1, 6, 7, 8, 9, 10, 11, 12], marker(2)),
+        (&[0, 1, 6, 9, 10, 11, 12], marker(2)),
+        (&[0, 1, 6, 11, 12], marker(2)),
+        (&[6, 11, 12], marker(2)),
+        (&[6, 11, 12], 0),
+        (&[6, 12], 0),
+    ];
+    for (nth, (kept, marker)) in steps.into_iter().enumerate() {
+        let limit = cost(kept) + marker;
+        let applied = floor::decide(&transcript, limit);
+        assert_eq!((applied.kept.as_slice(), applied.tokens_after), (kept, limit), "step {nth}");
+    }
+    let alone = floor::decide(&transcript, 1);
+    assert_eq!((alone.kept.as_slice(), alone.tokens_after), (&[6][..], cost(&[6])));
+    assert_eq!((alone.turns_dropped, alone.turns_dropped_total), (2, 2));
+}
+
+#[test]
+fn the_largest_numbers_do_not_overflow() {
+    let mut entries: Vec<Entry> =
+        (1..).zip([question(), answer(), question()]).map(|(id, m)| Entry::new(id, m)).collect();
+    entries.iter_mut().for_each(|entry| entry.tokens = u32::MAX);
+    let transcript = Transcript::new(entries, 2, "").with_dropped_turns(u32::MAX);
+    assert_eq!(transcript.total_tokens(), 3 * u64::from(u32::MAX));
+    let plan = removing(&transcript, &[(0, 2)]);
+    let applied = Guard { must_shrink: true, ..GUARD }.apply(&transcript, &plan).expect("a whole turn");
+    assert_eq!(applied.turns_dropped_total, u32::MAX);
+    assert_eq!(applied.tokens_after, plan.tokens(&transcript));
+}

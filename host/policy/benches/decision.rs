@@ -1,0 +1,62 @@
+//! One prune decision: the checked-in component in a fresh instance beside the same policy compiled natively, plan and
+//! guard included in both.
+//!
+//! `cargo bench -p pmk-policy`
+
+use std::{path::Path, sync::Arc};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use pmk_core::{Message, Transcript};
+use pmk_policy::{DecidedBy, Layer, Phase, Policy, PruneInput, Runtime, RuntimeConfig, Settings, Stack};
+use pmk_policy_sdk::{
+    Prune,
+    testing::{Harness, Room},
+};
+
+/// Stored messages; the last number is the longest real session seen.
+const SIZES: [usize; 3] = [100, 1_000, 15_276];
+
+/// A window of 200,000 tokens less the room for the answer.
+const ROOM: PruneInput = PruneInput { limit: 180_000, window: 200_000, phase: Phase::First, seed_may_go: false };
+
+fn decision(criterion: &mut Criterion) {
+    let runtime = Runtime::new(RuntimeConfig::default()).expect("an engine");
+    policy::<standard::Standard>(criterion, &runtime, "standard");
+    policy::<strict::Strict>(criterion, &runtime, "strict");
+}
+
+fn policy<P: Prune>(criterion: &mut Criterion, runtime: &Runtime, name: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name).with_extension("wasm");
+    let policy = Policy::load(runtime, file).expect("the checked-in component");
+    let settings = Settings::defaults(policy.description());
+    let stack = Stack::new([], Layer { policy: Arc::new(policy), settings });
+    let native = Harness::<P>::new();
+    let room = Room { window: ROOM.window, ..Room::from(ROOM.limit) };
+    let mut group = criterion.benchmark_group(format!("prune/{name}"));
+    for messages in SIZES {
+        let transcript = conversation(messages);
+        let decided = stack.prune(&transcript, ROOM);
+        assert_ne!(decided.decided_by, DecidedBy::Floor, "the policy itself must be what is timed");
+        group.bench_function(BenchmarkId::new("component", messages), |bencher| {
+            bencher.iter(|| stack.prune(&transcript, ROOM));
+        });
+        group.bench_function(BenchmarkId::new("native", messages), |bencher| {
+            bencher.iter(|| native.prune(&transcript, room));
+        });
+    }
+    group.finish();
+}
+
+/// Questions and answers of about 60 tokens each.
+fn conversation(messages: usize) -> Arc<Transcript> {
+    let turns = (0..messages / 2).flat_map(|turn| {
+        [
+            Message::user(format!("question {turn}: {}", "how much is left of it? ".repeat(7))),
+            Message::assistant(format!("answer {turn}: {}", "about a third of that. ".repeat(7))),
+        ]
+    });
+    Arc::new(Transcript::of_messages(turns.chain([Message::user("and now?")])))
+}
+
+criterion_group!(benches, decision);
+criterion_main!(benches);

@@ -1,0 +1,116 @@
+//! What can be told of a file before it runs: whether it is a component, and of which contract.
+
+use std::{fs, io, path::Path};
+
+use wasmtime::{Engine, component::types};
+
+use crate::{contract, error::LoadError, wasi};
+
+/// No component is larger than this; those with an interpreter inside have about 20 MB.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+
+const MAGIC: &[u8] = b"\0asm";
+const CORE_MODULE: &[u8] = &[1, 0, 0, 0];
+
+/// Reads a file that should hold a component.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let file = || path.display().to_string();
+    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => LoadError::Missing { file: file() },
+        _ => LoadError::Unreadable { file: file(), source },
+    })?;
+    if metadata.is_dir() {
+        return Err(LoadError::Directory { file: file() });
+    }
+    if metadata.len() > MAX_FILE_BYTES {
+        return Err(LoadError::TooLarge { file: file(), bytes: metadata.len(), limit: MAX_FILE_BYTES });
+    }
+    fs::read(path).map_err(|source| LoadError::Unreadable { file: file(), source })
+}
+
+/// Looks at the first eight bytes.
+pub(crate) fn header(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
+    let file = || label.to_owned();
+    if bytes.is_empty() {
+        return Err(LoadError::Empty { file: file() });
+    }
+    let Some(version) = bytes.strip_prefix(MAGIC) else {
+        return Err(if MAGIC.starts_with(bytes) {
+            LoadError::Invalid { file: file(), reason: "it ends within the header".to_owned() }
+        } else {
+            LoadError::NotWasm { file: file() }
+        });
+    };
+    if version.starts_with(CORE_MODULE) {
+        return Err(LoadError::CoreModule { file: file() });
+    }
+    Ok(())
+}
+
+/// Looks at the names a component imports and exports; returns its imports.
+pub(crate) fn interfaces(label: &str, engine: &Engine, component: &types::Component) -> Result<Vec<String>, LoadError> {
+    let file = || label.to_owned();
+    let imports: Vec<String> = component.imports(engine).map(|(name, _)| name.to_owned()).collect();
+    let exports: Vec<String> = component.exports(engine).map(|(name, _)| name.to_owned()).collect();
+    for name in imports.iter().chain(&exports) {
+        if of_contract(name) && !fits(name, contract::VERSION) {
+            return Err(LoadError::OtherVersion { file: file(), wants: name.clone() });
+        }
+    }
+    if let Some(import) = imports.iter().find(|name| !of_contract(name) && !of_wasi(name)) {
+        return Err(LoadError::ForeignImport { file: file(), import: import.clone() });
+    }
+    if !exports.iter().any(|name| of_contract(name)) {
+        return Err(LoadError::NothingExported { file: file(), exports });
+    }
+    Ok(imports)
+}
+
+/// Whether a name is an interface of the contract, of whatever version.
+fn of_contract(name: &str) -> bool {
+    name.strip_prefix(contract::PACKAGE).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn of_wasi(name: &str) -> bool {
+    wasi::PACKAGES.iter().any(|package| name.starts_with(package)) && fits(name, "0.2.0")
+}
+
+/// Whether the version behind the `@` is compatible with ours, as the engine's linker sees it: the same major, or
+/// below 1.0.0 the same minor; no pre-release.
+fn fits(name: &str, ours: &str) -> bool {
+    match (name.split_once('@').and_then(|(_, version)| track(version)), track(ours)) {
+        (Some(theirs), Some(ours)) => theirs == ours,
+        _ => false,
+    }
+}
+
+fn track(version: &str) -> Option<(u64, u64)> {
+    let mut numbers = version.split('.').map(str::parse::<u64>);
+    match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
+        (Some(Ok(0)), Some(Ok(minor)), Some(Ok(_)), None) => Some((0, minor)),
+        (Some(Ok(major)), Some(Ok(_)), Some(Ok(_)), None) => Some((major, 0)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_fit_as_the_linker_sees_them() {
+        for (name, fitting) in [
+            ("pmk:policy/host@1.0.0", true),
+            ("pmk:policy/host@1.7.3", true),
+            ("pmk:policy/host@2.0.0", false),
+            ("pmk:policy/host@0.9.0", false),
+            ("pmk:policy/host@1.1.0-rc.1", false),
+            ("pmk:policy/host", false),
+        ] {
+            assert_eq!(fits(name, "1.0.0"), fitting, "{name}");
+        }
+        assert!(of_wasi("wasi:cli/stdout@0.2.9"));
+        assert!(!of_wasi("wasi:cli/stdout@0.3.0"));
+        assert!(!of_wasi("wasi:http/types@0.2.3"));
+    }
+}

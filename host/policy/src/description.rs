@@ -1,0 +1,207 @@
+//! What a policy says of itself.
+
+use pmk_core::text;
+use serde::Serialize;
+
+/// How long a policy's name, and the name of a setting, may be.
+pub const MAX_NAME_CHARS: usize = 64;
+/// How long a version may be, in characters.
+pub const MAX_VERSION_CHARS: usize = 64;
+/// How long the line on what a policy does, and the help of a setting, may be, in characters.
+pub const MAX_LINE_CHARS: usize = 200;
+/// How long a text setting may be, in characters.
+pub const MAX_TEXT_CHARS: usize = 2_000;
+/// How many settings a policy may declare.
+pub const MAX_SETTINGS: usize = 100;
+
+/// A checked self-description.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Description {
+    /// The name operators use.
+    pub name: String,
+    /// The policy's own version; may be empty.
+    pub version: String,
+    /// One line on what it does; may be empty.
+    pub about: String,
+    /// Its settings, in the order it declared them.
+    pub settings: Vec<SettingSpec>,
+}
+
+impl Description {
+    /// The setting of that name.
+    pub fn setting(&self, name: &str) -> Option<&SettingSpec> {
+        self.settings.iter().find(|spec| spec.name == name)
+    }
+}
+
+/// One setting a policy declares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingSpec {
+    /// The name operators use.
+    pub name: String,
+    /// What it takes.
+    #[serde(flatten)]
+    pub kind: SettingKind,
+    /// One line for the operator; may be empty.
+    pub help: String,
+}
+
+/// The type of a setting, and its value when the operator gives none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum SettingKind {
+    /// An integer from `min` to `max`.
+    Integer {
+        /// Without the operator's word.
+        default: i64,
+        /// The smallest allowed.
+        min: i64,
+        /// The largest allowed.
+        max: i64,
+    },
+    /// `true` or `false`.
+    Boolean {
+        /// Without the operator's word.
+        default: bool,
+    },
+    /// Text of at most [`MAX_TEXT_CHARS`] characters.
+    Text {
+        /// Without the operator's word.
+        default: String,
+    },
+}
+
+/// A description while the component writes it.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub name: Option<String>,
+    pub version: String,
+    pub about: String,
+    pub settings: Vec<SettingSpec>,
+    /// Whether it declared more settings than are kept.
+    pub overfull: bool,
+}
+
+impl Draft {
+    pub fn declare(&mut self, name: String, kind: SettingKind, help: &str) {
+        if self.settings.len() >= MAX_SETTINGS {
+            self.overfull = true;
+            return;
+        }
+        self.settings.push(SettingSpec { name, kind, help: one_line(help, MAX_LINE_CHARS) });
+    }
+
+    /// Checks the whole. The error is the first thing that is wrong.
+    pub fn finish(self) -> Result<Description, String> {
+        let name = self.name.ok_or("it gives no name")?;
+        if !is_name(&name) {
+            return Err(format!("the name {} is not 1 to {MAX_NAME_CHARS} of `a-z 0-9 -`", quoted(&name)));
+        }
+        if self.overfull {
+            return Err(format!("it declares more than {MAX_SETTINGS} settings"));
+        }
+        for (at, spec) in self.settings.iter().enumerate() {
+            check_setting(spec)?;
+            if self.settings[..at].iter().any(|earlier| earlier.name == spec.name) {
+                return Err(format!("setting `{}` is declared twice", spec.name));
+            }
+        }
+        Ok(Description {
+            name,
+            version: one_line(&self.version, MAX_VERSION_CHARS),
+            about: one_line(&self.about, MAX_LINE_CHARS),
+            settings: self.settings,
+        })
+    }
+}
+
+fn check_setting(spec: &SettingSpec) -> Result<(), String> {
+    let name = &spec.name;
+    if !is_name(name) {
+        return Err(format!("the setting name {} is not 1 to {MAX_NAME_CHARS} of `a-z 0-9 -`", quoted(name)));
+    }
+    match &spec.kind {
+        SettingKind::Integer { min, max, .. } if min > max => {
+            Err(format!("setting `{name}` has a min of {min} above its max of {max}"))
+        }
+        SettingKind::Integer { default, min, max } if !(min..=max).contains(&default) => {
+            Err(format!("setting `{name}` has a default of {default} outside {min} to {max}"))
+        }
+        SettingKind::Text { default } if text::slice(default, 0, MAX_TEXT_CHARS).len() < default.len() => {
+            Err(format!("setting `{name}` has a default of more than {MAX_TEXT_CHARS} characters"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME_CHARS).contains(&name.len())
+        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+}
+
+/// A foreign text made safe for one line of a terminal.
+fn one_line(foreign: &str, max_chars: usize) -> String {
+    let plain: String = foreign.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text::head(plain.trim(), max_chars).to_owned()
+}
+
+fn quoted(foreign: &str) -> String {
+    format!("`{}`", one_line(foreign, MAX_NAME_CHARS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Draft {
+        Draft { name: Some(name.to_owned()), ..Draft::default() }
+    }
+
+    fn integer(default: i64, min: i64, max: i64) -> SettingKind {
+        SettingKind::Integer { default, min, max }
+    }
+
+    #[test]
+    fn names_are_what_operators_can_type() {
+        assert!(named("strict-2").finish().is_ok());
+        for bad in ["", "Strict", "a b", "a.b", "預算", &"x".repeat(65)] {
+            assert!(named(bad).finish().is_err(), "{bad}");
+        }
+        assert_eq!(Draft::default().finish().expect_err("a refusal"), "it gives no name");
+    }
+
+    #[test]
+    fn bad_settings_are_refused_by_name() {
+        for (kind, wrong) in [
+            (integer(5, 10, 1), "setting `x` has a min of 10 above its max of 1"),
+            (integer(5, 10, 20), "setting `x` has a default of 5 outside 10 to 20"),
+            (
+                SettingKind::Text { default: "x".repeat(2_001) },
+                "setting `x` has a default of more than 2000 characters",
+            ),
+        ] {
+            let mut draft = named("p");
+            draft.declare("x".into(), kind, "");
+            assert_eq!(draft.finish().expect_err("a refusal"), wrong);
+        }
+        let mut draft = named("p");
+        draft.declare("x".into(), integer(1, 0, 2), "");
+        draft.declare("x".into(), SettingKind::Boolean { default: true }, "");
+        assert_eq!(draft.finish().expect_err("a refusal"), "setting `x` is declared twice");
+    }
+
+    #[test]
+    fn more_settings_than_sensible_are_refused() {
+        let mut draft = named("p");
+        for n in 0..=MAX_SETTINGS {
+            draft.declare(format!("s{n}"), SettingKind::Boolean { default: true }, "");
+        }
+        assert!(draft.finish().is_err());
+    }
+
+    #[test]
+    fn foreign_lines_cannot_move_the_cursor() {
+        let draft = Draft { about: "a\u{1b}[2Jb\nc".into(), ..named("p") };
+        assert_eq!(draft.finish().expect("a good one").about, "a [2Jb c");
+    }
+}

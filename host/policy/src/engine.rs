@@ -1,0 +1,158 @@
+//! The one engine: how components are compiled, metered and instantiated.
+
+use std::{
+    path::Path,
+    sync::{Condvar, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use wasmtime::{
+    Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    WasmBacktraceDetails,
+};
+
+/// How often the wall clock is looked at. The rescue needs no precision.
+pub(crate) const TICK: Duration = Duration::from_millis(20);
+
+/// Instances that may live at once. Decisions are short: more of them than cores only wait for each other.
+pub(crate) const MAX_INSTANCES: u32 = 16;
+/// Core modules one component may consist of; an interpreter with an adapter has about ten.
+const MAX_CORE_INSTANCES: u32 = 64;
+/// Memories one component may have.
+const MAX_MEMORIES: u32 = 4;
+/// Tables one component may have.
+const MAX_TABLES: u32 = 16;
+/// Room for elements of each table in the pool. What an instance may really use is for the limiter to say.
+const POOL_TABLE_ELEMENTS: usize = 100_000;
+/// The largest memory of the pool: all that 32 bits can address, because only address space is reserved. What an
+/// instance may really use is for the limiter to say.
+const POOL_MEMORY_BYTES: usize = 4 << 30;
+/// Memory of a pooled instance that is cleared by hand for the next instead of being given back to the system.
+const KEEP_RESIDENT_BYTES: usize = 256 << 10;
+
+/// Builds the engine with a pool of instances, or without one where the system does not let us reserve the address
+/// space.
+pub(crate) fn build(cache: Option<&Cache>) -> wasmtime::Result<Engine> {
+    let pooled = config(cache, InstanceAllocationStrategy::Pooling(pool()));
+    match Engine::new(&pooled) {
+        Ok(engine) => Ok(engine),
+        Err(error) => {
+            tracing::warn!("policies run without a pool of instances, which is slower: {error:#}");
+            Engine::new(&config(cache, InstanceAllocationStrategy::OnDemand))
+        }
+    }
+}
+
+fn config(cache: Option<&Cache>, strategy: InstanceAllocationStrategy) -> Config {
+    let mut config = Config::new();
+    config
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .cranelift_opt_level(OptLevel::Speed)
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .wasm_backtrace_details(WasmBacktraceDetails::Enable)
+        .cache(cache.cloned())
+        .allocation_strategy(strategy);
+    config
+}
+
+fn pool() -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(MAX_INSTANCES)
+        .max_core_instances_per_component(MAX_CORE_INSTANCES)
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_tables_per_component(MAX_TABLES)
+        .total_core_instances(MAX_INSTANCES * MAX_CORE_INSTANCES)
+        .total_memories(MAX_INSTANCES * MAX_MEMORIES)
+        .total_tables(MAX_INSTANCES * MAX_TABLES)
+        .max_memories_per_module(MAX_MEMORIES)
+        .max_tables_per_module(MAX_TABLES)
+        .table_elements(POOL_TABLE_ELEMENTS)
+        .max_memory_size(POOL_MEMORY_BYTES)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+        .table_keep_resident(KEEP_RESIDENT_BYTES)
+        .pagemap_scan(Enabled::Auto);
+    pool
+}
+
+/// Opens the compile cache.
+///
+/// Compiled code is loaded from it as it is, so the folder must belong to the operator alone; it is made so
+/// when it does not exist.
+pub(crate) fn open_cache(dir: &Path) -> Result<Cache, String> {
+    let unusable = |error: &dyn std::fmt::Display| format!("cannot use the compile cache `{}`: {error}", dir.display());
+    make_private(dir).map_err(|error| unusable(&error))?;
+    let dir = dir.canonicalize().map_err(|error| unusable(&error))?;
+    let probe = dir.join(format!(".probe-{}", std::process::id()));
+    std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)).map_err(|error| unusable(&error))?;
+    let mut config = CacheConfig::new();
+    config.with_directory(&dir);
+    Cache::new(config).map_err(|error| unusable(&format_args!("{error:#}")))
+}
+
+#[cfg(unix)]
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+#[cfg(not(unix))]
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir)
+}
+
+/// Starts the clock that rescues the host from components which have fuel but take forever. It ends with the
+/// engine.
+pub(crate) fn start_ticker(engine: &Engine) -> std::io::Result<()> {
+    let engine = engine.weak();
+    thread::Builder::new().name("policy-clock".to_owned()).spawn(move || {
+        loop {
+            thread::sleep(TICK);
+            match engine.upgrade() {
+                Some(engine) => engine.increment_epoch(),
+                None => break,
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// How many ticks a decision may see.
+pub(crate) fn ticks(wall: Duration) -> u64 {
+    u64::try_from(wall.as_millis() / TICK.as_millis()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2) + 1
+}
+
+/// Permits to have an instance, so that the pool is never found empty.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    free: Mutex<u32>,
+    returned: Condvar,
+}
+
+impl Permits {
+    pub fn new(count: u32) -> Self {
+        Permits { free: Mutex::new(count), returned: Condvar::new() }
+    }
+
+    /// Waits for a permit. Whoever holds one waits for nothing else, so it comes soon.
+    pub fn acquire(&self) -> Permit<'_> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.returned.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        Permit(self)
+    }
+}
+
+/// The right to have one instance.
+#[derive(Debug)]
+pub(crate) struct Permit<'a>(&'a Permits);
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.returned.notify_one();
+    }
+}

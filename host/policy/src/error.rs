@@ -1,0 +1,208 @@
+//! Why a policy could not be loaded.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::{contract, failure::Failure};
+
+/// Why a policy could not be loaded. Every variant about a file names it; [`LoadError::hint`] says what to do.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The engine itself could not be set up.
+    #[error("cannot set up the WebAssembly engine: {reason}")]
+    Engine {
+        /// The engine's words.
+        reason: String,
+    },
+    /// There is no such file.
+    #[error("policy `{file}` does not exist")]
+    Missing {
+        /// The file as it was named.
+        file: String,
+    },
+    /// It is a folder.
+    #[error("policy `{file}` is a directory, not a file")]
+    Directory {
+        /// The file as it was named.
+        file: String,
+    },
+    /// It could not be read.
+    #[error("cannot read policy `{file}`: {source}")]
+    Unreadable {
+        /// The file as it was named.
+        file: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It has no content.
+    #[error("policy `{file}` is empty")]
+    Empty {
+        /// The file as it was named.
+        file: String,
+    },
+    /// It is larger than any sensible component.
+    #[error("policy `{file}` has {bytes} bytes, more than the {limit} that are allowed")]
+    TooLarge {
+        /// The file as it was named.
+        file: String,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// It does not start as WebAssembly does.
+    #[error("policy `{file}` is not WebAssembly")]
+    NotWasm {
+        /// The file as it was named.
+        file: String,
+    },
+    /// It is a core module.
+    #[error("policy `{file}` is a core WebAssembly module, not a component")]
+    CoreModule {
+        /// The file as it was named.
+        file: String,
+    },
+    /// It starts as a component but is not a valid one.
+    #[error("policy `{file}` is not a valid component: {reason}")]
+    Invalid {
+        /// The file as it was named.
+        file: String,
+        /// The engine's words.
+        reason: String,
+    },
+    /// It was built for another version of the contract.
+    #[error("policy `{file}` wants `{wants}`, this host offers {}", contract::VERSION)]
+    OtherVersion {
+        /// The file as it was named.
+        file: String,
+        /// The interface it imports or exports.
+        wants: String,
+    },
+    /// It imports something that a policy is not given.
+    #[error("policy `{file}` imports `{import}`, which this host does not offer to policies")]
+    ForeignImport {
+        /// The file as it was named.
+        file: String,
+        /// What it imports.
+        import: String,
+    },
+    /// It exports no interface of the contract.
+    #[error("policy `{file}` exports nothing of `{}`: {}", contract::PACKAGE, found(.exports))]
+    NothingExported {
+        /// The file as it was named.
+        file: String,
+        /// What it exports instead.
+        exports: Vec<String>,
+    },
+    /// It lacks the one export every policy must have.
+    #[error("policy `{file}` does not export `{}`", contract::interface("describe"))]
+    NoDescribe {
+        /// The file as it was named.
+        file: String,
+    },
+    /// An export has another type than the contract gives it.
+    #[error("policy `{file}` exports `{export}` with another type than the contract: {reason}")]
+    WrongExport {
+        /// The file as it was named.
+        file: String,
+        /// The interface.
+        export: String,
+        /// What differs.
+        reason: String,
+    },
+    /// An import has another type than the contract gives it, or is newer than this host.
+    #[error("policy `{file}` does not fit this host: {reason}")]
+    Unlinkable {
+        /// The file as it was named.
+        file: String,
+        /// The engine's words.
+        reason: String,
+    },
+    /// It failed to describe itself.
+    #[error("policy `{file}` could not describe itself: it {failure}")]
+    Describe {
+        /// The file as it was named.
+        file: String,
+        /// How it failed.
+        failure: Failure,
+    },
+    /// It described itself, but not as the contract asks.
+    #[error("policy `{file}` describes itself badly: {reason}")]
+    BadDescription {
+        /// The file as it was named.
+        file: String,
+        /// The first thing that is wrong.
+        reason: String,
+    },
+}
+
+impl LoadError {
+    /// What to do about it, where something can be said.
+    pub fn hint(&self) -> Option<String> {
+        let version = contract::VERSION;
+        Some(match self {
+            LoadError::Missing { .. } => "check the path; the policies that come with pmk-host are in `plugins/`".into(),
+            LoadError::Directory { file } => format!("name the component in it, as in `{file}/NAME.wasm`"),
+            LoadError::Empty { .. } => "the build or copy that wrote it did not finish; build the policy again".into(),
+            LoadError::TooLarge { .. } => "build the policy in release mode and strip it".into(),
+            LoadError::NotWasm { .. } => {
+                "a policy is a compiled component, `target/wasm32-wasip1/release/NAME.wasm` after `cargo component build --release`"
+                    .into()
+            }
+            LoadError::CoreModule { file } => format!(
+                "build it with `cargo component build --release`, or wrap it with `wasm-tools component new {file} -o policy.wasm`"
+            ),
+            LoadError::Invalid { .. } => "the file may be cut short; build or copy it again".into(),
+            LoadError::OtherVersion { .. } => {
+                format!("build the policy against `{}@{version}`, or use a pmk-host that offers the other version", contract::PACKAGE)
+            }
+            LoadError::ForeignImport { import, .. } if import.starts_with("wasi:") => {
+                "of WASI a policy may import 0.2's cli, clocks, filesystem, io, random and sockets; build it for wasm32-wasip1 or wasm32-wasip2, without network features"
+                    .into()
+            }
+            LoadError::ForeignImport { .. } | LoadError::NothingExported { .. } | LoadError::NoDescribe { .. } => {
+                format!("a policy implements a world of `{}@{version}` (wit/policy.wit)", contract::PACKAGE)
+            }
+            LoadError::WrongExport { .. } => "build the policy against this host's wit/policy.wit".into(),
+            LoadError::Unlinkable { .. } => {
+                format!("it may be built against a later contract than {version}; use the wit/policy.wit of this host")
+            }
+            LoadError::Describe { failure: Failure::OutOfMemory { .. } | Failure::OutOfTable { .. }, .. } => {
+                "raise the limit on memory, or build a smaller policy".into()
+            }
+            LoadError::Describe { .. } => "`describe` should only call the methods of `description`".into(),
+            LoadError::Engine { .. } | LoadError::Unreadable { .. } | LoadError::BadDescription { .. } => return None,
+        })
+    }
+
+    /// The file it is about; `None` when it is about the engine.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            LoadError::Engine { .. } => None,
+            LoadError::Missing { file }
+            | LoadError::Directory { file }
+            | LoadError::Unreadable { file, .. }
+            | LoadError::Empty { file }
+            | LoadError::TooLarge { file, .. }
+            | LoadError::NotWasm { file }
+            | LoadError::CoreModule { file }
+            | LoadError::Invalid { file, .. }
+            | LoadError::OtherVersion { file, .. }
+            | LoadError::ForeignImport { file, .. }
+            | LoadError::NothingExported { file, .. }
+            | LoadError::NoDescribe { file }
+            | LoadError::WrongExport { file, .. }
+            | LoadError::Unlinkable { file, .. }
+            | LoadError::Describe { file, .. }
+            | LoadError::BadDescription { file, .. } => Some(file),
+        }
+    }
+}
+
+fn found(exports: &[String]) -> String {
+    match exports {
+        [] => "it has no exports".to_owned(),
+        some => format!("found {}", some.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+    }
+}

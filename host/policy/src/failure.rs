@@ -1,0 +1,173 @@
+//! Why a decision failed inside a component.
+
+use std::fmt;
+
+use thiserror::Error;
+use wasmtime::{Trap, WasmBacktrace};
+use wasmtime_wasi::I32Exit;
+
+/// Frames of a backtrace that a one-line message shows.
+const FRAMES_SHOWN: usize = 3;
+
+/// How long the last words of a component are in a message, in bytes.
+const LAST_WORDS_BYTES: usize = 500;
+
+/// Why a component gave no answer. The layer below decides (guard rule 8).
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Failure {
+    /// It computed for too long; deterministic.
+    #[error("used up its {limit} units of fuel")]
+    OutOfFuel {
+        /// What it was given.
+        limit: u64,
+    },
+    /// The wall clock stopped it although it had fuel left; not reproducible.
+    #[error("was stopped after {limit_ms} ms with fuel left")]
+    OutOfTime {
+        /// What it was given, in milliseconds.
+        limit_ms: u64,
+    },
+    /// Its linear memories outgrew the ceiling.
+    #[error("asked for {wanted} bytes of memory where {limit} are allowed")]
+    OutOfMemory {
+        /// What all its memories together would have come to.
+        wanted: usize,
+        /// The ceiling.
+        limit: usize,
+    },
+    /// Its tables outgrew the ceiling.
+    #[error("asked for {wanted} table elements where {limit} are allowed")]
+    OutOfTable {
+        /// What all its tables together would have come to.
+        wanted: usize,
+        /// The ceiling.
+        limit: usize,
+    },
+    /// It passed more to the host in one call than the host is willing to copy.
+    #[error("passed more than {limit} bytes to the host in one call")]
+    HostAllocation {
+        /// The ceiling.
+        limit: usize,
+    },
+    /// It ended the program, which ends nothing here but its own answer.
+    #[error("called exit({code}) instead of returning")]
+    Exit {
+        /// The status it gave.
+        code: i32,
+    },
+    /// It trapped: a panic, a wild pointer, a stack overflow.
+    #[error("trapped: {reason}{}{}", LastWords(.last_words), At(.backtrace))]
+    Trapped {
+        /// The trap, in the engine's words.
+        reason: String,
+        /// What it last said at error level or on stderr: the message of a panic.
+        last_words: Option<String>,
+        /// Functions on its stack, innermost first, demangled.
+        backtrace: Vec<String>,
+    },
+}
+
+impl Failure {
+    /// A short name that does not change, for events and counters.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Failure::OutOfFuel { .. } => "fuel",
+            Failure::OutOfTime { .. } => "time",
+            Failure::OutOfMemory { .. } => "memory",
+            Failure::OutOfTable { .. } => "table",
+            Failure::HostAllocation { .. } => "host-allocation",
+            Failure::Exit { .. } => "exit",
+            Failure::Trapped { .. } => "trap",
+        }
+    }
+
+    /// Whether the same input fails in the same way on every machine.
+    pub fn is_reproducible(&self) -> bool {
+        !matches!(self, Failure::OutOfTime { .. })
+    }
+
+    /// The functions on the component's stack, innermost first; empty unless it trapped.
+    pub fn backtrace(&self) -> &[String] {
+        match self {
+            Failure::Trapped { backtrace, .. } => backtrace,
+            _ => &[],
+        }
+    }
+}
+
+/// Errors that host functions and limiters raise to stop a component.
+#[derive(Clone, Debug, Error)]
+#[error(transparent)]
+pub(crate) struct Stopped(pub Failure);
+
+/// What classifying an engine's error needs to know of the decision.
+pub(crate) struct Circumstances {
+    pub fuel: u64,
+    pub wall_ms: u64,
+    pub host_allocation_bytes: usize,
+    pub last_words: Option<String>,
+}
+
+/// Reads an engine's error.
+pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) -> Failure {
+    if let Some(Stopped(failure)) = error.downcast_ref() {
+        return failure.clone();
+    }
+    if let Some(I32Exit(code)) = error.downcast_ref() {
+        return Failure::Exit { code: *code };
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => return Failure::OutOfFuel { limit: circumstances.fuel },
+        Some(Trap::Interrupt) => return Failure::OutOfTime { limit_ms: circumstances.wall_ms },
+        _ => {}
+    }
+    let reason = error.root_cause().to_string();
+    // The engine keeps the type of this error to itself.
+    if reason.contains("fuel allocated for hostcalls") {
+        return Failure::HostAllocation { limit: circumstances.host_allocation_bytes };
+    }
+    let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
+    Failure::Trapped { reason, last_words: circumstances.last_words, backtrace }
+}
+
+fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
+    backtrace
+        .frames()
+        .iter()
+        .map(|frame| {
+            let symbol = frame.symbols().first();
+            let name = symbol.and_then(|symbol| symbol.name()).or(frame.func_name());
+            let name = match name {
+                Some(name) => format!("{:#}", rustc_demangle::demangle(name)),
+                None => format!("function {}", frame.func_index()),
+            };
+            match symbol.and_then(|symbol| Some((symbol.file()?, symbol.line()?))) {
+                Some((file, line)) => format!("{name} ({file}:{line})"),
+                None => name,
+            }
+        })
+        .collect()
+}
+
+struct LastWords<'a>(&'a Option<String>);
+
+impl fmt::Display for LastWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(words) => write!(f, ": {}", pmk_core::text::head_bytes(words, LAST_WORDS_BYTES)),
+            None => Ok(()),
+        }
+    }
+}
+
+struct At<'a>(&'a [String]);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(FRAMES_SHOWN)];
+        if shown.is_empty() {
+            return Ok(());
+        }
+        write!(f, " (in {})", shown.join(" < "))
+    }
+}

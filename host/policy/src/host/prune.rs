@@ -1,0 +1,115 @@
+//! `budget` and `plan`: how much room there is, and the edits to make.
+
+use pmk_core::{Marker, Plan, message, replace::Reduction};
+use wasmtime::component::Resource;
+
+use super::{cost, cut};
+use crate::{
+    contract::{
+        bindings::pmk::policy::context::{HostBudget, HostPlan},
+        handle,
+    },
+    stack::PruneInput,
+    state::{State, Task, no_such},
+};
+
+type BudgetHandle = Resource<handle::Budget>;
+type PlanHandle = Resource<handle::Plan>;
+
+impl State {
+    fn budget(&mut self) -> wasmtime::Result<&PruneInput> {
+        self.meter.charge(cost::CALL)?;
+        match &self.task {
+            Task::Prune { input, .. } => Ok(input),
+            _ => Err(no_such("budget")),
+        }
+    }
+
+    fn plan(&mut self) -> wasmtime::Result<(&mut Plan, &pmk_core::Transcript)> {
+        match &mut self.task {
+            Task::Prune { transcript, plan, .. } => Ok((plan, transcript)),
+            _ => Err(no_such("plan")),
+        }
+    }
+
+    fn reduce(&mut self, index: u32, reduction: Reduction) -> wasmtime::Result<()> {
+        let bytes = self.transcript()?.get(index).map_or(0, |entry| {
+            entry.source().blocks.iter().filter_map(message::Block::content).map(str::len).sum::<usize>()
+        });
+        self.meter.charge(cost::CALL + cost::COUNTED_BYTE * bytes as u64)?;
+        let (plan, transcript) = self.plan()?;
+        plan.replace(transcript, index, reduction);
+        Ok(())
+    }
+}
+
+impl HostBudget for State {
+    fn limit(&mut self, _: BudgetHandle) -> wasmtime::Result<u64> {
+        Ok(self.budget()?.limit)
+    }
+
+    fn window(&mut self, _: BudgetHandle) -> wasmtime::Result<u64> {
+        Ok(self.budget()?.window)
+    }
+
+    fn marker_tokens(&mut self, _: BudgetHandle) -> wasmtime::Result<u32> {
+        self.meter.charge(cost::CALL * 10)?;
+        let transcript = self.transcript()?;
+        let most_turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
+        Ok(Marker::new(most_turns).tokens())
+    }
+
+    fn phase(&mut self, _: BudgetHandle) -> wasmtime::Result<u8> {
+        Ok(self.budget()?.phase.code())
+    }
+
+    fn seed_may_go(&mut self, _: BudgetHandle) -> wasmtime::Result<bool> {
+        Ok(self.budget()?.seed_may_go)
+    }
+
+    fn drop(&mut self, _: BudgetHandle) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}
+
+impl HostPlan for State {
+    fn remove(&mut self, _: PlanHandle, start: u32, end: u32) -> wasmtime::Result<()> {
+        let len = self.transcript()?.len();
+        self.meter.charge(cost::CALL + cost::ELEMENT * cut(start, end, len).len() as u64)?;
+        let (plan, transcript) = self.plan()?;
+        plan.remove(transcript, start, end);
+        Ok(())
+    }
+
+    fn shorten(&mut self, _: PlanHandle, index: u32, head: u32, tail: u32) -> wasmtime::Result<()> {
+        self.reduce(index, Reduction::Shorten { head, tail })
+    }
+
+    fn digest(&mut self, _: PlanHandle, index: u32) -> wasmtime::Result<()> {
+        self.reduce(index, Reduction::Digest)
+    }
+
+    fn marker(&mut self, _: PlanHandle, text: String) -> wasmtime::Result<()> {
+        self.meter.charge(cost::CALL + cost::BYTE * text.len() as u64)?;
+        self.plan()?.0.set_marker(text);
+        Ok(())
+    }
+
+    fn tokens(&mut self, _: PlanHandle) -> wasmtime::Result<u64> {
+        // The marker's own estimate is a bounded text: its words are cut off at 300 characters.
+        self.meter.charge(cost::CALL * 10)?;
+        let (plan, transcript) = self.plan()?;
+        Ok(plan.tokens(transcript))
+    }
+
+    fn clear(&mut self, _: PlanHandle) -> wasmtime::Result<()> {
+        let edits = self.plan()?.0.edits().len();
+        self.meter.charge(cost::CALL + cost::ELEMENT * edits as u64)?;
+        self.plan()?.0.clear();
+        Ok(())
+    }
+
+    fn drop(&mut self, _: PlanHandle) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}

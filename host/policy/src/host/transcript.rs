@@ -1,0 +1,131 @@
+//! `transcript`: the request as it would be sent if nothing were done.
+
+use pmk_core::{Block, Transcript, text};
+use wasmtime::component::Resource;
+
+use super::{cost, cut};
+use crate::{
+    contract::{bindings::pmk::policy::context::HostTranscript, handle},
+    state::State,
+};
+
+type Handle = Resource<handle::Transcript>;
+
+impl State {
+    /// Charges for a range of a column and makes it.
+    fn column<T>(
+        &mut self,
+        start: u32,
+        end: u32,
+        make: impl FnOnce(&Transcript, std::ops::Range<usize>) -> Vec<T>,
+    ) -> wasmtime::Result<Vec<T>> {
+        let range = cut(start, end, self.transcript()?.len());
+        self.meter.charge(cost::CALL + cost::ELEMENT * range.len() as u64)?;
+        Ok(make(self.transcript()?, range))
+    }
+
+    /// Charges for one number of the transcript.
+    fn number(&mut self) -> wasmtime::Result<&Transcript> {
+        self.meter.charge(cost::CALL)?;
+        Ok(self.transcript()?)
+    }
+}
+
+impl HostTranscript for State {
+    fn length(&mut self, _: Handle) -> wasmtime::Result<u32> {
+        Ok(self.number()?.len() as u32)
+    }
+
+    fn total_tokens(&mut self, _: Handle) -> wasmtime::Result<u64> {
+        Ok(self.number()?.total_tokens())
+    }
+
+    fn tokens(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u32>> {
+        self.column(start, end, |transcript, range| transcript.tokens()[range].to_vec())
+    }
+
+    fn chars(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u32>> {
+        self.column(start, end, |transcript, range| transcript.entries()[range].iter().map(|e| e.chars).collect())
+    }
+
+    fn roles(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u8>> {
+        self.column(start, end, |transcript, range| range.map(|at| transcript.codes(at).0).collect())
+    }
+
+    fn origins(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u8>> {
+        self.column(start, end, |transcript, range| range.map(|at| transcript.codes(at).1).collect())
+    }
+
+    fn flags(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u8>> {
+        self.column(start, end, |transcript, range| transcript.flags()[range].to_vec())
+    }
+
+    fn groups(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u32>> {
+        self.column(start, end, |transcript, range| transcript.structure().groups[range].to_vec())
+    }
+
+    fn cuts(&mut self, _: Handle, before: u32, max: u32) -> wasmtime::Result<Vec<u32>> {
+        let cuts: Vec<u32> = self.transcript()?.cuts_before(before).take(max as usize).collect();
+        self.meter.charge(cost::CALL + cost::ELEMENT * cuts.len() as u64)?;
+        Ok(cuts)
+    }
+
+    fn turns(&mut self, _: Handle) -> wasmtime::Result<u32> {
+        Ok(self.number()?.turns() as u32)
+    }
+
+    fn current(&mut self, _: Handle) -> wasmtime::Result<u32> {
+        Ok(self.number()?.current() as u32)
+    }
+
+    fn seed_end(&mut self, _: Handle) -> wasmtime::Result<u32> {
+        Ok(self.number()?.seed_end() as u32)
+    }
+
+    fn dropped_turns(&mut self, _: Handle) -> wasmtime::Result<u32> {
+        Ok(self.number()?.dropped_turns())
+    }
+
+    fn channel(&mut self, _: Handle) -> wasmtime::Result<String> {
+        Ok(self.number()?.channel().to_owned())
+    }
+
+    fn text(&mut self, _: Handle, index: u32, start: u32, max: u32) -> wasmtime::Result<String> {
+        self.texts_read = self.texts_read.saturating_add(1);
+        let transcript = self.transcript()?.clone();
+        let Some(entry) = transcript.get(index) else {
+            self.meter.charge(cost::CALL)?;
+            return Ok(String::new());
+        };
+        let contents = || entry.message.blocks.iter().filter_map(Block::content);
+        let bytes: usize = contents().map(str::len).sum();
+        self.meter.charge(cost::CALL + cost::BYTE * bytes as u64)?;
+        let (start, max) = (start as usize, max as usize);
+        let mut all = contents();
+        Ok(match (all.next(), all.next()) {
+            (Some(only), None) => text::slice(only, start, max).to_owned(),
+            _ => text::slice(&entry.message.plain_text(), start, max).to_owned(),
+        })
+    }
+
+    fn tools(&mut self, _: Handle, index: u32) -> wasmtime::Result<Vec<String>> {
+        let names: Vec<String> = match self.transcript()?.get(index) {
+            Some(entry) => entry.message.blocks.iter().filter_map(tool_name).collect(),
+            None => Vec::new(),
+        };
+        let bytes: usize = names.iter().map(String::len).sum();
+        self.meter.charge(cost::CALL * (1 + names.len() as u64) + cost::BYTE * bytes as u64)?;
+        Ok(names)
+    }
+
+    fn drop(&mut self, _: Handle) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}
+
+fn tool_name(block: &Block) -> Option<String> {
+    match block {
+        Block::ToolUse { name, .. } => Some(name.clone()),
+        _ => None,
+    }
+}

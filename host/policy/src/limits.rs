@@ -1,0 +1,67 @@
+//! What a decision may use.
+
+use std::time::Duration;
+
+/// Fuel of a decision before any is added for its messages. About a quarter of a second of computing;
+/// a policy written in Rust needs less than a thousandth of it, one in JavaScript or Python a tenth.
+pub const DEFAULT_FUEL_BASE: u64 = 250_000_000;
+
+/// Fuel added for each message of the transcript.
+pub const DEFAULT_FUEL_PER_MESSAGE: u64 = 20_000;
+
+/// Wall-clock time after which a decision is stopped although it has fuel left. Far above what the fuel takes on
+/// a slow machine, because a decision stopped by the clock cannot be reproduced.
+pub const DEFAULT_WALL: Duration = Duration::from_secs(5);
+
+/// Linear memory of one instance, all its memories together. Room for an interpreter of Python or JavaScript.
+pub const DEFAULT_MEMORY_BYTES: usize = 128 << 20;
+
+/// Elements of all tables of one instance together.
+pub const DEFAULT_TABLE_ELEMENTS: usize = 100_000;
+
+/// Bytes that the arguments of one host call may make the host allocate.
+pub const DEFAULT_HOST_ALLOCATION_BYTES: usize = 4 << 20;
+
+/// Log text kept of one decision, in bytes; the contract promises this many.
+pub const DEFAULT_LOG_BYTES: usize = 8 << 10;
+
+/// What one decision may use. Fuel decides whether a policy took too long, so that the answer is the same on
+/// every machine; everything else is a ceiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Default [`DEFAULT_FUEL_BASE`].
+    pub fuel_base: u64,
+    /// Default [`DEFAULT_FUEL_PER_MESSAGE`].
+    pub fuel_per_message: u64,
+    /// Default [`DEFAULT_WALL`].
+    pub wall: Duration,
+    /// Default [`DEFAULT_MEMORY_BYTES`].
+    pub memory_bytes: usize,
+    /// Default [`DEFAULT_TABLE_ELEMENTS`].
+    pub table_elements: usize,
+    /// Default [`DEFAULT_HOST_ALLOCATION_BYTES`].
+    pub host_allocation_bytes: usize,
+    /// Default [`DEFAULT_LOG_BYTES`].
+    pub log_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            fuel_base: DEFAULT_FUEL_BASE,
+            fuel_per_message: DEFAULT_FUEL_PER_MESSAGE,
+            wall: DEFAULT_WALL,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            table_elements: DEFAULT_TABLE_ELEMENTS,
+            host_allocation_bytes: DEFAULT_HOST_ALLOCATION_BYTES,
+            log_bytes: DEFAULT_LOG_BYTES,
+        }
+    }
+}
+
+impl Limits {
+    /// The fuel of a decision about that many messages.
+    pub fn fuel(&self, messages: usize) -> u64 {
+        self.fuel_base.saturating_add(self.fuel_per_message.saturating_mul(messages as u64))
+    }
+}

@@ -1,0 +1,124 @@
+//! What a component says during one decision, cut to what the contract promises to keep.
+
+use std::mem;
+
+use pmk_core::text;
+
+use crate::record::{LogLevel, LogLine};
+
+/// Where bytes that a component prints come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Lines in the order they were said. What exceeds the limit is dropped and never stops the component.
+#[derive(Debug)]
+pub(crate) struct Log {
+    lines: Vec<LogLine>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    left: usize,
+}
+
+impl Log {
+    pub fn new(limit: usize) -> Self {
+        Log { lines: Vec::new(), stdout: Vec::new(), stderr: Vec::new(), left: limit }
+    }
+
+    /// Notes a line of the log function.
+    pub fn line(&mut self, level: LogLevel, message: &str) {
+        let kept = text::head_bytes(message, self.left);
+        if kept.is_empty() {
+            return;
+        }
+        self.left -= kept.len();
+        self.lines.push(LogLine { level, text: kept.to_owned() });
+    }
+
+    /// Notes bytes that were printed; they become lines at each line feed and at the end.
+    pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
+        let kept = &bytes[..bytes.len().min(self.left)];
+        self.left -= kept.len();
+        for part in kept.split_inclusive(|&byte| byte == b'\n') {
+            self.pending(stream).extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                self.finish_line(stream);
+            }
+        }
+    }
+
+    /// The last thing said at error level or on stderr: after a panic, its message.
+    pub fn last_words(&self) -> Option<String> {
+        let pending = String::from_utf8_lossy(&self.stderr);
+        if !pending.trim().is_empty() {
+            return Some(pending.trim().to_owned());
+        }
+        self.lines.iter().rev().find(|line| line.level == LogLevel::Error).map(|line| line.text.clone())
+    }
+
+    /// Takes all lines, unfinished ones included.
+    pub fn take_lines(&mut self) -> Vec<LogLine> {
+        self.finish_line(Stream::Stdout);
+        self.finish_line(Stream::Stderr);
+        mem::take(&mut self.lines)
+    }
+
+    fn pending(&mut self, stream: Stream) -> &mut Vec<u8> {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+
+    fn finish_line(&mut self, stream: Stream) {
+        let bytes = mem::take(self.pending(stream));
+        let printed = String::from_utf8_lossy(&bytes);
+        let printed = printed.trim_end();
+        if printed.is_empty() {
+            return;
+        }
+        let level = match stream {
+            Stream::Stdout => LogLevel::Info,
+            Stream::Stderr => LogLevel::Error,
+        };
+        self.lines.push(LogLine { level, text: printed.to_owned() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(mut log: Log) -> Vec<String> {
+        log.take_lines().into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn the_tail_is_dropped_at_a_grapheme() {
+        let mut log = Log::new(5);
+        log.line(LogLevel::Info, "預算");
+        log.line(LogLevel::Info, "abc");
+        log.line(LogLevel::Info, "d");
+        assert_eq!(texts(log), ["預", "ab"]);
+    }
+
+    #[test]
+    fn printed_pieces_become_lines() {
+        let mut log = Log::new(100);
+        log.print(Stream::Stderr, b"\nthread 'main' ");
+        log.print(Stream::Stdout, b"one\ntw");
+        log.print(Stream::Stderr, b"panicked at ");
+        assert_eq!(log.last_words().as_deref(), Some("thread 'main' panicked at"));
+        log.print(Stream::Stdout, b"o");
+        assert_eq!(texts(log), ["one", "two", "thread 'main' panicked at"]);
+    }
+
+    #[test]
+    fn printing_stops_at_the_limit_even_within_a_character() {
+        let mut log = Log::new(4);
+        log.print(Stream::Stdout, "預算".as_bytes());
+        assert_eq!(texts(log), ["預\u{fffd}"]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What is remembered of a decision: who was asked, what came of it, what it cost.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// A kind of decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// What to keep of a large message.
+    Cap,
+    /// Which messages the model gets to see.
+    Prune,
+    /// What is carried into a fresh session.
+    Summarize,
+    /// What to try after an overflow.
+    Recover,
+}
+
+impl Decision {
+    /// The name of the interface it belongs to.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Decision::Cap => "cap",
+            Decision::Prune => "prune",
+            Decision::Summarize => "summarize",
+            Decision::Recover => "recover",
+        }
+    }
+}
+
+/// Which policy: what it calls itself, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Identity {
+    /// The name it gave itself.
+    pub name: String,
+    /// The version it gave itself.
+    pub version: String,
+    /// SHA-256 of the component, lower-case hexadecimal.
+    pub sha256: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.version)
+    }
+}
+
+/// Who made the decision that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecidedBy {
+    /// The uppermost layer that gave a good answer.
+    Policy(Identity),
+    /// Nobody: the host's own floor.
+    Floor,
+}
+
+impl DecidedBy {
+    /// The policy's name, or `floor`.
+    pub fn name(&self) -> &str {
+        match self {
+            DecidedBy::Policy(identity) => &identity.name,
+            DecidedBy::Floor => "floor",
+        }
+    }
+}
+
+/// What came of asking one layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "lowercase")]
+pub enum Outcome {
+    /// Its answer was carried out.
+    Accepted,
+    /// Its answer was carried out with corrected text.
+    Corrected {
+        /// Numbers of the guard's rules.
+        rules: Vec<u8>,
+    },
+    /// It answered, but the answer may not be carried out.
+    Rejected {
+        /// Number of the guard's rule.
+        rule: u8,
+        /// What was wrong.
+        reason: String,
+    },
+    /// It gave no answer.
+    Failed {
+        /// A short name, as in [`Failure::kind`].
+        kind: &'static str,
+        /// What happened.
+        reason: String,
+        /// Functions on the component's stack, innermost first.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        backtrace: Vec<String>,
+    },
+}
+
+impl Outcome {
+    /// Whether the next layer had to be asked.
+    pub fn is_bad(&self) -> bool {
+        matches!(self, Outcome::Rejected { .. } | Outcome::Failed { .. })
+    }
+
+    /// Why the next layer had to be asked.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Outcome::Rejected { reason, .. } | Outcome::Failed { reason, .. } => Some(reason),
+            Outcome::Accepted | Outcome::Corrected { .. } => None,
+        }
+    }
+}
+
+impl From<&Failure> for Outcome {
+    fn from(failure: &Failure) -> Self {
+        Outcome::Failed { kind: failure.kind(), reason: failure.to_string(), backtrace: failure.backtrace().to_vec() }
+    }
+}
+
+/// How loud a log line is; the codes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// 1; also what is printed on stderr.
+    Error,
+    /// 2.
+    Warn,
+    /// 3 and every code not listed here; also what is printed on stdout.
+    Info,
+    /// 4.
+    Debug,
+    /// 5.
+    Trace,
+}
+
+impl LogLevel {
+    /// The level of a code of the contract.
+    pub const fn of_code(code: u8) -> Self {
+        match code {
+            1 => LogLevel::Error,
+            2 => LogLevel::Warn,
+            4 => LogLevel::Debug,
+            5 => LogLevel::Trace,
+            _ => LogLevel::Info,
+        }
+    }
+}
+
+/// One line a component said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LogLine {
+    /// How loud.
+    pub level: LogLevel,
+    /// What it said.
+    pub text: String,
+}
+
+/// One layer's part in a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Record {
+    /// Who was asked.
+    pub policy: Identity,
+    /// For what.
+    pub decision: Decision,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Microseconds, from making the instance to its answer.
+    pub us: u64,
+    /// Fuel used, that of host calls included.
+    pub fuel: u64,
+    /// The most linear memory it held, in bytes.
+    pub peak_bytes: u64,
+    /// Whether the same input gives the same result on every machine; `false` when the wall clock had to rescue.
+    pub reproducible: bool,
+    /// What it said; see [`crate::limits::DEFAULT_LOG_BYTES`].
+    pub log: Vec<LogLine>,
+    /// How many times it read the text of a message.
+    pub texts_read: u32,
+}

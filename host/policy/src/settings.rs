@@ -1,0 +1,279 @@
+//! The values of a policy's settings, and where they come from.
+//!
+//! Sources, the first that has a word on a setting wins: `--set POLICY.NAME=VALUE`, the environment (three names
+//! that the shell tradition of pmk knows, [`ENV_SETTINGS`]), `policy.settings` of gateway.json, the default that the
+//! policy describes. A wrong name or value is an error that says what is accepted; only the
+//! environment is forgiven, with a warning (seed 000 §4).
+
+mod bounds;
+mod error;
+
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
+
+use pmk_core::text;
+use serde::Serialize;
+
+pub use self::{
+    bounds::Bounds,
+    error::{SettingError, Warning},
+};
+
+use crate::description::{Description, MAX_TEXT_CHARS, SettingKind, SettingSpec};
+
+/// The soft target of a prune, in tokens.
+pub const MAX_SESSION_TOKENS: &str = "max-session-tokens";
+/// How much of a seed is kept, in characters.
+pub const SEED_CAP: &str = "seed-cap";
+/// How much of a code-search result is kept, in characters.
+pub const MRA_RESULT_CAP: &str = "mra-result-cap";
+
+/// The environment variables that set a setting of every policy that declares it.
+pub const ENV_SETTINGS: [(&str, &str); 3] = [
+    ("PMK_MAX_SESSION_TOKENS", MAX_SESSION_TOKENS),
+    ("PMK_SEED_CAP", SEED_CAP),
+    ("PMK_MRA_RESULT_CAP", MRA_RESULT_CAP),
+];
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Of an integer setting.
+    Integer(i64),
+    /// Of a boolean setting.
+    Boolean(bool),
+    /// Of a text setting.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Integer(value) => value.fmt(f),
+            Value::Boolean(value) => value.fmt(f),
+            Value::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+/// The effective values of one policy's settings. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Settings(Arc<BTreeMap<String, Value>>);
+
+/// One `--set POLICY.NAME=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetOverride {
+    /// The policy it is for.
+    pub policy: String,
+    /// The setting.
+    pub name: String,
+    /// The value as it was typed.
+    pub value: String,
+}
+
+impl FromStr for SetOverride {
+    type Err = SettingError;
+
+    fn from_str(given: &str) -> Result<Self, SettingError> {
+        let malformed = || SettingError::Malformed { given: given.to_owned() };
+        let (path, value) = given.split_once('=').ok_or_else(malformed)?;
+        let (policy, name) = path.split_once('.').ok_or_else(malformed)?;
+        if policy.is_empty() || name.is_empty() {
+            return Err(malformed());
+        }
+        Ok(SetOverride { policy: policy.to_owned(), name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+/// What the operator said about settings, of all policies together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// `--set`, in the order given; the last of the same setting wins.
+    pub set: Vec<SetOverride>,
+    /// The variables of [`ENV_SETTINGS`] that are set, by their names. The caller reads the environment.
+    pub env: BTreeMap<String, String>,
+    /// `policy.settings` of gateway.json: policy name → setting name → value.
+    pub config: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+}
+
+impl Overrides {
+    /// Checks that every `--set` is for one of the loaded policies. Settings in gateway.json may be for policies that
+    /// are not loaded now.
+    ///
+    /// # Errors
+    /// [`SettingError::UnknownPolicy`].
+    pub fn check_policies<'a>(&self, loaded: impl IntoIterator<Item = &'a str>) -> Result<(), SettingError> {
+        let loaded: Vec<&str> = loaded.into_iter().collect();
+        match self.set.iter().find(|set| !loaded.contains(&set.policy.as_str())) {
+            Some(set) => Err(SettingError::UnknownPolicy {
+                policy: set.policy.clone(),
+                loaded: loaded.into_iter().map(str::to_owned).collect(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Settings {
+    /// Finds the value of every setting a policy declares.
+    ///
+    /// # Errors
+    /// A setting in `--set` or gateway.json that the policy does not declare, or with a value it does not take.
+    pub fn resolve(description: &Description, overrides: &Overrides) -> Result<(Settings, Vec<Warning>), SettingError> {
+        let mut values: BTreeMap<String, Value> =
+            description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect();
+        for (name, given) in overrides.config.get(&description.name).into_iter().flatten() {
+            let spec = declared(description, name, "policy.settings")?;
+            let value = from_json(&spec.kind, given)
+                .ok_or_else(|| invalid(description, spec, "policy.settings", &given.to_string()))?;
+            values.insert(name.clone(), value);
+        }
+        let warnings = apply_env(description, &overrides.env, &mut values);
+        for set in overrides.set.iter().filter(|set| set.policy == description.name) {
+            let spec = declared(description, &set.name, "--set")?;
+            let value =
+                from_text(&spec.kind, &set.value).ok_or_else(|| invalid(description, spec, "--set", &set.value))?;
+            values.insert(set.name.clone(), value);
+        }
+        Ok((Settings(Arc::new(values)), warnings))
+    }
+
+    /// The values when the operator says nothing.
+    pub fn defaults(description: &Description) -> Settings {
+        Settings(Arc::new(description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect()))
+    }
+
+    /// The value of a setting the policy declares.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// These values within the bounds that failed layers above have left. A value of 0 or less, which for these three
+    /// settings means no bound of its own, comes to the bound; a bound below what the policy declares as its minimum
+    /// comes to that minimum.
+    pub(crate) fn within(&self, bounds: &Bounds, description: &Description) -> Settings {
+        let lowered: Vec<(&str, i64)> = bounds
+            .each()
+            .filter_map(|(name, bound)| {
+                let Some(Value::Integer(value)) = self.get(name) else { return None };
+                let Some(SettingKind::Integer { min, .. }) = description.setting(name).map(|spec| &spec.kind) else {
+                    return None;
+                };
+                let lowered = if *value > 0 { bound.min(*value) } else { bound }.max(*min);
+                (lowered != *value).then_some((name, lowered))
+            })
+            .collect();
+        if lowered.is_empty() {
+            return self.clone();
+        }
+        let mut values = (*self.0).clone();
+        for (name, value) in lowered {
+            values.insert(name.to_owned(), Value::Integer(value));
+        }
+        Settings(Arc::new(values))
+    }
+}
+
+fn default(kind: &SettingKind) -> Value {
+    match kind {
+        SettingKind::Integer { default, .. } => Value::Integer(*default),
+        SettingKind::Boolean { default } => Value::Boolean(*default),
+        SettingKind::Text { default } => Value::Text(default.clone()),
+    }
+}
+
+fn declared<'a>(
+    description: &'a Description,
+    name: &str,
+    origin: &'static str,
+) -> Result<&'a SettingSpec, SettingError> {
+    description.setting(name).ok_or_else(|| SettingError::Unknown {
+        policy: description.name.clone(),
+        setting: name.to_owned(),
+        origin,
+        settings: description.settings.iter().map(|spec| spec.name.clone()).collect(),
+    })
+}
+
+fn from_json(kind: &SettingKind, given: &serde_json::Value) -> Option<Value> {
+    let value = match (kind, given) {
+        (SettingKind::Integer { .. }, serde_json::Value::Number(number)) => Value::Integer(number.as_i64()?),
+        (SettingKind::Boolean { .. }, serde_json::Value::Bool(value)) => Value::Boolean(*value),
+        (SettingKind::Text { .. }, serde_json::Value::String(value)) => Value::Text(value.clone()),
+        _ => return None,
+    };
+    in_range(kind, value)
+}
+
+fn from_text(kind: &SettingKind, given: &str) -> Option<Value> {
+    let value = match kind {
+        SettingKind::Integer { .. } => Value::Integer(given.trim().parse().ok()?),
+        SettingKind::Boolean { .. } => Value::Boolean(given.trim().parse().ok()?),
+        SettingKind::Text { .. } => Value::Text(given.to_owned()),
+    };
+    in_range(kind, value)
+}
+
+fn in_range(kind: &SettingKind, value: Value) -> Option<Value> {
+    let fits = match (kind, &value) {
+        (SettingKind::Integer { min, max, .. }, Value::Integer(value)) => (min..=max).contains(&value),
+        (SettingKind::Text { .. }, Value::Text(value)) => text::slice(value, 0, MAX_TEXT_CHARS).len() == value.len(),
+        _ => true,
+    };
+    fits.then_some(value)
+}
+
+fn apply_env(
+    description: &Description,
+    env: &BTreeMap<String, String>,
+    values: &mut BTreeMap<String, Value>,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for (variable, setting) in ENV_SETTINGS {
+        let (Some(given), Some(spec)) = (env.get(variable), description.setting(setting)) else { continue };
+        let SettingKind::Integer { min, max, .. } = spec.kind else { continue };
+        let problem = match given.trim().parse::<i64>() {
+            Ok(value) if value > 0 && (min..=max).contains(&value) => {
+                values.insert(setting.to_owned(), Value::Integer(value));
+                continue;
+            }
+            Ok(value) if value > 0 => format!("outside {min} to {max}"),
+            _ => "not a positive integer".to_owned(),
+        };
+        warnings.push(Warning {
+            variable: variable.to_owned(),
+            given: shown(given),
+            problem,
+            policy: description.name.clone(),
+            setting: setting.to_owned(),
+            used: values[setting].clone(),
+        });
+    }
+    warnings
+}
+
+fn invalid(description: &Description, spec: &SettingSpec, origin: &'static str, given: &str) -> SettingError {
+    SettingError::Invalid {
+        policy: description.name.clone(),
+        setting: spec.name.clone(),
+        origin,
+        given: shown(given),
+        accepts: match spec.kind {
+            SettingKind::Integer { min: i64::MIN, max: i64::MAX, .. } => "an integer".to_owned(),
+            SettingKind::Integer { min, max: i64::MAX, .. } => format!("an integer from {min}"),
+            SettingKind::Integer { min, max, .. } => format!("an integer from {min} to {max}"),
+            SettingKind::Boolean { .. } => "`true` or `false`".to_owned(),
+            SettingKind::Text { .. } => format!("text of at most {MAX_TEXT_CHARS} characters"),
+        },
+    }
+}
+
+/// The start of a value, on one line.
+fn shown(given: &str) -> String {
+    text::head(given.trim(), 60).replace(char::is_control, " ")
+}

@@ -1,0 +1,120 @@
+//! What is said of settings that cannot be.
+
+use thiserror::Error;
+
+use super::Value;
+
+/// A value that was passed over.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{variable}` is `{given}`, {problem}; policy `{policy}` uses {used} for `{setting}`")]
+pub struct Warning {
+    /// The environment variable.
+    pub variable: String,
+    /// What it holds, cut to one line.
+    pub given: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// The policy that would have taken it.
+    pub policy: String,
+    /// Its setting.
+    pub setting: String,
+    /// What it uses instead.
+    pub used: Value,
+}
+
+/// A setting that cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SettingError {
+    /// `--set` without a policy, a name or a value.
+    #[error("`--set {given}` is not `POLICY.NAME=VALUE`")]
+    Malformed {
+        /// What was typed.
+        given: String,
+    },
+    /// `--set` for a policy that is not loaded.
+    #[error("`--set` names policy `{policy}`, which is not loaded; loaded are {}", list(.loaded))]
+    UnknownPolicy {
+        /// The name that was typed.
+        policy: String,
+        /// The names there are.
+        loaded: Vec<String>,
+    },
+    /// The policy declares no such setting.
+    #[error("policy `{policy}` has no setting `{setting}` ({origin})")]
+    Unknown {
+        /// The policy.
+        policy: String,
+        /// The setting as it was named.
+        setting: String,
+        /// Where it was named: `--set` or `policy.settings`.
+        origin: &'static str,
+        /// The settings there are.
+        settings: Vec<String>,
+    },
+    /// The value has another type, or is out of range.
+    #[error("setting `{setting}` of policy `{policy}` is {accepts}, not `{given}` ({origin})")]
+    Invalid {
+        /// The policy.
+        policy: String,
+        /// The setting.
+        setting: String,
+        /// Where it was given: `--set` or `policy.settings`.
+        origin: &'static str,
+        /// What was given, cut to one line.
+        given: String,
+        /// What it accepts.
+        accepts: String,
+    },
+}
+
+impl SettingError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SettingError::Malformed { .. } => Some("as in `--set strict.seed-cap=8000`".to_owned()),
+            SettingError::UnknownPolicy { policy, loaded } => {
+                nearest(policy, loaded).map(|name| format!("did you mean `{name}`?"))
+            }
+            SettingError::Unknown { setting, settings, policy, .. } => Some(match nearest(setting, settings) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None if settings.is_empty() => format!("`{policy}` has no settings at all"),
+                None => format!("it has {}", list(settings)),
+            }),
+            SettingError::Invalid { .. } => None,
+        }
+    }
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The known name closest to what was typed, if it is close enough to be a slip.
+fn nearest<'a>(typed: &str, known: &'a [String]) -> Option<&'a str> {
+    let typed = typed.to_lowercase().replace('_', "-");
+    known
+        .iter()
+        .map(|name| (distance(&typed, name), name.as_str()))
+        .min()
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
+        .map(|(_, name)| name)
+}
+
+/// How many letters have to be put in, taken out or exchanged to make one name of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let exchanged = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = exchanged.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

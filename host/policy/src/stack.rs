@@ -1,0 +1,180 @@
+//! Layers of policies over the native floor.
+//!
+//! The top layer that makes a kind of decision is asked first. When it fails or its answer may not be carried
+//! out, the next one is asked, within what the failed one was allowed to spend; when all have failed, the host
+//! decides itself (guard rule 8). Whoever was asked leaves a [`Record`].
+
+mod cap;
+mod prune;
+mod recover;
+mod summarize;
+
+use std::sync::Arc;
+
+use pmk_core::{Breach, Rule};
+use serde::Serialize;
+use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lower};
+
+pub use self::{
+    cap::{CapDecision, IncomingInput},
+    prune::{PruneDecision, PruneInput},
+    recover::{OverflowInput, RecoverDecision, Rung},
+    summarize::SummaryDecision,
+};
+use crate::{
+    failure::Failure,
+    instance::{self, Answer, Cost},
+    policy::{Functions, Policy},
+    record::{DecidedBy, Decision, Outcome, Record},
+    settings::{Bounds, Settings},
+    state::{State, Task},
+};
+
+/// A policy with the values of its settings.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// The policy.
+    pub policy: Arc<Policy>,
+    /// Its settings, resolved.
+    pub settings: Settings,
+}
+
+/// Policies in layers, the first decides. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Stack(Arc<[Layer]>);
+
+/// Which call a decision is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// The first call of the turn.
+    #[default]
+    First,
+    /// One that works up a result.
+    Synthesise,
+}
+
+impl Phase {
+    /// The code of the contract.
+    pub const fn code(self) -> u8 {
+        match self {
+            Phase::First => 1,
+            Phase::Synthesise => 2,
+        }
+    }
+}
+
+impl Stack {
+    /// Puts `layers`, the deciding one first, over `base`, the policy that lies under all others.
+    pub fn new(layers: impl IntoIterator<Item = Layer>, base: Layer) -> Self {
+        Stack(layers.into_iter().chain([base]).collect())
+    }
+
+    /// All layers, the deciding one first, the base last.
+    pub fn layers(&self) -> &[Layer] {
+        &self.0
+    }
+
+    /// The policy that operators mean when they ask which one is running.
+    pub fn top(&self) -> Option<&Layer> {
+        self.0.first()
+    }
+
+    /// Asks the layers that make this decision, from the top, until `judge` takes an answer. `question` says what to
+    /// ask; `messages` is how many messages the decision is about.
+    fn decide<P, A>(&self, question: &Question<'_, P>, mut judge: impl FnMut(Task, &Bounds) -> Judged<A>) -> Asked<A>
+    where
+        P: ComponentNamedList + Lower + Send + Sync + 'static,
+    {
+        let mut asked =
+            Asked { answer: None, decided_by: DecidedBy::Floor, records: Vec::new(), bounds: Bounds::default() };
+        for layer in self.0.iter() {
+            let Some(function) = (question.function)(layer.policy.functions()) else { continue };
+            let Answer { task, failure, cost } = question.ask(layer, function, &asked.bounds);
+            let judged = match &failure {
+                Some(failure) => Judged { outcome: Outcome::from(failure), answer: None },
+                None => judge(task, &asked.bounds),
+            };
+            asked.records.push(record(layer, question.decision, judged.outcome, failure.as_ref(), cost));
+            if judged.answer.is_some() {
+                asked.answer = judged.answer;
+                asked.decided_by = DecidedBy::Policy(layer.policy.identity().clone());
+                break;
+            }
+            asked.bounds.add(&layer.settings);
+        }
+        asked
+    }
+}
+
+/// What the layers are asked.
+struct Question<'a, P> {
+    decision: Decision,
+    function: fn(&Functions) -> Option<ComponentExportIndex>,
+    messages: usize,
+    params: fn() -> P,
+    task: &'a dyn Fn() -> Task,
+}
+
+impl<P> Question<'_, P>
+where
+    P: ComponentNamedList + Lower + Send + Sync + 'static,
+{
+    fn ask(&self, layer: &Layer, function: ComponentExportIndex, bounds: &Bounds) -> Answer {
+        let policy = &layer.policy;
+        let limits = policy.runtime().limits();
+        let settings = layer.settings.within(bounds, policy.description());
+        let state = State::new((self.task)(), settings, limits, limits.fuel(self.messages));
+        instance::ask(policy.runtime(), policy.pre(), function, (self.params)(), state)
+    }
+}
+
+/// What the host makes of an answer: carried out, or not.
+struct Judged<A> {
+    outcome: Outcome,
+    answer: Option<A>,
+}
+
+impl<A> Judged<A> {
+    fn accepted(answer: A) -> Self {
+        Judged { outcome: Outcome::Accepted, answer: Some(answer) }
+    }
+
+    fn rejected(breach: &Breach) -> Self {
+        Judged { outcome: Outcome::Rejected { rule: breach.rule.number(), reason: breach.what.clone() }, answer: None }
+    }
+
+    /// A component is only ever asked with the task it is meant for; were it otherwise, its answer would not count.
+    fn misplaced() -> Self {
+        Judged::rejected(&Breach { rule: Rule::Sane, what: "answered another question".to_owned() })
+    }
+}
+
+/// What came of asking all layers.
+struct Asked<A> {
+    answer: Option<A>,
+    decided_by: DecidedBy,
+    records: Vec<Record>,
+    bounds: Bounds,
+}
+
+fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&Failure>, cost: Cost) -> Record {
+    let policy = layer.policy.identity().clone();
+    for line in &cost.log {
+        tracing::debug!(policy = policy.name, decision = decision.name(), level = ?line.level, "{}", line.text);
+    }
+    if let Some(reason) = outcome.reason() {
+        tracing::warn!(policy = %policy, sha256 = policy.sha256, decision = decision.name(), "policy passed over: {reason}");
+    }
+    Record {
+        policy,
+        decision,
+        outcome,
+        us: cost.us,
+        fuel: cost.fuel,
+        peak_bytes: cost.peak_bytes,
+        reproducible: failure.is_none_or(Failure::is_reproducible),
+        log: cost.log,
+        texts_read: cost.texts_read,
+    }
+}

@@ -1,0 +1,88 @@
+//! Which messages does the model get to see?
+
+use std::sync::Arc;
+
+use pmk_core::{Applied, Breach, Guard, Plan, Rule, Transcript, Verdict, floor};
+
+use super::{Judged, Phase, Question, Stack};
+use crate::{
+    instance::{self, PruneParams},
+    record::{DecidedBy, Decision, Outcome, Record},
+    state::Task,
+};
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PruneInput {
+    /// The hard limit in tokens.
+    pub limit: u64,
+    /// The model's whole window in tokens.
+    pub window: u64,
+    /// Which call it is for.
+    pub phase: Phase,
+    /// Whether the operator allows the seed pair to go.
+    pub seed_may_go: bool,
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub struct PruneDecision {
+    /// The plan that counts, carried out.
+    pub applied: Applied,
+    /// Whose plan it is.
+    pub decided_by: DecidedBy,
+    /// The guard's verdict on the top policy that prunes, also when another one decided in the end. A policy that
+    /// gave no answer is rejected by rule 8.
+    pub verdict: Verdict,
+    /// Every layer that was asked, the top one first.
+    pub records: Vec<Record>,
+}
+
+impl Stack {
+    /// Decides which messages the model gets to see. Always gives a request; only the new message alone can
+    /// still exceed the limit ([`Applied::tokens_after`]).
+    pub fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput) -> PruneDecision {
+        let guard = Guard { limit: input.limit, seed_may_go: input.seed_may_go, must_shrink: false };
+        let question = Question::<PruneParams> {
+            decision: Decision::Prune,
+            function: |functions| functions.prune,
+            messages: transcript.len(),
+            params: || (instance::borrow(), instance::borrow(), instance::borrow()),
+            task: &|| Task::Prune { transcript: transcript.clone(), input, plan: Plan::new() },
+        };
+        let mut verdicts = Vec::new();
+        let asked = self.decide(&question, |task, _| {
+            let Task::Prune { plan, .. } = task else { return Judged::misplaced() };
+            match guard.apply(transcript, &plan) {
+                Ok(applied) => {
+                    verdicts.push(applied.verdict());
+                    Judged { outcome: outcome(&applied), answer: Some(applied) }
+                }
+                Err(breach) => {
+                    let judged = Judged::rejected(&breach);
+                    verdicts.push(Verdict::Rejected(breach));
+                    judged
+                }
+            }
+        });
+        let verdict = match asked.records.first().map(|top| &top.outcome) {
+            Some(Outcome::Failed { reason, .. }) => {
+                Verdict::Rejected(Breach { rule: Rule::Sane, what: reason.clone() })
+            }
+            _ => verdicts.into_iter().next().unwrap_or(Verdict::Accepted),
+        };
+        PruneDecision {
+            applied: asked.answer.unwrap_or_else(|| floor::decide(transcript, input.limit)),
+            decided_by: asked.decided_by,
+            verdict,
+            records: asked.records,
+        }
+    }
+}
+
+fn outcome(applied: &Applied) -> Outcome {
+    if applied.corrected.is_empty() {
+        return Outcome::Accepted;
+    }
+    Outcome::Corrected { rules: applied.corrected.iter().map(|rule| rule.number()).collect() }
+}

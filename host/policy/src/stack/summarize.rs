@@ -1,0 +1,92 @@
+//! What is worth carrying into a fresh session?
+
+use std::sync::Arc;
+
+use pmk_core::{Rule, Transcript, text, tokens};
+
+use super::{Judged, Question, Stack};
+use crate::{
+    instance::{self, SummarizeParams},
+    record::{DecidedBy, Decision, Outcome, Record},
+    state::{SummaryDraft, Task},
+};
+
+/// What a fresh session starts from.
+#[derive(Clone, Debug)]
+pub struct SummaryDecision {
+    /// At most as many tokens as were allowed; empty when no layer wrote anything.
+    pub text: String,
+    /// Whose words they are. With [`DecidedBy::Floor`] nobody wrote any: the fresh session starts without a summary.
+    pub decided_by: DecidedBy,
+    /// Every layer that was asked, the top one first.
+    pub records: Vec<Record>,
+}
+
+impl Stack {
+    /// Builds what a fresh session starts from, with no model call. Longer text than `max_tokens` is cut at a
+    /// grapheme.
+    pub fn summarize(&self, transcript: &Arc<Transcript>, max_tokens: u32) -> SummaryDecision {
+        let question = Question::<SummarizeParams> {
+            decision: Decision::Summarize,
+            function: |functions| functions.summarize,
+            messages: transcript.len(),
+            params: || (instance::borrow(), instance::borrow()),
+            task: &|| Task::Summarize {
+                transcript: transcript.clone(),
+                summary: SummaryDraft { max_tokens, text: String::new(), cut: false },
+            },
+        };
+        let asked = self.decide(&question, |task, _| {
+            let Task::Summarize { summary, .. } = task else { return Judged::misplaced() };
+            let kept = within(&summary.text, max_tokens);
+            if kept.len() == summary.text.len() && !summary.cut {
+                return Judged::accepted(summary.text);
+            }
+            Judged {
+                outcome: Outcome::Corrected { rules: vec![Rule::Graphemes.number()] },
+                answer: Some(kept.to_owned()),
+            }
+        });
+        SummaryDecision { text: asked.answer.unwrap_or_default(), decided_by: asked.decided_by, records: asked.records }
+    }
+}
+
+/// The longest start of a text that costs at most so many tokens, cut at a grapheme.
+fn within(summary: &str, max_tokens: u32) -> &str {
+    if tokens::estimate(summary) <= max_tokens {
+        return summary;
+    }
+    let fits = |bytes: usize| tokens::estimate(text::head_bytes(summary, bytes)) <= max_tokens;
+    let (mut fitting, mut too_long) = (0, summary.len());
+    while too_long - fitting > 1 {
+        let middle = fitting + (too_long - fitting) / 2;
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            too_long = middle;
+        }
+    }
+    text::head_bytes(summary, fitting)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_summary_never_exceeds_what_is_allowed(summary in "(\\PC|預|👨‍👩‍👧|word |1234){0,60}", max in 0u32..60) {
+            let kept = within(&summary, max);
+            prop_assert!(summary.starts_with(kept));
+            prop_assert!(tokens::estimate(kept) <= max);
+            prop_assert_eq!(text::head_bytes(&summary, kept.len()), kept);
+        }
+    }
+
+    #[test]
+    fn what_fits_is_kept_whole() {
+        assert_eq!(within("short", 6_000), "short");
+    }
+}

@@ -1,0 +1,170 @@
+//! What one decision holds: its budget, its log, and the resources the component borrows.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pmk_core::{CapVerdict, Plan, Transcript};
+use wasmtime::ResourceLimiter;
+
+use crate::{
+    description::Draft,
+    failure::{Failure, Stopped},
+    limits::Limits,
+    log::Log,
+    settings::Settings,
+    stack::{IncomingInput, OverflowInput, PruneInput},
+    wasi::Wasi,
+};
+
+/// The data of a store.
+pub(crate) struct State {
+    pub task: Task,
+    pub settings: Settings,
+    pub meter: Meter,
+    pub log: Arc<Mutex<Log>>,
+    pub texts_read: u32,
+    /// Made when the component first touches WASI; most never do.
+    pub wasi: Option<Box<Wasi>>,
+}
+
+/// What is being decided: inputs, and the answer as it is written.
+pub(crate) enum Task {
+    Describe(Draft),
+    Prune { transcript: Arc<Transcript>, input: PruneInput, plan: Plan },
+    Cap { incoming: IncomingInput, size: TextSize, verdict: CapVerdict },
+    Recover { overflow: OverflowInput, chosen: Option<u8> },
+    Summarize { transcript: Arc<Transcript>, summary: SummaryDraft },
+}
+
+/// The size of a text, measured when a component first asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TextSize {
+    pub chars: Option<u32>,
+    pub tokens: Option<u32>,
+}
+
+/// A summary while the component writes it.
+#[derive(Debug)]
+pub(crate) struct SummaryDraft {
+    pub max_tokens: u32,
+    pub text: String,
+    /// Whether something was left out already.
+    pub cut: bool,
+}
+
+impl SummaryDraft {
+    /// No text of that many tokens is longer than this many bytes each: the cheapest character of the estimate is a
+    /// space at 0.06 tokens.
+    const MAX_BYTES_PER_TOKEN: usize = 20;
+
+    pub fn append(&mut self, text: &str) {
+        let max = (self.max_tokens as usize).saturating_add(1).saturating_mul(Self::MAX_BYTES_PER_TOKEN);
+        let left = max.saturating_sub(self.text.len());
+        let kept = pmk_core::text::head_bytes(text, left);
+        self.cut |= kept.len() < text.len();
+        self.text.push_str(kept);
+    }
+}
+
+impl State {
+    pub fn new(task: Task, settings: Settings, limits: &Limits, fuel: u64) -> Self {
+        State {
+            task,
+            settings,
+            meter: Meter::new(limits, fuel),
+            log: Arc::new(Mutex::new(Log::new(limits.log_bytes))),
+            texts_read: 0,
+            wasi: None,
+        }
+    }
+
+    /// Runs `f` on the log. A panic while it was locked can have left nothing half done that matters.
+    pub fn with_log<R>(&self, f: impl FnOnce(&mut Log) -> R) -> R {
+        f(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The transcript of this decision.
+    pub fn transcript(&self) -> wasmtime::Result<&Arc<Transcript>> {
+        match &self.task {
+            Task::Prune { transcript, .. } | Task::Summarize { transcript, .. } => Ok(transcript),
+            _ => Err(no_such("transcript")),
+        }
+    }
+}
+
+/// A component cannot make handles, so this is a bug of the host or of the engine; the decision fails.
+pub(crate) fn no_such(resource: &str) -> wasmtime::Error {
+    wasmtime::Error::msg(format!("this decision has no {resource}"))
+}
+
+/// Counts what a decision uses beyond the fuel that the engine counts.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    fuel: u64,
+    host_fuel: u64,
+    memory_bytes: usize,
+    memory_limit: usize,
+    peak_bytes: usize,
+    table_elements: usize,
+    table_limit: usize,
+}
+
+impl Meter {
+    fn new(limits: &Limits, fuel: u64) -> Self {
+        Meter {
+            fuel,
+            host_fuel: 0,
+            memory_bytes: 0,
+            memory_limit: limits.memory_bytes,
+            peak_bytes: 0,
+            table_elements: 0,
+            table_limit: limits.table_elements,
+        }
+    }
+
+    /// Charges the work of a host call.
+    ///
+    /// # Errors
+    /// When host calls alone have used up what the whole decision was given. That both together do not exceed it is
+    /// checked when it ends, so the sum decides, whatever the order of calls.
+    pub fn charge(&mut self, fuel: u64) -> wasmtime::Result<()> {
+        self.host_fuel = self.host_fuel.saturating_add(fuel);
+        if self.host_fuel > self.fuel {
+            return Err(Stopped(Failure::OutOfFuel { limit: self.fuel }).into());
+        }
+        Ok(())
+    }
+
+    /// What the decision was given.
+    pub fn fuel(&self) -> u64 {
+        self.fuel
+    }
+
+    pub fn host_fuel(&self) -> u64 {
+        self.host_fuel
+    }
+
+    pub fn peak_bytes(&self) -> usize {
+        self.peak_bytes
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let wanted = self.memory_bytes.saturating_add(desired.saturating_sub(current));
+        if wanted > self.memory_limit {
+            return Err(Stopped(Failure::OutOfMemory { wanted, limit: self.memory_limit }).into());
+        }
+        self.memory_bytes = wanted;
+        self.peak_bytes = self.peak_bytes.max(wanted);
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let wanted = self.table_elements.saturating_add(desired.saturating_sub(current));
+        if wanted > self.table_limit {
+            return Err(Stopped(Failure::OutOfTable { wanted, limit: self.table_limit }).into());
+        }
+        self.table_elements = wanted;
+        Ok(true)
+    }
+}

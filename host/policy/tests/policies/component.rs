@@ -1,0 +1,283 @@
+//! Components for tests: a few instructions of WebAssembly text, and everything around them made here.
+//!
+//! A body calls the contract's functions by the names of [`FUNCTIONS`] and finds the handles of its function in
+//! locals (`$transcript`, `$budget`, `$plan` in `prune`, and so on); they are given back for it.
+
+use std::fmt::Write as _;
+
+/// One imported function: interface, name in the contract, its type there, name in bodies, its type there.
+struct Function {
+    interface: &'static str,
+    name: &'static str,
+    ty: &'static str,
+    alias: &'static str,
+    core: &'static str,
+}
+
+const fn function(
+    interface: &'static str,
+    name: &'static str,
+    ty: &'static str,
+    alias: &'static str,
+    core: &'static str,
+) -> Function {
+    Function { interface, name, ty, alias, core }
+}
+
+/// What bodies may call. Strings are an offset and a length; lists and strings come back in the eight bytes at the
+/// offset given last.
+#[rustfmt::skip]
+const FUNCTIONS: &[Function] = &[
+    function("host", "log", r#"(param "level" u8) (param "message" string)"#, "$log", "(param i32 i32 i32)"),
+    function("host", "setting-integer", r#"(param "name" string) (result (option s64))"#, "$setting-integer", "(param i32 i32 i32)"),
+    function("context", "[method]description.name", r#"(param "self" (borrow $description)) (param "name" string)"#, "$name", "(param i32 i32 i32)"),
+    function("context", "[method]description.version", r#"(param "self" (borrow $description)) (param "version" string)"#, "$version", "(param i32 i32 i32)"),
+    function("context", "[method]description.setting-integer", r#"(param "self" (borrow $description)) (param "name" string) (param "default" s64) (param "min" s64) (param "max" s64) (param "help" string)"#, "$declare-integer", "(param i32 i32 i32 i64 i64 i64 i32 i32)"),
+    function("context", "[method]transcript.length", r#"(param "self" (borrow $transcript)) (result u32)"#, "$length", "(param i32) (result i32)"),
+    function("context", "[method]transcript.current", r#"(param "self" (borrow $transcript)) (result u32)"#, "$current", "(param i32) (result i32)"),
+    function("context", "[method]transcript.tokens", r#"(param "self" (borrow $transcript)) (param "start" u32) (param "end" u32) (result (list u32))"#, "$tokens", "(param i32 i32 i32 i32)"),
+    function("context", "[method]transcript.text", r#"(param "self" (borrow $transcript)) (param "index" u32) (param "start" u32) (param "max" u32) (result string)"#, "$text", "(param i32 i32 i32 i32 i32)"),
+    function("context", "[method]budget.limit", r#"(param "self" (borrow $budget)) (result u64)"#, "$limit", "(param i32) (result i64)"),
+    function("context", "[method]plan.remove", r#"(param "self" (borrow $plan)) (param "start" u32) (param "end" u32)"#, "$remove", "(param i32 i32 i32)"),
+    function("context", "[method]plan.shorten", r#"(param "self" (borrow $plan)) (param "index" u32) (param "head" u32) (param "tail" u32)"#, "$shorten", "(param i32 i32 i32 i32)"),
+    function("context", "[method]plan.marker", r#"(param "self" (borrow $plan)) (param "text" string)"#, "$marker", "(param i32 i32 i32)"),
+    function("context", "[method]incoming.tokens", r#"(param "self" (borrow $incoming)) (result u32)"#, "$incoming-tokens", "(param i32) (result i32)"),
+    function("context", "[method]cap-verdict.shorten", r#"(param "self" (borrow $cap-verdict)) (param "head" u32) (param "tail" u32)"#, "$cap", "(param i32 i32 i32)"),
+    function("context", "[method]recovery.choose", r#"(param "self" (borrow $recovery)) (param "rung" u8)"#, "$choose", "(param i32 i32)"),
+    function("context", "[method]summary.append", r#"(param "self" (borrow $summary)) (param "text" string)"#, "$append", "(param i32 i32 i32)"),
+    function("cli/exit", "exit", r#"(param "status" (result))"#, "$exit", "(param i32)"),
+    function("clocks/monotonic-clock", "now", "(result u64)", "$now", "(result i64)"),
+    function("random/random", "get-random-u64", "(result u64)", "$random", "(result i64)"),
+    function("cli/stderr", "get-stderr", "(result (own $output-stream))", "$get-stderr", "(result i32)"),
+    function("io/streams", "[method]output-stream.blocking-write-and-flush", r#"(param "self" (borrow $output-stream)) (param "contents" (list u8)) (result (result (error $stream-error)))"#, "$print", "(param i32 i32 i32 i32)"),
+];
+
+/// The functions a component may export, and the handles they are given.
+const EXPORTS: &[(&str, &[&str])] = &[
+    ("describe", &["description"]),
+    ("cap", &["incoming", "cap-verdict"]),
+    ("prune", &["transcript", "budget", "plan"]),
+    ("summarize", &["transcript", "summary"]),
+    ("recover", &["overflow", "recovery"]),
+];
+
+/// A component to be.
+#[derive(Clone)]
+pub struct Component {
+    version: String,
+    bodies: Vec<(&'static str, String)>,
+    items: String,
+    data: String,
+    pages: u32,
+}
+
+/// Describes itself as `test` 1.0.
+const DESCRIBE: &str = r#"(call $name (local.get $description) (i32.const 0) (i32.const 4))
+    (call $version (local.get $description) (i32.const 8) (i32.const 3))"#;
+
+/// Where a body's data starts.
+pub const DATA: u32 = 64;
+
+impl Component {
+    /// A component that describes itself as `test` and decides nothing.
+    pub fn new() -> Self {
+        Component {
+            version: "1.0.0".into(),
+            bodies: vec![("describe", DESCRIBE.into())],
+            items: String::new(),
+            data: String::new(),
+            pages: 20,
+        }
+    }
+
+    /// One that prunes.
+    pub fn pruning(body: &str) -> Self {
+        Component::new().export("prune", body)
+    }
+
+    /// Adds an export, or replaces the body of one.
+    pub fn export(mut self, name: &'static str, body: &str) -> Self {
+        self.bodies.retain(|(other, _)| *other != name);
+        self.bodies.push((name, body.to_owned()));
+        self
+    }
+
+    /// Without self-description.
+    pub fn undescribed(mut self) -> Self {
+        self.bodies.retain(|(name, _)| *name != "describe");
+        self
+    }
+
+    /// Adds to the self-description.
+    pub fn describing(self, more: &str) -> Self {
+        let body = format!("{DESCRIBE} {more}");
+        self.export("describe", &body)
+    }
+
+    /// Built against another version of the contract.
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = version.to_owned();
+        self
+    }
+
+    /// Adds functions, globals or a start function to the core module.
+    pub fn items(mut self, items: &str) -> Self {
+        self.items.push_str(items);
+        self
+    }
+
+    /// Puts text into memory at [`DATA`].
+    pub fn data(mut self, text: &str) -> Self {
+        self.data = text.to_owned();
+        self
+    }
+
+    /// The memory it starts with, in pages of 64 KiB.
+    pub fn pages(mut self, pages: u32) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// The binary.
+    pub fn build(&self) -> Vec<u8> {
+        let text = self.text();
+        wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    fn text(&self) -> String {
+        let core = self.core_module();
+        let used: Vec<&Function> = FUNCTIONS
+            .iter()
+            .filter(|f| core.contains(&format!("(call {} ", f.alias)) || core.contains(&format!("(call {})", f.alias)))
+            .collect();
+        let resources: Vec<&str> = [
+            "description",
+            "transcript",
+            "budget",
+            "plan",
+            "incoming",
+            "cap-verdict",
+            "overflow",
+            "recovery",
+            "summary",
+        ]
+        .to_vec();
+        let mut out = String::from("(component\n");
+        self.imports(&mut out, &used, &resources);
+        let _ = writeln!(
+            out,
+            r#"(core module $libc
+            (memory (export "memory") {})
+            (global $free (mut i32) (i32.const 4096))
+            (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+                (global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+                (global.get $free)
+                (global.set $free (i32.add (global.get $free) (local.get 3))))
+            (data (i32.const 0) "test") (data (i32.const 8) "1.0") (data (i32.const {DATA}) "{}"))
+            (core instance $libc (instantiate $libc))
+            (alias core export $libc "memory" (core memory $memory))
+            (alias core export $libc "realloc" (core func $realloc))"#,
+            self.pages, self.data
+        );
+        let mut given = String::new();
+        let mut declared = String::new();
+        for f in &used {
+            let instance = f.interface.replace('/', "-");
+            let _ = writeln!(
+                out,
+                r#"(core func {} (canon lower (func ${instance} "{}") (memory $memory) (realloc $realloc)))"#,
+                f.alias, f.name
+            );
+            let _ = writeln!(given, r#"(export "{0}" (func {0}))"#, f.alias);
+            let _ = writeln!(declared, r#"(import "host" "{0}" (func {0} {1}))"#, f.alias, f.core);
+        }
+        for resource in &resources {
+            let _ = writeln!(out, "(core func $drop-{resource} (canon resource.drop ${resource}))");
+            let _ = writeln!(given, r#"(export "$drop-{resource}" (func $drop-{resource}))"#);
+            let _ = writeln!(declared, r#"(import "host" "$drop-{resource}" (func $drop-{resource} (param i32)))"#);
+        }
+        let _ = writeln!(out, r#"(core module $policy {declared} (import "libc" "memory" (memory 1)) {core})"#);
+        let _ = writeln!(
+            out,
+            r#"(core instance $policy (instantiate $policy (with "libc" (instance $libc)) (with "host" (instance {given}))))"#
+        );
+        for (name, handles) in EXPORTS {
+            if !self.bodies.iter().any(|(body, _)| body == name) {
+                continue;
+            }
+            let params: String = handles.iter().map(|h| format!(r#"(param "{h}" (borrow ${h}))"#)).collect();
+            let _ = writeln!(
+                out,
+                r#"(func ${name} {params} (canon lift (core func $policy "{name}")))
+                (instance ${name} (export "{name}" (func ${name})))
+                (export "pmk:policy/{name}@{}" (instance ${name}))"#,
+                self.version
+            );
+        }
+        out.push(')');
+        out
+    }
+
+    fn imports(&self, out: &mut String, used: &[&Function], resources: &[&str]) {
+        let exported = |interface: &str, out: &mut String| {
+            for f in used.iter().filter(|f| f.interface == interface) {
+                let _ = writeln!(out, r#"(export "{}" (func {}))"#, f.name, f.ty);
+            }
+        };
+        let _ = writeln!(out, r#"(import "pmk:policy/context@{}" (instance $context"#, self.version);
+        for resource in resources {
+            let _ = writeln!(out, r#"(export "{resource}" (type ${resource} (sub resource)))"#);
+        }
+        exported("context", out);
+        out.push_str("))\n");
+        for resource in resources {
+            let _ = writeln!(out, r#"(alias export $context "{resource}" (type ${resource}))"#);
+        }
+        let uses = |interface: &str| used.iter().any(|f| f.interface == interface);
+        if uses("host") {
+            let _ = writeln!(out, r#"(import "pmk:policy/host@{}" (instance $host"#, self.version);
+            exported("host", out);
+            out.push_str("))\n");
+        }
+        for interface in ["cli/exit", "clocks/monotonic-clock", "random/random"] {
+            if uses(interface) {
+                let _ = writeln!(out, r#"(import "wasi:{interface}@0.2.3" (instance ${}"#, interface.replace('/', "-"));
+                exported(interface, out);
+                out.push_str("))\n");
+            }
+        }
+        if uses("cli/stderr") {
+            out.push_str(
+                r#"(import "wasi:io/error@0.2.3" (instance $io-error (export "error" (type (sub resource)))))
+                (alias export $io-error "error" (type $error))
+                (import "wasi:io/streams@0.2.3" (instance $io-streams
+                    (export "output-stream" (type $output-stream (sub resource)))
+                    (alias outer 1 $error (type $error-here))
+                    (export "error" (type $error (eq $error-here)))
+                    (type $variant (variant (case "last-operation-failed" (own $error)) (case "closed")))
+                    (export "stream-error" (type $stream-error (eq $variant)))"#,
+            );
+            exported("io/streams", out);
+            out.push_str(
+                r#"))
+                (alias export $io-streams "output-stream" (type $output-stream))
+                (import "wasi:cli/stderr@0.2.3" (instance $cli-stderr
+                    (alias outer 1 $output-stream (type $stream-here))
+                    (export "output-stream" (type $output-stream (eq $stream-here)))"#,
+            );
+            exported("cli/stderr", out);
+            out.push_str("))\n");
+        }
+    }
+
+    fn core_module(&self) -> String {
+        let mut core = self.items.clone();
+        for (name, body) in &self.bodies {
+            let handles = EXPORTS.iter().find(|(export, _)| export == name).map_or(&[][..], |(_, handles)| handles);
+            let params: String = handles.iter().map(|h| format!("(param ${h} i32)")).collect();
+            let drops: String = handles.iter().map(|h| format!("(call $drop-{h} (local.get ${h}))")).collect();
+            let _ = writeln!(core, r#"(func (export "{name}") {params} (local $i i32) {body} {drops})"#);
+        }
+        core
+    }
+}

@@ -1,0 +1,109 @@
+//! What can compile for wasm here.
+//!
+//! Either rustup has installed the target, or a toolchain comes with the standard library's source and builds it on
+//! the spot. The latter is how a machine that reaches only package registries does it, with Debian's `rustc-web` and
+//! `rust-web-src`; the linker may then come from another toolchain.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::Error;
+
+/// What is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `wasm32-unknown-unknown`: a component that imports nothing but the contract.
+    Unknown,
+    /// `wasm32-wasip1`: what cargo-component builds for.
+    Wasip1,
+}
+
+impl Target {
+    /// The target's triple.
+    pub const fn triple(self) -> &'static str {
+        match self {
+            Target::Unknown => "wasm32-unknown-unknown",
+            Target::Wasip1 => "wasm32-wasip1",
+        }
+    }
+}
+
+/// A Rust toolchain that can build for a wasm target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toolchain {
+    /// The folder that holds `bin/cargo` and `lib/rustlib`.
+    pub sysroot: PathBuf,
+    /// Set when the target's standard library has to be built first: the linker to use.
+    pub build_std: Option<PathBuf>,
+}
+
+impl Toolchain {
+    /// The first toolchain that fits: one with the target installed, else one with the library's source.
+    ///
+    /// # Errors
+    /// [`Error::NoToolchain`], or [`Error::NoLinker`] where only the linker is missing.
+    pub fn find(target: Target) -> Result<Toolchain, Error> {
+        let sysroots = sysroots();
+        let has = |sysroot: &Path, path: &str| sysroot.join("lib/rustlib").join(path).exists();
+        if let Some(sysroot) = sysroots.iter().find(|sysroot| has_target(sysroot, target)) {
+            return Ok(Toolchain { sysroot: sysroot.clone(), build_std: None });
+        }
+        match sysroots.iter().find(|sysroot| has(sysroot, "src/rust/library/std/Cargo.toml")) {
+            Some(sysroot) => {
+                let linker = linker(&sysroots).ok_or(Error::NoLinker)?;
+                Ok(Toolchain { sysroot: sysroot.clone(), build_std: Some(linker) })
+            }
+            None => Err(Error::NoToolchain { target: target.triple() }),
+        }
+    }
+
+    /// A program of the toolchain.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.sysroot.join("bin").join(name)
+    }
+
+    /// Where the standard library's source is, or would be.
+    pub fn library_source(&self) -> PathBuf {
+        self.sysroot.join("lib/rustlib/src/rust")
+    }
+
+    /// One line that says what is used.
+    pub fn describe(&self, target: Target) -> String {
+        let how = if self.build_std.is_some() { ", building its standard library" } else { "" };
+        format!("compiling for {} with `{}`{how}", target.triple(), self.program("cargo").display())
+    }
+}
+
+/// Whether the target's compiled standard library is there.
+fn has_target(sysroot: &Path, target: Target) -> bool {
+    let folder = sysroot.join("lib/rustlib").join(target.triple()).join("lib");
+    folder.read_dir().is_ok_and(|mut files| {
+        files.any(|file| file.is_ok_and(|file| file.file_name().to_string_lossy().starts_with("libstd-")))
+    })
+}
+
+/// The active toolchain, then the one of the operating system; those that have a cargo.
+fn sysroots() -> Vec<PathBuf> {
+    let active =
+        Command::new("rustc").args(["--print", "sysroot"]).output().ok().filter(|output| output.status.success());
+    let active = active.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let mut found: Vec<PathBuf> = active.into_iter().chain([PathBuf::from("/usr")]).collect();
+    found.retain(|sysroot| sysroot.join("bin/cargo").exists() && sysroot.join("bin/rustc").exists());
+    found.dedup();
+    found
+}
+
+/// Rust's own linker in one of the toolchains, or LLVM's on the path.
+fn linker(sysroots: &[PathBuf]) -> Option<PathBuf> {
+    let hosts = sysroots.iter().filter_map(|sysroot| sysroot.join("lib/rustlib").read_dir().ok());
+    let own = hosts.flatten().flatten().map(|host| host.path().join("bin/rust-lld")).find(|linker| linker.exists());
+    own.or_else(|| {
+        let path = env::var_os("PATH")?;
+        env::split_paths(&path)
+            .flat_map(|folder| ["rust-lld", "wasm-ld"].map(|name| folder.join(name)))
+            .find(|linker| linker.exists())
+    })
+}

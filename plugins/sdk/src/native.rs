@@ -1,0 +1,17 @@
+//! The native side: the contract's resources on the host's own types, so that a policy can be tested and timed
+//! without wasm. Names and methods are those of the bindings.
+
+mod cap;
+mod description;
+mod plan;
+mod recovery;
+mod summary;
+mod transcript;
+
+pub use cap::{CapVerdict, Incoming};
+pub(crate) use description::{Decision, Declared, setting_boolean, setting_integer, setting_text};
+pub use description::{Description, log};
+pub use plan::{Budget, Plan};
+pub use recovery::{Overflow, Recovery};
+pub use summary::Summary;
+pub use transcript::Transcript;

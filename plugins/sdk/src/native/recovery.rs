@@ -1,0 +1,53 @@
+//! An overflow, and the rung that comes next.
+
+use std::cell::Cell;
+
+/// The model has refused a request as too long.
+#[derive(Clone, Debug)]
+pub struct Overflow {
+    pub(crate) phase: u8,
+    pub(crate) tried: Vec<u8>,
+    pub(crate) available: Vec<u8>,
+    pub(crate) observed_tokens: Option<u64>,
+    pub(crate) allowed_tokens: Option<u64>,
+}
+
+impl Overflow {
+    /// Which call it was: a [phase](crate::phase).
+    pub fn phase(&self) -> u8 {
+        self.phase
+    }
+
+    /// The [rungs](crate::rung) tried in this turn, in order.
+    pub fn tried(&self) -> Vec<u8> {
+        self.tried.clone()
+    }
+
+    /// The [rungs](crate::rung) that the host can still try now.
+    pub fn available(&self) -> Vec<u8> {
+        self.available.clone()
+    }
+
+    /// Tokens the provider counted, where it said so.
+    pub fn observed_tokens(&self) -> Option<u64> {
+        self.observed_tokens
+    }
+
+    /// Tokens the provider allows, where it said so.
+    pub fn allowed_tokens(&self) -> Option<u64> {
+        self.allowed_tokens
+    }
+}
+
+/// Which rung comes next. The last call counts.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    pub(crate) chosen: Cell<Option<u8>>,
+}
+
+impl Recovery {
+    /// Chooses a [rung](crate::rung).
+    pub fn choose(&self, rung: u8) {
+        self.chosen.set(Some(rung));
+    }
+}

@@ -1,0 +1,111 @@
+//! The request as a policy reads it.
+
+use std::{ops::Range, sync::Arc};
+
+use pmk_core::{Block, text};
+
+/// The request as it would be sent if nothing were done, oldest message first.
+///
+/// Columns are read by range; ranges are cut to what is there, and an index past the end gives nothing. Read them
+/// from the newest back, best by [`segments`](Transcript::segments), and a decision costs what is kept, not what is
+/// stored.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    pub(crate) inner: Arc<pmk_core::Transcript>,
+}
+
+impl Transcript {
+    /// How many messages there are.
+    pub fn length(&self) -> u32 {
+        self.inner.len() as u32
+    }
+
+    /// The tokens of all of them together.
+    pub fn total_tokens(&self) -> u64 {
+        self.inner.total_tokens()
+    }
+
+    /// Tokens of each message in `start..end`.
+    pub fn tokens(&self, start: u32, end: u32) -> Vec<u32> {
+        self.inner.tokens()[self.range(start, end)].to_vec()
+    }
+
+    /// Characters of text and tool results of each message in `start..end`, as they stand now.
+    pub fn chars(&self, start: u32, end: u32) -> Vec<u32> {
+        self.inner.entries()[self.range(start, end)].iter().map(|entry| entry.chars).collect()
+    }
+
+    /// The [role](crate::role) of each message in `start..end`.
+    pub fn roles(&self, start: u32, end: u32) -> Vec<u8> {
+        self.range(start, end).map(|at| self.inner.codes(at).0).collect()
+    }
+
+    /// The [origin](crate::origin) of each message in `start..end`.
+    pub fn origins(&self, start: u32, end: u32) -> Vec<u8> {
+        self.range(start, end).map(|at| self.inner.codes(at).1).collect()
+    }
+
+    /// The [flags](crate::flag) of each message in `start..end`.
+    pub fn flags(&self, start: u32, end: u32) -> Vec<u8> {
+        self.inner.flags()[self.range(start, end)].to_vec()
+    }
+
+    /// For each message in `start..end` the index of the first message of its tool group, or its own.
+    pub fn groups(&self, start: u32, end: u32) -> Vec<u32> {
+        self.inner.structure().groups[self.range(start, end)].to_vec()
+    }
+
+    /// Legal cuts below `before`, newest first, at most `max` of them.
+    pub fn cuts(&self, before: u32, max: u32) -> Vec<u32> {
+        self.inner.cuts_before(before).take(max as usize).collect()
+    }
+
+    /// How many turns are stored, the current one not counted.
+    pub fn turns(&self) -> u32 {
+        self.inner.turns() as u32
+    }
+
+    /// Where the current turn begins: the index of the new message, or `length` when there is none.
+    pub fn current(&self) -> u32 {
+        self.inner.current() as u32
+    }
+
+    /// How many messages at the start are the seed and its acknowledgement.
+    pub fn seed_end(&self) -> u32 {
+        self.inner.seed_end() as u32
+    }
+
+    /// How many turns earlier prunes have dropped already.
+    pub fn dropped_turns(&self) -> u32 {
+        self.inner.dropped_turns()
+    }
+
+    /// The name of the channel the new message came from; may be empty.
+    pub fn channel(&self) -> String {
+        self.inner.channel().to_owned()
+    }
+
+    /// Up to `max` characters of the text of one message from character `start` on.
+    pub fn text(&self, index: u32, start: u32, max: u32) -> String {
+        self.inner.get(index).map_or_else(String::new, |entry| {
+            text::slice(&entry.message.plain_text(), start as usize, max as usize).to_owned()
+        })
+    }
+
+    /// Names of the tools a message calls, in order.
+    pub fn tools(&self, index: u32) -> Vec<String> {
+        let blocks = self.inner.get(index).map_or(&[][..], |entry| &entry.message.blocks);
+        blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::ToolUse { name, .. } => Some(name.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn range(&self, start: u32, end: u32) -> Range<usize> {
+        let end = (end as usize).min(self.inner.len());
+        (start as usize).min(end)..end
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading a transcript from the newest message back.
+
+use std::collections::VecDeque;
+
+use crate::{Plan, Transcript, flag, origin};
+
+/// How many messages are read ahead at first; every further read takes twice as many.
+const FIRST_READ: u32 = 32;
+
+/// What the columns say of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its index in the transcript.
+    pub index: u32,
+    /// Its tokens.
+    pub tokens: u32,
+    /// Characters of its text and tool results, as they stand now.
+    pub chars: u32,
+    /// Its [flags](crate::flag).
+    pub flags: u8,
+    /// Its [origin](crate::origin).
+    pub origin: u8,
+}
+
+impl Row {
+    /// Whether a [flag](crate::flag) is set.
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What lies between two legal cuts: usually one turn, several where tool pairs tie them together, and none
+/// at the start, between the seed and the first turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Index of its first message.
+    pub start: u32,
+    /// Index after its last message.
+    pub end: u32,
+    /// Its messages, oldest first; never empty.
+    pub rows: Vec<Row>,
+}
+
+impl Segment {
+    /// How many turns start in it.
+    pub fn turns(&self) -> u32 {
+        self.rows.iter().filter(|row| row.has(flag::STARTS_TURN)).count() as u32
+    }
+
+    /// What it costs.
+    pub fn tokens(&self) -> u64 {
+        tokens_of(&self.rows)
+    }
+}
+
+/// What these messages cost together.
+pub fn tokens_of(rows: &[Row]) -> u64 {
+    rows.iter().map(|row| u64::from(row.tokens)).sum()
+}
+
+impl Transcript {
+    /// The columns of messages `start..end`, one row a message.
+    pub fn rows(&self, start: u32, end: u32) -> Vec<Row> {
+        let end = end.min(self.length());
+        let columns = self.tokens(start, end).into_iter().zip(self.chars(start, end));
+        let codes = self.flags(start, end).into_iter().zip(self.origins(start, end));
+        (start..end)
+            .zip(columns.zip(codes))
+            .map(|(index, ((tokens, chars), (flags, origin)))| Row { index, tokens, chars, flags, origin })
+            .collect()
+    }
+
+    /// The stored history between the seed and the current turn, newest segment first. Reads as it goes: what
+    /// is not asked for is not read.
+    pub fn segments(&self) -> Segments<'_> {
+        let current = self.current();
+        Segments {
+            transcript: self,
+            floor: self.seed_end(),
+            end: current,
+            cuts: VecDeque::new(),
+            rows: VecDeque::new(),
+            loaded: current,
+            read: FIRST_READ,
+        }
+    }
+}
+
+/// Segments of a transcript, newest first; see [`Transcript::segments`].
+#[derive(Debug)]
+pub struct Segments<'t> {
+    transcript: &'t Transcript,
+    /// No segment begins below this.
+    floor: u32,
+    /// Where the next segment ends.
+    end: u32,
+    /// Cuts read ahead, newest first.
+    cuts: VecDeque<u32>,
+    /// Messages `loaded..end`.
+    rows: VecDeque<Row>,
+    loaded: u32,
+    /// How much the next read takes.
+    read: u32,
+}
+
+impl Segments<'_> {
+    /// Reads rows down to `start` and somewhat further.
+    fn load(&mut self, start: u32) {
+        if start >= self.loaded {
+            return;
+        }
+        let from = start.min(self.loaded.saturating_sub(self.read)).max(self.floor);
+        for row in self.transcript.rows(from, self.loaded).into_iter().rev() {
+            self.rows.push_front(row);
+        }
+        self.loaded = from;
+        self.read = self.read.saturating_mul(2);
+    }
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Segment;
+
+    fn next(&mut self) -> Option<Segment> {
+        if self.end <= self.floor {
+            return None;
+        }
+        if self.cuts.is_empty() {
+            self.cuts = self.transcript.cuts(self.end, self.read).into();
+        }
+        let end = self.end;
+        let start = self.cuts.pop_front().unwrap_or(self.floor).max(self.floor);
+        self.load(start);
+        let rows = self.rows.split_off((start - self.loaded) as usize).into();
+        self.end = start;
+        Some(Segment { start, end, rows })
+    }
+}
+
+impl Plan {
+    /// Removes what lies between the seed and `cut`, unless that is nothing or a marker alone.
+    pub fn remove_before(&self, transcript: &Transcript, cut: u32) {
+        let start = transcript.seed_end();
+        let marker_alone = cut == start + 1 && transcript.origins(start, cut) == [origin::MARKER];
+        if start < cut && !marker_alone {
+            self.remove(start, cut);
+        }
+    }
+}

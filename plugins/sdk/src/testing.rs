@@ -1,0 +1,246 @@
+//! Runs a policy natively, on the host's own types: for tests and benchmarks at the author's desk.
+//!
+//! A [`Harness`] stands for the host. It describes the policy once, holds the operator's settings, makes the
+//! resources of each decision, and puts plans before the same guard that judges components.
+
+mod conversation;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    marker::PhantomData,
+    sync::Arc,
+};
+
+pub use conversation::Conversation;
+/// The host's words: messages, transcripts, plans and the guard.
+pub use pmk_core as core;
+use pmk_core::{Applied, Breach, Guard, Marker, Origin};
+
+use crate::{
+    Budget, Cap, CapVerdict, Description, Incoming, Overflow, Plan, Policy, Prune, Recover, Recovery, Summarize,
+    Summary, Transcript,
+    native::{Decision, Declared},
+    phase, rung,
+};
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Of an [`IntegerSetting`](crate::IntegerSetting).
+    Integer(i64),
+    /// Of a [`BooleanSetting`](crate::BooleanSetting).
+    Boolean(bool),
+    /// Of a [`TextSetting`](crate::TextSetting).
+    Text(String),
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Value::Integer(value)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Value::Boolean(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Value::Text(value.to_owned())
+    }
+}
+
+/// What a prune decision is given besides the transcript. A plain number is the hard limit of a first call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The hard limit in tokens.
+    pub limit: u64,
+    /// The model's whole window in tokens.
+    pub window: u64,
+    /// The [phase](crate::phase).
+    pub phase: u8,
+    /// Whether the seed pair may be removed.
+    pub seed_may_go: bool,
+}
+
+impl From<u64> for Room {
+    fn from(limit: u64) -> Self {
+        Room { limit, window: limit, phase: phase::FIRST_CALL, seed_may_go: false }
+    }
+}
+
+/// An overflow to recover from. The default is the first of a turn, with every rung available.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The [phase](crate::phase).
+    pub phase: u8,
+    /// The [rungs](crate::rung) tried, in order.
+    pub tried: Vec<u8>,
+    /// The [rungs](crate::rung) that can still be tried.
+    pub available: Vec<u8>,
+    /// Tokens the provider counted.
+    pub observed_tokens: Option<u64>,
+    /// Tokens the provider allows.
+    pub allowed_tokens: Option<u64>,
+}
+
+impl Default for Refused {
+    fn default() -> Self {
+        Refused {
+            phase: phase::FIRST_CALL,
+            tried: vec![],
+            available: vec![rung::TRIM, rung::COMPACT, rung::ROTATE, rung::GIVE_UP],
+            observed_tokens: None,
+            allowed_tokens: None,
+        }
+    }
+}
+
+/// Stands for the host of one policy.
+#[derive(Debug)]
+pub struct Harness<P> {
+    name: String,
+    version: String,
+    declared: BTreeMap<String, Declared>,
+    settings: HashMap<String, Value>,
+    log: RefCell<Vec<(u8, String)>>,
+    policy: PhantomData<fn() -> P>,
+}
+
+impl<P: Policy> Default for Harness<P> {
+    fn default() -> Self {
+        Harness::new()
+    }
+}
+
+impl<P: Policy> Harness<P> {
+    /// Describes the policy; every setting has its default.
+    ///
+    /// # Panics
+    /// Where the host would refuse the component: a name it does not accept, a setting declared twice or with
+    /// a default out of its range.
+    pub fn new() -> Self {
+        let description = Description::default();
+        P::describe(&description);
+        let noted = description.noted.into_inner();
+        let good_name = (1..=64).contains(&noted.name.len())
+            && noted.name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        assert!(good_name, "`{}` is no name for a policy: 1 to 64 of a-z 0-9 -", noted.name);
+        assert!(noted.version.chars().count() <= 64, "the version is longer than 64 characters");
+        assert!(noted.about.chars().count() <= 200, "the line about it is longer than 200 characters");
+        assert!(noted.mistakes.is_empty(), "{}", noted.mistakes.join("; "));
+        Harness {
+            name: noted.name,
+            version: noted.version,
+            settings: noted.settings.iter().map(|(name, declared)| (name.clone(), declared.default.clone())).collect(),
+            declared: noted.settings,
+            log: RefCell::default(),
+            policy: PhantomData,
+        }
+    }
+
+    /// Gives a setting another value.
+    ///
+    /// # Panics
+    /// Where the host would refuse it: an unknown setting, another type, out of range.
+    pub fn with(mut self, setting: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        let Some(declared) = self.declared.get(setting) else { panic!("`{}` has no setting `{setting}`", self.name) };
+        assert_eq!(
+            std::mem::discriminant(&declared.default),
+            std::mem::discriminant(&value),
+            "setting `{setting}` has another type"
+        );
+        if let (&Value::Integer(value), Some((min, max))) = (&value, declared.range) {
+            assert!((min..=max).contains(&value), "setting `{setting}` must be within {min} to {max}");
+        }
+        self.settings.insert(setting.to_owned(), value);
+        self
+    }
+
+    /// The policy's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The policy's version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The settings in force, by name.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.declared.keys().map(|name| (name.as_str(), &self.settings[name]))
+    }
+
+    /// What the latest decision logged: levels and lines.
+    pub fn log(&self) -> Vec<(u8, String)> {
+        self.log.borrow().clone()
+    }
+
+    fn decide(&self, decide: impl FnOnce()) {
+        *self.log.borrow_mut() = Decision::run(&self.settings, decide);
+    }
+}
+
+impl<P: Cap> Harness<P> {
+    /// What the policy keeps of a message that is about to be stored; `limit` is the hard limit in tokens.
+    pub fn cap(&self, kind: Origin, name: &str, content: &str, limit: u64) -> pmk_core::CapVerdict {
+        let incoming = Incoming {
+            kind: kind.code(),
+            name: name.to_owned(),
+            chars: u32::try_from(content.chars().count()).unwrap_or(u32::MAX),
+            tokens: pmk_core::tokens::estimate(content),
+            content: content.to_owned(),
+            limit,
+        };
+        let verdict = CapVerdict::default();
+        self.decide(|| P::cap(&incoming, &verdict));
+        verdict.verdict.get()
+    }
+}
+
+impl<P: Prune> Harness<P> {
+    /// The edits that the policy makes.
+    pub fn plan(&self, transcript: &Arc<pmk_core::Transcript>, room: impl Into<Room>) -> pmk_core::Plan {
+        let Room { limit, window, phase, seed_may_go } = room.into();
+        let turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
+        let budget = Budget { limit, window, marker_tokens: Marker::new(turns).tokens(), phase, seed_may_go };
+        let plan = Plan::new(Arc::clone(transcript));
+        self.decide(|| P::prune(&Transcript { inner: Arc::clone(transcript) }, &budget, &plan));
+        plan.into_edits()
+    }
+
+    /// The request that the policy's plan leaves.
+    ///
+    /// # Errors
+    /// The rule of the guard that the plan breaks.
+    pub fn prune(&self, transcript: &Arc<pmk_core::Transcript>, room: impl Into<Room>) -> Result<Applied, Breach> {
+        let room = room.into();
+        let guard = Guard { limit: room.limit, seed_may_go: room.seed_may_go, must_shrink: false };
+        guard.apply(transcript, &self.plan(transcript, room))
+    }
+}
+
+impl<P: Summarize> Harness<P> {
+    /// The text that the policy carries into a fresh session, before the host cuts it to `max_tokens`.
+    pub fn summarize(&self, transcript: &Arc<pmk_core::Transcript>, max_tokens: u32) -> String {
+        let summary = Summary { max_tokens, ..Summary::default() };
+        self.decide(|| P::summarize(&Transcript { inner: Arc::clone(transcript) }, &summary));
+        summary.text.into_inner()
+    }
+}
+
+impl<P: Recover> Harness<P> {
+    /// The [rung](crate::rung) that the policy chooses, if it chooses one.
+    pub fn recover(&self, refused: Refused) -> Option<u8> {
+        let Refused { phase, tried, available, observed_tokens, allowed_tokens } = refused;
+        let overflow = Overflow { phase, tried, available, observed_tokens, allowed_tokens };
+        let recovery = Recovery::default();
+        self.decide(|| P::recover(&overflow, &recovery));
+        recovery.chosen.get()
+    }
+}

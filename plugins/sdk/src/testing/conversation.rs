@@ -1,0 +1,96 @@
+//! Conversations to try policies on.
+
+use std::sync::Arc;
+
+use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, history::SEED_PREFIX};
+
+/// Builds a conversation message by message.
+///
+/// ```
+/// use pmk_policy_sdk::testing::Conversation;
+///
+/// let transcript = Conversation::new()
+///     .seed("the workspace")
+///     .turn("where is the budget?", "in `budget.rs`")
+///     .ask("and who calls it?")
+///     .tool("grep", "main.rs:12: budget()")
+///     .transcript();
+/// assert_eq!((transcript.len(), transcript.turns(), transcript.current()), (7, 1, 4));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    messages: Vec<Message>,
+    current: Option<usize>,
+    tools: usize,
+    channel: String,
+}
+
+impl Conversation {
+    /// An empty one.
+    pub fn new() -> Self {
+        Conversation::default()
+    }
+
+    /// The knowledge-base seed and its acknowledgement; they come first.
+    pub fn seed(self, content: &str) -> Self {
+        self.message(Message::text(Role::User, Origin::Seed, format!("{SEED_PREFIX}\n{content}")))
+            .message(Message::text(Role::Assistant, Origin::SeedAck, "了解"))
+    }
+
+    /// A question and its answer.
+    pub fn turn(self, question: &str, answer: &str) -> Self {
+        self.message(Message::user(question)).answer(answer)
+    }
+
+    /// The model's words.
+    pub fn answer(self, text: &str) -> Self {
+        self.message(Message::assistant(text))
+    }
+
+    /// A call of a tool and its result.
+    pub fn tool(mut self, name: &str, result: &str) -> Self {
+        self.tools += 1;
+        let id = format!("call{}", self.tools);
+        let call = Block::ToolUse { id: id.clone(), name: name.into(), input: serde_json::json!({"path": "src"}) };
+        let result = Block::ToolResult { tool_use_id: id, content: result.into(), is_error: false };
+        self.message(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] })
+            .message(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] })
+    }
+
+    /// The result of a code search, as the gateway stores it.
+    pub fn mra_result(self, result: &str) -> Self {
+        self.message(Message::text(Role::User, Origin::MraResult, result))
+    }
+
+    /// The new message. What follows belongs to the current turn.
+    pub fn ask(mut self, question: &str) -> Self {
+        self.current = Some(self.messages.len());
+        self.message(Message::user(question))
+    }
+
+    /// Any message.
+    pub fn message(mut self, message: Message) -> Self {
+        self.messages.push(message);
+        self
+    }
+
+    /// The channel that the new message comes from.
+    pub fn channel(mut self, name: &str) -> Self {
+        self.channel = name.to_owned();
+        self
+    }
+
+    /// The request as a policy sees it.
+    pub fn transcript(self) -> Arc<Transcript> {
+        let current = self.current.unwrap_or(self.messages.len());
+        let entries = self.messages.into_iter().zip(0..).map(|(message, id)| Entry::new(id, message)).collect();
+        Arc::new(Transcript::new(entries, current, self.channel))
+    }
+}
+
+impl From<Vec<Message>> for Conversation {
+    /// Stored messages, none of them new.
+    fn from(messages: Vec<Message>) -> Self {
+        Conversation { messages, ..Conversation::default() }
+    }
+}

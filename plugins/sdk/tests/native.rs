@@ -1,0 +1,122 @@
+//! The native side: reading back, settings, logs, and what the harness refuses.
+
+use pmk_policy_sdk::{
+    BooleanSetting, Budget, Description, IntegerSetting, Plan, Policy, Prune, TextSetting, Transcript, export, flag,
+    level, log,
+    testing::{Conversation, Harness},
+};
+
+const LIMIT: IntegerSetting = IntegerSetting::new("limit", 7, 1..=9, "a number");
+const LOUD: BooleanSetting = BooleanSetting::new("loud", false, "a switch");
+const GREETING: TextSetting = TextSetting::new("greeting", "你好", "a text");
+
+/// Logs what it reads, and plans nothing.
+struct Reader;
+
+impl Policy for Reader {
+    fn describe(description: &Description) {
+        description.name("reader");
+        description.version("1.2.3");
+        LIMIT.declare(description);
+        LOUD.declare(description);
+        GREETING.declare(description);
+    }
+}
+
+impl Prune for Reader {
+    fn prune(transcript: &Transcript, budget: &Budget, _plan: &Plan) {
+        log(level::INFO, &format!("{} {} {}", LIMIT.value(), LOUD.value(), GREETING.value()));
+        log(level::DEBUG, &format!("{} of {}", transcript.total_tokens(), budget.limit()));
+        for segment in transcript.segments() {
+            log(level::TRACE, &format!("{}..{} {}", segment.start, segment.end, segment.turns()));
+        }
+        assert!(transcript.tokens(5, 2).is_empty() && transcript.tokens(90, 99).is_empty());
+        assert_eq!(transcript.text(99, 0, 9), "");
+    }
+}
+
+export!(Reader: prune);
+
+#[test]
+fn settings_have_their_defaults_until_they_are_given() {
+    let transcript = Conversation::new().turn("q", "a").transcript();
+    let harness = Harness::<Reader>::new();
+    harness.plan(&transcript, 100);
+    assert_eq!(harness.log()[0], (level::INFO, "7 false 你好".to_owned()));
+    let harness = harness.with("limit", 9).with("loud", true).with("greeting", "hi");
+    harness.plan(&transcript, 100);
+    assert_eq!(harness.log()[0], (level::INFO, "9 true hi".to_owned()));
+}
+
+#[test]
+#[should_panic(expected = "setting `limit` must be within 1 to 9")]
+fn a_value_out_of_range_is_refused() {
+    let _ = Harness::<Reader>::new().with("limit", 10);
+}
+
+#[test]
+#[should_panic(expected = "`reader` has no setting `limits`")]
+fn an_unknown_setting_is_refused() {
+    let _ = Harness::<Reader>::new().with("limits", 1);
+}
+
+#[test]
+#[should_panic(expected = "setting `loud` has another type")]
+fn an_ill_typed_setting_is_refused() {
+    let _ = Harness::<Reader>::new().with("loud", 1);
+}
+
+/// Its setting contradicts itself.
+struct Careless;
+
+impl Policy for Careless {
+    fn describe(description: &Description) {
+        description.name("careless");
+        IntegerSetting::new("limit", 10, 1..=9, "a number").declare(description);
+    }
+}
+
+#[test]
+#[should_panic(expected = "the default of setting `limit` is not within 1 to 9")]
+fn a_default_out_of_range_is_refused() {
+    let _ = Harness::<Careless>::new();
+}
+
+#[test]
+fn segments_are_read_newest_first_and_cover_the_stored_history() {
+    let conversation = Conversation::new().seed("s").turn("q", "a").turn("q", "b").tool("ls", "x").answer("c");
+    let harness = Harness::<Reader>::new();
+    harness.plan(&conversation.ask("new").transcript(), 1_000);
+    let read: Vec<String> = harness.log().into_iter().skip(2).map(|(_, line)| line).collect();
+    assert_eq!(read, ["4..9 1", "2..4 1"]);
+}
+
+/// Compares the lazily read segments with the history read at once.
+struct Counter;
+
+impl Policy for Counter {
+    fn describe(description: &Description) {
+        description.name("counter");
+    }
+}
+
+impl Prune for Counter {
+    fn prune(transcript: &Transcript, _budget: &Budget, _plan: &Plan) {
+        let all = transcript.rows(transcript.seed_end(), transcript.current());
+        let mut segments: Vec<_> = transcript.segments().collect();
+        segments.reverse();
+        assert!(segments.iter().skip(1).all(|segment| segment.rows[0].has(flag::CUT)));
+        assert!(segments.iter().all(|segment| segment.rows.len() as u32 == segment.end - segment.start));
+        assert_eq!(segments.into_iter().flat_map(|segment| segment.rows).collect::<Vec<_>>(), all);
+    }
+}
+
+#[test]
+fn segments_hold_every_message_once_whatever_their_length() {
+    for (turns, tools) in [(0, 0), (1, 0), (1, 200), (7, 40), (300, 0), (150, 3)] {
+        let conversation = (0..turns).fold(Conversation::new().seed("s"), |conversation, _| {
+            (0..tools).fold(conversation.turn("q", "a"), |conversation, _| conversation.tool("t", "r"))
+        });
+        Harness::<Counter>::new().plan(&conversation.ask("new").transcript(), 1_000);
+    }
+}

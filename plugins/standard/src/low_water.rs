@@ -1,0 +1,91 @@
+//! The ordinary prune: old results shrink, then the oldest turns go, until the request is at the low-water mark.
+
+use pmk_policy_sdk::{Budget, Plan, Row, Transcript, tokens_of};
+
+use crate::{
+    results::{Shape, is_result},
+    settings,
+};
+
+/// How often the choice is made again because results came out larger than estimated.
+const ATTEMPTS: usize = 3;
+
+/// What stays, read from the newest message back.
+struct Kept {
+    /// Where it begins.
+    cut: u32,
+    /// Results that may shrink, newest first.
+    old: Vec<Row>,
+    /// Stored results that shrink only when nothing else helps, newest first.
+    newest: Vec<Row>,
+    /// Whether it is the last turn alone.
+    minimal: bool,
+}
+
+/// Plans the way down. The last turn stays, whatever it costs: the bound may be a wish, and what exceeds the hard
+/// limit is squeezed elsewhere.
+pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
+    let percent = u128::try_from(settings::LOW_WATER.value()).unwrap_or(100);
+    let low_water = u64::try_from(u128::from(bound) * percent / 100).unwrap_or(bound);
+    let shape = Shape::of_settings();
+    let mut aim = low_water;
+    for _ in 0..ATTEMPTS {
+        let kept = choose(transcript, budget, shape, aim);
+        plan.clear();
+        plan.remove_before(transcript, kept.cut);
+        shrink(plan, &kept.old, shape, low_water);
+        let tokens = plan.tokens();
+        if tokens > bound {
+            shrink(plan, &kept.newest, shape, bound);
+        }
+        if tokens <= low_water || kept.minimal {
+            return;
+        }
+        aim = aim.saturating_sub(tokens - low_water);
+    }
+}
+
+/// The newest turns that cost no more than `aim`, with their old results shrunk.
+fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64) -> Kept {
+    let whole = usize::try_from(settings::KEEP_RESULTS.value()).unwrap_or(0);
+    let seed = transcript.rows(0, transcript.seed_end());
+    let current = transcript.rows(transcript.current(), transcript.length());
+    let mut seen = current.iter().filter(|row| is_result(row)).count();
+    let mut room = aim.saturating_sub(tokens_of(&seed) + tokens_of(&current) + u64::from(budget.marker_tokens()));
+    let mut kept = Kept { cut: transcript.current(), old: vec![], newest: vec![], minimal: true };
+    for (at, segment) in transcript.segments().enumerate() {
+        let results: Vec<Row> = segment.rows.iter().rev().filter(|row| is_result(row)).copied().collect();
+        let (newest, old) = results.split_at(whole.saturating_sub(seen).min(results.len()));
+        let saved: u64 = old.iter().map(|row| u64::from(row.tokens) - shape.estimate(row)).sum();
+        let cost = segment.tokens() - saved;
+        if at > 0 && cost > room {
+            break;
+        }
+        room = room.saturating_sub(cost);
+        seen += results.len();
+        kept.cut = segment.start;
+        kept.minimal = at == 0;
+        kept.newest.extend(newest);
+        kept.old.extend(old);
+    }
+    kept
+}
+
+/// Shrinks results, oldest first, until the plan is down to `aim`.
+fn shrink(plan: &Plan, newest_first: &[Row], shape: Shape, aim: u64) {
+    let mut expected = plan.tokens();
+    for row in newest_first.iter().rev() {
+        // What the host says is exact but has to be asked for; the estimate tells when.
+        if expected <= aim {
+            expected = plan.tokens();
+            if expected <= aim {
+                return;
+            }
+        }
+        let saved = u64::from(row.tokens) - shape.estimate(row);
+        if saved > 0 {
+            plan.shorten(row.index, shape.head, shape.tail);
+            expected = expected.saturating_sub(saved);
+        }
+    }
+}

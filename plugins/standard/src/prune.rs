@@ -1,0 +1,30 @@
+//! When to prune, and what to try.
+
+use pmk_policy_sdk::{Budget, Plan, Prune, Transcript};
+
+use crate::{Standard, low_water, settings, squeeze};
+
+impl Prune for Standard {
+    fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+        let total = transcript.total_tokens();
+        let bound = bound(budget);
+        if total <= bound {
+            return;
+        }
+        low_water::reach(transcript, budget, plan, bound);
+        if plan.tokens() > budget.limit() {
+            squeeze::fit(transcript, budget, plan);
+        } else if plan.tokens() > total {
+            // The turns that would go cost less than their marker.
+            plan.clear();
+        }
+    }
+}
+
+/// The hard limit, or the operator's own bound below it.
+fn bound(budget: &Budget) -> u64 {
+    match u64::try_from(settings::MAX_SESSION_TOKENS.value()) {
+        Ok(own) if own > 0 => own.min(budget.limit()),
+        _ => budget.limit(),
+    }
+}

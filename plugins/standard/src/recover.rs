@@ -1,0 +1,16 @@
+//! The ladder, mildest rung first.
+
+use pmk_policy_sdk::{Overflow, Recover, Recovery, rung};
+
+use crate::Standard;
+
+/// Trimming costs no model call; compaction keeps more than a fresh session does.
+const LADDER: [u8; 3] = [rung::TRIM, rung::COMPACT, rung::ROTATE];
+
+impl Recover for Standard {
+    fn recover(overflow: &Overflow, recovery: &Recovery) {
+        let (tried, available) = (overflow.tried(), overflow.available());
+        let next = LADDER.into_iter().find(|rung| available.contains(rung) && !tried.contains(rung));
+        recovery.choose(next.unwrap_or(rung::GIVE_UP));
+    }
+}

@@ -1,0 +1,187 @@
+//! When even the last turn is too much: a ladder of ever harsher plans, of which the first that fits is taken.
+
+use pmk_policy_sdk::{Budget, Plan, Row, Transcript, tokens_of};
+
+use crate::results::{Shape, is_result};
+
+/// Lengths, in characters, to which everything but the new message is shortened in the end.
+const LENGTHS: [u32; 4] = [4_000, 1_000, 200, 0];
+
+/// A plan to try.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    /// The first stored message that stays.
+    cut: u32,
+    /// Messages inside turns that go, with their whole tool groups; ascending.
+    removed: Vec<u32>,
+    /// Messages that are shortened: index, head and tail; ascending.
+    shortened: Vec<(u32, u32, u32)>,
+    /// Whether the seed pair goes.
+    without_seed: bool,
+}
+
+/// What the ladder is built from.
+struct Squeeze<'t> {
+    transcript: &'t Transcript,
+    plan: &'t Plan,
+    limit: u64,
+    shape: Shape,
+    seed: Vec<Row>,
+    /// The most recent stored turn.
+    last: Vec<Row>,
+    current: Vec<Row>,
+}
+
+/// Plans the mildest request that fits the hard limit. Where nothing fits, the plan stays empty: then the new
+/// message alone is too large, and only the host can say so.
+pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+    let last = transcript.segments().next().filter(|segment| segment.turns() > 0);
+    let squeeze = Squeeze {
+        transcript,
+        plan,
+        limit: budget.limit(),
+        shape: Shape::of_settings(),
+        seed: transcript.rows(0, transcript.seed_end()),
+        last: last.map(|segment| segment.rows).unwrap_or_default(),
+        current: transcript.rows(transcript.current(), transcript.length()),
+    };
+    let fits = squeeze.keeping_last_turn() || squeeze.keeping_current_turn(budget.seed_may_go());
+    if !fits {
+        plan.clear();
+    }
+}
+
+impl Squeeze<'_> {
+    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go.
+    fn keeping_last_turn(&self) -> bool {
+        let Some(first) = self.last.first() else { return false };
+        let mut draft = Draft { cut: first.index, shortened: self.results(&self.last), ..Draft::default() };
+        if self.try_out(&draft) {
+            return true;
+        }
+        draft.shortened.extend(self.results(&self.current));
+        self.try_out(&draft)
+            || self.is_too_large_with_seed(tokens_of(&self.last)) && self.without_oldest_groups(&draft, &self.last)
+    }
+
+    /// Without any stored turn: the results of the current one shrink, its oldest tool groups go, and in the end
+    /// all that remains beside the new message is shortened, the seed last.
+    fn keeping_current_turn(&self, seed_may_go: bool) -> bool {
+        let mut draft = Draft { cut: self.transcript.current(), ..Draft::default() };
+        if self.try_out(&draft) {
+            return true;
+        }
+        draft.shortened = self.results(&self.current);
+        if self.try_out(&draft) {
+            return true;
+        }
+        if seed_may_go && !self.seed.is_empty() {
+            draft.without_seed = true;
+            if self.try_out(&draft) {
+                return true;
+            }
+        }
+        if self.is_too_large_with_seed(0) {
+            if self.without_oldest_groups(&draft, &self.current) {
+                return true;
+            }
+            draft.removed = self.groups(&self.current).concat();
+            draft.removed.sort_unstable();
+        }
+        let brought_in: Vec<u32> = self.current.iter().skip(1).map(|row| row.index).collect();
+        let seed: Vec<u32> = self.seed.iter().map(|row| row.index).collect();
+        let shorten =
+            |indexes: &[u32], length| indexes.iter().map(move |&index| (index, length, 0)).collect::<Vec<_>>();
+        LENGTHS.into_iter().any(|length| {
+            draft.shortened = shorten(&brought_in, length);
+            self.try_out(&draft)
+        }) || LENGTHS.into_iter().any(|length| {
+            draft.shortened = [shorten(&seed, length), shorten(&brought_in, 0)].concat();
+            self.try_out(&draft)
+        })
+    }
+
+    /// Takes tool groups out of a turn, oldest first: as few as seem to be enough, then more.
+    fn without_oldest_groups(&self, draft: &Draft, turn: &[Row]) -> bool {
+        let groups = self.groups(turn);
+        let mut draft = draft.clone();
+        let mut taken = 0;
+        let mut more = 1;
+        while taken < groups.len() {
+            let end = (taken + more).min(groups.len());
+            draft.removed.extend(groups[taken..end].iter().flatten());
+            draft.removed.sort_unstable();
+            taken = end;
+            if self.cost(&draft, |shape, row| shape.estimate(row)) <= self.limit {
+                if self.try_out(&draft) {
+                    return true;
+                }
+                more *= 2;
+            }
+        }
+        false
+    }
+
+    /// The tool groups of a turn, oldest first, each with its messages.
+    fn groups(&self, turn: &[Row]) -> Vec<Vec<u32>> {
+        let (Some(first), Some(last)) = (turn.first(), turn.last()) else { return vec![] };
+        let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
+        for (row, group) in turn.iter().zip(self.transcript.groups(first.index, last.index + 1)) {
+            match groups.binary_search_by_key(&group, |(first, _)| *first) {
+                Ok(at) => groups[at].1.push(row.index),
+                Err(at) => groups.insert(at, (group, vec![row.index])),
+            }
+        }
+        groups.into_iter().map(|(_, members)| members).filter(|members| members.len() > 1).collect()
+    }
+
+    /// The results of a turn, shortened as the operator wants it.
+    fn results(&self, turn: &[Row]) -> Vec<(u32, u32, u32)> {
+        let results = turn.iter().filter(|row| is_result(row));
+        results.map(|row| (row.index, self.shape.head, self.shape.tail)).collect()
+    }
+
+    /// Whether a turn alone, with what always stays, exceeds the hard limit: then, and only then, may parts of it go.
+    fn is_too_large_with_seed(&self, turn: u64) -> bool {
+        tokens_of(&self.seed) + tokens_of(&self.current) + turn > self.limit
+    }
+
+    /// What a draft comes to, the marker left out; `shortened` says what a shortened message costs.
+    fn cost(&self, draft: &Draft, shortened: impl Fn(Shape, &Row) -> u64) -> u64 {
+        let seed = if draft.without_seed { &[] } else { &self.seed[..] };
+        let last = if draft.cut < self.transcript.current() { &self.last[..] } else { &[] };
+        let stays = |row: &&Row| draft.removed.binary_search(&row.index).is_err();
+        let cost = |row: &Row| match draft.shortened.binary_search_by_key(&row.index, |(index, ..)| *index) {
+            Ok(at) => {
+                let (_, head, tail) = draft.shortened[at];
+                shortened(Shape { head, tail }, row)
+            }
+            Err(_) => u64::from(row.tokens),
+        };
+        seed.iter().chain(last).chain(&self.current).filter(stays).map(cost).sum()
+    }
+
+    /// Puts a draft into the plan; whether it fits.
+    fn try_out(&self, draft: &Draft) -> bool {
+        // Shortening costs the host a look at the whole text, so what cannot fit anyhow is not tried.
+        if self.cost(draft, |_, _| 0) > self.limit {
+            return false;
+        }
+        self.plan.clear();
+        if draft.without_seed {
+            self.plan.remove(0, self.transcript.seed_end());
+        }
+        self.plan.remove_before(self.transcript, draft.cut);
+        for run in draft.removed.chunk_by(|a, b| a + 1 == *b) {
+            self.plan.remove(run[0], run[run.len() - 1] + 1);
+        }
+        for &(index, head, tail) in &draft.shortened {
+            let removed = draft.removed.binary_search(&index).is_ok();
+            let with_seed = draft.without_seed && index < self.transcript.seed_end();
+            if !removed && !with_seed {
+                self.plan.shorten(index, head, tail);
+            }
+        }
+        self.plan.tokens() <= self.limit
+    }
+}

@@ -1,0 +1,117 @@
+//! What a fresh session starts from (seed 001): the latest requests and answers, cut short, the channel, and what the
+//! tools were used for. Built from the newest message back, so a long session costs no more than a short one.
+
+use std::collections::BTreeMap;
+
+use pmk_policy_sdk::{Row, Segment, Summarize, Summary, Transcript, flag, origin};
+
+use crate::Standard;
+
+/// How many requests are carried over, and how much of each.
+const REQUESTS: usize = 5;
+const REQUEST_CHARS: u32 = 300;
+
+/// How many answers are carried over, and how much of each.
+const ANSWERS: usize = 3;
+const ANSWER_CHARS: u32 = 500;
+
+/// How far back tool calls are counted, in messages.
+const TOOL_MESSAGES: usize = 400;
+
+/// How many different tools are named.
+const TOOLS: usize = 10;
+
+/// What a full summary can cost, all of it Chinese. Where the host keeps less, every part gets shorter.
+const FULL_TOKENS: u64 = 4_500;
+
+/// What is found on the way back, newest first.
+#[derive(Default)]
+struct Found {
+    requests: Vec<u32>,
+    answers: Vec<u32>,
+    tools: BTreeMap<String, u32>,
+    read: usize,
+}
+
+impl Summarize for Standard {
+    fn summarize(transcript: &Transcript, summary: &Summary) {
+        let mut found = Found::default();
+        for segment in transcript.segments() {
+            found.take(transcript, &segment);
+            if found.is_complete() {
+                break;
+            }
+        }
+        let share = u64::from(summary.max_tokens()).min(FULL_TOKENS);
+        let scaled = |chars: u32| u32::try_from(u64::from(chars) * share / FULL_TOKENS).unwrap_or(chars);
+
+        summary.append(
+            "The conversation had grown too long for the model and goes on in a fresh session. What follows was cut \
+             together from its latest messages; what came before them is gone from view. Carry on from here, and ask \
+             where something needed is missing.\n",
+        );
+        let channel = transcript.channel();
+        if !channel.is_empty() {
+            summary.append(&format!("\nLast active channel: {channel}\n"));
+        }
+        list(transcript, summary, "Latest requests, newest last", &found.requests, scaled(REQUEST_CHARS));
+        list(transcript, summary, "Latest answers, newest last", &found.answers, scaled(ANSWER_CHARS));
+        let tools = found.tools();
+        if !tools.is_empty() {
+            summary.append(&format!("\nTools used lately: {tools}\n"));
+        }
+    }
+}
+
+impl Found {
+    /// Takes from a segment what is still wanted.
+    fn take(&mut self, transcript: &Transcript, segment: &Segment) {
+        for row in segment.rows.iter().rev() {
+            self.read += 1;
+            if row.has(flag::TOOL_USE) {
+                if self.read <= TOOL_MESSAGES {
+                    for tool in transcript.tools(row.index) {
+                        *self.tools.entry(tool).or_default() += 1;
+                    }
+                }
+            } else if is_request(row) && self.requests.len() < REQUESTS {
+                self.requests.push(row.index);
+            } else if row.origin == origin::ASSISTANT && row.chars > 0 && self.answers.len() < ANSWERS {
+                self.answers.push(row.index);
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.requests.len() >= REQUESTS && self.answers.len() >= ANSWERS
+    }
+
+    /// Names and counts, the most used first.
+    fn tools(&self) -> String {
+        let mut tools: Vec<(&String, &u32)> = self.tools.iter().collect();
+        // The map is in order of names, and equal counts stay so.
+        tools.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+        let named = tools.iter().take(TOOLS).map(|(name, times)| format!("{name} ×{times}"));
+        named.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn is_request(row: &Row) -> bool {
+    row.origin == origin::USER && row.has(flag::STARTS_TURN) && row.chars > 0
+}
+
+/// Adds a headed list of messages, oldest first, each on one line.
+fn list(transcript: &Transcript, summary: &Summary, heading: &str, newest_first: &[u32], chars: u32) {
+    if newest_first.is_empty() || chars == 0 {
+        return;
+    }
+    summary.append(&format!("\n{heading}:\n"));
+    for &index in newest_first.iter().rev() {
+        // One more than is shown, to see whether anything is left out.
+        let text = transcript.text(index, 0, chars + 1);
+        let shown: String = text.chars().take(chars as usize).collect();
+        let left_out = if shown.len() < text.len() { "…" } else { "" };
+        let line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        summary.append(&format!("- {line}{left_out}\n"));
+    }
+}

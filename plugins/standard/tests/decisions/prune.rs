@@ -1,0 +1,218 @@
+use std::sync::Arc;
+
+use pmk_policy_sdk::testing::{
+    Conversation, Harness, Room,
+    core::{Applied, Block, Breach, Message, Origin, Role, Transcript, floor},
+};
+use proptest::prelude::*;
+use standard::Standard;
+
+/// About 1,300 tokens.
+fn long() -> String {
+    "預算".repeat(500)
+}
+
+fn turns(count: usize) -> Conversation {
+    let seeded = Conversation::new().seed("the workspace");
+    (0..count).fold(seeded, |conversation, at| conversation.turn(&format!("question {at}"), &long()))
+}
+
+fn prune(transcript: &Arc<Transcript>, room: impl Into<Room>) -> Result<Applied, Breach> {
+    Harness::<Standard>::new().prune(transcript, room)
+}
+
+fn replaced(applied: &Applied) -> Vec<u32> {
+    applied.replaced.iter().map(|replaced| replaced.index).collect()
+}
+
+#[test]
+fn at_the_hard_limit_nothing_changes() {
+    let transcript = turns(10).ask("and now?").transcript();
+    assert!(!prune(&transcript, transcript.total_tokens()).expect("accepted").changes_anything());
+}
+
+#[test]
+fn above_it_turns_go_down_to_the_low_water_mark() {
+    let transcript = turns(20).ask("and now?").transcript();
+    let applied = prune(&transcript, 20_000).expect("accepted");
+    assert!(applied.tokens_after <= 14_000, "{}", applied.tokens_after);
+    assert!(applied.tokens_after > 14_000 - 1_400, "no more than needed: {}", applied.tokens_after);
+    assert_eq!(applied.kept[..2], [0, 1], "the seed pair stays");
+}
+
+#[test]
+fn after_a_prune_the_prefix_stays_for_many_turns() {
+    let mut conversation = turns(0);
+    let mut prunes = 0;
+    for at in 0..60 {
+        let transcript = conversation.clone().ask(&format!("question {at}")).transcript();
+        let applied = prune(&transcript, 20_000).expect("accepted");
+        if applied.changes_anything() {
+            prunes += 1;
+            let mut stays = applied.messages(&transcript);
+            stays.pop();
+            conversation = Conversation::from(stays);
+        }
+        conversation = conversation.turn(&format!("question {at}"), &long());
+    }
+    assert!((5..=12).contains(&prunes), "{prunes} prunes in 60 turns of a fifteenth of the limit");
+}
+
+#[test]
+fn old_results_shrink_before_turns_go_and_the_newest_stay_whole() {
+    let conversation = (0..8).fold(Conversation::new(), |conversation, at| {
+        conversation.turn(&format!("question {at}"), "let me look").tool("grep", &long().repeat(5)).answer("so")
+    });
+    let transcript = conversation.ask("and now?").transcript();
+    let applied = prune(&transcript, 50_000).expect("accepted");
+    assert_eq!(applied.turns_dropped, 0);
+    let shrunk = replaced(&applied);
+    let results = (0..8).map(|at| at * 5 + 3).collect::<Vec<u32>>();
+    assert!(results.starts_with(&shrunk), "oldest first: {shrunk:?}");
+    assert!((1..=5).contains(&shrunk.len()), "the newest three stay whole: {shrunk:?}");
+    assert!(applied.tokens_after <= 35_000);
+}
+
+#[test]
+fn a_shrunk_result_keeps_head_and_tail() {
+    let result = format!("HEAD {} TAIL", "x ".repeat(20_000));
+    let conversation = Conversation::new().turn("look", "hm").tool("grep", &result).answer("so");
+    let conversation = (0..3).fold(conversation, |c, _| c.turn("more", "hm").tool("ls", "a").answer("so"));
+    let transcript = conversation.ask("and now?").transcript();
+    let applied = prune(&transcript, 3_000).expect("accepted");
+    let text = applied.messages(&transcript)[3].plain_text();
+    assert!(text.starts_with("HEAD") && text.ends_with("TAIL") && text.contains("tool-result cap 1200"), "{text}");
+}
+
+#[test]
+fn a_bound_of_the_operators_own_prunes_earlier() {
+    let transcript = turns(20).ask("and now?").transcript();
+    let harness = Harness::<Standard>::new().with("max-session-tokens", 10_000).with("low-water", 50);
+    let applied = harness.prune(&transcript, 100_000).expect("accepted");
+    assert!(applied.tokens_after <= 5_000, "{}", applied.tokens_after);
+}
+
+#[test]
+fn a_bound_of_one_token_keeps_the_last_turn() {
+    let harness = Harness::<Standard>::new().with("max-session-tokens", 1);
+    let transcript = turns(5).ask("and now?").transcript();
+    let applied = harness.prune(&transcript, 100_000).expect("accepted");
+    assert_eq!((applied.turns_dropped, applied.kept.as_slice()), (4, &[0, 1, 10, 11, 12][..]));
+    let tiny = Conversation::new().turn("a", "b").turn("c", "d").ask("e").transcript();
+    assert!(!harness.prune(&tiny, 100_000).expect("accepted").changes_anything(), "a marker would cost more");
+}
+
+#[test]
+fn a_last_turn_that_is_too_large_loses_its_oldest_tool_groups() {
+    let call = |at: usize| {
+        let input = serde_json::json!({ "content": "word ".repeat(400) });
+        let id = format!("w{at}");
+        let call = Block::ToolUse { id: id.clone(), name: "write".into(), input };
+        let result = Block::ToolResult { tool_use_id: id, content: "ok".into(), is_error: false };
+        [
+            Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] },
+            Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] },
+        ]
+    };
+    let asked = Conversation::new().turn("write it all", "I begin");
+    let transcript =
+        (0..20).flat_map(call).fold(asked, Conversation::message).answer("done").ask("thanks?").transcript();
+    let applied = prune(&transcript, 5_000).expect("accepted");
+    assert_eq!(applied.turns_dropped, 0, "question and final answer stay");
+    assert!(applied.removed.starts_with(&[2, 3, 4, 5]) && !applied.removed.contains(&40), "{:?}", applied.removed);
+}
+
+#[test]
+fn a_current_turn_that_is_too_large_loses_its_oldest_tool_groups() {
+    let asked = turns(2).ask("read everything");
+    let transcript = (0..30).fold(asked, |c, _| c.tool("read", &"x ".repeat(600))).transcript();
+    let applied = prune(&transcript, 2_000).expect("accepted");
+    assert!(applied.kept.contains(&6), "the new message");
+    assert!(applied.removed.contains(&7) && applied.kept.contains(&66), "{:?}", applied.removed);
+}
+
+#[test]
+fn the_seed_goes_only_where_the_operator_allows_it() {
+    let transcript = Conversation::new().seed(&long().repeat(4)).ask("why?").transcript();
+    let applied = prune(&transcript, 3_000).expect("accepted");
+    assert_eq!((applied.kept.len(), replaced(&applied)), (3, vec![0]));
+    let applied = prune(&transcript, Room { seed_may_go: true, ..Room::from(3_000) }).expect("accepted");
+    assert_eq!(applied.kept, [2]);
+}
+
+#[test]
+fn a_new_message_that_alone_is_too_large_is_left_to_the_host() {
+    let transcript = turns(1).ask(&long()).transcript();
+    let harness = Harness::<Standard>::new();
+    assert!(harness.plan(&transcript, 500).edits().is_empty());
+    assert_eq!(harness.prune(&transcript, 500).expect_err("nothing fits").rule.number(), 9);
+}
+
+/// A random conversation; each number is the kind and length of one step.
+fn conversation(seed: Option<usize>, steps: &[(u8, usize)], current: Option<&[usize]>) -> Arc<Transcript> {
+    let text = |length: usize| "字a ".repeat(length);
+    let mut conversation = Conversation::new();
+    if let Some(length) = seed {
+        conversation = conversation.seed(&text(length));
+    }
+    for &(kind, length) in steps {
+        conversation = match kind {
+            0 => conversation.turn(&text(length), "ok"),
+            1 => conversation.turn("why?", &text(length)),
+            2 => conversation.turn("look", "hm").tool("grep", &text(length)).tool("read", "x").answer("so"),
+            3 => conversation.turn("look", "hm").mra_result(&text(length)).answer("so"),
+            4 => (0..length / 8).fold(conversation.turn("go", "on"), |c, _| c.tool("step", "a ok")).answer("so"),
+            _ => conversation.message(Message::text(
+                Role::User,
+                Origin::Marker,
+                format!("(此處省略 {length} 輪較舊的對話以節省 context)"),
+            )),
+        };
+    }
+    if let Some(brought_in) = current {
+        conversation = conversation.ask("and now?");
+        conversation = brought_in.iter().fold(conversation, |c, &length| c.tool("read", &text(length)));
+    }
+    conversation.transcript()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn there_is_a_plan_wherever_the_floor_finds_one(
+        seed in prop::option::of(0usize..600),
+        steps in prop::collection::vec((0u8..6, 0usize..300), 0..12),
+        current in prop::option::of(prop::collection::vec(0usize..600, 0..6)),
+        limit in 20u64..4_000,
+        own in 0i64..4_000,
+        seed_may_go: bool,
+    ) {
+        let transcript = conversation(seed, &steps, current.as_deref());
+        let total = transcript.total_tokens();
+        let floor = floor::decide(&transcript, limit);
+        let seed_stays = (0..transcript.seed_end() as u32).all(|at| floor.kept.contains(&at));
+        let marked = floor.turns_dropped == 0 || floor.marker.is_some();
+        let markers_stay = floor.marker.is_some() || transcript.markers().iter().all(|at| floor.kept.contains(at));
+        // The floor may take the current turn apart for the sake of the marker; a plan may not.
+        let (seed_end, current) = (transcript.seed_end(), transcript.current());
+        let too_large = transcript.tokens_in(0, seed_end) + transcript.tokens_in(current, transcript.len()) > limit;
+        let apart = floor.removed.last().is_some_and(|&at| at as usize > current);
+        let legal_plan_exists = total <= limit
+            || floor.tokens_after <= limit
+                && (seed_stays || seed_may_go)
+                && (too_large || !apart)
+                && marked
+                && markers_stay;
+        let harness = Harness::<Standard>::new().with("max-session-tokens", own);
+        let room = Room { seed_may_go, ..Room::from(limit) };
+        let bound = if own > 0 { limit.min(own as u64) } else { limit };
+        if total <= bound {
+            prop_assert!(harness.plan(&transcript, room).edits().is_empty(), "an edit below the bound");
+        }
+        match harness.prune(&transcript, room) {
+            Ok(applied) => prop_assert!(applied.corrected.is_empty()),
+            Err(breach) => prop_assert!(!legal_plan_exists, "{breach}; the floor leaves {}", floor.tokens_after),
+        }
+    }
+}

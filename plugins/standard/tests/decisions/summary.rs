@@ -1,0 +1,44 @@
+use pmk_policy_sdk::testing::{Conversation, Harness, core::tokens};
+use standard::Standard;
+
+fn session() -> Conversation {
+    (0..9).fold(Conversation::new().seed("the workspace"), |conversation, at| {
+        conversation
+            .turn(&format!("question {at}\n{}", "問".repeat(400)), "let me look")
+            .tool("grep", "found")
+            .tool("read_file", "fn main")
+            .tool("grep", "found again")
+            .answer(&format!("answer {at} {}", "答".repeat(700)))
+    })
+}
+
+#[test]
+fn it_holds_the_latest_requests_answers_channel_and_tools() {
+    let transcript = session().ask("the new message").channel("新頻道").transcript();
+    let text = Harness::<Standard>::new().summarize(&transcript, 6_000);
+    let lines: Vec<&str> = text.lines().collect();
+    let requests: Vec<&&str> = lines.iter().filter(|line| line.starts_with("- question")).collect();
+    assert_eq!(requests.len(), 5);
+    assert!(requests[0].starts_with("- question 4 問") && requests[4].starts_with("- question 8 問"), "{text}");
+    assert!(requests.iter().all(|line| line.chars().count() == 2 + 300 + 1 && line.ends_with('…')), "{text}");
+    let answers: Vec<&&str> = lines.iter().filter(|line| line.starts_with("- answer")).collect();
+    assert_eq!(answers.len(), 2, "{text}");
+    assert!(answers.iter().all(|line| line.chars().count() == 2 + 500 + 1), "{text}");
+    assert!(text.contains("Last active channel: 新頻道"), "{text}");
+    assert!(text.contains("Tools used lately: grep ×10, read_file ×5"), "{text}");
+    assert!(!text.contains("the new message"), "it is replayed anyhow");
+}
+
+#[test]
+fn where_the_host_keeps_little_every_part_gets_shorter() {
+    let transcript = session().transcript();
+    let text = Harness::<Standard>::new().summarize(&transcript, 900);
+    assert!(text.contains("- question 4") && text.contains("- answer 8"), "{text}");
+    assert!(tokens::estimate(&text) <= 1_100, "{} tokens", tokens::estimate(&text));
+}
+
+#[test]
+fn an_empty_session_has_a_frame_and_nothing_else() {
+    let text = Harness::<Standard>::new().summarize(&Conversation::new().transcript(), 6_000);
+    assert_eq!(text.lines().count(), 1);
+}

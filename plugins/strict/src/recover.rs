@@ -1,0 +1,12 @@
+//! One retry with the minimum, then an honest message (seed 000 §2.2).
+
+use pmk_policy_sdk::{Overflow, Recover, Recovery, rung};
+
+use crate::Strict;
+
+impl Recover for Strict {
+    fn recover(overflow: &Overflow, recovery: &Recovery) {
+        let may_trim = overflow.available().contains(&rung::TRIM) && !overflow.tried().contains(&rung::TRIM);
+        recovery.choose(if may_trim { rung::TRIM } else { rung::GIVE_UP });
+    }
+}
