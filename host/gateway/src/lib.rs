@@ -5,7 +5,14 @@
 //! [`model`], what survives a crash is in [`store`].
 
 pub mod cli;
+pub mod clock;
+pub mod config;
 pub mod error;
 pub mod front;
+pub mod gateway;
+pub mod home;
+pub mod ledger;
 pub mod model;
+pub mod say;
 pub mod store;
+pub mod turn;

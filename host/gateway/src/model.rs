@@ -1,4 +1,7 @@
 //! Models: what answers. Providers behind one trait, and what their errors mean.
+//!
+//! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] speaks to the Messages API, reading its
+//! events with [`sse`] and its refusals with [`classify`]; [`sim`] stands in for all that.
 
 use std::time::Duration;
 
@@ -8,7 +11,12 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub mod anthropic;
+pub mod classify;
+mod open;
 pub mod sim;
+pub mod sse;
+
+pub use open::{Environment, ModelSpec, OpenError, Provider, open};
 
 /// One request. Roles alternate, the first message is a user's, tool results come first.
 #[derive(Clone, Debug)]
@@ -49,7 +57,7 @@ pub enum Stop {
     ToolUse,
 }
 
-/// A whole answer.
+/// A whole answer. A model may have nothing to say: then there are no blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub blocks: Vec<Block>,
@@ -60,7 +68,8 @@ pub struct Answer {
 /// Why there is no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ModelError {
-    /// The prompt is too long.
+    /// The prompt is too long. The numbers are the provider's; where it adds the room for the answer to
+    /// the prompt, `observed_tokens` includes it.
     #[error("the prompt is too long: {message}")]
     Overflow { observed_tokens: Option<u64>, allowed_tokens: Option<u64>, message: String },
     #[error("rate limited: {message}")]

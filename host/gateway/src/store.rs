@@ -1,7 +1,146 @@
 //! What must survive: inbox, sessions, turns, outbox.
+//!
+//! A message goes through the store in four commits, and a crash between any two of them loses and
+//! repeats nothing:
+//!
+//! 1. [`accept`](Store::accept): the question is in the inbox. Now it may be acknowledged.
+//! 2. [`begin`](Store::begin): the conversation is leased, the turn is there. The live window comes
+//!    back; what a plan does to it is committed by [`edit_live`](Store::edit_live).
+//! 3. [`record`](Store::record): the answer is in the archive and in the outbox. Now it may be shown.
+//! 4. [`finish`](Store::finish): it is delivered, the question is done with, the conversation is free.
+//!
+//! After a crash, [`open_work`](Store::open_work) lists what was unfinished, and `begin` says where each
+//! question stands: [`Begin::Ask`] before the third commit, [`Begin::Deliver`] after it.
+//!
+//! Every message is stored once and never rewritten. The live window is a list of references to
+//! messages; a prune edits the list. What is archived costs a turn nothing.
+//!
+//! One file in SQLite, with a write-ahead log that is synced at every commit. One thread writes and
+//! commits for everybody who is waiting; others read. All SQL of the program is in this module and [`Store`] is
+//! a concrete type: where several hosts are to share the work, PostgreSQL goes behind these same methods.
+//!
+//! Times are milliseconds since the epoch, and the caller says what time it is.
 
-use thiserror::Error;
+mod codec;
+mod connection;
+mod error;
+mod intake;
+mod lease;
+mod readers;
+mod sessions;
+mod turns;
+mod types;
+mod window;
+mod writer;
 
-/// Why the store could not do something.
-#[derive(Debug, Error)]
-pub enum StoreError {}
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rusqlite::Connection;
+
+pub use error::StoreError;
+pub use intake::SEEN_FOR;
+pub use lease::LEASE_FOR;
+pub use types::{
+    Answered, Begin, InboxId, Lease, Live, LiveEntry, OpenTurn, Part, Pending, Recorded, Replacement, Sent, SessionId,
+    SessionSummary, StoredMessage, TurnId, WindowEdit,
+};
+
+use crate::home::{self, HomeLock};
+use connection::Migrate;
+use error::Fault;
+use readers::Readers;
+use writer::Writer;
+
+/// The file's name in `<home>/gateway`.
+const FILE_NAME: &str = "pmk-host.db";
+
+/// A handle on the store of one home. Clones share it; when the last one is dropped, what was begun is
+/// committed and the file closed.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    home: PathBuf,
+    /// How this process signs its turns' leases.
+    owner: String,
+    // Closed in this order: the last connection to go folds the log into the file, and readers cannot.
+    readers: Readers,
+    writer: Writer,
+}
+
+impl Store {
+    /// Where the store of a home is.
+    pub fn path(home: &Path) -> PathBuf {
+        home::gateway_dir(home).join(FILE_NAME)
+    }
+
+    /// Opens the store of a home for `run`, which has taken the [`HomeLock`]. Makes what is missing,
+    /// and brings the schema up to date.
+    ///
+    /// # Errors
+    /// The file cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],
+    /// [`StoreError::Io`].
+    pub fn open(home: &Path) -> Result<Store, StoreError> {
+        connection::create(&Store::path(home))?;
+        Store::start(home, Migrate::Yes)
+    }
+
+    /// Opens the store of a home for any other command, beside a `run` that may be alive.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when nothing was stored yet; as [`Store::open`] otherwise.
+    pub fn open_existing(home: &Path) -> Result<Store, StoreError> {
+        let path = Store::path(home);
+        if !path.exists() {
+            return Err(StoreError::Missing { path });
+        }
+        Store::start(home, if run_is_alive(home) { Migrate::No } else { Migrate::Yes })
+    }
+
+    fn start(home: &Path, migrate: Migrate) -> Result<Store, StoreError> {
+        let path = Store::path(home);
+        let conn = connection::writer(&path, migrate)?;
+        let readers = Readers::start(&path)?;
+        let writer =
+            Writer::start(conn, path.clone()).map_err(|error| StoreError::Io { path, message: error.to_string() })?;
+        let owner = lease::owner("pmk-host run");
+        Ok(Store { shared: Arc::new(Shared { home: home.to_owned(), owner, readers, writer }) })
+    }
+
+    async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        self.shared.writer.write(work).await
+    }
+
+    async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        self.shared.readers.read(work).await
+    }
+
+    fn owner(&self) -> String {
+        self.shared.owner.clone()
+    }
+
+    fn run_is_alive(&self) -> bool {
+        run_is_alive(&self.shared.home)
+    }
+}
+
+/// Where the lock cannot be asked, the careful answer.
+fn run_is_alive(home: &Path) -> bool {
+    HomeLock::is_held(home).unwrap_or(true)
+}

@@ -1,1 +1,4 @@
+//! Strict loopback servers for the tests: Slack and the models.
 
+pub mod anthropic;
+pub mod slack;

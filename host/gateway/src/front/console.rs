@@ -1,1 +1,65 @@
-//! The console front: a terminal chat, or JSON lines when piped.
+//! The console front: a terminal chat, or JSON lines when piped, so that a script can drive the
+//! gateway.
+//!
+//! In: `{"type":"message","user":"U1","channel":"D1","thread_ts":null,"text":"…","event_id":"Ev1"}`.
+//! `type` may be left out, `user`, `channel` and `thread_ts` too. Channels that begin with D are direct
+//! messages, with C channels.
+//!
+//! Out, one object a line: `accepted` (after the inbox commit; a message seen before has
+//! `"duplicate":true` and is not answered again), `reply`, `turn`, `notice`, `error`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pmk_core::{FrontName, Place, SessionKey};
+
+use super::{Inbound, ReplyTo};
+use crate::clock;
+
+mod chat;
+mod lines;
+mod output;
+
+pub use chat::Chat;
+pub use lines::Lines;
+
+/// Who talks when a line or a terminal does not say.
+const DEFAULT_USER: &str = "U1";
+/// Where.
+const DEFAULT_CHANNEL: &str = "D1";
+
+/// A message as the console knows it.
+struct Said {
+    event_id: Option<String>,
+    user: String,
+    channel: String,
+    thread_ts: Option<String>,
+    text: String,
+}
+
+impl Said {
+    /// The message as the gateway stores it; `None` when the channel is neither a direct message nor a
+    /// channel.
+    fn inbound(self) -> Option<Inbound> {
+        let place = match self.channel.as_bytes().first() {
+            Some(b'D') => Place::Dm(self.user.clone()),
+            Some(b'C') => Place::Channel(self.channel.clone()),
+            _ => return None,
+        };
+        Some(Inbound {
+            event_id: self.event_id.unwrap_or_else(fresh_id),
+            aliases: vec![],
+            key: SessionKey { front: FrontName::Console, place, thread: self.thread_ts.clone() },
+            user: self.user,
+            reply_to: ReplyTo { channel: self.channel, thread_ts: self.thread_ts },
+            text: self.text,
+            files: 0,
+            ts: String::new(),
+        })
+    }
+}
+
+/// An id for a message that came without one.
+fn fresh_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("console-{}-{}", clock::now_ms(), NEXT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,1 +1,185 @@
 //! The Slack front: Socket Mode in, the Web API out.
+//!
+//! Events arrive over WebSockets that [`sockets`] keeps connected. Each is acknowledged once the intake
+//! has stored its message, and not before: what is not acknowledged comes again. Replies leave by
+//! `chat.postMessage` and `chat.update`.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use rustls::ClientConfig;
+use secrecy::{ExposeSecret, SecretString};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    address::ApiAddress,
+    envelope::Desk,
+    failure::CallFailure,
+    sockets::Sockets,
+    web::{Identity, Web},
+};
+use super::{Delivery, Front, FrontError, Intake, ReplyTo, TurnReport};
+
+mod address;
+mod envelope;
+mod failure;
+mod inbound;
+mod link;
+mod mrkdwn;
+mod sockets;
+mod split;
+mod tls;
+mod web;
+
+pub use address::DEFAULT_API_URL;
+
+/// What shows that an answer is being made.
+const PLACEHOLDER: &str = ":hourglass_flowing_sand: …";
+
+/// What it takes to connect to Slack.
+#[derive(Clone, Debug)]
+pub struct SlackConfig {
+    /// The app-level token, `xapp-…`, with the scope `connections:write`.
+    pub app_token: SecretString,
+    /// The bot token, `xoxb-…`.
+    pub bot_token: SecretString,
+    /// Where the Web API is. Loopback, or https on a domain of Slack's.
+    pub api_url: String,
+    /// Lets `api_url` be https anywhere: the tokens are sent there. For the command line only.
+    pub allow_any_api_url: bool,
+    /// How long one call of the Web API may take.
+    pub request_timeout: Duration,
+    pub timings: Timings,
+}
+
+impl SlackConfig {
+    /// Slack itself, with the default timings.
+    pub fn new(app_token: SecretString, bot_token: SecretString) -> Self {
+        SlackConfig {
+            app_token,
+            bot_token,
+            api_url: DEFAULT_API_URL.to_owned(),
+            allow_any_api_url: false,
+            request_timeout: Duration::from_secs(10),
+            timings: Timings::default(),
+        }
+    }
+}
+
+/// How the WebSockets are kept. The defaults are for Slack.
+#[derive(Clone, Copy, Debug)]
+pub struct Timings {
+    /// How many connections to keep open. Slack allows ten, and sends each event over one of them.
+    pub connections: usize,
+    /// How long opening a connection may take, and sending a frame.
+    pub connect: Duration,
+    /// How often to ask for a sign of life.
+    pub ping: Duration,
+    /// A connection that was silent for this long is given up.
+    pub idle: Duration,
+    /// The first wait after a failed attempt; it doubles each time, with jitter.
+    pub retry_min: Duration,
+    /// The longest wait, before jitter.
+    pub retry_max: Duration,
+    /// A connection that served for this long is replaced at once.
+    pub steady: Duration,
+    /// How long storing may take when a connection is closed.
+    pub drain: Duration,
+}
+
+impl Default for Timings {
+    fn default() -> Self {
+        Timings {
+            connections: 2,
+            connect: Duration::from_secs(10),
+            ping: Duration::from_secs(15),
+            idle: Duration::from_secs(75),
+            retry_min: Duration::from_millis(500),
+            retry_max: Duration::from_secs(30),
+            steady: Duration::from_secs(30),
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A workspace that the bot is connected to.
+pub struct Slack {
+    web: Web,
+    me: Identity,
+    tls: Arc<ClientConfig>,
+    timings: Timings,
+}
+
+impl fmt::Debug for Slack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slack").field("me", &self.me).finish_non_exhaustive()
+    }
+}
+
+impl Slack {
+    /// Checks both tokens with Slack, so that a bad one, or a Slack that does not answer, is said at once
+    /// and in one line.
+    ///
+    /// # Errors
+    /// [`FrontError::Fatal`] names the call, the kind of token and what to do.
+    pub async fn connect(config: SlackConfig) -> Result<Self, FrontError> {
+        let address = ApiAddress::parse(&config.api_url, config.allow_any_api_url)?;
+        check_kind("app", config.app_token.expose_secret(), "xapp-", "xoxb-")?;
+        check_kind("bot", config.bot_token.expose_secret(), "xoxb-", "xapp-")?;
+        let tls = tls::client_config().map_err(|error| FrontError::Fatal {
+            what: format!("no TLS to reach Slack with: {error}"),
+            hint: "this is a defect of the build; please report it".to_owned(),
+        })?;
+        let web = Web::new(&config, &address, tls.clone());
+        let (me, _) = tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
+        tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
+        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings })
+    }
+}
+
+/// Catches tokens that are missing, misplaced or cannot be sent, before they are.
+fn check_kind(kind: &str, token: &str, prefix: &str, other: &str) -> Result<(), FrontError> {
+    let token = token.trim();
+    let what = if token.is_empty() {
+        format!("the Slack {kind} token is empty")
+    } else if token.starts_with(other) {
+        format!("the Slack {kind} token begins with `{other}`, so it is the other one")
+    } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        format!("the Slack {kind} token holds characters that no token has")
+    } else {
+        return Ok(());
+    };
+    Err(FrontError::Fatal { what, hint: format!("a Slack {kind} token begins with `{prefix}`") })
+}
+
+#[async_trait]
+impl Front for Slack {
+    async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
+        let desk = Desk { me: &self.me, intake };
+        Sockets { web: &self.web, tls: &self.tls, timings: self.timings, desk }.run(&stop).await
+    }
+
+    async fn placeholder(&self, reply_to: &ReplyTo) -> Result<Option<String>, FrontError> {
+        let posted = self.web.post(&reply_to.channel, reply_to.thread_ts.as_deref(), PLACEHOLDER.to_owned());
+        posted.await.map(Some).map_err(CallFailure::while_running)
+    }
+
+    fn split(&self, text: &str) -> Vec<String> {
+        split::split(text, split::MAX_PART_BYTES)
+    }
+
+    async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
+        let ReplyTo { channel, thread_ts } = part.reply_to;
+        let escaped = mrkdwn::escape(part.text);
+        let delivered = match part.placeholder {
+            Some(ts) => self.web.update(channel, ts, escaped).await,
+            None => self.web.post(channel, thread_ts.as_deref(), escaped).await,
+        };
+        delivered.map(Some).map_err(CallFailure::while_running)
+    }
+
+    /// Nothing: people in Slack see the reply and no more.
+    async fn report(&self, _event_id: &str, _report: &TurnReport) -> Result<(), FrontError> {
+        Ok(())
+    }
+}

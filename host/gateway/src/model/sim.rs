@@ -1,1 +1,194 @@
-//! A deterministic stand-in with a real context window.
+//! A deterministic stand-in for a model, with a real context window.
+//!
+//! It answers by quoting the sentence of its prompt that fits the question best, so what a policy
+//! drops it can no longer answer; it counts its prompt and refuses one that is too long in the words
+//! of Anthropic's API. The same request always gives the same answer.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pmk_core::{Block, Message, Role, marker, text, tokens};
+
+use super::{Answer, Model, ModelError, Request, Stop, Usage};
+
+mod quote;
+mod terms;
+
+/// The provider's name.
+pub const PROVIDER: &str = "sim";
+/// The context window in tokens unless told otherwise.
+pub const DEFAULT_WINDOW: u64 = 200_000;
+/// The longest quote, in characters.
+const MAX_QUOTE_CHARS: usize = 400;
+
+/// How the stand-in behaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimConfig {
+    /// The context window in tokens.
+    pub window: u64,
+    /// What this model counts for each token of the host's estimate: other than 1 to try calibration.
+    pub factor: f64,
+    /// What it counts beyond what was sent.
+    pub overhead_tokens: u64,
+    /// How long it takes to answer, in milliseconds.
+    pub delay_ms: u64,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        SimConfig { window: DEFAULT_WINDOW, factor: 1.0, overhead_tokens: 0, delay_ms: 0 }
+    }
+}
+
+/// The stand-in.
+#[derive(Clone, Debug)]
+pub struct Sim {
+    config: SimConfig,
+}
+
+impl Sim {
+    /// A stand-in that behaves as told.
+    pub fn new(config: SimConfig) -> Self {
+        Sim { config }
+    }
+
+    fn count(&self, request: &Request) -> u64 {
+        let messages = request.messages.iter().map(tokens::message);
+        let estimate: u64 = messages.chain([tokens::estimate(&request.system)]).map(u64::from).sum();
+        self.scale(estimate) + self.config.overhead_tokens
+    }
+
+    fn scale(&self, estimate: u64) -> u64 {
+        (estimate as f64 * self.config.factor).ceil() as u64
+    }
+
+    fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
+        let window = self.config.window;
+        let prompt = self.count(request);
+        if prompt > window {
+            return Err(ModelError::Overflow {
+                observed_tokens: Some(prompt),
+                allowed_tokens: Some(window),
+                message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
+            });
+        }
+        let whole = reply(&request.messages);
+        let room = u64::from(request.max_answer_tokens).min(window - prompt);
+        let said = self.head(&whole, room);
+        let stop = if said.len() == whole.len() {
+            Stop::End
+        } else if room < u64::from(request.max_answer_tokens) {
+            Stop::WindowFull
+        } else {
+            Stop::MaxTokens
+        };
+        let output_tokens = self.scale(u64::from(tokens::estimate(said)));
+        let blocks = if said.is_empty() { vec![] } else { vec![Block::Text { text: said.to_owned() }] };
+        Ok(Answer { blocks, stop, usage: Usage { input_tokens: prompt, output_tokens, ..Usage::default() } })
+    }
+
+    /// The longest start of a text that costs no more than `room`.
+    fn head<'a>(&self, whole: &'a str, room: u64) -> &'a str {
+        let fits = |said: &str| self.scale(u64::from(tokens::estimate(said))) <= room;
+        if fits(whole) {
+            return whole;
+        }
+        let lengths: Vec<usize> = (1..=whole.chars().count()).collect();
+        text::head(whole, lengths.partition_point(|&chars| fits(text::head(whole, chars))))
+    }
+}
+
+#[async_trait]
+impl Model for Sim {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn name(&self) -> &str {
+        PROVIDER
+    }
+
+    fn window(&self) -> u64 {
+        self.config.window
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
+        if self.config.delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(self.config.delay_ms)).await;
+        }
+        self.answer(request)
+    }
+}
+
+/// The words around a quote, and what is said without one.
+struct Language {
+    before: &'static str,
+    after: &'static str,
+    not_found: &'static str,
+}
+
+const CHINESE: Language =
+    Language {
+        before: "對話裡提到：「", after: "」", not_found: "目前看得到的對話裡，找不到這個問題的答案。"
+    };
+
+const ENGLISH: Language = Language {
+    before: "From this conversation: \"",
+    after: "\"",
+    not_found: "I cannot find that in what I can see of this conversation.",
+};
+
+impl Language {
+    fn of(question: &str) -> &'static Language {
+        if question.chars().any(terms::is_wide) { &CHINESE } else { &ENGLISH }
+    }
+}
+
+/// What the stand-in says to a conversation: the question is the last text block that a user message
+/// has, everything else is where the answer may be.
+fn reply(messages: &[Message]) -> String {
+    let question = messages
+        .iter()
+        .rev()
+        .filter(|message| message.role == Role::User)
+        .flat_map(|message| message.blocks.iter().rev())
+        .find_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .unwrap_or_default();
+    let sources = messages
+        .iter()
+        .flat_map(|message| message.blocks.iter().filter_map(|block| Some((message.role, block.content()?))))
+        .filter(|(_, text)| !std::ptr::eq(*text, question))
+        .filter_map(|(role, text)| match role {
+            Role::User => marker::parse(text).is_none().then_some(text),
+            Role::Assistant => said_before(text),
+        });
+    let language = Language::of(question);
+    match quote::best_sentence(question, sources) {
+        Some(sentence) => {
+            let quoted = text::head(sentence, MAX_QUOTE_CHARS);
+            let cut = if quoted.len() < sentence.len() { "…" } else { "" };
+            format!("{}{quoted}{cut}{}", language.before, language.after)
+        }
+        None => language.not_found.to_owned(),
+    }
+}
+
+/// What an earlier answer holds: the quote without its frame, nothing where nothing was found.
+fn said_before(text: &str) -> Option<&str> {
+    for language in [&CHINESE, &ENGLISH] {
+        if text == language.not_found {
+            return None;
+        }
+        let quoted = text.strip_prefix(language.before).and_then(|text| text.strip_suffix(language.after));
+        if quoted.is_some() {
+            return quoted;
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests;

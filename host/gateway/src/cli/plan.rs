@@ -1,0 +1,241 @@
+//! `plan`: one decision about a recorded conversation, carried out on paper.
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::Args;
+use pmk_core::{
+    Applied, Entry, Guard, History, Plan, Transcript, Verdict, floor,
+    history::{self, Repaired},
+    structure,
+};
+use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
+use serde_json::{Value, json};
+
+use super::{Context, layers::LayerArguments, logging, note, print, print_json};
+use crate::{config::Config, error::Failure, home, turn::Room};
+
+/// The window of a model of which nothing is known.
+const DEFAULT_WINDOW: u64 = 200_000;
+
+#[derive(Debug, Args)]
+pub(super) struct PlanCommand {
+    #[command(flatten)]
+    layers: LayerArguments,
+
+    /// pmk's session.json, Anthropic's {"system","messages"}, or JSON lines
+    #[arg(long, value_name = "FILE")]
+    history: PathBuf,
+
+    /// The hard limit in tokens [default: what the window leaves beside answer and system prompt]
+    #[arg(long, value_name = "N")]
+    budget: Option<u64>,
+
+    /// The model's context window in tokens
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_WINDOW)]
+    window: u64,
+
+    /// Take the trim rung of recovery instead of asking the policy
+    #[arg(long)]
+    force: bool,
+}
+
+/// What was decided, in indexes of the view.
+struct Decided {
+    applied: Applied,
+    decided_by: String,
+    verdict: Verdict,
+    /// What the named policy's part in it was, unless it was not asked.
+    record: Option<Record>,
+}
+
+impl PlanCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        logging::start(true, context.json);
+        let (config, _) = Config::load(&home::config_file(&context.home))?;
+        let History { system, messages } = self.read()?;
+        let total = messages.len();
+        let Repaired { messages, repairs } = history::repair(messages);
+        for repair in &repairs {
+            note(format!("warning: `{}`: {repair}", self.history.display()));
+        }
+        let limit = self.budget.unwrap_or_else(|| Room::of(self.window, system.as_deref().unwrap_or_default()).limit);
+        let stack = self.layers.load(&context.home, &config.policy)?;
+        let view = View::new(messages, total);
+        let decided = self.decide(&stack, &view, limit, config.policy.seed_may_go);
+        let top = named(&stack);
+        if context.json {
+            return print_json(&view.document(&decided, top, limit));
+        }
+        print(&view.page(&decided, top, limit))
+    }
+
+    fn read(&self) -> Result<History, Failure> {
+        let path = self.history.display();
+        let text = std::fs::read_to_string(&self.history)
+            .map_err(|error| Failure::new(format!("cannot read the history `{path}`: {error}")))?;
+        History::parse(&text).map_err(|error| {
+            Failure::new(format!("the history `{path}`: {error}"))
+                .hint("give pmk's session.json, Anthropic's {\"system\",\"messages\"}, or one message a line")
+        })
+    }
+
+    fn decide(&self, stack: &Stack, view: &View, limit: u64, seed_may_go: bool) -> Decided {
+        if self.force {
+            return forced(view, limit);
+        }
+        let input = PruneInput { limit, window: self.window, phase: Phase::First, seed_may_go };
+        let decision = stack.prune(&view.transcript, input);
+        Decided {
+            decided_by: decision.decided_by.name().to_owned(),
+            applied: decision.applied,
+            verdict: decision.verdict,
+            record: decision.records.into_iter().next(),
+        }
+    }
+}
+
+/// The trim rung, and the floor where that is still too much. Where the marker would cost more than the
+/// turns it stands for, there is nothing to trim.
+fn forced(view: &View, limit: u64) -> Decided {
+    let guard = Guard { limit, seed_may_go: false, must_shrink: false };
+    let trimmed = guard
+        .apply(&view.transcript, &floor::trim(&view.transcript))
+        .or_else(|breach| guard.apply(&view.transcript, &Plan::new()).map_err(|_| breach));
+    match trimmed {
+        Ok(applied) => Decided { verdict: applied.verdict(), applied, decided_by: "trim".into(), record: None },
+        Err(breach) => Decided {
+            applied: floor::decide(&view.transcript, limit),
+            decided_by: "floor".into(),
+            verdict: Verdict::Rejected(breach),
+            record: None,
+        },
+    }
+}
+
+/// The policy that was asked first.
+fn named(stack: &Stack) -> Option<&Identity> {
+    stack.layers().iter().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
+}
+
+/// The conversation as it is decided on, and where its messages stand in the file.
+struct View {
+    transcript: Arc<Transcript>,
+    /// The index in the file of each message of the transcript.
+    indexes: Vec<usize>,
+    /// Messages of the file that no request can hold.
+    left_out: Vec<usize>,
+    total: usize,
+}
+
+impl View {
+    fn new(messages: Vec<(usize, pmk_core::Message)>, total: usize) -> View {
+        let indexes: Vec<usize> = messages.iter().map(|(index, _)| *index).collect();
+        let left_out = (0..total).filter(|index| indexes.binary_search(index).is_err()).collect();
+        let starts_turn = messages.last().is_some_and(|(_, last)| structure::starts_turn(last));
+        let entries: Vec<Entry> =
+            messages.into_iter().map(|(index, message)| Entry::new(index as i64, message)).collect();
+        let current = if starts_turn { entries.len() - 1 } else { entries.len() };
+        View { transcript: Arc::new(Transcript::new(entries, current, "")), indexes, left_out, total }
+    }
+
+    fn file_index(&self, index: u32) -> usize {
+        self.indexes.get(index as usize).copied().unwrap_or(self.total)
+    }
+
+    fn file_indexes(&self, indexes: &[u32]) -> Vec<usize> {
+        indexes.iter().map(|&index| self.file_index(index)).collect()
+    }
+
+    fn document(&self, decided: &Decided, policy: Option<&Identity>, limit: u64) -> Value {
+        let Decided { applied, decided_by, verdict, record } = decided;
+        let mut dropped = self.file_indexes(&applied.removed);
+        dropped.extend(&self.left_out);
+        dropped.sort_unstable();
+        let cuts: Vec<usize> =
+            self.file_indexes(&self.transcript.structure().cuts).into_iter().filter(|&at| at > 0).collect();
+        let replaced: Vec<Value> = applied
+            .replaced
+            .iter()
+            .map(|replaced| {
+                json!({
+                    "index": self.file_index(replaced.index),
+                    "chars_before": replaced.chars_before,
+                    "chars_after": replaced.chars_after,
+                })
+            })
+            .collect();
+        let markers: Vec<Value> = applied
+            .marker
+            .iter()
+            .map(|(marker, before)| {
+                json!({"before": self.file_index(*before), "turns": marker.turns, "text": marker.text()})
+            })
+            .collect();
+        json!({
+            "policy": policy,
+            "decided_by": decided_by,
+            "new_message": self.transcript.new_message().map(|at| self.file_index(at as u32)),
+            "legal_cuts": cuts,
+            "kept": self.file_indexes(&applied.kept),
+            "dropped": dropped,
+            "replaced": replaced,
+            "markers": markers,
+            "tokens": {"before": applied.tokens_before, "after": applied.tokens_after, "limit": limit},
+            "guard": {"verdict": verdict.name(), "rules": verdict.rules()},
+            "cost": {
+                "us": record.as_ref().map_or(0, |record| record.us),
+                "fuel": record.as_ref().map_or(0, |record| record.fuel),
+                "peak_bytes": record.as_ref().map_or(0, |record| record.peak_bytes),
+            },
+            "log": record.as_ref().map_or(&[][..], |record| &record.log),
+        })
+    }
+
+    fn page(&self, decided: &Decided, policy: Option<&Identity>, limit: u64) -> String {
+        let Decided { applied, decided_by, verdict, record } = decided;
+        let mut out = String::new();
+        if let Some(policy) = policy {
+            out.push_str(&format!("policy    {policy}  sha256 {}\n", policy.sha256));
+        }
+        out.push_str(&format!("decided   by {decided_by}\n"));
+        out.push_str(&match verdict {
+            Verdict::Rejected(breach) => format!("guard     rejected: {breach}\n"),
+            other => format!("guard     {}\n", other.name()),
+        });
+        out.push_str(&format!(
+            "tokens    {} before, {} after, {limit} allowed\n",
+            applied.tokens_before, applied.tokens_after
+        ));
+        out.push_str(&format!(
+            "messages  {} kept, {} dropped ({} turns), {} shortened\n",
+            applied.kept.len(),
+            applied.removed.len() + self.left_out.len(),
+            applied.turns_dropped,
+            applied.replaced.len()
+        ));
+        if let Some((marker, before)) = &applied.marker {
+            out.push_str(&format!("marker    before {}: {}\n", self.file_index(*before), marker.text()));
+        }
+        for replaced in &applied.replaced {
+            out.push_str(&format!(
+                "shortened {}: {} to {} characters\n",
+                self.file_index(replaced.index),
+                replaced.chars_before,
+                replaced.chars_after
+            ));
+        }
+        if let Some(record) = record {
+            out.push_str(&format!(
+                "cost      {} µs, {} fuel, {} bytes of memory at most\n",
+                record.us, record.fuel, record.peak_bytes
+            ));
+            for line in &record.log {
+                out.push_str(&format!("log       {}\n", line.text));
+            }
+        }
+        if applied.tokens_after > limit {
+            out.push_str("          the new message alone exceeds the limit; its sender would be told\n");
+        }
+        out
+    }
+}

@@ -1,0 +1,46 @@
+//! Plain columns, readable without colour.
+
+/// Lays rows out in columns; the first row is the heading. Columns whose heading begins with `#` are
+/// numbers, aligned to the right, without the sign.
+pub(super) fn columns(rows: &[Vec<String>]) -> String {
+    let Some(heading) = rows.first() else { return String::new() };
+    let numeric: Vec<bool> = heading.iter().map(|cell| cell.starts_with('#')).collect();
+    let shown =
+        |row: usize, cell: &str| if row == 0 { cell.trim_start_matches('#').to_owned() } else { cell.to_owned() };
+    let width = |column: usize| {
+        rows.iter()
+            .enumerate()
+            .filter_map(|(row, cells)| cells.get(column).map(|cell| shown(row, cell).chars().count()))
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heading.len()).map(width).collect();
+    let mut out = String::new();
+    for (row, cells) in rows.iter().enumerate() {
+        let line: Vec<String> = cells
+            .iter()
+            .enumerate()
+            .map(|(column, cell)| {
+                let cell = shown(row, cell);
+                let width = widths[column];
+                if numeric[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            })
+            .collect();
+        out.push_str(line.join("  ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_to_the_right() {
+        let rows = [["key", "#turns"], ["a", "7"], ["bcd", "10"]];
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        assert_eq!(columns(&rows), "key  turns\na        7\nbcd     10\n");
+    }
+}

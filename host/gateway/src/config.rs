@@ -1,0 +1,249 @@
+//! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
+//! existing one works as it is; the keys that only this gateway knows are `model`, `policy` and
+//! `limits`.
+
+use std::{collections::BTreeMap, path::Path, path::PathBuf, time::Duration};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::{Failure, OrHint};
+
+/// The version of the format that is understood.
+const VERSION: u64 = 1;
+
+/// The keys of pmk's file that belong to parts this build does not have; they are kept, not used.
+const PMK_KEYS: &[&str] = &[
+    "version",
+    "admins",
+    "defaultIngest",
+    "mraWorkspace",
+    "blocklist",
+    "audience",
+    "escalation",
+    "apiKey",
+    "github",
+    "review",
+    "slack",
+    "model",
+    "policy",
+    "limits",
+];
+
+/// The configuration, every field with its default.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Whether there is a file at all.
+    pub exists: bool,
+    /// Users that are ignored.
+    pub blocklist: Vec<String>,
+    /// `PROVIDER[:NAME]`.
+    pub model: Option<String>,
+    pub policy: PolicyConfig,
+    pub limits: LimitsConfig,
+    pub slack: SlackTokens,
+    /// The Anthropic API key, where the file holds it.
+    pub api_key: Option<Secret>,
+}
+
+/// Which policies decide, and with which settings.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PolicyConfig {
+    /// Component files, the last on top; `--policy` replaces the list.
+    pub files: Vec<PathBuf>,
+    /// Settings by policy name, then setting name.
+    pub settings: BTreeMap<String, Map<String, Value>>,
+    /// Whether a policy may remove the seed pair (guard rule 3).
+    pub seed_may_go: bool,
+}
+
+/// How long things may take, in seconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Between two pieces of an answer.
+    pub model_idle_seconds: f64,
+    /// For a whole answer.
+    pub model_total_seconds: f64,
+    /// For one Web API call.
+    pub slack_call_seconds: f64,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        LimitsConfig { model_idle_seconds: 60.0, model_total_seconds: 600.0, slack_call_seconds: 10.0 }
+    }
+}
+
+impl LimitsConfig {
+    fn check(&self) -> Result<(), String> {
+        for (name, value) in [
+            ("modelIdleSeconds", self.model_idle_seconds),
+            ("modelTotalSeconds", self.model_total_seconds),
+            ("slackCallSeconds", self.slack_call_seconds),
+        ] {
+            if Duration::try_from_secs_f64(value).is_err() || value <= 0.0 {
+                return Err(format!("`limits.{name}` is {value}, not a number of seconds"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Slack's tokens, from the environment or the file.
+#[derive(Clone, Debug, Default)]
+pub struct SlackTokens {
+    pub app_token: Option<SecretString>,
+    pub bot_token: Option<SecretString>,
+}
+
+/// A secret that is written out, or where to get it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Secret {
+    Literal(SecretString),
+    Env { env: String },
+    Command { cmd: String },
+}
+
+impl Config {
+    /// Reads the file; without one, everything has its default. What is not understood but harmless
+    /// comes back as warnings.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not JSON, is of another version, or a key this gateway needs has
+    /// the wrong shape.
+    pub fn load(path: &Path) -> Result<(Config, Vec<String>), Failure> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Config::default(), vec![])),
+            Err(error) => return Err(Failure::new(format!("cannot read `{}`: {error}", path.display()))),
+        };
+        Config::parse(&text).map_err(|what| {
+            Failure::new(format!("`{}`: {what}", path.display()))
+                .hint("correct the file, or say `--home DIR` for another")
+        })
+    }
+
+    fn parse(text: &str) -> Result<(Config, Vec<String>), String> {
+        let root: Map<String, Value> =
+            serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+        match root.get("version") {
+            Some(version) if version.as_u64() == Some(VERSION) => {}
+            Some(version) => return Err(format!("it has version {version}, this build expects {VERSION}")),
+            None => return Err(format!("it has no `version`, this build expects {VERSION}")),
+        }
+        let mut warnings: Vec<String> = root
+            .keys()
+            .filter(|key| !PMK_KEYS.contains(&key.as_str()))
+            .map(|key| format!("gateway.json: unknown key `{key}` is ignored"))
+            .collect();
+        let limits: LimitsConfig = part(&root, "limits")?.unwrap_or_default();
+        limits.check()?;
+        let slack = root.get("slack").and_then(Value::as_object);
+        let token = |key: &str| slack.and_then(|slack| slack.get(key)).and_then(Value::as_str).map(SecretString::from);
+        let config = Config {
+            exists: true,
+            blocklist: strings(&root, "blocklist", &mut warnings),
+            model: part(&root, "model")?,
+            policy: part(&root, "policy")?.unwrap_or_default(),
+            limits,
+            slack: SlackTokens { app_token: token("appToken"), bot_token: token("botToken") },
+            api_key: part(&root, "apiKey")?,
+        };
+        Ok((config, warnings))
+    }
+}
+
+/// One key, if it is there.
+fn part<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) -> Result<Option<T>, String> {
+    match root.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => T::deserialize(value).map(Some).map_err(|error| format!("`{key}`: {error}")),
+    }
+}
+
+/// A list that access depends on: only what is a string counts, and the rest is told.
+fn strings(root: &Map<String, Value>, key: &str, warnings: &mut Vec<String>) -> Vec<String> {
+    match root.get(key) {
+        None | Some(Value::Null) => vec![],
+        Some(Value::Array(items)) => {
+            let kept: Vec<String> = items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            if kept.len() < items.len() {
+                warnings.push(format!("gateway.json: `{key}` holds something that is no user id; it is ignored"));
+            }
+            kept
+        }
+        Some(_) => {
+            warnings.push(format!("gateway.json: `{key}` is not a list; it is ignored"));
+            vec![]
+        }
+    }
+}
+
+impl Secret {
+    /// The secret itself.
+    ///
+    /// # Errors
+    /// The variable is not set, or the command fails.
+    pub fn resolve(&self) -> Result<SecretString, Failure> {
+        match self {
+            Secret::Literal(secret) => Ok(secret.clone()),
+            Secret::Env { env } => std::env::var(env).map(SecretString::from).map_err(|_| {
+                Failure::new(format!("`apiKey` of gateway.json names the variable `{env}`, which is not set"))
+            }),
+            Secret::Command { cmd } => {
+                let output = std::process::Command::new("sh")
+                    .args(["-c", cmd])
+                    .stderr(std::process::Stdio::inherit())
+                    .output()
+                    .or_hint("`apiKey.cmd` of gateway.json is run by `sh -c`")?;
+                if !output.status.success() {
+                    return Err(Failure::new(format!("`apiKey.cmd` of gateway.json failed with {}", output.status)));
+                }
+                let text = String::from_utf8(output.stdout)
+                    .map_err(|_| Failure::new("`apiKey.cmd` of gateway.json printed something that is no text"))?;
+                Ok(SecretString::from(text.trim().to_owned()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_pmk_is_taken_as_it_is() {
+        let (config, warnings) = Config::parse(
+            r#"{"version":1,"admins":["U1"],"defaultIngest":"mra:--all","mraWorkspace":"/w","blocklist":["U9",7],
+                "audience":{"default":"biz"},"escalation":{"default":["U2"]},"github":{},"slack":{"appToken":"xapp-1"}}"#,
+        )
+        .expect("a configuration");
+        assert_eq!(config.blocklist, ["U9"]);
+        assert!(config.slack.app_token.is_some() && config.slack.bot_token.is_none());
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, wanted) in [
+            ("{}", "no `version`"),
+            (r#"{"version":2}"#, "version 2"),
+            (r#"{"version":1,"policy":{"file":"x"}}"#, "`policy`: unknown field `file`"),
+            (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds`"),
+            ("[]", "not a JSON object"),
+        ] {
+            let error = Config::parse(text).expect_err(text);
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_never_printed() {
+        let (config, _) = Config::parse(r#"{"version":1,"apiKey":"sk-secret"}"#).expect("a configuration");
+        assert!(!format!("{config:?}").contains("sk-secret"));
+    }
+}

@@ -1,0 +1,103 @@
+//! The terminal chat: a prompt, the answer under it, and in a dim line what the policy did.
+
+use anstyle::{AnsiColor, Style};
+use async_trait::async_trait;
+use rustyline::{DefaultEditor, ExternalPrinter, error::ReadlineError};
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::{DEFAULT_CHANNEL, DEFAULT_USER, Said};
+use crate::front::{Delivery, Front, FrontError, Intake, ReplyTo, TurnReport};
+
+const PROMPT: &str = "› ";
+const ANSWER: Style = AnsiColor::Cyan.on_default();
+const DIM: Style = Style::new().dimmed();
+
+/// The front for a person at a terminal.
+pub struct Chat {
+    printer: Mutex<Box<dyn ExternalPrinter + Send>>,
+    lines: Mutex<mpsc::Receiver<String>>,
+    colour: bool,
+}
+
+impl Chat {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// The terminal does not allow line editing.
+    pub fn start() -> Result<Chat, ReadlineError> {
+        let mut editor = DefaultEditor::new()?;
+        let printer = editor.create_external_printer()?;
+        let (sender, lines) = mpsc::channel(1);
+        std::thread::Builder::new().name("console-input".into()).spawn(move || {
+            while let Ok(line) = editor.readline(PROMPT) {
+                if line.trim().is_empty() {
+                    continue;
+                }
+                // An entry that cannot be remembered is only missing from the history.
+                let _ = editor.add_history_entry(&line);
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        })?;
+        let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+        Ok(Chat { printer: Mutex::new(Box::new(printer)), lines: Mutex::new(lines), colour })
+    }
+
+    async fn print(&self, style: Style, text: &str) -> Result<(), FrontError> {
+        let line = if self.colour { format!("{style}{text}{style:#}\n") } else { format!("{text}\n") };
+        self.printer.lock().await.print(line).map_err(|_| FrontError::Closed)
+    }
+}
+
+#[async_trait]
+impl Front for Chat {
+    async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
+        let mut lines = self.lines.lock().await;
+        loop {
+            let line = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                line = lines.recv() => line,
+            };
+            // Ctrl-D, Ctrl-C or a closed terminal.
+            let Some(text) = line else { return Ok(()) };
+            let said = Said {
+                event_id: None,
+                user: DEFAULT_USER.into(),
+                channel: DEFAULT_CHANNEL.into(),
+                thread_ts: None,
+                text,
+            };
+            let Some(message) = said.inbound() else { continue };
+            if let Err(error) = intake.accept(message).await {
+                self.print(DIM, &format!("your message was not stored: {error}")).await?;
+            }
+        }
+    }
+
+    async fn placeholder(&self, _reply_to: &ReplyTo) -> Result<Option<String>, FrontError> {
+        Ok(None)
+    }
+
+    fn split(&self, text: &str) -> Vec<String> {
+        vec![text.to_owned()]
+    }
+
+    async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
+        self.print(ANSWER, part.text).await.map(|()| None)
+    }
+
+    async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
+        let number = |pointer: &str| report.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let policy = report.pointer("/policy/name").and_then(serde_json::Value::as_str).unwrap_or("?");
+        let mut line = format!("{policy}: {} of {} tokens", number("/tokens/after"), number("/tokens/limit"));
+        if number("/turns_dropped") > 0 {
+            line.push_str(&format!(", {} turns dropped", number("/turns_dropped")));
+        }
+        if number("/messages_replaced") > 0 {
+            line.push_str(&format!(", {} messages shortened", number("/messages_replaced")));
+        }
+        self.print(DIM, &line).await
+    }
+}

@@ -1,0 +1,152 @@
+//! Where the Web API is: every call carries a token, so not every address will do.
+
+use std::{fmt, net::IpAddr};
+
+use reqwest::Url;
+
+use crate::front::FrontError;
+
+/// Slack's own address of the Web API.
+pub const DEFAULT_API_URL: &str = "https://slack.com/api";
+
+/// The domains that are Slack's: the public one and the one for US authorities.
+const SLACK_DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
+
+/// An address that tokens may be sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ApiAddress {
+    base: String,
+    loopback: bool,
+}
+
+impl ApiAddress {
+    /// Checks an address: loopback, or https on a domain of Slack's, or with `allow_any` https anywhere.
+    pub(super) fn parse(address: &str, allow_any: bool) -> Result<Self, FrontError> {
+        let refuse = |why: &str, hint: &str| FrontError::Fatal {
+            what: format!("the Slack API address `{address}` {why}"),
+            hint: hint.to_owned(),
+        };
+        let looks_like = "it looks like `https://slack.com/api`";
+        let url = Url::parse(address.trim()).map_err(|error| refuse(&format!("is no address: {error}"), looks_like))?;
+        let host = url.host_str().ok_or_else(|| refuse("names no host", looks_like))?;
+        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+            return Err(refuse("has more than a host and a path", looks_like));
+        }
+        let loopback = is_loopback(host);
+        match url.scheme() {
+            "http" if loopback => {}
+            "https" if loopback || allow_any || is_slack(host) => {}
+            "http" => return Err(refuse("would get the tokens unencrypted", "plain http is for loopback; use https")),
+            "https" => {
+                return Err(refuse(
+                    "is not Slack's, and the tokens would be sent there",
+                    "unset PMK_SLACK_API_URL, or name the address on the command line if you mean it",
+                ));
+            }
+            _ => return Err(refuse("is neither https nor http", looks_like)),
+        }
+        Ok(ApiAddress { base: url.as_str().trim_end_matches('/').to_owned(), loopback })
+    }
+
+    /// The address without a slash at its end.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Whether it never leaves this machine, so that plain http will do.
+    pub(super) fn is_loopback(&self) -> bool {
+        self.loopback
+    }
+}
+
+impl fmt::Display for ApiAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.base)
+    }
+}
+
+/// Whether a WebSocket address may be connected to: its ticket is a secret too.
+pub(super) fn is_safe_socket(url: &Url) -> bool {
+    match url.scheme() {
+        "wss" => true,
+        "ws" => url.host_str().is_some_and(is_loopback),
+        _ => false,
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+fn is_slack(host: &str) -> bool {
+    SLACK_DOMAINS.iter().any(|domain| {
+        host.strip_suffix(domain).is_some_and(|subdomain| subdomain.is_empty() || subdomain.ends_with('.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(address: &str, allow_any: bool) -> Result<String, String> {
+        ApiAddress::parse(address, allow_any).map(|address| address.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn slack_and_loopback_are_fine() {
+        for address in [
+            DEFAULT_API_URL,
+            "https://SLACK.com/api",
+            "https://acme.slack.com/api",
+            "https://slack-gov.com/api",
+            "http://127.0.0.1:8080/api",
+            "http://127.8.9.1/api",
+            "http://[::1]:8080/api",
+            "http://localhost:8080/api",
+            "https://localhost/api",
+        ] {
+            assert!(verdict(address, false).is_ok(), "{address}: {:?}", verdict(address, false));
+        }
+        assert_eq!(verdict("https://slack.com/api/", false).as_deref(), Ok("https://slack.com/api"));
+    }
+
+    #[test]
+    fn tokens_are_not_sent_elsewhere() {
+        for address in [
+            "https://evil.example/api",
+            "https://slack.com.evil.example/api",
+            "https://notslack.com/api",
+            "https://slack.com@evil.example/api",
+            "https://evil.example/slack.com",
+            "https://127.0.0.1.evil.example/api",
+            "https://10.0.0.1/api",
+            "http://slack.com/api",
+            "ftp://slack.com/api",
+            "https://slack.com/api?x=1",
+            "slack.com/api",
+            "",
+        ] {
+            assert!(verdict(address, false).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn another_address_must_be_asked_for_and_be_encrypted() {
+        assert!(verdict("https://proxy.example/slack/api", true).is_ok());
+        assert!(verdict("http://proxy.example/slack/api", true).is_err());
+        assert!(verdict("https://user:secret@proxy.example/api", true).is_err());
+    }
+
+    #[test]
+    fn a_ticket_travels_encrypted_or_stays_here() {
+        for (address, safe) in [
+            ("wss://wss-primary.slack.com/link/?ticket=1", true),
+            ("ws://127.0.0.1:1/link", true),
+            ("ws://wss-primary.slack.com/link", false),
+            ("https://slack.com/", false),
+        ] {
+            assert_eq!(is_safe_socket(&Url::parse(address).expect(address)), safe, "{address}");
+        }
+    }
+}

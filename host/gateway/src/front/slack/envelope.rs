@@ -1,0 +1,125 @@
+//! What arrives over a WebSocket of Socket Mode, and what becomes of it.
+
+use serde::Deserialize;
+
+use super::{
+    inbound::{Callback, inbound},
+    web::Identity,
+};
+use crate::front::{Accepted, Intake};
+
+/// One text frame.
+pub(super) enum Frame {
+    /// The connection stands.
+    Hello,
+    /// Slack is about to close the connection.
+    Disconnect { reason: String },
+    /// An event, to be acknowledged once it is stored.
+    Event { envelope: String, callback: Box<Callback> },
+    /// Something this program does nothing with. It is acknowledged, where it can be, for it would be no
+    /// more use the second time.
+    Other { envelope: Option<String> },
+}
+
+/// What every frame has, as far as it matters.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
+    reason: Option<String>,
+    envelope_id: Option<String>,
+    retry_attempt: Option<u32>,
+}
+
+/// An envelope of type `events_api`.
+#[derive(Deserialize)]
+struct EventEnvelope {
+    envelope_id: String,
+    payload: Box<Callback>,
+}
+
+impl Frame {
+    /// Reads a frame. What it says is not logged: it is what people wrote.
+    pub(super) fn read(text: &str) -> Self {
+        let head: Head = match serde_json::from_str(text) {
+            Ok(head) => head,
+            Err(error) => {
+                tracing::warn!(column = error.column(), "Slack sent a frame that cannot be read");
+                return Frame::Other { envelope: None };
+            }
+        };
+        match head.kind.as_str() {
+            "hello" => Frame::Hello,
+            "disconnect" => Frame::Disconnect { reason: head.reason.unwrap_or_default() },
+            "events_api" => match serde_json::from_str(text) {
+                Ok(EventEnvelope { envelope_id, payload }) => {
+                    if head.retry_attempt.is_some_and(|attempt| attempt > 0) {
+                        tracing::debug!(event = payload.event_id, attempt = head.retry_attempt, "redelivered");
+                    }
+                    Frame::Event { envelope: envelope_id, callback: payload }
+                }
+                Err(error) => {
+                    tracing::warn!(column = error.column(), "Slack sent an event that cannot be read");
+                    Frame::Other { envelope: head.envelope_id }
+                }
+            },
+            kind => {
+                tracing::debug!(kind, "Slack sent a kind of envelope that nothing here handles");
+                Frame::Other { envelope: head.envelope_id }
+            }
+        }
+    }
+}
+
+/// The frame that acknowledges an envelope.
+pub(super) fn acknowledgement(envelope: &str) -> String {
+    serde_json::json!({ "envelope_id": envelope }).to_string()
+}
+
+/// Where messages are handed in.
+#[derive(Clone, Copy)]
+pub(super) struct Desk<'a> {
+    pub(super) me: &'a Identity,
+    pub(super) intake: &'a dyn Intake,
+}
+
+impl Desk<'_> {
+    /// Stores the message of an event, if there is one for the bot. The acknowledgement comes back only
+    /// when nothing is left that a redelivery could save.
+    pub(super) async fn take(self, envelope: String, callback: Box<Callback>) -> Option<String> {
+        let Some(message) = inbound(*callback, self.me) else { return Some(acknowledgement(&envelope)) };
+        let event = message.event_id.clone();
+        match self.intake.accept(message).await {
+            Ok(Accepted::New) => tracing::debug!(event, "stored"),
+            Ok(Accepted::Duplicate) => tracing::debug!(event, "was stored before"),
+            Err(error) => {
+                tracing::error!(event, %error, "a message could not be stored; Slack will send it again");
+                return None;
+            }
+        }
+        Some(acknowledgement(&envelope))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_acknowledged_where_it_can_be() {
+        for (frame, expected) in [
+            (r#"{"type":"events_api","envelope_id":"e1","payload":{"surprise":1}}"#, Some("e1")),
+            (r#"{"type":"slash_commands","envelope_id":"e2","payload":{}}"#, Some("e2")),
+            (r#"{"type":"something_new"}"#, None),
+            ("not json", None),
+        ] {
+            let Frame::Other { envelope } = Frame::read(frame) else { panic!("{frame} was read") };
+            assert_eq!(envelope.as_deref(), expected, "{frame}");
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_is_the_envelope_id() {
+        assert_eq!(acknowledgement("e1"), r#"{"envelope_id":"e1"}"#);
+    }
+}

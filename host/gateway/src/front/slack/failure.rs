@@ -1,0 +1,252 @@
+//! What a failed Web API call means, and what the operator can do about it.
+//!
+//! Messages name the method, the token by its kind, and Slack's error code. They never quote a token, an
+//! address with a ticket in it, or the body of an answer, which may hold what people wrote.
+
+use std::{fmt, time::Duration};
+
+use slack_morphism::errors::SlackClientError;
+
+use super::web::Token;
+use crate::front::FrontError;
+
+/// A Web API call that failed.
+#[derive(Debug)]
+pub(super) struct CallFailure {
+    pub(super) method: &'static str,
+    pub(super) token: Token,
+    pub(super) cause: Cause,
+}
+
+/// Why.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Slack's own error code; for `missing_scope` with the scope that is missing.
+    Code {
+        code: String,
+        needed: Option<String>,
+    },
+    RateLimited {
+        retry_after: Option<Duration>,
+    },
+    /// Something other than 200 or 429.
+    Status(u16),
+    TimedOut(Duration),
+    /// The answer is not one of Slack's.
+    Unreadable,
+    /// No connection, or one that broke.
+    Unreachable(String),
+}
+
+/// What kind of trouble an error code is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The token or the app is not accepted; nothing will work until a person changes that.
+    Credentials,
+    /// It may work a little later.
+    Passing,
+    /// This message, at this place, will not do.
+    Refusal,
+}
+
+fn kind(code: &str) -> Kind {
+    match code {
+        "invalid_auth"
+        | "not_authed"
+        | "account_inactive"
+        | "token_revoked"
+        | "token_expired"
+        | "not_allowed_token_type"
+        | "missing_scope"
+        | "no_permission"
+        | "org_login_required"
+        | "team_access_not_granted"
+        | "ekm_access_denied"
+        | "access_denied"
+        | "enterprise_is_restricted"
+        | "link_disabled"
+        | "app_not_installed"
+        | "deprecated_endpoint"
+        | "method_deprecated"
+        | "unknown_method" => Kind::Credentials,
+        "internal_error"
+        | "fatal_error"
+        | "service_unavailable"
+        | "request_timeout"
+        | "ratelimited"
+        | "rate_limited"
+        | "team_added_to_org"
+        | "accesslimited" => Kind::Passing,
+        _ => Kind::Refusal,
+    }
+}
+
+/// Whether Slack closed a WebSocket, or refused one, in a way that trying again does not mend.
+pub(super) fn is_fatal(code: &str) -> bool {
+    kind(code) == Kind::Credentials
+}
+
+/// What to do about an error code.
+pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
+    match (code, token, needed) {
+        ("missing_scope", _, Some(needed)) => {
+            format!("add the scope `{needed}` under OAuth & Permissions at https://api.slack.com/apps and reinstall the app")
+        }
+        ("missing_scope" | "no_permission", Token::App, None) => {
+            "the app token needs the scope `connections:write`; make a new one under Basic Information".to_owned()
+        }
+        ("not_allowed_token_type", Token::App, _) => {
+            "an app token begins with `xapp-`; make one under Basic Information, App-Level Tokens".to_owned()
+        }
+        ("not_allowed_token_type", Token::Bot, _) => {
+            "a bot token begins with `xoxb-`; it is under OAuth & Permissions".to_owned()
+        }
+        ("link_disabled", _, _) => "switch Socket Mode on at https://api.slack.com/apps, under Socket Mode".to_owned(),
+        ("unknown_method" | "method_deprecated" | "deprecated_endpoint", _, _) => {
+            "check that the Slack API address is Slack's".to_owned()
+        }
+        (_, Token::App, _) => {
+            "copy the app token from https://api.slack.com/apps, Basic Information, App-Level Tokens".to_owned()
+        }
+        (_, Token::Bot, _) => {
+            "copy the bot token from https://api.slack.com/apps, OAuth & Permissions, and check that the app is installed"
+                .to_owned()
+        }
+    }
+}
+
+impl Cause {
+    pub(super) fn of(error: SlackClientError) -> Self {
+        match error {
+            SlackClientError::ApiError(error) => {
+                Cause::Code { needed: error.http_response_body.as_deref().and_then(needed_scope), code: error.code }
+            }
+            SlackClientError::RateLimitError(error) => Cause::RateLimited { retry_after: error.retry_after },
+            SlackClientError::HttpError(error) => Cause::Status(error.status_code.as_u16()),
+            SlackClientError::ProtocolError(_) => Cause::Unreadable,
+            SlackClientError::HttpProtocolError(error) => {
+                Cause::Unreachable(error.cause.map_or_else(|| "no reason given".to_owned(), |cause| root(&*cause)))
+            }
+            SlackClientError::SystemError(error) => {
+                Cause::Unreachable(error.cause.map_or_else(|| "no reason given".to_owned(), |cause| root(&*cause)))
+            }
+            SlackClientError::EndOfStream(_) | SlackClientError::SocketModeProtocolError(_) => {
+                Cause::Unreachable("the connection ended".to_owned())
+            }
+        }
+    }
+}
+
+/// The innermost error says what happened ("connection refused"); the outer ones say "client error".
+fn root(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn needed_scope(body: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Needed {
+        needed: String,
+    }
+    serde_json::from_str::<Needed>(body).ok().map(|body| body.needed)
+}
+
+impl fmt::Display for CallFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` with {} ", self.method, self.token)?;
+        match &self.cause {
+            Cause::Code { code, needed: None } => write!(f, "failed: Slack says `{code}`"),
+            Cause::Code { code, needed: Some(needed) } => write!(f, "failed: Slack says `{code}`, it needs `{needed}`"),
+            Cause::RateLimited { retry_after: Some(wait) } => {
+                write!(f, "is rate limited for another {:.0} s", wait.as_secs_f64().ceil())
+            }
+            Cause::RateLimited { retry_after: None } => f.write_str("is rate limited"),
+            Cause::Status(status) => write!(f, "failed: Slack answered HTTP {status}"),
+            Cause::TimedOut(limit) => write!(f, "got no answer within {:.1} s", limit.as_secs_f64()),
+            Cause::Unreadable => f.write_str("got an answer that is not one of Slack's"),
+            Cause::Unreachable(why) => write!(f, "did not reach Slack: {why}"),
+        }
+    }
+}
+
+impl CallFailure {
+    /// While starting, every failure ends the start: better one clear line than a loop nobody sees.
+    pub(super) fn at_start(self) -> FrontError {
+        let hint = match &self.cause {
+            Cause::Code { code, needed } if kind(code) == Kind::Credentials => {
+                hint(code, self.token, needed.as_deref())
+            }
+            Cause::RateLimited { .. } => "wait a minute and start again".to_owned(),
+            Cause::Status(500..) | Cause::Code { .. } => {
+                "Slack itself may be in trouble, see https://slack-status.com; then start again".to_owned()
+            }
+            Cause::Status(_) | Cause::Unreadable => "check that the Slack API address is Slack's".to_owned(),
+            Cause::TimedOut(_) | Cause::Unreachable(_) => {
+                "check the network, a proxy and the Slack API address; see also https://slack-status.com".to_owned()
+            }
+        };
+        FrontError::Fatal { what: self.to_string(), hint }
+    }
+
+    /// While running.
+    pub(super) fn while_running(self) -> FrontError {
+        let what = self.to_string();
+        match self.cause {
+            Cause::RateLimited { retry_after } => FrontError::Transient { what, retry_after },
+            Cause::Code { code, needed } => match kind(&code) {
+                Kind::Credentials => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
+                Kind::Passing => FrontError::Transient { what, retry_after: None },
+                Kind::Refusal => FrontError::Refused { what },
+            },
+            // A status says something about the way to Slack; only "too large" is about the message.
+            Cause::Status(413) => FrontError::Refused { what },
+            Cause::Status(_) | Cause::TimedOut(_) | Cause::Unreadable | Cause::Unreachable(_) => {
+                FrontError::Transient { what, retry_after: None }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(cause: Cause) -> CallFailure {
+        CallFailure { method: "chat.update", token: Token::Bot, cause }
+    }
+
+    fn code(code: &str) -> CallFailure {
+        failure(Cause::Code { code: code.to_owned(), needed: None })
+    }
+
+    #[test]
+    fn codes_mean_what_slack_means() {
+        for refused in ["message_not_found", "msg_too_long", "cant_update_message", "edit_window_closed", "is_archived"]
+        {
+            assert!(matches!(code(refused).while_running(), FrontError::Refused { .. }), "{refused}");
+        }
+        for passing in ["internal_error", "service_unavailable", "ratelimited"] {
+            assert!(matches!(code(passing).while_running(), FrontError::Transient { .. }), "{passing}");
+        }
+        for fatal in ["invalid_auth", "token_revoked", "account_inactive", "missing_scope"] {
+            assert!(matches!(code(fatal).while_running(), FrontError::Fatal { .. }), "{fatal}");
+        }
+        for cause in [Cause::Status(502), Cause::TimedOut(Duration::from_secs(10)), Cause::Unreadable] {
+            assert!(matches!(failure(cause).while_running(), FrontError::Transient { .. }));
+        }
+    }
+
+    #[test]
+    fn a_missing_scope_is_named() {
+        let cause = Cause::Code { code: "missing_scope".to_owned(), needed: Some("chat:write".to_owned()) };
+        let FrontError::Fatal { what, hint } = failure(cause).while_running() else { panic!("not fatal") };
+        assert_eq!(
+            what,
+            "`chat.update` with the bot token (xoxb-…) failed: Slack says `missing_scope`, it needs `chat:write`"
+        );
+        assert!(hint.contains("chat:write"));
+    }
+}

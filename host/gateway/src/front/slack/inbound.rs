@@ -1,0 +1,172 @@
+//! Which of Slack's events are messages for the bot, and what they say.
+//!
+//! A direct message is one, and so is a mention in a channel. A mention also arrives as a plain `message`
+//! where the app is subscribed to those; that one is ignored, so that it cannot take the mention's place
+//! in the deduplication by `ts`.
+//!
+//! Only what counts is read. slack-morphism models events whole, and when one file or attachment has a
+//! shape that it does not know, it leaves out the text of the message without a word.
+
+use pmk_core::{FrontName, Place, SessionKey};
+use serde::{Deserialize, de::IgnoredAny};
+
+use super::{mrkdwn, web::Identity};
+use crate::front::{Inbound, ReplyTo};
+
+/// The payload of an envelope of type `events_api`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Callback {
+    team_id: String,
+    /// A redelivery carries the same one.
+    pub(super) event_id: String,
+    event: Event,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event {
+    Message(Said),
+    AppMention(Said),
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct Said {
+    user: Option<String>,
+    bot_id: Option<String>,
+    channel: String,
+    channel_type: Option<String>,
+    ts: String,
+    thread_ts: Option<String>,
+    subtype: Option<String>,
+    text: Option<String>,
+    files: Option<Vec<IgnoredAny>>,
+}
+
+/// The message in an event; `None` when it is not for the bot.
+pub(super) fn inbound(callback: Callback, me: &Identity) -> Option<Inbound> {
+    let Callback { team_id, event_id, event } = callback;
+    let (said, mentioned) = match event {
+        Event::Message(said) => (said, false),
+        Event::AppMention(said) => (said, true),
+        Event::Other => return None,
+    };
+    let user = said.user.filter(|user| *user != me.user)?;
+    if said.bot_id.is_some() && said.bot_id == me.bot {
+        return None;
+    }
+    if !matches!(said.subtype.as_deref(), None | Some("file_share" | "thread_broadcast")) {
+        return None;
+    }
+    let channel = said.channel;
+    let place = if said.channel_type.as_deref() == Some("im") || channel.starts_with('D') {
+        Place::Dm(user.clone())
+    } else if mentioned {
+        Place::Channel(channel.clone())
+    } else {
+        return None;
+    };
+    Some(Inbound {
+        event_id,
+        aliases: vec![format!("ts:{team_id}:{channel}:{ts}", ts = said.ts)],
+        key: SessionKey { front: FrontName::Slack, place, thread: said.thread_ts.clone() },
+        user,
+        reply_to: ReplyTo { channel, thread_ts: said.thread_ts },
+        text: mrkdwn::plain(said.text.as_deref().unwrap_or_default(), &me.user),
+        files: said.files.map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)),
+        ts: said.ts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(event: Value) -> Option<Inbound> {
+        let callback = json!({
+            "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1_700_000_000, "event": event,
+        });
+        let me = Identity { user: "UBOT".into(), bot: Some("BBOT".into()), name: "pmk".into(), team: "Acme".into() };
+        inbound(serde_json::from_value(callback).expect("a callback"), &me)
+    }
+
+    fn dm(more: Value) -> Value {
+        let mut event = json!({
+            "type": "message", "channel": "D1", "channel_type": "im", "user": "U1", "ts": "1700000000.000100",
+            "text": "1 &lt; 2?",
+        });
+        event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        event
+    }
+
+    fn mention(more: Value) -> Value {
+        let mut event = dm(json!({"type": "app_mention", "channel": "C1", "text": "<@UBOT> hello"}));
+        let event_map = event.as_object_mut().expect("an object");
+        event_map.remove("channel_type");
+        event_map.extend(more.as_object().expect("an object").clone());
+        event
+    }
+
+    #[test]
+    fn a_direct_message_is_read() {
+        let message = read(dm(json!({}))).expect("a message");
+        assert_eq!(message.event_id, "Ev1");
+        assert_eq!(message.aliases, ["ts:T1:D1:1700000000.000100"]);
+        assert_eq!(message.key.to_string(), "slack:dm:U1");
+        assert_eq!(message.reply_to, ReplyTo { channel: "D1".into(), thread_ts: None });
+        assert_eq!((message.user.as_str(), message.text.as_str(), message.files), ("U1", "1 < 2?", 0));
+        assert_eq!(message.ts, "1700000000.000100");
+    }
+
+    #[test]
+    fn every_place_has_its_own_key() {
+        let thread = json!({"thread_ts": "1699.000100"});
+        for (event, key) in [
+            (dm(json!({})), "slack:dm:U1"),
+            (dm(thread.clone()), "slack:dm:U1:1699.000100"),
+            (mention(json!({})), "slack:channel:C1"),
+            (mention(thread), "slack:channel:C1:1699.000100"),
+        ] {
+            let message = read(event).expect("a message");
+            assert_eq!(message.key.to_string(), key);
+            assert_eq!(message.reply_to.thread_ts, message.key.thread);
+        }
+        assert_eq!(read(mention(json!({}))).map(|message| message.text).as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn what_is_not_for_the_bot_is_ignored() {
+        for (why, event) in [
+            ("the bot's own", dm(json!({"user": "UBOT"}))),
+            ("the bot's own", dm(json!({"bot_id": "BBOT"}))),
+            ("a bot's", dm(json!({"subtype": "bot_message", "bot_id": "B2", "user": null}))),
+            ("an edit", dm(json!({"subtype": "message_changed", "message": dm(json!({}))}))),
+            ("a deletion", dm(json!({"subtype": "message_deleted", "deleted_ts": "1.0"}))),
+            ("a new subtype", dm(json!({"subtype": "something_new"}))),
+            ("channel talk", dm(json!({"channel": "C1", "channel_type": "channel"}))),
+            ("group talk", dm(json!({"channel": "G1", "channel_type": "mpim"}))),
+            ("another event", json!({"type": "reaction_added", "user": "U1", "item": {"ts": "1.0"}})),
+            ("another event", json!({"type": "channel_created", "channel": {"id": "C1"}})),
+        ] {
+            assert_eq!(read(event), None, "{why}");
+        }
+    }
+
+    #[test]
+    fn files_are_counted() {
+        let shared = json!({"subtype": "file_share", "files": [{"id": "F1"}, {"id": "F2"}], "text": ""});
+        assert_eq!(read(dm(shared)).map(|message| (message.files, message.text)), Some((2, String::new())));
+        let broadcast = json!({"subtype": "thread_broadcast", "thread_ts": "1699.000100"});
+        assert!(read(dm(broadcast)).is_some());
+    }
+
+    #[test]
+    fn a_message_in_an_unknown_shape_is_still_read() {
+        let odd = json!({"files": [{"no_id": true}], "attachments": "none", "blocks": 1});
+        let message = read(dm(odd)).expect("a message");
+        assert_eq!((message.files, message.text.as_str()), (1, "1 < 2?"));
+    }
+}

@@ -1,0 +1,217 @@
+//! One WebSocket of Socket Mode, from its hello to its last acknowledgement.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use reqwest::Url;
+use rustls::ClientConfig;
+use tokio::{
+    net::TcpStream,
+    time::{Instant, interval_at, timeout},
+};
+use tokio_tungstenite::{
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
+    tungstenite::{Bytes, Error as WsError, Message},
+};
+
+use super::{
+    Timings,
+    envelope::{Desk, Frame, acknowledgement},
+    failure,
+    web::Token,
+};
+use crate::front::FrontError;
+
+/// How many messages may wait for the intake before no more are read.
+const MAX_IN_FLIGHT: usize = 256;
+/// How long Slack may take to answer our closing of a connection; nothing depends on the answer.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// An open connection.
+pub(super) struct Link<'a> {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    desk: Desk<'a>,
+    timings: Timings,
+    /// Messages on their way into the store; each ends in its acknowledgement.
+    in_flight: FuturesUnordered<BoxFuture<'a, Option<String>>>,
+    opened: Instant,
+    last_frame: Instant,
+    /// Slack said that it will close the connection.
+    leaving: bool,
+}
+
+/// Why [`Link::serve`] returned.
+pub(super) enum Served<T> {
+    /// What was waited for has happened.
+    Until(T),
+    /// Slack will close this connection soon; until then it works. Said once.
+    Leaving,
+    Gone(Gone),
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum Gone {
+    /// A new one may do; not before `retry_after`, where it is known.
+    Lost { why: String, retry_after: Option<Duration> },
+    /// Slack wants no more connections from this app.
+    Fatal(FrontError),
+}
+
+/// What a frame means for the connection it came over.
+enum Step {
+    Greeted,
+    Go,
+    Leave,
+}
+
+impl<'a> Link<'a> {
+    /// Connects and waits for Slack's hello: from then on events may come.
+    pub(super) async fn open(url: Url, tls: Arc<ClientConfig>, desk: Desk<'a>, timings: Timings) -> Result<Self, Gone> {
+        let late = |_| Gone::lost(format!("it did not open within {:.1} s", timings.connect.as_secs_f64()));
+        // Without Nagle's algorithm: an acknowledgement is one small frame, and Slack waits for it.
+        let connecting = connect_async_tls_with_config(url.as_str(), None, true, Some(Connector::Rustls(tls)));
+        let connected = timeout(timings.connect, connecting).await.map_err(late)?;
+        let (socket, _) = connected.map_err(|error| Gone::lost(describe(&error)))?;
+        let now = Instant::now();
+        let in_flight = FuturesUnordered::new();
+        let mut link = Link { socket, desk, timings, in_flight, opened: now, last_frame: now, leaving: false };
+        timeout(timings.connect, link.greeted()).await.map_err(late)??;
+        Ok(link)
+    }
+
+    async fn greeted(&mut self) -> Result<(), Gone> {
+        loop {
+            let frame = self.socket.next().await;
+            match self.read(frame)? {
+                Step::Greeted => return Ok(()),
+                Step::Leave => return Err(Gone::lost("Slack turned it away")),
+                Step::Go => {}
+            }
+        }
+    }
+
+    /// How long the connection has stood.
+    pub(super) fn age(&self) -> Duration {
+        self.opened.elapsed()
+    }
+
+    /// Takes messages in and acknowledges them, until `until` is done or the connection is.
+    pub(super) async fn serve<T>(&mut self, until: impl Future<Output = T>) -> Served<T> {
+        let mut until = pin!(until);
+        let mut ping = interval_at(Instant::now() + self.timings.ping, self.timings.ping);
+        loop {
+            let step = tokio::select! {
+                value = &mut until => return Served::Until(value),
+                Some(ack) = self.in_flight.next() => self.acknowledge(ack).await,
+                frame = self.socket.next(), if self.in_flight.len() < MAX_IN_FLIGHT => self.read(frame),
+                _ = ping.tick() => self.ping().await,
+            };
+            match step {
+                Ok(Step::Leave) => return Served::Leaving,
+                Ok(Step::Go | Step::Greeted) => {}
+                Err(gone) => return Served::Gone(gone),
+            }
+        }
+    }
+
+    /// Closes the connection: first what is in flight is stored and acknowledged. Messages that Slack
+    /// sends before it knows are stored too; as they can no longer be acknowledged, it will send them
+    /// again, and the intake knows them then.
+    pub(super) async fn retire(mut self) {
+        let drain = self.timings.drain;
+        let storing = async {
+            while let Some(ack) = self.in_flight.next().await {
+                if self.acknowledge(ack).await.is_err() {
+                    return;
+                }
+            }
+            let closing = async {
+                self.socket.close(None).await.ok();
+                while let Some(Ok(frame)) = self.socket.next().await {
+                    if frame.is_close() || self.read(Some(Ok(frame))).is_err() {
+                        break;
+                    }
+                }
+            };
+            timeout(CLOSE_WAIT, closing).await.ok();
+            while self.in_flight.next().await.is_some() {}
+        };
+        if timeout(drain, storing).await.is_err() {
+            tracing::warn!("a message could not be stored in time; Slack will send it again");
+        }
+    }
+
+    fn read(&mut self, frame: Option<Result<Message, WsError>>) -> Result<Step, Gone> {
+        let frame = match frame {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Err(Gone::lost(describe(&error))),
+            None => return Err(Gone::lost("it ended without a word")),
+        };
+        self.last_frame = Instant::now();
+        let text = match frame {
+            Message::Text(text) => text,
+            Message::Close(_) => return Err(Gone::lost("Slack closed it")),
+            // Pings are answered while reading; Slack sends nothing in binary.
+            Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Frame(_) => return Ok(Step::Go),
+        };
+        match Frame::read(&text) {
+            Frame::Hello => return Ok(Step::Greeted),
+            Frame::Disconnect { reason } => return self.disconnected(&reason),
+            Frame::Event { envelope, callback } => self.in_flight.push(self.desk.take(envelope, callback).boxed()),
+            Frame::Other { envelope } => {
+                let ack = envelope.as_deref().map(acknowledgement);
+                self.in_flight.push(std::future::ready(ack).boxed());
+            }
+        }
+        Ok(Step::Go)
+    }
+
+    fn disconnected(&mut self, reason: &str) -> Result<Step, Gone> {
+        if failure::is_fatal(reason) {
+            let hint = failure::hint(reason, Token::App, None);
+            return Err(Gone::Fatal(FrontError::Fatal { what: format!("Slack ended Socket Mode: `{reason}`"), hint }));
+        }
+        tracing::debug!(reason, "Slack will close a connection");
+        if std::mem::replace(&mut self.leaving, true) { Ok(Step::Go) } else { Ok(Step::Leave) }
+    }
+
+    async fn acknowledge(&mut self, ack: Option<String>) -> Result<Step, Gone> {
+        match ack {
+            Some(ack) => self.send(Message::text(ack)).await,
+            None => Ok(Step::Go),
+        }
+    }
+
+    /// Asks for a sign of life, and gives the connection up when there was none for too long.
+    async fn ping(&mut self) -> Result<Step, Gone> {
+        if self.last_frame.elapsed() >= self.timings.idle {
+            return Err(Gone::lost(format!("it was silent for {:.0} s", self.last_frame.elapsed().as_secs_f64())));
+        }
+        self.send(Message::Ping(Bytes::new())).await
+    }
+
+    async fn send(&mut self, frame: Message) -> Result<Step, Gone> {
+        match timeout(self.timings.connect, self.socket.send(frame)).await {
+            Ok(Ok(())) => Ok(Step::Go),
+            Ok(Err(error)) => Err(Gone::lost(describe(&error))),
+            Err(_) => Err(Gone::lost("it takes no more frames")),
+        }
+    }
+}
+
+impl Gone {
+    fn lost(why: impl Into<String>) -> Self {
+        Gone::Lost { why: why.into(), retry_after: None }
+    }
+}
+
+/// The error in words that hold no ticket.
+fn describe(error: &WsError) -> String {
+    match error {
+        // This one quotes the address.
+        WsError::Url(_) => "its address cannot be used".to_owned(),
+        WsError::Http(response) => format!("Slack answered HTTP {}", response.status().as_u16()),
+        other => other.to_string(),
+    }
+}

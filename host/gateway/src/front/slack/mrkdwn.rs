@@ -1,0 +1,169 @@
+//! Slack's text format, read and written.
+//!
+//! Slack escapes `&`, `<` and `>` and nothing else; what stands between angle brackets is a control
+//! sequence: a mention, a link, a date. Text that is fully escaped can therefore neither mention nor
+//! link anything.
+
+/// How many bytes this character takes once it is escaped.
+pub(super) fn escaped_len(c: char) -> usize {
+    match c {
+        '&' => "&amp;".len(),
+        '<' => "&lt;".len(),
+        '>' => "&gt;".len(),
+        other => other.len_utf8(),
+    }
+}
+
+/// The text with everything escaped that Slack could read as a control sequence.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + text.len() / 16);
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// What a person wrote, as a model should read it: escapes undone, mentions of the bot `me` taken off,
+/// other control sequences readable.
+pub(super) fn plain(text: &str, me: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, opened)) = rest.split_once('<') {
+        unescape_into(&mut plain, before);
+        let Some((sequence, after)) = opened.split_once('>') else {
+            plain.push('<');
+            rest = opened;
+            continue;
+        };
+        rest = if mentions(sequence, me) {
+            after_mention(&plain, after)
+        } else {
+            push_readable(&mut plain, sequence);
+            after
+        };
+    }
+    unescape_into(&mut plain, rest);
+    plain.trim().to_owned()
+}
+
+fn mentions(sequence: &str, user: &str) -> bool {
+    sequence.strip_prefix('@').is_some_and(|mention| mention.split('|').next() == Some(user))
+}
+
+/// What follows a mention that is taken off: without the `:` or `,` of an address ("bot: hello"), and
+/// without a second space in the middle of a sentence.
+fn after_mention<'a>(before: &str, after: &'a str) -> &'a str {
+    if before.trim().is_empty() {
+        let address = after.strip_prefix([':', ',']).filter(|rest| rest.starts_with(char::is_whitespace));
+        address.unwrap_or(after).trim_start()
+    } else if before.ends_with(char::is_whitespace) {
+        after.strip_prefix(' ').unwrap_or(after)
+    } else {
+        after
+    }
+}
+
+/// The inside of one `<…>`.
+fn push_readable(plain: &mut String, sequence: &str) {
+    let (target, label) = match sequence.split_once('|') {
+        Some((target, label)) if !label.is_empty() => (target, Some(label)),
+        Some((target, _)) => (target, None),
+        None => (sequence, None),
+    };
+    if let Some(sigil @ ('@' | '#')) = target.chars().next() {
+        plain.push(sigil);
+        unescape_into(plain, label.unwrap_or(&target[1..]).trim_start_matches(sigil));
+    } else if let Some(command) = target.strip_prefix('!') {
+        if !command.starts_with("date^") {
+            plain.push('@');
+        }
+        unescape_into(plain, label.unwrap_or(command).trim_start_matches('@'));
+    } else {
+        match label {
+            // Slack made the link itself, out of an address or a domain that was written as it is.
+            Some(label) if target.ends_with(label) => unescape_into(plain, label),
+            Some(label) => {
+                unescape_into(plain, label);
+                plain.push_str(" (");
+                unescape_into(plain, target);
+                plain.push(')');
+            }
+            None => unescape_into(plain, target),
+        }
+    }
+}
+
+/// One pass, so that `&amp;lt;` becomes `&lt;` and not `<`.
+fn unescape_into(plain: &mut String, mut escaped: &str) {
+    while let Some(at) = escaped.find('&') {
+        plain.push_str(&escaped[..at]);
+        let entity = &escaped[at..];
+        let (c, len) = [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>')]
+            .into_iter()
+            .find(|(name, _)| entity.starts_with(name))
+            .map_or(('&', 1), |(name, c)| (c, name.len()));
+        plain.push(c);
+        escaped = &entity[len..];
+    }
+    plain.push_str(escaped);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_bots_own_mention_is_taken_off() {
+        for (text, expected) in [
+            ("<@UBOT> how are you?", "how are you?"),
+            ("<@UBOT|pmk>: how are you?", "how are you?"),
+            ("<@UBOT>, <@UBOT> how are you?", "how are you?"),
+            ("hey <@UBOT> how are you?", "hey how are you?"),
+            ("thanks <@UBOT>", "thanks"),
+            ("<@UBOT> :wave: hi", ":wave: hi"),
+            ("<@UBOT>", ""),
+            ("<@UBOTTLE> hi", "@UBOTTLE hi"),
+        ] {
+            assert_eq!(plain(text, "UBOT"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_sequences_stay_readable() {
+        for (text, expected) in [
+            ("ask <@U2> or <@U3|ann>", "ask @U2 or @ann"),
+            ("in <#C1|general> or <#C2>", "in #general or #C2"),
+            ("<!here> <!channel|channel> <!subteam^S1|@team>", "@here @channel @team"),
+            ("<!date^1392734382^{date}|Feb 18>", "Feb 18"),
+            ("see <https://a.b/c?d=1&amp;e=2>", "see https://a.b/c?d=1&e=2"),
+            ("see <https://a.b/c|the page>", "see the page (https://a.b/c)"),
+            ("<http://a.b|a.b> <mailto:x@a.b|x@a.b>", "a.b x@a.b"),
+            ("1 &lt; 2 &amp;&amp; 3 &gt; 2, &amp;lt; stays", "1 < 2 && 3 > 2, &lt; stays"),
+            ("a lone < or & is text", "a lone < or & is text"),
+        ] {
+            assert_eq!(plain(text, "UBOT"), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_text_holds_no_control_sequence(text in "(\\PC|[<>&@!#|]|&amp;|中){0,60}") {
+            let escaped = escape(&text);
+            prop_assert!(!escaped.contains(['<', '>']));
+            prop_assert_eq!(escaped.len(), text.chars().map(escaped_len).sum::<usize>());
+            prop_assert_eq!(plain(&escaped, "UBOT"), text.trim());
+        }
+
+        #[test]
+        fn any_text_can_be_read(text in "([<>&|@!#:, ]|&lt;|UBOT|\\PC){0,60}") {
+            prop_assert!(!plain(&text, "UBOT").contains("<@UBOT>"));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The Web API: every call under a time limit, every failure classified, rate limits kept.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use reqwest::Url;
+use rustls::ClientConfig;
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use slack_morphism::{
+    ClientResult,
+    errors::{SlackClientError, SlackRateLimitError},
+    prelude::*,
+};
+
+use super::{
+    SlackConfig,
+    address::ApiAddress,
+    failure::{CallFailure, Cause},
+    tls,
+};
+
+/// Which of the two tokens a call is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    App,
+    Bot,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Token::App => "the app token (xapp-…)",
+            Token::Bot => "the bot token (xoxb-…)",
+        })
+    }
+}
+
+/// Who the bot is in its workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) user: String,
+    pub(super) bot: Option<String>,
+    pub(super) name: String,
+    pub(super) team: String,
+}
+
+/// What Slack limits together: a method, and for posts the channel with it.
+type Lane = (&'static str, Option<String>);
+
+/// A client of the Web API.
+pub(super) struct Web {
+    client: SlackHyperClient,
+    app_token: SlackApiToken,
+    bot_token: SlackApiToken,
+    time_limit: Duration,
+    /// Until when Slack wants to hear nothing more of this kind.
+    paused: Mutex<HashMap<Lane, Instant>>,
+}
+
+/// What is read of the answer to a post. The rest, Slack's echo of the message, is of no use here and
+/// must not turn a message that was posted into a failure.
+#[derive(Deserialize)]
+struct Posted {
+    ts: SlackTs,
+}
+
+impl Web {
+    pub(super) fn new(config: &SlackConfig, address: &ApiAddress, tls: ClientConfig) -> Self {
+        let connector = SlackClientHyperConnector::with_connector(tls::connector(tls, address.is_loopback()));
+        let token = |secret: &str| SlackApiToken::new(SlackApiTokenValue(secret.trim().to_owned()));
+        Web {
+            client: SlackClient::new(connector.with_slack_api_url(address.base())),
+            app_token: token(config.app_token.expose_secret()),
+            bot_token: token(config.bot_token.expose_secret()),
+            time_limit: config.request_timeout,
+            paused: Mutex::default(),
+        }
+    }
+
+    /// `auth.test`: who the bot token belongs to.
+    pub(super) async fn identity(&self) -> Result<Identity, CallFailure> {
+        let session = self.client.open_session(&self.bot_token);
+        let answer = self.call(("auth.test", None), Token::Bot, session.auth_test()).await?;
+        Ok(Identity {
+            name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
+            user: answer.user_id.0,
+            bot: answer.bot_id.map(|bot| bot.0),
+            team: answer.team,
+        })
+    }
+
+    /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
+    pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
+        let session = self.client.open_session(&self.app_token);
+        let request = SlackApiAppsConnectionOpenRequest::new();
+        let opened = session.apps_connections_open(&request);
+        Ok(self.call(("apps.connections.open", None), Token::App, opened).await?.url.0)
+    }
+
+    /// `chat.postMessage` with text that is already escaped; returns the new message's `ts`.
+    pub(super) async fn post(
+        &self,
+        channel: &str,
+        thread_ts: Option<&str>,
+        escaped: String,
+    ) -> Result<String, CallFailure> {
+        // Slack's defaults differ between the two methods; said outright, `@channel` in a text stays text.
+        let request =
+            SlackApiChatPostMessageRequest::new(channel.into(), SlackMessageContent::new().with_text(escaped))
+                .opt_thread_ts(thread_ts.map(SlackTs::from))
+                .with_link_names(false)
+                .with_parse("none".to_owned())
+                .with_unfurl_links(false)
+                .with_unfurl_media(false);
+        self.send(("chat.postMessage", Some(channel.to_owned())), &request).await
+    }
+
+    /// `chat.update` with text that is already escaped; returns the message's `ts`.
+    pub(super) async fn update(&self, channel: &str, ts: &str, escaped: String) -> Result<String, CallFailure> {
+        let content = SlackMessageContent::new().with_text(escaped);
+        let request = SlackApiChatUpdateRequest::new(channel.into(), content, ts.into())
+            .with_link_names(false)
+            .with_parse("none".to_owned());
+        self.send(("chat.update", None), &request).await
+    }
+
+    async fn send<R: Serialize + Send + Sync>(&self, lane: Lane, request: &R) -> Result<String, CallFailure> {
+        let session = self.client.open_session(&self.bot_token);
+        let posted = session.http_session_api.http_post::<R, Posted>(lane.0, request, None);
+        Ok(self.call(lane, Token::Bot, posted).await?.ts.0)
+    }
+
+    async fn call<T>(
+        &self,
+        lane: Lane,
+        token: Token,
+        answer: impl Future<Output = ClientResult<T>>,
+    ) -> Result<T, CallFailure> {
+        let method = lane.0;
+        let failure = |cause| CallFailure { method, token, cause };
+        if let Some(wait) = self.pause(&lane) {
+            return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
+        }
+        let error = match tokio::time::timeout(self.time_limit, answer).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error,
+            Err(_) => return Err(failure(Cause::TimedOut(self.time_limit))),
+        };
+        if let SlackClientError::RateLimitError(SlackRateLimitError { retry_after: Some(wait), .. }) = &error {
+            self.paused().insert(lane, Instant::now() + *wait);
+        }
+        Err(failure(Cause::of(error)))
+    }
+
+    /// How long this lane still has to wait.
+    fn pause(&self, lane: &Lane) -> Option<Duration> {
+        let mut paused = self.paused();
+        let left = paused.get(lane)?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+        if left.is_none() {
+            paused.remove(lane);
+        }
+        left
+    }
+
+    fn paused(&self) -> std::sync::MutexGuard<'_, HashMap<Lane, Instant>> {
+        self.paused.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

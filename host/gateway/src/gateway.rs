@@ -1,0 +1,173 @@
+//! The running gateway: takes messages in, and works on many conversations at once, one turn at a time
+//! in each.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use pmk_core::SessionKey;
+use pmk_policy::Stack;
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    clock,
+    config::Config,
+    error::Failure,
+    front::{Accepted, Front, FrontError, Inbound, Intake},
+    ledger::Ledger,
+    model::Model,
+    store::{InboxId, Store, StoreError},
+    turn,
+};
+
+/// Turns that run at once; more wait their turn.
+pub const MAX_RUNNING_TURNS: usize = 256;
+
+/// How long running turns get to finish once the gateway is told to stop.
+pub const DRAIN_TIME: Duration = Duration::from_secs(30);
+
+/// Everything a turn needs.
+pub struct Gateway {
+    pub(crate) store: Store,
+    pub(crate) stack: Arc<Stack>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) front: Arc<dyn Front>,
+    pub(crate) ledger: Ledger,
+    pub(crate) config: Config,
+    /// Cancelled when nothing new may begin.
+    pub(crate) stop: CancellationToken,
+    queues: Mutex<HashMap<SessionKey, VecDeque<Waiting>>>,
+    workers: TaskTracker,
+    running: Semaphore,
+}
+
+/// A stored message that waits for its turn.
+struct Waiting {
+    inbox: InboxId,
+    ts: String,
+}
+
+/// What a gateway is made of.
+pub struct Parts {
+    pub store: Store,
+    pub stack: Stack,
+    pub model: Arc<dyn Model>,
+    pub front: Arc<dyn Front>,
+    pub ledger: Ledger,
+    pub config: Config,
+}
+
+impl Gateway {
+    /// Puts the parts together.
+    pub fn new(parts: Parts, stop: CancellationToken) -> Arc<Gateway> {
+        Arc::new(Gateway {
+            store: parts.store,
+            stack: Arc::new(parts.stack),
+            model: parts.model,
+            front: parts.front,
+            ledger: parts.ledger,
+            config: parts.config,
+            stop,
+            queues: Mutex::default(),
+            workers: TaskTracker::new(),
+            running: Semaphore::new(MAX_RUNNING_TURNS),
+        })
+    }
+
+    /// Goes on with whatever an earlier run left unfinished, takes messages in until the front's input ends or
+    /// the gateway is stopped, and lets the turns that have begun finish.
+    ///
+    /// # Errors
+    /// The front or the store cannot go on.
+    pub async fn run(self: &Arc<Self>) -> Result<(), Failure> {
+        // The store gives them in order, and they go before whatever comes in now.
+        for pending in self.store.open_work().await? {
+            self.enqueue(pending.key, Waiting { inbox: pending.inbox, ts: String::new() });
+        }
+        let listened = self.front.listen(&Door(Arc::clone(self)), self.stop.clone()).await;
+        let drained = self.drain().await;
+        match listened {
+            Ok(()) | Err(FrontError::Closed) => drained,
+            Err(FrontError::Fatal { what, hint }) => Err(Failure::new(what).hint(hint)),
+            Err(error) => Err(Failure::new(error)),
+        }
+    }
+
+    /// Waits for the turns: all of them at the end of the input, those that have begun when stopped.
+    async fn drain(&self) -> Result<(), Failure> {
+        self.workers.close();
+        let stopped = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(DRAIN_TIME).await;
+        };
+        tokio::select! {
+            () = self.workers.wait() => Ok(()),
+            () = stopped => Err(Failure::new(format!(
+                "{} conversations did not finish within {} s",
+                self.workers.len(),
+                DRAIN_TIME.as_secs()
+            ))
+            .hint("they are stored and go on at the next start")),
+        }
+    }
+
+    fn lock_queues(&self) -> MutexGuard<'_, HashMap<SessionKey, VecDeque<Waiting>>> {
+        // A queue is never left half changed, so a panic elsewhere does not spoil it.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a message in the queue of its conversation, and gives the conversation a worker if it has none.
+    fn enqueue(self: &Arc<Self>, key: SessionKey, waiting: Waiting) {
+        let mut queues = self.lock_queues();
+        if let Some(queue) = queues.get_mut(&key) {
+            // Sockets do not keep order; Slack's ts does. Where there is none, arrival decides.
+            let place = queue.iter().rposition(|other| other.ts <= waiting.ts).map_or(0, |at| at + 1);
+            queue.insert(place, waiting);
+            return;
+        }
+        queues.insert(key.clone(), VecDeque::from([waiting]));
+        drop(queues);
+        let gateway = Arc::clone(self);
+        self.workers.spawn(async move { gateway.work(key).await });
+    }
+
+    /// Works through one conversation's queue, first in, first out.
+    async fn work(self: Arc<Self>, key: SessionKey) {
+        loop {
+            let next = {
+                let mut queues = self.lock_queues();
+                let next = queues.get_mut(&key).and_then(VecDeque::pop_front);
+                if next.is_none() {
+                    queues.remove(&key);
+                }
+                next
+            };
+            let Some(next) = next else { return };
+            let Ok(_permit) = self.running.acquire().await else { return };
+            if self.stop.is_cancelled() {
+                // What has not begun stays in the inbox for the next start.
+                self.lock_queues().remove(&key);
+                return;
+            }
+            turn::run(&self, next.inbox).await;
+        }
+    }
+}
+
+/// Takes messages in: stores them, then queues them.
+struct Door(Arc<Gateway>);
+
+#[async_trait]
+impl Intake for Door {
+    async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError> {
+        let Some(inbox) = self.0.store.accept(&message, clock::now_ms()).await? else {
+            return Ok(Accepted::Duplicate);
+        };
+        self.0.enqueue(message.key, Waiting { inbox, ts: message.ts });
+        Ok(Accepted::New)
+    }
+}

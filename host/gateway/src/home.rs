@@ -1,0 +1,42 @@
+//! Where things are kept. One folder a gateway, `~/.pmk` unless told otherwise, laid out as pmk's.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Failure;
+
+mod lock;
+mod private;
+
+pub use lock::{HomeError, HomeLock};
+pub use private::{create_private_dir, open_private_file};
+
+/// `<home>/gateway`: the store, the lock and the ledger.
+pub fn gateway_dir(home: &Path) -> PathBuf {
+    home.join("gateway")
+}
+
+/// `<home>/gateway.json`: the configuration.
+pub fn config_file(home: &Path) -> PathBuf {
+    home.join("gateway.json")
+}
+
+/// `<home>/cache/components`: compiled components, which may be deleted at any time.
+pub fn compile_cache_dir(home: &Path) -> PathBuf {
+    home.join("cache").join("components")
+}
+
+/// The folder given, else `~/.pmk`. Absolute, because the compile cache insists on it.
+///
+/// # Errors
+/// There is no folder to put it in.
+pub fn resolve(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let home = match given {
+        Some(path) => path.to_owned(),
+        None => std::env::home_dir()
+            .filter(|home| !home.as_os_str().is_empty())
+            .ok_or_else(|| Failure::new("there is no home folder to keep `.pmk` in").hint("say `--home DIR`"))?
+            .join(".pmk"),
+    };
+    std::path::absolute(&home)
+        .map_err(|error| Failure::new(format!("cannot use `{}` as home: {error}", home.display())))
+}

@@ -1,0 +1,182 @@
+//! The ledger: one JSON line an event, in a file a month, `events-YYYY-MM.log` (UTC), as pmk writes
+//! them (seeds 000 §3 and 003 §12). People read and edit it; it never holds the text of a message.
+//!
+//! Lines are written by one thread in whole lines, so an event costs a turn nothing and two events
+//! never mix. Writing is best effort: a ledger that cannot be written must not stop a conversation.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, Sender, channel},
+    thread::JoinHandle,
+};
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+/// What is worth remembering of a turn.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// A question was answered.
+    #[serde(rename = "turn.processed")]
+    TurnProcessed {
+        actor: String,
+        session: String,
+        channel_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thread_ts: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reply_ts: Option<String>,
+        had_mra_ask: bool,
+        atoms_injected: u32,
+    },
+    /// What the provider counted.
+    #[serde(rename = "token.usage")]
+    TokenUsage {
+        actor: String,
+        provider: String,
+        model: String,
+        input_tokens: u64,
+        output_tokens: u64,
+        cache_read_tokens: u64,
+        cache_creation_tokens: u64,
+    },
+    /// The model said the prompt was too long.
+    #[serde(rename = "context.exceeded")]
+    ContextExceeded {
+        actor: String,
+        session_tokens_before: u64,
+        retrieval_atoms: u32,
+        phase: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        observed_tokens: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        allowed_tokens: Option<u64>,
+    },
+    /// The trim rung was used.
+    #[serde(rename = "context.force-pruned")]
+    ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },
+    /// A policy failed or broke a rule, and another decided.
+    #[serde(rename = "policy.failed")]
+    PolicyFailed { actor: String, policy: String, version: String, sha256: String, decision: String, reason: String },
+    /// A reply could not be delivered and will not be tried again.
+    #[serde(rename = "reply.undelivered")]
+    ReplyUndelivered { actor: String, session: String, reason: String },
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    at: String,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+/// Writes events.
+#[derive(Debug)]
+pub struct Ledger {
+    sender: Option<Sender<(Timestamp, Event)>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Ledger {
+    /// A ledger in this folder.
+    pub fn open(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        let (sender, receiver) = channel();
+        let writer = std::thread::Builder::new().name("ledger".into()).spawn(move || write_all(&folder, &receiver));
+        match writer {
+            Ok(writer) => Ledger { sender: Some(sender), writer: Some(writer) },
+            Err(error) => {
+                tracing::warn!(%error, "the ledger cannot be written: no thread");
+                Ledger { sender: None, writer: None }
+            }
+        }
+    }
+
+    /// Notes an event, now.
+    pub fn note(&self, event: Event) {
+        if let Some(sender) = &self.sender {
+            // The receiver only goes away with the ledger itself.
+            let _ = sender.send((Timestamp::now(), event));
+        }
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Waits for events and writes all that are waiting in one go.
+fn write_all(folder: &Path, events: &Receiver<(Timestamp, Event)>) {
+    let mut failures = 0u64;
+    while let Ok(first) = events.recv() {
+        let mut month = String::new();
+        let mut lines = Vec::new();
+        for (at, event) in std::iter::once(first).chain(events.try_iter()) {
+            let this_month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
+            if this_month != month {
+                flush(folder, &month, &mut lines, &mut failures);
+                month = this_month;
+            }
+            let line = Line { at: format!("{at:.3}"), event: &event };
+            if serde_json::to_writer(&mut lines, &line).is_ok() {
+                lines.push(b'\n');
+            }
+        }
+        flush(folder, &month, &mut lines, &mut failures);
+    }
+}
+
+fn flush(folder: &Path, month: &str, lines: &mut Vec<u8>, failures: &mut u64) {
+    if lines.is_empty() {
+        return;
+    }
+    let path = folder.join(format!("events-{month}.log"));
+    match append_private(&path).and_then(|mut file| file.write_all(lines)) {
+        Ok(()) => *failures = 0,
+        Err(error) => {
+            *failures += 1;
+            if *failures == 1 {
+                tracing::warn!(path = %path.display(), %error, "the ledger cannot be written; events are lost");
+            }
+        }
+    }
+    lines.clear();
+}
+
+fn append_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_whole_lines_in_pmks_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ledger = Ledger::open(folder.path());
+        ledger.note(Event::ContextForcePruned { actor: "U1".into(), dropped_pairs: 6, tokens_after: 4_200 });
+        drop(ledger);
+        let file = std::fs::read_dir(folder.path()).expect("the folder").next().expect("a file").expect("readable");
+        let name = file.file_name().into_string().expect("a name");
+        assert!(name.starts_with("events-2") && name.ends_with(".log"), "{name}");
+        let text = std::fs::read_to_string(file.path()).expect("the file");
+        let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one line of JSON");
+        assert_eq!(line["type"], "context.force-pruned");
+        assert_eq!(line["droppedPairs"], 6);
+        let at = line["at"].as_str().expect("a time");
+        assert!(at.ends_with('Z') && at.len() == "2026-05-07T07:39:55.339Z".len(), "{at}");
+    }
+}

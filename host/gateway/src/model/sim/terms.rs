@@ -1,0 +1,175 @@
+//! What a text is about: its content words, and the character pairs of Chinese, Japanese and Korean,
+//! which have no spaces to cut at.
+
+/// Words that every text has.
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
+    "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "is", "it", "its",
+    "know", "many", "me", "much", "my", "no", "not", "of", "on", "or", "our", "please", "remember", "s", "say", "she",
+    "should", "so", "t", "tell", "that", "the", "their", "them", "there", "they", "this", "to", "us", "was", "we",
+    "were", "what", "when", "where", "which", "who", "whose", "why", "will", "with", "would", "you", "your",
+];
+
+/// Characters that ask or join and carry no content of their own.
+fn is_stop(c: char) -> bool {
+    matches!(
+        c,
+        '的' | '了'
+            | '是'
+            | '在'
+            | '有'
+            | '和'
+            | '與'
+            | '及'
+            | '也'
+            | '都'
+            | '就'
+            | '把'
+            | '被'
+            | '這'
+            | '那'
+            | '哪'
+            | '我'
+            | '你'
+            | '您'
+            | '妳'
+            | '他'
+            | '她'
+            | '它'
+            | '們'
+            | '請'
+            | '問'
+            | '什'
+            | '甚'
+            | '麼'
+            | '嗎'
+            | '呢'
+            | '吧'
+            | '啊'
+            | '誰'
+            | '怎'
+            | '為'
+            | '何'
+            | '多'
+            | '少'
+            | '幾'
+    )
+}
+
+/// Chinese, Japanese and Korean letters.
+pub fn is_wide(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Calls `each` with every term of a text, in order, repeats and [stop words](is_stop_word) included.
+pub fn each_term(text: &str, mut each: impl FnMut(&str)) {
+    let mut word = String::new();
+    let mut wide = WideRun::default();
+    for c in text.chars() {
+        if c.is_ascii() {
+            wide.end(&mut each);
+            if c.is_ascii_alphanumeric() {
+                word.push(c.to_ascii_lowercase());
+            } else {
+                end_word(&mut word, &mut each);
+            }
+        } else if is_wide(c) {
+            end_word(&mut word, &mut each);
+            if is_stop(c) {
+                wide.end(&mut each);
+            } else {
+                wide.push(c, &mut each);
+            }
+        } else {
+            wide.end(&mut each);
+            if c.is_alphanumeric() {
+                word.extend(c.to_lowercase());
+            } else {
+                end_word(&mut word, &mut each);
+            }
+        }
+    }
+    wide.end(&mut each);
+    end_word(&mut word, &mut each);
+}
+
+/// The characters since the last one that was not wide: pairs of neighbours, or the only one.
+#[derive(Default)]
+struct WideRun {
+    last: Option<char>,
+    paired: bool,
+}
+
+impl WideRun {
+    fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
+        if let Some(last) = self.last.replace(c) {
+            self.paired = true;
+            let mut buffer = [0; 8];
+            let first = last.encode_utf8(&mut buffer).len();
+            let both = first + c.encode_utf8(&mut buffer[first..]).len();
+            each(str::from_utf8(&buffer[..both]).expect("two characters one after the other"));
+        }
+    }
+
+    fn end(&mut self, each: &mut impl FnMut(&str)) {
+        let Some(last) = self.last.take() else { return };
+        if !std::mem::take(&mut self.paired) {
+            each(last.encode_utf8(&mut [0; 4]));
+        }
+    }
+}
+
+fn end_word(word: &mut String, each: &mut impl FnMut(&str)) {
+    if !word.is_empty() {
+        each(stem(word));
+        word.clear();
+    }
+}
+
+/// Whether a term is a word that every text has.
+pub fn is_stop_word(term: &str) -> bool {
+    STOP_WORDS.binary_search(&term).is_ok()
+}
+
+/// A word without its commonest English endings.
+fn stem(word: &str) -> &str {
+    let stem = match word.as_bytes() {
+        [.., b'i', b'n', b'g'] => &word[..word.len() - 3],
+        [.., b'e', b'd'] => &word[..word.len() - 2],
+        [.., b's'] => &word[..word.len() - 1],
+        _ => word,
+    };
+    if stem.len() > 3 { stem } else { word }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        each_term(text, |term| {
+            if !is_stop_word(term) {
+                out.push(term.to_owned());
+            }
+        });
+        out
+    }
+
+    #[test]
+    fn words_and_pairs() {
+        assert_eq!(terms("What's the launch code of Rocket-17?"), ["launch", "code", "rocket", "17"]);
+        assert_eq!(terms("Deploying, deployed, deploys: status"), ["deploy", "deploy", "deploy", "statu"]);
+        assert_eq!(terms("北極星專案的預算是多少？"), ["北極", "極星", "星專", "專案", "預算"]);
+        assert_eq!(terms("我的貓叫Momo嗎"), ["貓叫", "momo"]);
+        assert_eq!(terms("貓的？"), ["貓"]);
+        assert_eq!(terms("𠮷野家 É"), ["𠮷野", "野家", "é"]);
+        assert_eq!(terms("是嗎？ Is it?"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn stop_words_are_in_order() {
+        assert!(STOP_WORDS.is_sorted());
+    }
+}

@@ -1,0 +1,165 @@
+//! Server-sent events out of whatever chunks the network delivers.
+//!
+//! Own code and not a crate: a provider's bytes are foreign input, so the reader must take any of
+//! them, in linear time and bounded memory. (`eventsource-stream` 0.2 panics on a byte order mark,
+//! rescans its buffer with every chunk and holds back everything after an invalid byte.)
+
+use thiserror::Error;
+
+/// The most that one event may hold.
+pub const MAX_EVENT_BYTES: usize = 4 << 20;
+
+/// One event. Ids and retry times are left out: a model call is never resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The event's name; `message` where the server gave none.
+    pub name: String,
+    /// Its data lines, joined by line feeds.
+    pub data: String,
+}
+
+/// An event that is larger than [`MAX_EVENT_BYTES`].
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("an event is larger than {MAX_EVENT_BYTES} bytes")]
+pub struct TooLarge;
+
+/// Collects chunks and gives events as they become complete. Bytes that are not UTF-8 become
+/// replacement characters, and an event that the end of the stream cuts off is never given, as
+/// the standard says.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    line: Vec<u8>,
+    name: String,
+    data: String,
+    past_first_line: bool,
+    /// A line feed right after a carriage return belongs to the same line end.
+    after_carriage_return: bool,
+}
+
+impl Decoder {
+    /// Takes a chunk in and gives the events it completes.
+    ///
+    /// # Errors
+    /// [`TooLarge`], after which the stream is of no more use.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Event>, TooLarge> {
+        let mut events = Vec::new();
+        let mut rest = chunk;
+        if self.after_carriage_return && !rest.is_empty() {
+            self.after_carriage_return = false;
+            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+        }
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n' || byte == b'\r') {
+            self.extend_line(&rest[..end])?;
+            events.extend(self.end_line());
+            let carriage_return = rest[end] == b'\r';
+            rest = &rest[end + 1..];
+            if carriage_return {
+                self.after_carriage_return = rest.is_empty();
+                rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            }
+        }
+        self.extend_line(rest)?;
+        Ok(events)
+    }
+
+    fn extend_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+        if self.line.len() + self.data.len() + bytes.len() > MAX_EVENT_BYTES {
+            return Err(TooLarge);
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&line);
+        let line = if self.past_first_line { &line } else { line.strip_prefix('\u{feff}').unwrap_or(&line) };
+        self.past_first_line = true;
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => self.name = value.to_owned(),
+            "data" => {
+                self.data.push_str(value);
+                self.data.push('\n');
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Event> {
+        let mut data = std::mem::take(&mut self.data);
+        let mut name = std::mem::take(&mut self.name);
+        data.pop()?;
+        if name.is_empty() {
+            name.push_str("message");
+        }
+        Some(Event { name, data })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode(chunks: &[&[u8]]) -> Vec<Event> {
+        let mut decoder = Decoder::default();
+        chunks.iter().flat_map(|chunk| decoder.push(chunk).expect("small")).collect()
+    }
+
+    fn event(name: &str, data: &str) -> Event {
+        Event { name: name.into(), data: data.into() }
+    }
+
+    #[test]
+    fn names_data_and_comments() {
+        let stream = b": hello\nevent: ping\ndata: {}\n\ndata:a\ndata: b\nid: 1\n\nevent: gone\n\n";
+        assert_eq!(decode(&[stream]), [event("ping", "{}"), event("message", "a\nb")]);
+    }
+
+    #[test]
+    fn every_line_end_and_a_byte_order_mark() {
+        assert_eq!(
+            decode(&["\u{feff}data: 1\r\r".as_bytes(), b"\ndata: 2\r", b"\n\r", b"\n"]),
+            [event("message", "1"), event("message", "2")]
+        );
+    }
+
+    #[test]
+    fn what_the_end_cuts_off_is_no_event() {
+        assert_eq!(decode(&[b"data: 1\n\ndata: 2\n"]), [event("message", "1")]);
+    }
+
+    #[test]
+    fn an_endless_event_is_refused() {
+        let mut decoder = Decoder::default();
+        let chunk = vec![b'x'; MAX_EVENT_BYTES];
+        assert_eq!(decoder.push(&chunk), Ok(vec![]));
+        assert_eq!(decoder.push(b"x"), Err(TooLarge));
+        let mut decoder = Decoder::default();
+        let line = [b"data: ".as_slice(), &chunk[..MAX_EVENT_BYTES / 2], b"\n"].concat();
+        assert_eq!(decoder.push(&line), Ok(vec![]));
+        assert_eq!(decoder.push(&line), Err(TooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_chunks_give_the_same_events(
+            bytes in prop::collection::vec(
+                prop_oneof![any::<u8>(), prop::sample::select(b"\r\n: daeventt\xef\xbb\xbf".to_vec())], 0..300),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+        ) {
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(decode(&chunks), decode(&[&bytes]));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Between rows and values.
+
+use std::sync::Arc;
+
+use pmk_core::{Entry, Message, Origin, Role, SessionKey, message, tokens};
+use rusqlite::{Row, types::ValueRef};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::error::Fault;
+
+/// JSON of one of our own types.
+pub(super) fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("types with string keys only always have a JSON form")
+}
+
+/// The value of a JSON column; `what` names it when it is damaged.
+pub(super) fn from_json<T: DeserializeOwned>(column: ValueRef<'_>, what: &str) -> Result<T, Fault> {
+    let text = text(column, what)?;
+    serde_json::from_str(text).map_err(|error| Fault::Damaged(format!("{what} cannot be read: {error}")))
+}
+
+/// The conversation a column names.
+pub(super) fn key(column: ValueRef<'_>) -> Result<SessionKey, Fault> {
+    let text = text(column, "a session key")?;
+    text.parse().map_err(|error: pmk_core::session_key::BadSessionKey| Fault::Damaged(error.to_string()))
+}
+
+fn text<'a>(column: ValueRef<'a>, what: &str) -> Result<&'a str, Fault> {
+    column.as_str().map_err(|error| Fault::Damaged(format!("{what} cannot be read: {error}")))
+}
+
+/// The columns that [`entry`] reads, of `message m` and `live l`.
+macro_rules! entry_columns {
+    () => {
+        "m.id, m.role, m.origin, m.blocks, l.replacement, coalesce(l.tokens, m.tokens), coalesce(l.chars, m.chars)"
+    };
+}
+pub(super) use entry_columns;
+
+/// A message as the live window or the archive holds it, from the columns of [`entry_columns`].
+pub(super) fn entry(row: &Row<'_>) -> Result<Entry, Fault> {
+    let id: i64 = row.get(0)?;
+    let damaged = |column: &str| Fault::Damaged(format!("the {column} of message {id} cannot be read"));
+    let role = match row.get_ref(1)?.as_str() {
+        Ok("user") => Role::User,
+        Ok("assistant") => Role::Assistant,
+        _ => return Err(damaged("role")),
+    };
+    let origin = row.get_ref(2)?.as_str().ok().and_then(Origin::from_name).ok_or_else(|| damaged("origin"))?;
+    let blocks = from_json(row.get_ref(3)?, &format!("message {id}"))?;
+    let stored = Arc::new(Message { role, origin, blocks });
+    let (message, original) = match row.get_ref(4)? {
+        ValueRef::Null => (stored, None),
+        replacement => (Arc::new(from_json(replacement, &format!("what replaces message {id}"))?), Some(stored)),
+    };
+    Ok(Entry { id, message, original, tokens: row.get(5)?, chars: row.get(6)? })
+}
+
+/// A message on its way into the archive: encoded and counted before the writer sees it.
+pub(super) struct NewMessage {
+    pub(super) role: &'static str,
+    pub(super) origin: &'static str,
+    pub(super) blocks: String,
+    pub(super) tokens: u32,
+    pub(super) chars: u32,
+}
+
+impl From<&Message> for NewMessage {
+    fn from(message: &Message) -> Self {
+        NewMessage {
+            role: match message.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+            },
+            origin: message.origin.name(),
+            blocks: to_json(&message.blocks),
+            tokens: tokens::message(message),
+            chars: u32::try_from(message::chars(&message.blocks)).unwrap_or(u32::MAX),
+        }
+    }
+}

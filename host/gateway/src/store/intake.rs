@@ -1,0 +1,93 @@
+//! The inbox: what people wrote, until it is done with.
+
+use std::time::Duration;
+
+use pmk_core::FrontName;
+use rusqlite::{Connection, params};
+
+use super::{InboxId, Pending, Store, StoreError, codec, error::Fault};
+use crate::front::Inbound;
+
+/// How long a message is recognised when it comes again.
+pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Expired names that one accepted message clears away. More than a message brings, so the table
+/// shrinks, and few enough that nobody waits for it.
+const CLEARED_AT_ONCE: u32 = 8;
+
+pub(super) const CLEAR_SEEN: &str = "DELETE FROM seen WHERE (front, key) IN
+     (SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2)";
+pub(super) const IS_SEEN: &str = "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > ?3";
+pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3)
+     ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
+pub(super) const ENTER_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?2)
+     ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at RETURNING id";
+pub(super) const ENTER_INBOX: &str =
+    "INSERT INTO inbox (session_id, event_id, received_at, ts, message) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key FROM inbox i JOIN session s ON s.id = i.session_id
+     WHERE i.message IS NOT NULL
+     ORDER BY min(i.id) OVER (PARTITION BY i.session_id), i.ts, i.id";
+
+impl Store {
+    /// Takes a message in. `None`: it was taken in before, under its event id or one of its aliases,
+    /// in the last 24 hours. When this returns, the message survives a crash.
+    ///
+    /// # Errors
+    /// Nothing was stored: the message must not be acknowledged.
+    pub async fn accept(&self, inbound: &Inbound, now_ms: i64) -> Result<Option<InboxId>, StoreError> {
+        let inbound = inbound.clone();
+        let json = codec::to_json(&inbound);
+        self.write(move |conn| accept(conn, &inbound, &json, now_ms)).await
+    }
+
+    /// Everything that is not done with, for `run` to go on with when it starts: conversations by their
+    /// oldest question, the questions of one in the order they were written.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open_work(&self) -> Result<Vec<Pending>, StoreError> {
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached(OPEN_WORK)?;
+            let mut rows = statement.query([])?;
+            let mut pending = Vec::new();
+            while let Some(row) = rows.next()? {
+                pending.push(Pending { inbox: InboxId(row.get(0)?), key: codec::key(row.get_ref(1)?)? });
+            }
+            Ok(pending)
+        })
+        .await
+    }
+}
+
+fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
+    let front = front_name(inbound.key.front);
+    let expired = now_ms.saturating_sub(SEEN_FOR.as_millis() as i64);
+    let names = || std::iter::once(&inbound.event_id).chain(&inbound.aliases);
+
+    let mut is_seen = conn.prepare_cached(IS_SEEN)?;
+    let mut duplicate = false;
+    for name in names() {
+        duplicate |= is_seen.exists(params![front, name, expired])?;
+    }
+    // A duplicate may bring a name that the first copy did not have.
+    let mut see = conn.prepare_cached(SEE)?;
+    for name in names() {
+        see.execute(params![front, name, now_ms])?;
+    }
+    if duplicate {
+        return Ok(None);
+    }
+    conn.prepare_cached(CLEAR_SEEN)?.execute(params![expired, CLEARED_AT_ONCE])?;
+
+    let key = inbound.key.to_string();
+    let session: i64 = conn.prepare_cached(ENTER_SESSION)?.query_row(params![key, now_ms], |row| row.get(0))?;
+    conn.prepare_cached(ENTER_INBOX)?.execute(params![session, inbound.event_id, now_ms, inbound.ts, json])?;
+    Ok(Some(InboxId(conn.last_insert_rowid())))
+}
+
+const fn front_name(front: FrontName) -> &'static str {
+    match front {
+        FrontName::Slack => "slack",
+        FrontName::Console => "console",
+    }
+}

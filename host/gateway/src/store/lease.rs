@@ -1,0 +1,155 @@
+//! Leases: who works on a conversation.
+//!
+//! A `run`'s lease has no end, since the home lock tells whether that `run` is alive; one that was killed keeps
+//! nobody waiting. Any other command's lease runs out by itself.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::{Duration, Instant},
+};
+
+use pmk_core::SessionKey;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Lease, SessionId, Store, StoreError, error::Fault};
+use crate::home::HomeLock;
+
+/// How long a command other than `run` may work on a conversation.
+pub const LEASE_FOR: Duration = Duration::from_secs(30);
+
+/// How often a taken lease is tried again.
+const RETRY_EVERY: Duration = Duration::from_millis(50);
+
+pub(super) const FIND_HOLDER: &str = "SELECT id, lease_owner, lease_until FROM session WHERE key = ?1";
+pub(super) const TAKE: &str = "UPDATE session SET lease_owner = ?2, lease_until = ?3 WHERE id = ?1";
+pub(super) const RELEASE: &str =
+    "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_owner = ?2";
+pub(super) const FREE: &str =
+    "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE id = ?1 AND lease_until IS NULL";
+const VOID_ALL: &str = "UPDATE session SET lease_owner = NULL, lease_until = NULL WHERE lease_owner IS NOT NULL";
+
+impl Store {
+    /// Makes every lease void. The lock proves the right to: whatever `run` had one is gone.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn void_leases(&self, _lock: &HomeLock) -> Result<(), StoreError> {
+        self.write(|conn| {
+            conn.execute(VOID_ALL, [])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Leases a conversation to a command (`sessions reset`) for 30 seconds at most; while a turn
+    /// or another command has it, waits for up to `wait`.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when it did not become free in time.
+    pub async fn lease(
+        &self,
+        key: &SessionKey,
+        command: &str,
+        wait: Duration,
+        now_ms: i64,
+    ) -> Result<Lease, StoreError> {
+        let started = Instant::now();
+        let owner = owner(command);
+        let mut dead_run = None;
+        loop {
+            let now_ms = now_ms.saturating_add(started.elapsed().as_millis() as i64);
+            let until = now_ms.saturating_add(LEASE_FOR.as_millis() as i64);
+            let (wanted, by) = (key.clone(), owner.clone());
+            let dead = dead_run.take();
+            let taken = self.write(move |conn| lease(conn, &wanted, &by, until, dead.as_deref(), now_ms)).await?;
+            let holder = match taken {
+                Ok(session) => return Ok(Lease { session, key: key.clone(), owner }),
+                Err(holder) => holder,
+            };
+            // Whose lease it was is remembered: a `run` that starts meanwhile has another name.
+            if holder.until.is_none() && !self.run_is_alive() {
+                dead_run = Some(holder.owner);
+            } else if started.elapsed() < wait {
+                tokio::time::sleep(RETRY_EVERY).await;
+            } else {
+                return Err(StoreError::Leased { key: key.clone(), owner: holder.owner });
+            }
+        }
+    }
+
+    /// Gives a conversation back.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`] when someone else has it by now.
+    pub async fn release(&self, lease: Lease) -> Result<(), StoreError> {
+        self.write(move |conn| end(conn, &lease)).await
+    }
+}
+
+/// A name that no other process or call has.
+pub(super) fn owner(command: &str) -> String {
+    format!("`{command}` (pid {}, {:08x})", std::process::id(), RandomState::new().hash_one(()) as u32)
+}
+
+/// Who has a conversation.
+struct Holder {
+    owner: String,
+    /// `None`: as long as that `run` lives.
+    until: Option<i64>,
+}
+
+/// Whether a lease that ends then makes a `run` wait. One without an end is its own, or a dead `run`'s:
+/// it has the home lock.
+pub(super) fn keeps_out_a_run(until: Option<i64>, now_ms: i64) -> bool {
+    until.is_some_and(|until| until > now_ms)
+}
+
+/// Takes a conversation that is free, or else says who has it. `dead_run` is an owner known to be gone.
+fn lease(
+    conn: &Connection,
+    key: &SessionKey,
+    owner: &str,
+    until: i64,
+    dead_run: Option<&str>,
+    now_ms: i64,
+) -> Result<Result<SessionId, Holder>, Fault> {
+    let found = conn
+        .prepare_cached(FIND_HOLDER)?
+        .query_row([key.to_string()], |row| {
+            let owner: Option<String> = row.get(1)?;
+            let until = row.get(2)?;
+            Ok((SessionId(row.get(0)?), owner.map(|owner| Holder { owner, until })))
+        })
+        .optional()?;
+    let (session, holder) = found.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
+    if let Some(holder) = holder {
+        let void = match holder.until {
+            Some(until) => until <= now_ms,
+            None => dead_run == Some(&holder.owner),
+        };
+        if !void {
+            return Ok(Err(holder));
+        }
+    }
+    take(conn, session, owner, Some(until))?;
+    Ok(Ok(session))
+}
+
+pub(super) fn take(conn: &Connection, session: SessionId, owner: &str, until: Option<i64>) -> Result<(), Fault> {
+    conn.prepare_cached(TAKE)?.execute(params![session.0, owner, until])?;
+    Ok(())
+}
+
+/// Ends a `run`'s lease.
+pub(super) fn free(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+    conn.prepare_cached(FREE)?.execute([session.0])?;
+    Ok(())
+}
+
+/// Ends a command's lease, in the transaction of what was done under it: if it was lost, nothing was done.
+pub(super) fn end(conn: &Connection, lease: &Lease) -> Result<(), Fault> {
+    match conn.prepare_cached(RELEASE)?.execute(params![lease.session.0, lease.owner])? {
+        0 => Err(StoreError::LeaseLost { key: lease.key.clone() }.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,85 @@
+//! A few threads read, each over a connection of its own: a long read holds up neither the writer nor
+//! the async runtime.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread::{self, JoinHandle},
+};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::{
+    connection,
+    error::{Fault, StoreError},
+};
+
+/// How many reads can go on at once.
+const THREADS: usize = 2;
+
+type Read = Box<dyn FnOnce(&Connection) + Send>;
+
+/// The reader threads. Dropping them lets what is queued finish.
+pub(super) struct Readers {
+    path: PathBuf,
+    queue: Option<Sender<Read>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readers {
+    pub(super) fn start(path: &Path) -> Result<Self, StoreError> {
+        let (queue, reads) = mpsc::channel();
+        let reads = Arc::new(Mutex::new(reads));
+        let mut readers = Readers { path: path.to_owned(), queue: Some(queue), threads: Vec::with_capacity(THREADS) };
+        for _ in 0..THREADS {
+            let conn = connection::reader(path)?;
+            let reads = Arc::clone(&reads);
+            let thread = thread::Builder::new()
+                .name("store-reader".into())
+                .spawn(move || {
+                    while let Some(read) = next(&reads) {
+                        read(&conn);
+                    }
+                })
+                .map_err(|error| StoreError::Io { path: path.to_owned(), message: error.to_string() })?;
+            readers.threads.push(thread);
+        }
+        Ok(readers)
+    }
+
+    /// Runs `work` on a connection that sees everything committed before this call.
+    pub(super) async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let (caller, answer) = oneshot::channel();
+        let path = self.path.clone();
+        let read: Read = Box::new(move |conn| {
+            // A caller that has gone away does not need to know.
+            let _ = caller.send(work(conn).map_err(|fault| fault.at(&path)));
+        });
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        queue.send(read).map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+/// Whoever is idle waits here for the next read, one at a time.
+fn next(reads: &Mutex<Receiver<Read>>) -> Option<Read> {
+    reads.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        for thread in self.threads.drain(..) {
+            // It only fails when the thread panicked, which has been printed.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What other commands see of conversations, and may do to them while a gateway runs.
+
+use std::time::Duration;
+
+use pmk_core::SessionKey;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::{
+    SessionSummary, Store, StoreError, StoredMessage,
+    codec::{self, entry_columns},
+    error::Fault,
+    lease,
+};
+
+/// How long `reset` waits for a turn that is under way.
+const RESET_WAIT: Duration = Duration::from_secs(5);
+
+macro_rules! summary {
+    ($end:literal) => {
+        concat!(
+            "SELECT s.key, s.turns, s.dropped_turns, s.active_at,
+                    (SELECT count(*) FROM live l WHERE l.session_id = s.id) AS live_messages,
+                    (SELECT coalesce(sum(tokens), 0) FROM live l WHERE l.session_id = s.id) AS live_tokens,
+                    (SELECT count(*) FROM message m WHERE m.session_id = s.id) AS messages
+             FROM session s ",
+            $end
+        )
+    };
+}
+const SUMMARIES: &str = summary!("ORDER BY s.active_at DESC, s.id DESC");
+pub(super) const SUMMARY: &str = summary!("WHERE s.key = ?1");
+pub(super) const FIND_SESSION: &str = "SELECT id FROM session WHERE key = ?1";
+pub(super) const LIVE_MESSAGES: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", m.created_at, true AS live FROM live l JOIN message m ON m.id = l.message_id
+     WHERE l.session_id = ?1 ORDER BY l.position"
+);
+pub(super) const ALL_MESSAGES: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", m.created_at, l.message_id IS NOT NULL AS live
+     FROM message m LEFT JOIN (SELECT * FROM live WHERE session_id = ?1) l ON l.message_id = m.id
+     WHERE m.session_id = ?1 ORDER BY m.id"
+);
+pub(super) const EMPTY_LIVE: &str = "DELETE FROM live WHERE session_id = ?1";
+pub(super) const FORGET_DROPPED: &str = "UPDATE session SET dropped_turns = 0, marker = NULL WHERE id = ?1";
+
+impl Store {
+    /// Every conversation, the most recently active first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError> {
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached(SUMMARIES)?;
+            let mut rows = statement.query([])?;
+            let mut sessions = Vec::new();
+            while let Some(row) = rows.next()? {
+                sessions.push(summary(row)?);
+            }
+            Ok(sessions)
+        })
+        .await
+    }
+
+    /// One conversation.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`].
+    pub async fn session(&self, key: &SessionKey) -> Result<SessionSummary, StoreError> {
+        let key = key.clone();
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(SUMMARY)?;
+            let mut rows = statement.query([key.to_string()])?;
+            match rows.next()? {
+                Some(row) => summary(row),
+                None => Err(StoreError::UnknownSession(key).into()),
+            }
+        })
+        .await
+    }
+
+    /// The live window of a conversation or, with `all`, everything ever said in it; oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`].
+    pub async fn session_messages(&self, key: &SessionKey, all: bool) -> Result<Vec<StoredMessage>, StoreError> {
+        let key = key.clone();
+        self.read(move |conn| messages(conn, &key, if all { ALL_MESSAGES } else { LIVE_MESSAGES })).await
+    }
+
+    /// Empties a conversation's live window; the archive keeps everything. Waits a few seconds for a
+    /// turn that is under way.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when the turn goes on.
+    pub async fn reset(&self, key: &SessionKey, now_ms: i64) -> Result<(), StoreError> {
+        let lease = self.lease(key, "pmk-host sessions reset", RESET_WAIT, now_ms).await?;
+        self.write(move |conn| {
+            conn.prepare_cached(EMPTY_LIVE)?.execute([lease.session.0])?;
+            conn.prepare_cached(FORGET_DROPPED)?.execute([lease.session.0])?;
+            lease::end(conn, &lease)
+        })
+        .await
+    }
+}
+
+fn summary(row: &Row<'_>) -> Result<SessionSummary, Fault> {
+    let count = |column: &str| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0)) };
+    let live_messages = count("live_messages")?;
+    Ok(SessionSummary {
+        key: codec::key(row.get_ref("key")?)?,
+        turns: count("turns")?,
+        live_messages,
+        live_tokens: count("live_tokens")?,
+        archived_messages: count("messages")?.saturating_sub(live_messages),
+        dropped_turns: row.get("dropped_turns")?,
+        active_at_ms: row.get("active_at")?,
+    })
+}
+
+fn messages(conn: &Connection, key: &SessionKey, sql: &str) -> Result<Vec<StoredMessage>, Fault> {
+    let session: Option<i64> =
+        conn.prepare_cached(FIND_SESSION)?.query_row([key.to_string()], |row| row.get(0)).optional()?;
+    let session = session.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([session])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        messages.push(StoredMessage {
+            entry: codec::entry(row)?,
+            live: row.get("live")?,
+            created_at_ms: row.get("created_at")?,
+        });
+    }
+    Ok(messages)
+}

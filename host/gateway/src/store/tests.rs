@@ -1,0 +1,90 @@
+//! The store on real files, one topic a module.
+
+mod crashes;
+mod group_commit;
+mod leases;
+mod opening;
+mod plans;
+mod repeats;
+mod windows;
+
+use std::path::Path;
+
+use pmk_core::Message;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    front::{Inbound, ReplyTo},
+    model::Usage,
+};
+
+/// Some moment.
+const NOW: i64 = 1_760_000_000_000;
+
+fn home() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn open(home: &TempDir) -> Store {
+    Store::open(home.path()).unwrap()
+}
+
+/// The file as anybody else would see it.
+fn sql(home: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(Store::path(home)).unwrap()
+}
+
+fn number(home: &TempDir, query: &str) -> i64 {
+    sql(home.path()).query_row(query, [], |row| row.get(0)).unwrap()
+}
+
+fn inbound(key: &str, event_id: &str) -> Inbound {
+    Inbound {
+        event_id: event_id.into(),
+        aliases: vec![],
+        key: key.parse().unwrap(),
+        user: "U1".into(),
+        reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
+        text: format!("question {event_id}"),
+        files: 0,
+        ts: String::new(),
+    }
+}
+
+async fn accept(store: &Store, key: &str, event_id: &str) -> InboxId {
+    store.accept(&inbound(key, event_id), NOW).await.unwrap().expect("a new message")
+}
+
+async fn ask(store: &Store, inbox: InboxId) -> OpenTurn {
+    match store.begin(inbox, NOW).await.unwrap() {
+        Begin::Ask(open) => open,
+        other => panic!("expected an open turn, got {other:?}"),
+    }
+}
+
+fn recorded(question: &str, answer: &str) -> Recorded {
+    Recorded {
+        messages: vec![Message::user(question), Message::assistant(answer)],
+        usage: Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 },
+        parts: vec![answer.into()],
+        report: json!({"calls": 1}),
+        keep_live: true,
+    }
+}
+
+/// A whole turn of one part.
+async fn turn(store: &Store, key: &str, event_id: &str) -> OpenTurn {
+    let inbox = accept(store, key, event_id).await;
+    let open = ask(store, inbox).await;
+    let answer = format!("answer {event_id}");
+    store.record(open.turn, recorded(&open.inbound.text, &answer), NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    open
+}
+
+async fn live_texts(store: &Store, key: &str) -> Vec<String> {
+    let messages = store.session_messages(&key.parse().unwrap(), false).await.unwrap();
+    messages.iter().map(|stored| stored.entry.message.plain_text()).collect()
+}

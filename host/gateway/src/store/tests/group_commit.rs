@@ -1,0 +1,144 @@
+//! Operations that share a commit: together on disk, apart when they fail, answered when it is done.
+
+use std::sync::mpsc;
+
+use super::*;
+
+/// Keeps the writer busy, so that what is sent meanwhile ends up in one group with it.
+async fn hold(store: &Store) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), StoreError>>) {
+    let (release, held) = mpsc::channel::<()>();
+    let (started, is_started) = tokio::sync::oneshot::channel();
+    let store = store.clone();
+    let holding = tokio::spawn(async move {
+        store
+            .write(move |_| {
+                started.send(()).unwrap();
+                held.recv().unwrap();
+                Ok(())
+            })
+            .await
+    });
+    is_started.await.unwrap();
+    (release, holding)
+}
+
+fn spawn_accept(store: &Store, n: usize) -> tokio::task::JoinHandle<Result<Option<InboxId>, StoreError>> {
+    let store = store.clone();
+    tokio::spawn(async move { store.accept(&inbound("slack:dm:U1", &format!("Ev{n}")), NOW).await })
+}
+
+/// Lets every task that was spawned on this thread's runtime send what it has.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_answered_before_the_commit_and_all_share_one() {
+    let home = home();
+    let store = open(&home);
+    let (release, holding) = hold(&store).await;
+    let waiting: Vec<_> = (0..100).map(|n| spawn_accept(&store, n)).collect();
+    settle().await;
+    // The last of the group looks from outside: nothing is committed, though a hundred were before it.
+    let path = home.path().to_owned();
+    let look = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let look = move |conn: &Connection| {
+                let inside: i64 = conn.query_row("SELECT count(*) FROM inbox", [], |row| row.get(0))?;
+                let outside: i64 = sql(&path).query_row("SELECT count(*) FROM inbox", [], |row| row.get(0))?;
+                Ok((inside, outside))
+            };
+            store.write(look).await
+        })
+    };
+    settle().await;
+    assert!(waiting.iter().all(|task| !task.is_finished()));
+    release.send(()).unwrap();
+    for task in waiting {
+        let inbox = task.await.unwrap().unwrap().expect("a new message");
+        assert_eq!(number(&home, &format!("SELECT count(*) FROM inbox WHERE id = {inbox}")), 1);
+    }
+    holding.await.unwrap().unwrap();
+    assert_eq!(look.await.unwrap().unwrap(), (100, 0));
+}
+
+#[tokio::test]
+async fn one_that_fails_is_undone_alone() {
+    let home = home();
+    let store = open(&home);
+    let (release, holding) = hold(&store).await;
+    let before = spawn_accept(&store, 1);
+    settle().await;
+    let failing = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let half = |conn: &Connection| -> Result<(), Fault> {
+                conn.execute("UPDATE session SET turns = 77", [])?;
+                conn.execute("INSERT INTO live VALUES (1, 1, 'no number', NULL, 0, 0)", [])?;
+                Ok(())
+            };
+            store.write(half).await
+        })
+    };
+    settle().await;
+    let after = spawn_accept(&store, 2);
+    settle().await;
+    release.send(()).unwrap();
+    holding.await.unwrap().unwrap();
+    assert!(before.await.unwrap().unwrap().is_some());
+    assert!(matches!(failing.await.unwrap(), Err(StoreError::Sqlite { .. })));
+    assert!(after.await.unwrap().unwrap().is_some());
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox"), 2);
+    assert_eq!(number(&home, "SELECT turns FROM session"), 0);
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_is_nobodys_success() {
+    let home = home();
+    let store = open(&home);
+    let (release, holding) = hold(&store).await;
+    let neighbour = spawn_accept(&store, 1);
+    settle().await;
+    let poison = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            // Only the commit finds out that there is no such session and message.
+            store
+                .write(|conn| {
+                    conn.execute_batch(
+                        "PRAGMA defer_foreign_keys = ON; INSERT INTO live VALUES (9, 9, 9, NULL, 0, 0)",
+                    )?;
+                    Ok(())
+                })
+                .await
+        })
+    };
+    settle().await;
+    release.send(()).unwrap();
+    for outcome in [holding.await.unwrap(), neighbour.await.unwrap().map(|_| ()), poison.await.unwrap()] {
+        let error = outcome.unwrap_err();
+        assert!(matches!(&error, StoreError::Sqlite { message, .. } if message.contains("FOREIGN KEY")), "{error}");
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox"), 0);
+    // The store goes on, and what was refused can come again.
+    assert!(spawn_accept(&store, 1).await.unwrap().unwrap().is_some());
+}
+
+#[tokio::test]
+async fn what_was_sent_is_committed_though_nobody_waits_and_the_store_is_dropped() {
+    let home = home();
+    let store = open(&home);
+    let (release, holding) = hold(&store).await;
+    let abandoned = spawn_accept(&store, 1);
+    settle().await;
+    abandoned.abort();
+    release.send(()).unwrap();
+    holding.await.unwrap().unwrap();
+    let _ = abandoned.await;
+    drop(store);
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox"), 1);
+    assert!(!Store::path(home.path()).with_extension("db-wal").exists(), "the log is folded into the file");
+}

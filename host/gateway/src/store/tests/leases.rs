@@ -1,0 +1,115 @@
+//! Two processes on one file: a `run`, and a command beside it.
+
+use std::time::Duration;
+
+use pmk_core::SessionKey;
+
+use super::*;
+
+const KEY: &str = "slack:dm:U1";
+const BRIEFLY: Duration = Duration::from_millis(120);
+
+fn key() -> SessionKey {
+    KEY.parse().unwrap()
+}
+
+fn beside(home: &TempDir) -> Store {
+    Store::open_existing(home.path()).unwrap()
+}
+
+#[tokio::test]
+async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
+    let home = home();
+    let _lock = HomeLock::take(home.path()).unwrap();
+    let run = open(&home);
+    let inbox = accept(&run, KEY, "Ev1").await;
+    let turn = ask(&run, inbox).await.turn;
+    let command = beside(&home);
+    let error = command.lease(&key(), "test", BRIEFLY, NOW).await.unwrap_err();
+    assert!(error.to_string().starts_with("`slack:dm:U1` is being worked on by `pmk-host run` (pid "), "{error}");
+
+    let waiting = tokio::spawn(async move { command.lease(&key(), "test", Duration::from_secs(20), NOW).await });
+    run.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    assert!(!waiting.is_finished());
+    run.finish(turn, vec![(0, None)], NOW).await.unwrap();
+    let _lease = waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_dead_run_keeps_nobody_waiting() {
+    let home = home();
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = open(&home);
+    let inbox = accept(&run, KEY, "Ev1").await;
+    ask(&run, inbox).await;
+    let command = beside(&home);
+    assert!(command.lease(&key(), "test", Duration::ZERO, NOW).await.is_err());
+    drop((run, lock));
+    let _lease = command.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_command_keeps_a_run_waiting_until_it_is_done() {
+    let home = home();
+    let _lock = HomeLock::take(home.path()).unwrap();
+    let run = open(&home);
+    let inbox = accept(&run, KEY, "Ev1").await;
+    let command = beside(&home);
+    let lease = command.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
+    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), Begin::Busy));
+    assert!(beside(&home).lease(&key(), "test", Duration::ZERO, NOW).await.is_err());
+    command.release(lease).await.unwrap();
+    ask(&run, inbox).await;
+}
+
+#[tokio::test]
+async fn a_command_that_died_keeps_a_run_waiting_for_as_long_as_its_lease() {
+    let home = home();
+    let run = open(&home);
+    let inbox = accept(&run, KEY, "Ev1").await;
+    let lost = beside(&home).lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
+    let end = NOW + LEASE_FOR.as_millis() as i64;
+    // The wait itself took some milliseconds at most.
+    assert!(matches!(run.begin(inbox, end - 1).await.unwrap(), Begin::Busy));
+    assert!(matches!(run.begin(inbox, end + 1_000).await.unwrap(), Begin::Ask(_)));
+    assert_eq!(beside(&home).release(lost).await, Err(StoreError::LeaseLost { key: key() }));
+}
+
+#[tokio::test]
+async fn a_run_that_starts_voids_every_lease() {
+    let home = home();
+    let before = open(&home);
+    let inbox = accept(&before, KEY, "Ev1").await;
+    let lost = before.lease(&key(), "test", Duration::ZERO, NOW).await.unwrap();
+    let lock = HomeLock::take(home.path()).unwrap();
+    let run = open(&home);
+    assert!(matches!(run.begin(inbox, NOW).await.unwrap(), Begin::Busy));
+    run.void_leases(&lock).await.unwrap();
+    ask(&run, inbox).await;
+    assert_eq!(before.release(lost).await, Err(StoreError::LeaseLost { key: key() }));
+}
+
+#[tokio::test]
+async fn a_reset_empties_the_window_and_keeps_the_archive() {
+    let home = home();
+    let _lock = HomeLock::take(home.path()).unwrap();
+    let run = open(&home);
+    let session = turn(&run, KEY, "Ev1").await.session;
+    turn(&run, "slack:dm:U2", "Ev2").await;
+    let marked =
+        WindowEdit { dropped_turns_total: 7, marker_template: Some("{turns}".into()), ..WindowEdit::default() };
+    run.edit_live(session, marked).await.unwrap();
+
+    beside(&home).reset(&key(), NOW).await.unwrap();
+    let summary = run.session(&key()).await.unwrap();
+    assert_eq!((summary.live_messages, summary.archived_messages, summary.dropped_turns), (0, 2, 0));
+    assert_eq!(live_texts(&run, "slack:dm:U2").await.len(), 2);
+    // The running gateway goes on with the empty window.
+    let next = turn(&run, KEY, "Ev3").await;
+    assert!(next.live.entries.is_empty());
+    assert_eq!(next.live.marker_template, None);
+    assert_eq!(live_texts(&run, KEY).await, ["question Ev3", "answer Ev3"]);
+
+    let unknown: SessionKey = "slack:dm:U9".parse().unwrap();
+    assert_eq!(beside(&home).reset(&unknown, NOW).await, Err(StoreError::UnknownSession(unknown)));
+}

@@ -1,0 +1,84 @@
+//! A turn costs the same however much is archived: none of its statements reads a table through.
+
+use super::*;
+use crate::store::{intake, lease, sessions, turns, window};
+
+/// Everything that a turn, and a command on one conversation, runs.
+const BY_INDEX: &[&str] = &[
+    intake::CLEAR_SEEN,
+    intake::IS_SEEN,
+    intake::SEE,
+    intake::ENTER_SESSION,
+    intake::ENTER_INBOX,
+    turns::FIND_QUESTION,
+    turns::START,
+    turns::PLACE,
+    turns::ANSWER,
+    turns::COUNT_TURN,
+    turns::ADD_PART,
+    turns::UNSENT_PARTS,
+    turns::PART_SENT,
+    turns::ANY_UNSENT,
+    turns::EMPTY_PARTS,
+    turns::DELIVERED,
+    turns::EMPTY_QUESTION,
+    window::READ_LIVE,
+    window::NEXT_POSITION,
+    window::ADD_MESSAGE,
+    window::ADD_LIVE,
+    window::REMOVE_LIVE,
+    window::REPLACE_LIVE,
+    window::MARK_SESSION,
+    lease::FIND_HOLDER,
+    lease::TAKE,
+    lease::RELEASE,
+    lease::FREE,
+    sessions::SUMMARY,
+    sessions::FIND_SESSION,
+    sessions::LIVE_MESSAGES,
+    sessions::EMPTY_LIVE,
+    sessions::FORGET_DROPPED,
+];
+
+/// The steps of a statement, without those that SQLite plans for the moment when a foreign key is
+/// violated and skips otherwise.
+fn plan(conn: &Connection, statement: &str) -> Vec<String> {
+    conn.pragma_update(None, "foreign_keys", false).unwrap();
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+    let parameters = vec![rusqlite::types::Null; explain.parameter_count()];
+    let steps = explain.query_map(rusqlite::params_from_iter(parameters), |row| row.get("detail")).unwrap();
+    steps.map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn no_statement_of_a_turn_reads_a_table_through() {
+    let home = home();
+    drop(open(&home));
+    let conn = sql(home.path());
+    for statement in BY_INDEX {
+        for step in plan(&conn, statement) {
+            assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{step}\nin {statement}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_reads_the_open_questions_alone() {
+    let home = home();
+    drop(open(&home));
+    let steps = plan(&sql(home.path()), intake::OPEN_WORK);
+    assert!(steps.iter().any(|step| step.contains("SCAN i USING") && step.contains("inbox_open")), "{steps:?}");
+    assert!(
+        steps.iter().all(|step| !step.contains("SCAN") || step.contains("inbox_open") || step.contains("subquery")),
+        "{steps:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_whole_history_is_read_in_one_pass() {
+    let home = home();
+    drop(open(&home));
+    let steps = plan(&sql(home.path()), sessions::ALL_MESSAGES);
+    assert!(steps.iter().any(|step| step.contains("message_by_session")), "{steps:?}");
+    assert!(steps.iter().all(|step| !step.contains("SCAN")), "{steps:?}");
+}

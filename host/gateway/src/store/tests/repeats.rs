@@ -1,0 +1,104 @@
+//! A message that comes again is not taken in again, for 24 hours.
+
+use super::*;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+fn with_alias(event_id: &str, alias: &str) -> Inbound {
+    Inbound { aliases: vec![alias.into()], ..inbound("slack:dm:U1", event_id) }
+}
+
+#[tokio::test]
+async fn the_same_event_is_taken_in_once() {
+    let home = home();
+    let store = open(&home);
+    assert!(store.accept(&inbound("console:dm:U1", "Ev1"), NOW).await.unwrap().is_some());
+    assert_eq!(store.accept(&inbound("console:dm:U1", "Ev1"), NOW + 1).await.unwrap(), None);
+    // Also from elsewhere: the id names the event, not the conversation.
+    assert_eq!(store.accept(&inbound("console:channel:C1", "Ev1"), NOW).await.unwrap(), None);
+    drop(store);
+    assert_eq!(open(&home).accept(&inbound("console:dm:U1", "Ev1"), NOW + 2).await.unwrap(), None);
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox"), 1);
+}
+
+#[tokio::test]
+async fn one_message_as_two_events_is_one_message() {
+    let home = home();
+    let store = open(&home);
+    assert!(store.accept(&with_alias("Ev1", "ts:T:C:1.0"), NOW).await.unwrap().is_some());
+    assert_eq!(store.accept(&with_alias("Ev2", "ts:T:C:1.0"), NOW).await.unwrap(), None);
+    // The second event's own id was learned from the duplicate.
+    assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev2"), NOW).await.unwrap(), None);
+    assert!(store.accept(&with_alias("Ev3", "ts:T:C:2.0"), NOW).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn fronts_do_not_share_ids() {
+    let home = home();
+    let store = open(&home);
+    assert!(store.accept(&inbound("console:dm:U1", "Ev1"), NOW).await.unwrap().is_some());
+    assert!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn of_many_copies_at_once_one_is_taken_in() {
+    let home = home();
+    let store = open(&home);
+    let copies = (0..50).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.accept(&inbound("slack:dm:U1", "Ev1"), NOW).await.unwrap() })
+    });
+    let mut new = 0;
+    for copy in copies.collect::<Vec<_>>() {
+        new += usize::from(copy.await.unwrap().is_some());
+    }
+    assert_eq!(new, 1);
+}
+
+#[tokio::test]
+async fn after_a_day_it_is_new_again() {
+    let home = home();
+    let store = open(&home);
+    assert!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW).await.unwrap().is_some());
+    assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + DAY_MS - 1).await.unwrap(), None);
+    // Coming again renews it.
+    assert_eq!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + DAY_MS).await.unwrap(), None);
+    assert!(store.accept(&inbound("slack:dm:U1", "Ev1"), NOW + 2 * DAY_MS).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn expired_names_are_cleared_away() {
+    let home = home();
+    let store = open(&home);
+    for n in 0..20 {
+        store.accept(&with_alias(&format!("Ev{n}"), &format!("ts:{n}")), NOW + n).await.unwrap();
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM seen"), 40);
+    for n in 20..30 {
+        store.accept(&with_alias(&format!("Ev{n}"), &format!("ts:{n}")), NOW + DAY_MS + n).await.unwrap();
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM seen"), 20);
+}
+
+#[tokio::test]
+async fn unfinished_questions_come_back_in_the_order_they_were_asked() {
+    let home = home();
+    let store = open(&home);
+    for (key, event_id, ts) in [
+        ("slack:dm:U1", "first", "1700000001.000100"),
+        ("slack:dm:U2", "other", "1700000000.000100"),
+        ("slack:dm:U1", "late", "1700000001.000300"),
+        ("slack:dm:U1", "overtaken", "1700000001.000200"),
+        ("console:dm:U1", "a", ""),
+        ("console:dm:U1", "b", ""),
+    ] {
+        store.accept(&Inbound { ts: ts.into(), ..inbound(key, event_id) }, NOW).await.unwrap();
+    }
+    let mut order = Vec::new();
+    for pending in store.open_work().await.unwrap() {
+        let open = ask(&store, pending.inbox).await;
+        assert_eq!(open.inbound.key, pending.key);
+        order.push(open.inbound.event_id);
+    }
+    assert_eq!(order, ["first", "overtaken", "late", "other", "a", "b"]);
+}

@@ -1,0 +1,180 @@
+//! A turn's way through the store: begun, answered, delivered.
+
+use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
+
+use super::{
+    Answered, Begin, InboxId, Live, OpenTurn, Part, Recorded, Sent, SessionId, Store, StoreError, TurnId,
+    codec::{self, NewMessage},
+    error::Fault,
+    lease, window,
+};
+use crate::{front::Inbound, model::Usage};
+
+pub(super) const FIND_QUESTION: &str = "SELECT i.message, i.session_id, s.lease_until, s.dropped_turns, s.marker,
+            t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report
+     FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
+     WHERE i.id = ?1";
+pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at) VALUES (?1, ?2, ?3)";
+pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
+pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
+            cache_read_tokens = ?6, cache_creation_tokens = ?7
+     WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
+     RETURNING session_id";
+pub(super) const COUNT_TURN: &str = "UPDATE session SET turns = turns + 1 WHERE id = ?1";
+pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body) VALUES (?1, ?2, ?3)";
+pub(super) const UNSENT_PARTS: &str =
+    "SELECT part, body FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
+pub(super) const PART_SENT: &str =
+    "UPDATE outbox SET sent_id = ?3, sent_at = ?4 WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
+pub(super) const ANY_UNSENT: &str = "SELECT 1 FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL";
+pub(super) const EMPTY_PARTS: &str = "UPDATE outbox SET body = NULL WHERE turn_id = ?1";
+pub(super) const DELIVERED: &str = "UPDATE turn SET delivered_at = ?2, report = NULL
+     WHERE id = ?1 AND delivered_at IS NULL
+     RETURNING session_id";
+pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL WHERE id = ?1";
+
+impl Store {
+    /// Begins a question's turn, or goes on with it after a crash, and leases the conversation to this
+    /// `run` until [`finish`](Store::finish).
+    ///
+    /// Calling it again for a turn under way is harmless. That only one turn of a conversation is under
+    /// way at a time is up to the caller.
+    ///
+    /// # Errors
+    /// The store cannot be used, or holds something that it cannot read.
+    pub async fn begin(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
+        let owner = self.owner();
+        let begun = self.write(move |conn| begin(conn, inbox, &owner, now_ms)).await?;
+        let Begin::Ask(mut open) = begun else { return Ok(begun) };
+        // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
+        let session = open.session;
+        open.live.entries = self.read(move |conn| window::read(conn, session)).await?;
+        Ok(Begin::Ask(open))
+    }
+
+    /// Remembers the message that the answer will take the place of.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] when the turn is over.
+    pub async fn placed(&self, turn: TurnId, placeholder: &str) -> Result<(), StoreError> {
+        let placeholder = placeholder.to_owned();
+        self.write(move |conn| match conn.prepare_cached(PLACE)?.execute(params![turn.0, placeholder])? {
+            0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    /// Stores an answer: messages, usage, session and outbox in one transaction. From now on the model
+    /// is not asked again for this turn.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] when the turn has an answer.
+    pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
+        let messages: Vec<NewMessage> = recorded.messages.iter().map(NewMessage::from).collect();
+        let report = codec::to_json(&recorded.report);
+        self.write(move |conn| {
+            let session = answer(conn, turn, recorded.usage, &report, now_ms)?;
+            window::add(conn, session, Some(turn), &messages, recorded.keep_live, now_ms)?;
+            conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
+            let mut add_part = conn.prepare_cached(ADD_PART)?;
+            for (number, body) in (0u32..).zip(&recorded.parts) {
+                add_part.execute(params![turn.0, number, body])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Remembers that a part went out. Worth its commit for every part but the last one sent, which
+    /// [`finish`](Store::finish) takes.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] when no such part was to be sent.
+    pub async fn part_sent(&self, turn: TurnId, part: Sent, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |conn| part_sent(conn, turn, &part, now_ms)).await
+    }
+
+    /// Ends a turn: these last parts went out, the question is done with, the conversation is free. A
+    /// turn that never got an answer (its author is blocked) may end like this as well.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] when the turn is over, or parts of its answer have not gone out.
+    pub async fn finish(&self, turn: TurnId, sent: Vec<Sent>, now_ms: i64) -> Result<(), StoreError> {
+        self.write(move |conn| {
+            for part in &sent {
+                part_sent(conn, turn, part, now_ms)?;
+            }
+            if conn.prepare_cached(ANY_UNSENT)?.exists([turn.0])? {
+                return Err(StoreError::WrongState { turn, why: "has parts that were not sent" }.into());
+            }
+            let session: Option<i64> =
+                conn.prepare_cached(DELIVERED)?.query_row(params![turn.0, now_ms], |row| row.get(0)).optional()?;
+            let session = session.ok_or(StoreError::WrongState { turn, why: "is over" })?;
+            conn.prepare_cached(EMPTY_PARTS)?.execute([turn.0])?;
+            conn.prepare_cached(EMPTY_QUESTION)?.execute([turn.0])?;
+            lease::free(conn, SessionId(session))
+        })
+        .await
+    }
+}
+
+/// All of `begin` but the live window's entries.
+fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<Begin, Fault> {
+    let mut statement = conn.prepare_cached(FIND_QUESTION)?;
+    let mut rows = statement.query([inbox.0])?;
+    let Some(row) = rows.next()? else { return Ok(Begin::Done) };
+    let inbound: Inbound = match row.get_ref("message")? {
+        ValueRef::Null => return Ok(Begin::Done),
+        message => codec::from_json(message, &format!("question {inbox}"))?,
+    };
+    if lease::keeps_out_a_run(row.get("lease_until")?, now_ms) {
+        return Ok(Begin::Busy);
+    }
+    let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
+    let placeholder = row.get("placeholder")?;
+    let begun = if row.get("answered")? {
+        let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
+        Begin::Deliver(Answered { turn, session, inbound, placeholder, parts: unsent_parts(conn, turn)?, report })
+    } else {
+        let is_begun: bool = row.get("begun")?;
+        if !is_begun {
+            conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms])?;
+        }
+        let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
+        let live = Live { entries: Vec::new(), dropped_turns, marker_template };
+        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, live })
+    };
+    lease::take(conn, session, owner, None)?;
+    Ok(begun)
+}
+
+fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
+    let mut statement = conn.prepare_cached(UNSENT_PARTS)?;
+    let parts = statement.query_map([turn.0], |row| Ok(Part { number: row.get(0)?, body: row.get(1)? }))?;
+    Ok(parts.collect::<Result<_, _>>()?)
+}
+
+fn answer(conn: &Connection, turn: TurnId, usage: Usage, report: &str, now_ms: i64) -> Result<SessionId, Fault> {
+    // SQLite's integers are signed; no provider counts that far.
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let values = params![
+        turn.0,
+        now_ms,
+        report,
+        count(usage.input_tokens),
+        count(usage.output_tokens),
+        count(usage.cache_read_tokens),
+        count(usage.cache_creation_tokens)
+    ];
+    let session: Option<i64> = conn.prepare_cached(ANSWER)?.query_row(values, |row| row.get(0)).optional()?;
+    let session = session.ok_or(StoreError::WrongState { turn, why: "has an answer or is over" })?;
+    Ok(SessionId(session))
+}
+
+fn part_sent(conn: &Connection, turn: TurnId, (part, sent_id): &Sent, now_ms: i64) -> Result<(), Fault> {
+    match conn.prepare_cached(PART_SENT)?.execute(params![turn.0, part, sent_id, now_ms])? {
+        0 => Err(StoreError::WrongState { turn, why: "has no such part to send" }.into()),
+        _ => Ok(()),
+    }
+}

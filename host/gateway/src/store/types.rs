@@ -1,0 +1,194 @@
+//! What goes into the store and what comes out.
+
+use std::{fmt, sync::Arc};
+
+use pmk_core::{Entry, Message, SessionKey};
+
+use crate::{
+    front::{Inbound, TurnReport},
+    model::Usage,
+};
+
+/// A conversation's number in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub(super) i64);
+
+/// A question's number in the inbox, in the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InboxId(pub(super) i64);
+
+/// A turn's number: that of the question it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TurnId(pub(super) i64);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for InboxId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for TurnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A question that is not done with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    pub inbox: InboxId,
+    pub key: SessionKey,
+}
+
+/// What there is to do about a question.
+#[derive(Debug)]
+pub enum Begin {
+    /// Another process works on the conversation; try again in a moment.
+    Busy,
+    /// It has no answer yet.
+    Ask(OpenTurn),
+    /// A crash came between answer and delivery.
+    Deliver(Answered),
+    /// Nothing: it has been delivered.
+    Done,
+}
+
+/// A turn without an answer. The conversation is leased to this `run` until the turn is finished.
+#[derive(Debug)]
+pub struct OpenTurn {
+    pub turn: TurnId,
+    pub session: SessionId,
+    pub inbound: Inbound,
+    /// The placeholder of an earlier attempt.
+    pub placeholder: Option<String>,
+    pub live: Live,
+}
+
+/// A turn whose answer is stored but not, or not wholly, delivered.
+#[derive(Debug)]
+pub struct Answered {
+    pub turn: TurnId,
+    pub session: SessionId,
+    pub inbound: Inbound,
+    pub placeholder: Option<String>,
+    /// What is not known to be sent, in order. The first may have been sent just before the crash.
+    pub parts: Vec<Part>,
+    pub report: TurnReport,
+}
+
+/// One part of an answer, counted from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub number: u32,
+    pub body: String,
+}
+
+/// The live window: what the next request would hold, before the new message.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Oldest first.
+    pub entries: Vec<LiveEntry>,
+    /// How many turns were dropped so far; the marker is made from it (guard rule 6).
+    pub dropped_turns: u32,
+    /// A policy's own words for the marker.
+    pub marker_template: Option<String>,
+}
+
+/// One message of the live window.
+#[derive(Clone, Debug)]
+pub struct LiveEntry {
+    /// Where it stands: ascending, with gaps where messages were dropped.
+    pub position: i64,
+    pub entry: Entry,
+}
+
+/// What a plan does to the live window.
+#[derive(Clone, Debug, Default)]
+pub struct WindowEdit {
+    /// Positions that leave it.
+    pub removed: Vec<i64>,
+    /// Messages that stand for the ones at these positions from now on.
+    pub replaced: Vec<Replacement>,
+    /// Turns dropped since the conversation began, these included.
+    pub dropped_turns_total: u32,
+    /// A policy's own words for the marker.
+    pub marker_template: Option<String>,
+}
+
+/// A reduced message and the position it takes.
+#[derive(Clone, Debug)]
+pub struct Replacement {
+    pub position: i64,
+    pub message: Arc<Message>,
+    /// The estimate of `message`.
+    pub tokens: u32,
+    /// The length of `message` in characters.
+    pub chars: u32,
+}
+
+/// An answer, and everything that is to be remembered of the turn.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// For the archive, in order: the question, what the turn produced, the answer.
+    pub messages: Vec<Message>,
+    pub usage: Usage,
+    /// What is to be delivered, in order.
+    pub parts: Vec<String>,
+    /// What the front is told after delivery.
+    pub report: TurnReport,
+    /// Whether the next request holds the messages. Not when the turn was given up: what could not be
+    /// answered once must not make the next turn fail.
+    pub keep_live: bool,
+}
+
+/// A part that went out: its number, and the front's id of it, where it has ids.
+pub type Sent = (u32, Option<String>);
+
+/// What `sessions list` shows of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    pub key: SessionKey,
+    /// Questions answered.
+    pub turns: u64,
+    pub live_messages: u64,
+    pub live_tokens: u64,
+    /// Messages that are no longer in the live window.
+    pub archived_messages: u64,
+    /// Turns that the live window's marker stands for.
+    pub dropped_turns: u32,
+    /// When a message last came in, milliseconds since the epoch.
+    pub active_at_ms: i64,
+}
+
+/// A stored message, as `sessions show` shows it.
+#[derive(Clone, Debug)]
+pub struct StoredMessage {
+    /// The message, and what stands in its place where it was reduced.
+    pub entry: Entry,
+    /// Whether the live window holds it.
+    pub live: bool,
+    /// When it was stored, milliseconds since the epoch.
+    pub created_at_ms: i64,
+}
+
+/// The right to change a conversation while no turn of it is under way.
+#[derive(Debug)]
+#[must_use = "a lease that is not released blocks the conversation until it runs out"]
+pub struct Lease {
+    pub(super) session: SessionId,
+    pub(super) key: SessionKey,
+    pub(super) owner: String,
+}
+
+impl Lease {
+    /// The conversation.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+}

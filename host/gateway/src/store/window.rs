@@ -1,0 +1,128 @@
+//! The live window: a list of references into the archive.
+
+use pmk_core::Message;
+use rusqlite::{Connection, params};
+
+use super::{
+    LiveEntry, Replacement, SessionId, Store, StoreError, TurnId, WindowEdit,
+    codec::{self, NewMessage, entry_columns},
+    error::Fault,
+};
+
+pub(super) const READ_LIVE: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", l.position FROM live l JOIN message m ON m.id = l.message_id WHERE l.session_id = ?1 ORDER BY l.position"
+);
+pub(super) const NEXT_POSITION: &str = "SELECT coalesce(max(position) + 1, 0) FROM live WHERE session_id = ?1";
+pub(super) const ADD_MESSAGE: &str =
+    "INSERT INTO message (session_id, turn_id, role, origin, blocks, tokens, chars, created_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+pub(super) const ADD_LIVE: &str =
+    "INSERT INTO live (session_id, position, message_id, tokens, chars) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) const REMOVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND position BETWEEN ?2 AND ?3";
+pub(super) const REPLACE_LIVE: &str =
+    "UPDATE live SET replacement = ?3, tokens = ?4, chars = ?5 WHERE session_id = ?1 AND position = ?2";
+pub(super) const MARK_SESSION: &str = "UPDATE session SET dropped_turns = ?2, marker = ?3 WHERE id = ?1";
+
+impl Store {
+    /// Carries a plan out on the live window. The archive stays as it is. Committed before the model is
+    /// asked, so that a prune is never made twice.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchPosition`] when a replaced message is not in the window; nothing is changed then.
+    pub async fn edit_live(&self, session: SessionId, edit: WindowEdit) -> Result<(), StoreError> {
+        let removed = ranges(edit.removed);
+        let replaced: Vec<(Replacement, String)> = edit
+            .replaced
+            .into_iter()
+            .map(|replacement| {
+                let json = codec::to_json(&*replacement.message);
+                (replacement, json)
+            })
+            .collect();
+        self.write(move |conn| {
+            let mut remove = conn.prepare_cached(REMOVE_LIVE)?;
+            for (first, last) in removed {
+                remove.execute(params![session.0, first, last])?;
+            }
+            let mut replace = conn.prepare_cached(REPLACE_LIVE)?;
+            for (Replacement { position, tokens, chars, .. }, json) in replaced {
+                if replace.execute(params![session.0, position, json, tokens, chars])? == 0 {
+                    return Err(StoreError::NoSuchPosition(position).into());
+                }
+            }
+            let marked = params![session.0, edit.dropped_turns_total, edit.marker_template];
+            conn.prepare_cached(MARK_SESSION)?.execute(marked)?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Adds messages that are part of no turn, the seed pair for one, to archive and live window.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn append(&self, session: SessionId, messages: &[Message], now_ms: i64) -> Result<(), StoreError> {
+        let messages: Vec<NewMessage> = messages.iter().map(NewMessage::from).collect();
+        self.write(move |conn| add(conn, session, None, &messages, true, now_ms)).await
+    }
+}
+
+/// Stores messages, once and for all; in the live window they go to the end.
+pub(super) fn add(
+    conn: &Connection,
+    session: SessionId,
+    turn: Option<TurnId>,
+    messages: &[NewMessage],
+    live: bool,
+    now_ms: i64,
+) -> Result<(), Fault> {
+    let turn = turn.map(|turn| turn.0);
+    let mut position: i64 = conn.prepare_cached(NEXT_POSITION)?.query_row([session.0], |row| row.get(0))?;
+    let mut add_message = conn.prepare_cached(ADD_MESSAGE)?;
+    let mut add_live = conn.prepare_cached(ADD_LIVE)?;
+    for NewMessage { role, origin, blocks, tokens, chars } in messages {
+        let id = add_message.insert(params![session.0, turn, role, origin, blocks, tokens, chars, now_ms])?;
+        if live {
+            add_live.execute(params![session.0, position, id, tokens, chars])?;
+            position += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The entries of the live window, oldest first.
+pub(super) fn read(conn: &Connection, session: SessionId) -> Result<Vec<LiveEntry>, Fault> {
+    let mut statement = conn.prepare_cached(READ_LIVE)?;
+    let mut rows = statement.query([session.0])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        entries.push(LiveEntry { entry: codec::entry(row)?, position: row.get("position")? });
+    }
+    Ok(entries)
+}
+
+/// Positions as first and last of each unbroken run.
+fn ranges(mut positions: Vec<i64>) -> Vec<(i64, i64)> {
+    positions.sort_unstable();
+    let mut ranges: Vec<(i64, i64)> = Vec::new();
+    for position in positions {
+        match ranges.last_mut() {
+            Some((_, last)) if position <= last.saturating_add(1) => *last = position,
+            _ => ranges.push((position, position)),
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn positions_become_runs() {
+        assert_eq!(ranges(vec![]), []);
+        assert_eq!(ranges(vec![7, 3, 2, 4, 4, 9]), [(2, 4), (7, 7), (9, 9)]);
+    }
+}

@@ -1,0 +1,40 @@
+//! Step 1: claims the conversation and sees what there is to do: ask, go on delivering what an earlier
+//! run has answered, or nothing.
+
+use std::time::Duration;
+
+use super::TurnError;
+use crate::{
+    clock,
+    gateway::Gateway,
+    store::{Answered, Begin, InboxId, OpenTurn},
+};
+
+/// How often to look whether a subcommand has let go of the conversation.
+const LEASE_POLL: Duration = Duration::from_millis(50);
+
+/// What is to be done with a message.
+pub(super) enum Admitted {
+    /// It gets an answer.
+    Ask(OpenTurn),
+    /// It has one, which was not delivered whole.
+    Deliver(Answered),
+    /// It is done, or from somebody who is ignored.
+    Nothing,
+}
+
+pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted, TurnError> {
+    loop {
+        match gateway.store.begin(inbox, clock::now_ms()).await? {
+            Begin::Busy => tokio::time::sleep(LEASE_POLL).await,
+            Begin::Done => return Ok(Admitted::Nothing),
+            Begin::Deliver(answered) => return Ok(Admitted::Deliver(answered)),
+            Begin::Ask(turn) if gateway.config.blocklist.contains(&turn.inbound.user) => {
+                tracing::info!(user = turn.inbound.user, "ignored: on the blocklist");
+                gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+                return Ok(Admitted::Nothing);
+            }
+            Begin::Ask(turn) => return Ok(Admitted::Ask(turn)),
+        }
+    }
+}

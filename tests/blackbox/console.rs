@@ -1,0 +1,191 @@
+//! The console as a script drives it.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use crate::support::{Home, component, of_type, question};
+
+/// 200 turns of a few hundred characters, Chinese and English in turn, so that 8,000 tokens are far too
+/// few for all of them.
+fn conversation() -> Vec<String> {
+    (0..200)
+        .map(|n| {
+            let filler = if n % 2 == 0 {
+                "這個月的廣告預算分配比例需要再確認一次，請財務部門與行銷部門一起討論。".repeat(4)
+            } else {
+                "The budget worker chains call this path once a day and writes its totals back. ".repeat(4)
+            };
+            question(&format!("Ev{n}"), &format!("Question {n}: {filler}"))
+        })
+        .collect()
+}
+
+#[test]
+fn two_hundred_turns_stay_within_a_small_window() {
+    let home = Home::new();
+    let input = conversation().join("\n");
+    let strict = component("strict");
+    let finished = home.run(&["run", "--policy", &strict, "--model", "sim", "--window", "8000"], &input).ok();
+    let lines = finished.lines();
+
+    let mut replies: HashMap<&str, u32> = HashMap::new();
+    for reply in of_type(&lines, "reply") {
+        *replies.entry(reply["event_id"].as_str().expect("an event id")).or_default() += 1;
+    }
+    assert_eq!(replies.len(), 200);
+    assert!(replies.values().all(|&count| count == 1));
+
+    let turns = of_type(&lines, "turn");
+    assert_eq!(turns.len(), 200);
+    let number = |turn: &serde_json::Value, pointer: &str| {
+        turn.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {turn}"))
+    };
+    for turn in &turns {
+        assert!(number(turn, "/tokens/after") <= number(turn, "/tokens/limit"), "{turn}");
+        assert!(number(turn, "/tokens/limit") < 8_000, "{turn}");
+        assert_eq!(turn["policy"]["name"], "strict");
+        assert_eq!(turn["calls"], 1, "nothing over the window was sent: {turn}");
+        assert_eq!(turn["rungs"], json!([]));
+    }
+    let dropped: u64 = turns.iter().map(|turn| number(turn, "/turns_dropped")).sum();
+    assert!(dropped > 150, "{dropped}");
+    assert!(finished.stderr.contains("pruned session: dropped "), "{}", finished.stderr);
+}
+
+#[test]
+fn a_duplicate_is_accepted_and_not_answered_again() {
+    let home = Home::new();
+    let line = question("Ev1", "你好");
+    let lines = home.run(&["run", "--model", "sim"], &format!("{line}\n{line}\n")).ok().lines();
+    let accepted = of_type(&lines, "accepted");
+    assert_eq!(accepted.len(), 2);
+    assert_eq!(accepted[0].get("duplicate"), None);
+    assert_eq!(accepted[1]["duplicate"], true);
+    assert_eq!(of_type(&lines, "reply").len(), 1);
+}
+
+#[test]
+fn accepted_comes_before_the_reply() {
+    let home = Home::new();
+    let lines = home.run(&["run", "--model", "sim"], &format!("{}\n", question("Ev1", "hello"))).ok().lines();
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    assert_eq!(kinds, ["accepted", "reply", "turn"]);
+}
+
+#[test]
+fn bad_lines_are_told_and_the_rest_is_answered() {
+    let home = Home::new();
+    let input = format!("{{\n{}\n[]\n{{\"type\":\"dance\"}}\n", question("Ev1", "hello"));
+    let lines = home.run(&["run", "--model", "sim"], &input).ok().lines();
+    let errors = of_type(&lines, "error");
+    assert_eq!(errors.iter().map(|error| error["line"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(3), Some(4)]);
+    assert!(errors.iter().all(|error| error["hint"].is_string()));
+    assert_eq!(of_type(&lines, "reply").len(), 1);
+}
+
+#[test]
+fn threads_do_not_see_each_other() {
+    let home = Home::new();
+    let message = |event: &str, thread: &str, text: &str| {
+        json!({"user": "U1", "channel": "D1", "thread_ts": thread, "text": text, "event_id": event}).to_string()
+    };
+    let input = [
+        message("Ev1", "1.1", "The launch code is heliotrope."),
+        message("Ev2", "2.2", "What is the launch code?"),
+        message("Ev3", "1.1", "What is the launch code?"),
+    ]
+    .join("\n");
+    let lines = home.run(&["run", "--model", "sim"], &input).ok().lines();
+    let reply = |event: &str| {
+        let found = of_type(&lines, "reply").into_iter().find(|reply| reply["event_id"] == event);
+        found.and_then(|reply| reply["text"].as_str()).expect("a reply").to_owned()
+    };
+    assert!(!reply("Ev2").contains("heliotrope"), "{}", reply("Ev2"));
+    assert!(reply("Ev3").contains("heliotrope"), "{}", reply("Ev3"));
+}
+
+#[test]
+fn a_message_larger_than_the_window_gets_an_honest_answer_and_the_next_one_works() {
+    let home = Home::new();
+    let input = [question("Ev1", &"預算".repeat(8_000)), question("Ev2", "hello")].join("\n");
+    let lines = home.run(&["run", "--model", "sim", "--window", "8000"], &input).ok().lines();
+    let replies = of_type(&lines, "reply");
+    let text = replies[0]["text"].as_str().expect("a text");
+    assert!(text.starts_with(":x: 這則訊息太長") && text.contains("tokens"), "{text}");
+    assert!(!replies[1]["text"].as_str().expect("a text").starts_with(":x:"), "{}", replies[1]);
+    assert_eq!(of_type(&lines, "turn")[0]["calls"], 0);
+}
+
+#[test]
+fn a_budget_of_one_token_still_answers() {
+    let home = Home::new();
+    let strict = component("strict");
+    let mut command = home.command(&["run", "--policy", &strict, "--model", "sim"]);
+    command.env("PMK_MAX_SESSION_TOKENS", "1");
+    let input: Vec<String> = (0..30).map(|n| question(&format!("Ev{n}"), &format!("Number {n}"))).collect();
+    let lines = crate::support::finish(command, &input.join("\n")).ok().lines();
+    assert_eq!(of_type(&lines, "reply").len(), 30);
+    let dropped: u64 = of_type(&lines, "turn").iter().filter_map(|turn| turn["turns_dropped"].as_u64()).sum();
+    assert_eq!(dropped, 19, "ten turns and the new message stay");
+}
+
+#[test]
+fn the_ledger_speaks_pmks_language_and_holds_no_text() {
+    let home = Home::new();
+    home.run(&["run", "--model", "sim"], &question("Ev1", "heliotrope")).ok();
+    let ledger = home.ledger();
+    let kinds: Vec<&str> = ledger.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert_eq!(kinds, ["token.usage", "turn.processed"]);
+    assert_eq!(ledger[1]["actor"], "U1");
+    assert!(ledger.iter().all(|event| !event.to_string().contains("heliotrope")));
+}
+
+#[cfg(unix)]
+#[test]
+fn state_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::cold();
+    home.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    let mut folders = vec![home.path().join("gateway")];
+    while let Some(folder) = folders.pop() {
+        assert_eq!(folder.metadata().expect("the folder").permissions().mode() & 0o777, 0o700, "{}", folder.display());
+        for entry in std::fs::read_dir(&folder).expect("the folder") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let mode = path.metadata().expect("the file").permissions().mode() & 0o777;
+                assert_eq!(mode, 0o600, "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_run_on_one_home_is_refused() {
+    let home = Home::new();
+    let mut first = crate::support::Running::start(home.command(&["run", "--model", "sim"]));
+    assert!(first.say(&question("Ev1", "hello")));
+    first.next_of("turn");
+    let second = home.run(&["run", "--model", "sim"], "");
+    assert_eq!(second.status.code(), Some(1));
+    assert!(second.stderr.contains(&first.pid().to_string()), "{}", second.stderr);
+    assert!(second.stderr.contains("hint: "), "{}", second.stderr);
+    assert!(first.end().0.success());
+}
+
+#[test]
+fn a_blocked_user_is_ignored_and_others_are_served() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"model":"sim","blocklist":["U9"]}"#);
+    let input = [
+        json!({"user": "U9", "channel": "D9", "text": "hello", "event_id": "Ev1"}).to_string(),
+        question("Ev2", "hello"),
+    ]
+    .join("\n");
+    let lines = home.run(&["run"], &input).ok().lines();
+    let answered: Vec<&serde_json::Value> =
+        of_type(&lines, "reply").into_iter().map(|reply| &reply["event_id"]).collect();
+    assert_eq!(answered, ["Ev2"]);
+}

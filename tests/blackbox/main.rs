@@ -1,0 +1,10 @@
+//! Black-box tests: the built program, real components, a real store, real processes, loopback
+//! servers. One module a topic.
+
+mod console;
+mod crash;
+mod model;
+mod plan;
+mod policies;
+mod slack;
+mod support;

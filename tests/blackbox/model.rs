@@ -1,0 +1,130 @@
+//! The gateway with Anthropic's API behind it, against a stand-in that keeps its rules.
+
+use std::process::Command;
+
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour, KEY};
+use serde_json::Value;
+
+use crate::support::{Finished, Home, component, finish, of_type, question};
+
+fn command(home: &Home, anthropic: &Anthropic, more: &[&str]) -> Command {
+    let mut arguments = vec!["run", "--model", "anthropic-api:claude-haiku-4-5"];
+    arguments.extend(more);
+    let mut command = home.command(&arguments);
+    command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
+    command
+}
+
+fn ask(home: &Home, anthropic: &Anthropic, more: &[&str], questions: &[String]) -> Finished {
+    finish(command(home, anthropic, more), &questions.join("\n")).ok()
+}
+
+fn replies(lines: &[Value]) -> Vec<&str> {
+    of_type(lines, "reply").into_iter().filter_map(|reply| reply["text"].as_str()).collect()
+}
+
+#[test]
+fn a_conversation_is_sent_as_the_api_wants_it() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    let questions: Vec<String> = (0..30).map(|n| question(&format!("Ev{n}"), &format!("Question {n}"))).collect();
+    let strict = component("strict");
+    let more = ["--policy", &strict, "--set", "strict.max-session-tokens=1"];
+    let lines = ask(&home, &anthropic, &more, &questions).lines();
+    assert_eq!(replies(&lines).len(), 30);
+    let requests = anthropic.requests();
+    assert!(requests.iter().all(|request| request.refused.is_none()), "{requests:#?}");
+    let first = requests.last().expect("requests").body["messages"][0].clone();
+    assert!(first.to_string().contains("(此處省略 19 輪較舊的對話以節省 context)"), "{first}");
+}
+
+#[test]
+fn an_overflow_is_trimmed_and_answered() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(3_000);
+    let filler = "預算分配比例".repeat(60);
+    let questions: Vec<String> = (0..20).map(|n| question(&format!("Ev{n}"), &format!("{n} {filler}"))).collect();
+    let lines = ask(&home, &anthropic, &[], &questions).lines();
+    let replies = replies(&lines);
+    assert_eq!(replies.len(), 20);
+    assert!(replies.iter().all(|reply| !reply.starts_with(":x:")), "{replies:#?}");
+    assert!(replies.iter().any(|reply| reply.starts_with(":scissors: 對話過長，已自動裁掉 ")), "{replies:#?}");
+    let trimmed: Vec<&Value> =
+        of_type(&lines, "turn").into_iter().filter(|turn| turn["rungs"] == serde_json::json!(["trim"])).collect();
+    assert!(!trimmed.is_empty() && trimmed.iter().all(|turn| turn["calls"] == 2), "{trimmed:#?}");
+    let ledger = home.ledger();
+    let event = |kind: &str| ledger.iter().find(|event| event["type"] == kind).cloned().unwrap_or_default();
+    assert_eq!(event("context.exceeded")["phase"], "first-call");
+    assert_eq!(event("context.exceeded")["allowedTokens"], 3_000);
+    assert!(event("context.force-pruned")["droppedPairs"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_prompt_that_never_fits_ends_honestly_and_leaves_nothing_behind() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(500);
+    let large = question("Ev1", &"預算分配比例".repeat(200));
+    let lines = ask(&home, &anthropic, &[], &[large, question("Ev2", "hello")]).lines();
+    let replies = replies(&lines);
+    assert_eq!(
+        replies[0].lines().next().map(|line| line.starts_with(":x: 對話太長，請開新 thread 重新提問")),
+        Some(true)
+    );
+    assert!(!replies[1].starts_with(":x:"), "{replies:#?}");
+    let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
+    assert!(!shown.contains("預算"), "what failed is not in the live window");
+    let archive = home.run(&["sessions", "show", "console:dm:U1", "--full"], "").ok().stdout;
+    assert!(archive.contains("預算"), "it is in the archive");
+}
+
+#[test]
+fn each_failure_is_said_honestly_and_the_next_question_is_answered() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"limits":{"modelIdleSeconds":0.5}}"#);
+    let anthropic = Anthropic::start_blocking();
+    for (behaviour, wanted) in [
+        (Behaviour::error(401, "authentication_error", "invalid x-api-key"), "帳號"),
+        (Behaviour::error(400, "invalid_request_error", "messages: odd"), "回報錯誤"),
+        (Behaviour::Stall { text: "let me".into() }, "時限"),
+        (Behaviour::stopping("I would rather not", "refusal"), "拒絕"),
+    ] {
+        anthropic.push(behaviour);
+        let event = |n: u32| format!("Ev-{wanted}-{n}");
+        let lines =
+            ask(&home, &anthropic, &[], &[question(&event(1), "hello"), question(&event(2), "and now?")]).lines();
+        let replies = replies(&lines);
+        assert!(replies[0].starts_with(":x: ") && replies[0].contains(wanted), "{replies:?}");
+        assert!(!replies[1].starts_with(":x:"), "{replies:?}");
+        assert!(!replies[0].contains("x-api-key"), "a provider's words are for the log: {replies:?}");
+    }
+}
+
+#[test]
+fn waiting_helps_where_it_helps() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    anthropic.push(Behaviour::error(529, "overloaded_error", "Overloaded"));
+    anthropic.push(Behaviour::error(429, "rate_limit_error", "slow down").with_header("retry-after", "1"));
+    let lines = ask(&home, &anthropic, &[], &[question("Ev1", "hello")]).lines();
+    assert!(!replies(&lines)[0].starts_with(":x:"), "{lines:?}");
+    assert_eq!(anthropic.requests().len(), 3);
+}
+
+#[test]
+fn what_is_missing_is_named_before_anything_starts() {
+    let home = Home::new();
+    let run = |arguments: &[&str]| {
+        let finished = home.run(arguments, "");
+        assert_eq!(finished.status.code(), Some(1), "{arguments:?}");
+        finished.stderr
+    };
+    let missing = run(&["run", "--model", "anthropic-api"]);
+    assert!(missing.contains("ANTHROPIC_API_KEY") && missing.contains("hint: "), "{missing}");
+    let unknown = run(&["run", "--model", "gpt"]);
+    assert!(unknown.contains("`gpt`") && unknown.contains("hint: "), "{unknown}");
+    home.write("gateway.json", r#"{"version":1}"#);
+    let cli = run(&["run"]);
+    assert!(cli.contains("claude-cli") && cli.contains("--model"), "{cli}");
+}

@@ -1,0 +1,236 @@
+//! `plan`: decisions about recorded conversations, on paper.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, component, repository};
+
+/// The indexes in a list.
+fn indexes(value: &Value) -> Vec<usize> {
+    let list = value.as_array().unwrap_or_else(|| panic!("{value} is no list"));
+    list.iter().map(|at| at.as_u64().expect("an index") as usize).collect()
+}
+
+fn plan(home: &Home, history: &Value, more: &[&str]) -> Value {
+    let path = home.write("history.json", history.to_string()).display().to_string();
+    let strict = component("strict");
+    let mut arguments = vec!["--json", "plan", "--policy", &strict, "--history", &path];
+    arguments.extend(more);
+    home.run(&arguments, "").ok().json()
+}
+
+/// A pmk session: the seed pair, then this many turns, then a question.
+fn session(turns: usize, words: usize) -> Value {
+    let mut messages = vec![
+        json!({"role": "user", "content": "我先把 workspace 的 PKB context 給你（請當作 ground truth）：…"}),
+        json!({"role": "assistant", "content": "了解，已載入 workspace PKB context。請繼續。"}),
+    ];
+    for n in 0..turns {
+        messages.push(json!({"role": "user", "content": format!("Question {n}? {}", "why ".repeat(words))}));
+        messages.push(json!({"role": "assistant", "content": format!("Answer {n}. {}", "so ".repeat(words))}));
+    }
+    messages.push(json!({"role": "user", "content": "and now?"}));
+    json!({"userId": "U1", "displayName": "?", "messages": messages, "lastActiveAt": 0, "approxTokens": 0, "turns": turns})
+}
+
+/// A turn of `tools` parallel calls, as Anthropic writes it.
+fn tool_turn(tools: usize, size: usize) -> Vec<Value> {
+    let calls: Vec<Value> = (0..tools)
+        .map(|n| json!({"type": "tool_use", "id": format!("t{n}"), "name": "grep", "input": {"n": n}}))
+        .collect();
+    let results: Vec<Value> = (0..tools)
+        .map(|n| json!({"type": "tool_result", "tool_use_id": format!("t{n}"), "content": "found it ".repeat(size)}))
+        .collect();
+    vec![
+        json!({"role": "user", "content": "look it up"}),
+        json!({"role": "assistant", "content": calls}),
+        json!({"role": "user", "content": results}),
+        json!({"role": "assistant", "content": "there it is"}),
+    ]
+}
+
+/// What every plan must satisfy, checked on the file and the document alone.
+fn check(history: &Value, plan: &Value) {
+    let messages = history["messages"].as_array().expect("messages");
+    let kept = indexes(&plan["kept"]);
+    let dropped = indexes(&plan["dropped"]);
+    let mut all: Vec<usize> = kept.iter().chain(&dropped).copied().collect();
+    all.sort_unstable();
+    assert_eq!(all, (0..messages.len()).collect::<Vec<_>>(), "kept and dropped together are every index");
+    if let Some(new) = plan["new_message"].as_u64() {
+        assert!(kept.contains(&(new as usize)));
+    }
+    let blocks = |at: usize, kind: &str| -> Vec<&Value> {
+        let content = messages[at]["content"].as_array();
+        content.map(|blocks| blocks.iter().filter(|block| block["type"] == kind).collect()).unwrap_or_default()
+    };
+    for &at in &kept {
+        if !blocks(at, "tool_use").is_empty() {
+            assert!(kept.contains(&(at + 1)), "message {at} lost its results");
+        }
+        if !blocks(at, "tool_result").is_empty() {
+            assert!(kept.contains(&(at - 1)), "message {at} lost its calls");
+        }
+    }
+    assert!(plan["markers"].as_array().expect("markers").len() <= 1);
+    let tokens = &plan["tokens"];
+    assert!(tokens["after"].as_u64() <= tokens["before"].as_u64());
+}
+
+#[test]
+fn strict_keeps_the_seed_and_ten_turns() {
+    let home = Home::new();
+    let history = session(40, 600);
+    let plan = plan(&home, &history, &[]);
+    check(&history, &plan);
+    let last_turns: Vec<usize> = [0, 1].into_iter().chain(62..83).collect();
+    assert_eq!(indexes(&plan["kept"]), last_turns);
+    assert_eq!(plan["decided_by"], "strict");
+    assert_eq!(plan["new_message"], 82);
+    assert_eq!(
+        plan["markers"],
+        json!([{"before": 62, "turns": 30, "text": "(此處省略 30 輪較舊的對話以節省 context)"}])
+    );
+    assert_eq!(plan["guard"], json!({"verdict": "accepted", "rules": []}));
+    assert_eq!(plan["policy"]["sha256"].as_str().map(str::len), Some(64));
+    assert!(plan["cost"]["fuel"].as_u64() > Some(0));
+}
+
+#[test]
+fn nothing_is_done_below_the_budget() {
+    let home = Home::new();
+    let history = session(5, 10);
+    let plan = plan(&home, &history, &[]);
+    check(&history, &plan);
+    assert_eq!(plan["dropped"], json!([]));
+    assert_eq!(plan["markers"], json!([]));
+    assert_eq!(plan["tokens"]["before"], plan["tokens"]["after"]);
+}
+
+#[test]
+fn a_marker_that_is_there_is_counted_on() {
+    let home = Home::new();
+    let mut history = session(40, 600);
+    let marker = json!({"role": "user", "content": "(此處省略 12 輪較舊的對話以節省 context)"});
+    history["messages"].as_array_mut().expect("messages").insert(2, marker);
+    let plan = plan(&home, &history, &[]);
+    check(&history, &plan);
+    assert_eq!(plan["markers"][0]["turns"], 42);
+    assert!(indexes(&plan["dropped"]).contains(&2), "the old marker is replaced");
+}
+
+#[test]
+fn every_budget_down_to_nothing_is_kept() {
+    let home = Home::new();
+    let mut messages = Vec::new();
+    for tools in [1, 3, 10] {
+        messages.extend(tool_turn(tools, 200));
+    }
+    messages.push(json!({"role": "user", "content": "and now?"}));
+    let history = json!({"system": "be brief", "messages": messages});
+    for budget in [20_000, 6_000, 3_000, 1_500, 700, 300, 100, 20] {
+        let plan = plan(&home, &history, &["--budget", &budget.to_string()]);
+        check(&history, &plan);
+        assert_eq!(plan["tokens"]["limit"], budget);
+        assert!(plan["tokens"]["after"].as_u64() <= Some(budget), "{budget}: {plan}");
+        assert_eq!(indexes(&plan["legal_cuts"]), [4, 8, 12]);
+    }
+}
+
+#[test]
+fn the_trim_rung_keeps_the_seed_and_the_last_turn() {
+    let home = Home::new();
+    let history = session(8, 50);
+    let plan = plan(&home, &history, &["--force"]);
+    check(&history, &plan);
+    assert_eq!(indexes(&plan["kept"]), [0, 1, 16, 17, 18]);
+    assert_eq!(plan["decided_by"], "trim");
+    assert_eq!(plan["markers"][0]["turns"], 7);
+}
+
+#[test]
+fn broken_pairs_are_left_out_and_told() {
+    let home = Home::new();
+    let history = json!({"messages": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "ls", "input": {}}]},
+        {"role": "user", "content": "never mind"},
+        {"role": "assistant", "content": "ok"},
+        {"role": "user", "content": "and now?"},
+    ]});
+    let path = home.write("history.json", history.to_string()).display().to_string();
+    let finished = home.run(&["--json", "plan", "--policy", &component("standard"), "--history", &path], "").ok();
+    assert_eq!(finished.json()["dropped"], json!([1]));
+    assert!(finished.stderr.contains("message 1: a call of `ls` without a result"), "{}", finished.stderr);
+}
+
+#[test]
+fn json_lines_and_bad_files() {
+    let home = Home::new();
+    let lines = "{\"role\":\"user\",\"content\":\"q\"}\n{\"role\":\"assistant\",\"content\":\"a\"}\n";
+    let standard = component("standard");
+    let run = |content: &str| {
+        let path = home.write("history", content).display().to_string();
+        home.run(&["--json", "plan", "--policy", &standard, "--history", &path], "")
+    };
+    assert_eq!(run(lines).ok().json()["new_message"], Value::Null);
+    for (content, wanted) in [
+        ("", "it is empty"),
+        ("{\"messages\":[{\"role\":\"user\"", "it is not JSON"),
+        ("{\"role\":\"user\",\"content\":\"q\"}\n{\"role\":", "line 2"),
+        ("{\"messages\":7}", "`messages`"),
+        ("{\"messages\":[{\"role\":\"wizard\",\"content\":\"q\"}]}", "`wizard`"),
+    ] {
+        let finished = run(content);
+        assert_eq!(finished.status.code(), Some(1), "{content}");
+        assert!(finished.stderr.starts_with("error: the history `"), "{}", finished.stderr);
+        assert!(finished.stderr.contains(wanted) && finished.stderr.contains("hint: "), "{}", finished.stderr);
+    }
+    let finished = home.run(&["plan", "--policy", &standard, "--history", "/nowhere"], "");
+    assert!(finished.stderr.contains("cannot read the history `/nowhere`"), "{}", finished.stderr);
+}
+
+#[test]
+fn settings_reach_the_policy_in_their_order() {
+    let home = Home::new();
+    let history = session(40, 100);
+    let dropped = |more: &[&str], env: Option<&str>| {
+        let path = home.write("history.json", history.to_string()).display().to_string();
+        let strict = component("strict");
+        let mut arguments = vec!["--json", "plan", "--policy", &strict, "--history", &path];
+        arguments.extend(more);
+        let mut command = home.command(&arguments);
+        if let Some(value) = env {
+            command.env("PMK_MAX_SESSION_TOKENS", value);
+        }
+        let plan = crate::support::finish(command, "").ok().json();
+        indexes(&plan["dropped"]).len()
+    };
+    assert_eq!(dropped(&[], None), 0, "the policy's default");
+    assert_eq!(dropped(&[], Some("1000")), 60, "the environment");
+    assert_eq!(dropped(&["--set", "strict.max-session-tokens=200000"], Some("1000")), 0, "--set wins");
+    assert_eq!(dropped(&[], Some("-3")), 0, "an invalid variable falls back to the default");
+    home.write("gateway.json", r#"{"version":1,"policy":{"settings":{"strict":{"max-session-tokens":1000}}}}"#);
+    assert_eq!(dropped(&[], None), 60, "gateway.json");
+    assert_eq!(dropped(&[], Some("200000")), 0, "the environment goes before gateway.json");
+}
+
+#[test]
+fn the_shipped_fixtures_hold_on_both_policies() {
+    let home = Home::new();
+    let folder = repository("tests/fixtures");
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder).expect("the fixtures") {
+        let path = file.expect("readable").path();
+        let history: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
+        for policy in ["standard", "strict"] {
+            for budget in ["50000", "4000", "800"] {
+                let policy = component(policy);
+                let path = path.display().to_string();
+                let arguments = ["--json", "plan", "--policy", &policy, "--history", &path, "--budget", budget];
+                check(&history, &home.run(&arguments, "").ok().json());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 12, "{seen}");
+}

@@ -1,0 +1,248 @@
+//! Starts the built program and talks to it as its users do.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pmk-host");
+
+/// Nothing that works takes this long.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A file of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// The checked-in component of that name.
+pub fn component(name: &str) -> String {
+    repository(&format!("plugins/{name}.wasm")).display().to_string()
+}
+
+/// A home of its own. Compiled components are shared between tests, as they would be between starts.
+pub struct Home {
+    folder: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Home {
+        let home = Home::cold();
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
+        std::fs::create_dir_all(&cache).expect("the shared cache");
+        std::os::unix::fs::symlink(cache, home.path().join("cache")).expect("the link to it");
+        home
+    }
+
+    /// A home in which nothing was ever compiled.
+    pub fn cold() -> Home {
+        Home { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, content).expect("a file in the home");
+        path
+    }
+
+    /// A command of the program in this home, with nothing of the tester's own environment in it.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path());
+        command.arg("--home").arg(self.path()).args(arguments);
+        command
+    }
+
+    /// Runs a command to its end with this input.
+    pub fn run(&self, arguments: &[&str], input: &str) -> Finished {
+        finish(self.command(arguments), input)
+    }
+
+    /// The ledger of this home, all months together.
+    pub fn ledger(&self) -> Vec<Value> {
+        let Ok(files) = std::fs::read_dir(self.path().join("gateway")) else { return vec![] };
+        let mut names: Vec<PathBuf> = files
+            .map(|file| file.expect("readable").path())
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("events-")))
+            .collect();
+        names.sort();
+        names
+            .iter()
+            .flat_map(|path| {
+                let text = std::fs::read_to_string(path).expect("the ledger");
+                text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+/// What a command left behind.
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Standard output as JSON lines.
+    pub fn lines(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+    }
+
+    /// Standard output as one JSON document.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.stdout, self.stderr))
+    }
+
+    /// Fails unless the command worked.
+    pub fn ok(self) -> Finished {
+        assert!(self.status.success(), "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+/// Runs a command to its end with this input.
+pub fn finish(mut command: Command, input: &str) -> Finished {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_owned();
+    // Written beside reading, so that neither side waits for the other.
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("the program ends");
+    writer.join().expect("the input is written");
+    Finished {
+        status,
+        stdout: String::from_utf8(stdout).expect("UTF-8"),
+        stderr: String::from_utf8(stderr).expect("UTF-8"),
+    }
+}
+
+/// One question as a line of input.
+pub fn question(event_id: &str, text: &str) -> String {
+    json!({"type": "message", "user": "U1", "channel": "D1", "thread_ts": null, "text": text, "event_id": event_id})
+        .to_string()
+}
+
+/// The lines of one type.
+pub fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["type"] == kind).collect()
+}
+
+/// A gateway that is running.
+pub struct Running {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Value>,
+}
+
+impl Running {
+    /// Starts one with a pipe on both ends.
+    pub fn start(mut command: Command) -> Running {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the program starts");
+        let stdin = child.stdin.take();
+        let lines = read_lines(child.stdout.take().expect("a pipe"));
+        Running { child, stdin, lines }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Writes one line; false when the program is gone.
+    pub fn say(&mut self, line: &str) -> bool {
+        let stdin = self.stdin.as_mut().expect("the input is open");
+        stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()).is_ok()
+    }
+
+    /// The next line of output; none when the output has ended.
+    pub fn next(&self) -> Option<Value> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("no line within {PATIENCE:?}"),
+        }
+    }
+
+    /// The next line of that type, the others are passed over.
+    pub fn next_of(&self, kind: &str) -> Value {
+        loop {
+            let line = self.next().unwrap_or_else(|| panic!("the output ended before a `{kind}` line"));
+            if line["type"] == kind {
+                return line;
+            }
+        }
+    }
+
+    /// Ends the input and waits for the program to end by itself; all lines that were left.
+    pub fn end(mut self) -> (ExitStatus, Vec<Value>) {
+        self.stdin = None;
+        let lines = self.lines.iter().collect();
+        (self.wait(), lines)
+    }
+
+    /// Kills it as the kernel would, and returns the lines it had written.
+    pub fn kill(mut self) -> Vec<Value> {
+        self.child.kill().expect("SIGKILL");
+        self.child.wait().expect("it is gone");
+        self.lines.iter().collect()
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the process") {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "the program does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads whole lines of JSON; a last line that a kill cut off is passed over.
+fn read_lines(stdout: ChildStdout) -> Receiver<Value> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines() {
+            let Ok(line) = line else { return };
+            match serde_json::from_str(&line) {
+                Ok(value) => {
+                    if sender.send(value).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => assert!(error.is_eof(), "{error}: {line}"),
+            }
+        }
+    });
+    lines
+}

@@ -1,0 +1,201 @@
+//! How the stand-in answers a valid request: well, badly, or not at all.
+
+use std::{io, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    http::Response,
+};
+use futures_util::stream;
+use serde_json::{Value, json};
+
+use super::rules;
+
+/// What happens to one request.
+#[derive(Clone, Debug)]
+pub enum Behaviour {
+    /// Repeats the question: `You said: …`. What happens when nothing is queued.
+    Echo,
+    /// Streams this text and ends with this stop reason, pausing before each piece.
+    Answer { text: String, stop_reason: String, pause: Duration },
+    /// Calls one tool.
+    ToolUse { id: String, name: String, input: Value },
+    /// Answers with a status, headers and a body, and no stream.
+    Error { status: u16, headers: Vec<(String, String)>, body: String },
+    /// Begins the answer with this text, then sends an `error` event.
+    ErrorEvent { text: String, code: String, message: String },
+    /// Takes the request and never sends a status.
+    Silence,
+    /// Begins the answer with this text, then sends nothing more and keeps the connection open.
+    Stall { text: String },
+    /// Begins the answer with this text, then breaks the connection.
+    Cut { text: String },
+    /// Streams everything but the end, and ends the response in good order.
+    Truncated { text: String },
+    /// Sends these bytes as the event stream.
+    Raw(Vec<u8>),
+}
+
+impl Behaviour {
+    /// A whole answer.
+    pub fn answer(text: impl Into<String>) -> Self {
+        Behaviour::stopping(text, "end_turn")
+    }
+
+    /// An answer that comes slowly.
+    pub fn slow(text: impl Into<String>, pause: Duration) -> Self {
+        Behaviour::Answer { text: text.into(), stop_reason: "end_turn".into(), pause }
+    }
+
+    /// An answer with another stop reason: `max_tokens`, `refusal`, `model_context_window_exceeded` …
+    pub fn stopping(text: impl Into<String>, stop_reason: &str) -> Self {
+        Behaviour::Answer { text: text.into(), stop_reason: stop_reason.into(), pause: Duration::ZERO }
+    }
+
+    /// An error in the API's own form.
+    pub fn error(status: u16, code: &str, message: &str) -> Self {
+        let body = json!({"type": "error", "error": {"type": code, "message": message}, "request_id": "req_stand_in"});
+        let headers = vec![("content-type".into(), "application/json".into())];
+        Behaviour::Error { status, headers, body: body.to_string() }
+    }
+
+    /// The same error with one more header, such as `retry-after`.
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        if let Behaviour::Error { headers, .. } = &mut self {
+            headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    pub(super) async fn respond(self, request: &Value, prompt_tokens: u64) -> Response<Body> {
+        match self {
+            Behaviour::Error { status, headers, body } => super::respond(status, &headers, Body::from(body)),
+            Behaviour::Silence => std::future::pending().await,
+            streamed => {
+                let headers = [("content-type".into(), "text/event-stream; charset=utf-8".into())];
+                super::respond(200, &headers, Body::from_stream(play(streamed.steps(request, prompt_tokens))))
+            }
+        }
+    }
+
+    /// What goes over the connection, one after the other; nothing where there is no stream.
+    fn steps(self, request: &Value, prompt_tokens: u64) -> Vec<Step> {
+        let begun = |text: &str, pause| {
+            let mut steps = vec![start(request, prompt_tokens), event("ping", json!({"type": "ping"}))];
+            steps.extend(text_block(text, pause));
+            steps
+        };
+        let unfinished = |text: &str, last: Step| {
+            let mut steps = begun(text, Duration::ZERO);
+            steps.pop();
+            steps.push(last);
+            steps
+        };
+        match self {
+            Behaviour::Echo => {
+                Behaviour::answer(format!("You said: {}", rules::question(request))).steps(request, prompt_tokens)
+            }
+            Behaviour::Answer { text, stop_reason, pause } => {
+                let mut steps = begun(&text, pause);
+                steps.extend(end(&stop_reason, &text));
+                steps
+            }
+            Behaviour::ToolUse { id, name, input } => {
+                let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+                let json = input.to_string();
+                let mut steps = vec![
+                    start(request, prompt_tokens),
+                    event("content_block_start", json!({"index": 0, "content_block": block})),
+                ];
+                steps.extend(
+                    pieces(&json).map(|piece| delta(json!({"type": "input_json_delta", "partial_json": piece}))),
+                );
+                steps.push(event("content_block_stop", json!({"index": 0})));
+                steps.extend(end("tool_use", &json));
+                steps
+            }
+            Behaviour::ErrorEvent { text, code, message } => {
+                unfinished(&text, event("error", json!({"error": {"type": code, "message": message}})))
+            }
+            Behaviour::Stall { text } => unfinished(&text, Step::Hang),
+            Behaviour::Cut { text } => unfinished(&text, Step::Cut),
+            Behaviour::Truncated { text } => begun(&text, Duration::ZERO),
+            Behaviour::Raw(bytes) => vec![Step::Send(bytes.into())],
+            Behaviour::Error { .. } | Behaviour::Silence => vec![],
+        }
+    }
+}
+
+/// One thing that happens on an open connection.
+#[derive(Debug)]
+enum Step {
+    Send(Bytes),
+    Pause(Duration),
+    Hang,
+    Cut,
+}
+
+fn play(steps: Vec<Step>) -> impl stream::Stream<Item = io::Result<Bytes>> {
+    stream::unfold(steps.into_iter(), |mut steps| async move {
+        loop {
+            match steps.next()? {
+                Step::Send(bytes) => return Some((Ok(bytes), steps)),
+                Step::Pause(pause) => tokio::time::sleep(pause).await,
+                Step::Hang => std::future::pending().await,
+                Step::Cut => {
+                    // What was sent must leave before the connection breaks.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    return Some((Err(io::ErrorKind::ConnectionReset.into()), steps));
+                }
+            }
+        }
+    })
+}
+
+fn event(name: &str, mut data: Value) -> Step {
+    data["type"] = name.into();
+    Step::Send(format!("event: {name}\ndata: {data}\n\n").into())
+}
+
+fn start(request: &Value, prompt_tokens: u64) -> Step {
+    let cached = rules::cached_tokens(request);
+    let usage = json!({
+        "input_tokens": prompt_tokens - cached, "cache_creation_input_tokens": cached,
+        "cache_read_input_tokens": 0, "output_tokens": 1,
+    });
+    let message = json!({
+        "id": "msg_stand_in", "type": "message", "role": "assistant", "model": request["model"], "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": usage,
+    });
+    event("message_start", json!({"message": message}))
+}
+
+fn text_block(text: &str, pause: Duration) -> Vec<Step> {
+    let mut steps =
+        vec![event("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}}))];
+    for piece in pieces(text) {
+        if !pause.is_zero() {
+            steps.push(Step::Pause(pause));
+        }
+        steps.push(delta(json!({"type": "text_delta", "text": piece})));
+    }
+    steps.push(event("content_block_stop", json!({"index": 0})));
+    steps
+}
+
+fn delta(delta: Value) -> Step {
+    event("content_block_delta", json!({"index": 0, "delta": delta}))
+}
+
+fn end(stop_reason: &str, said: &str) -> [Step; 2] {
+    let usage = json!({"output_tokens": said.len().div_ceil(4).max(1)});
+    let delta = json!({"stop_reason": stop_reason, "stop_sequence": null});
+    [event("message_delta", json!({"delta": delta, "usage": usage})), event("message_stop", json!({}))]
+}
+
+/// A text in a few pieces, cut between characters.
+fn pieces(text: &str) -> impl Iterator<Item = String> {
+    let chars: Vec<char> = text.chars().collect();
+    let size = chars.len().div_ceil(4).max(1);
+    chars.chunks(size).map(String::from_iter).collect::<Vec<_>>().into_iter()
+}

@@ -1,0 +1,331 @@
+//! A strict Slack on loopback: the Web API and Socket Mode, with Slack's rules and no mercy.
+//!
+//! What it enforces, because Slack does:
+//! - an envelope is acknowledged within 3 s, or the event comes again, up to three times, with the same
+//!   event id and a new envelope id; each delivery goes to exactly one of at most ten sockets;
+//! - a ticket opens one socket; the app token opens tickets and does nothing else;
+//! - `chat.update` takes at most 4,000 bytes of escaped text, of a message that the bot wrote itself;
+//!   `chat.postMessage` cuts at 40,000 characters;
+//! - about 50 updates a minute, about one post a second and channel, then 429 with Retry-After.
+//!
+//! What a program does that Slack would not expect ends up in [`Slack::violations`]. Requests are JSON.
+//! It shares no code with the gateway, and counts bytes by itself.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::serve::ListenerExt;
+use serde_json::Value;
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
+
+mod events;
+mod limits;
+mod methods;
+mod sockets;
+mod state;
+mod text;
+
+pub use limits::Limits;
+pub use state::{Ack, Attempt, Call, Message, Sent};
+
+use state::State;
+
+/// The workspace.
+pub const TEAM: &str = "T0STANDIN";
+/// The bot's user, as mentions name it.
+pub const BOT_USER: &str = "U0BOT";
+/// The bot itself.
+pub const BOT_ID: &str = "B0BOT";
+
+/// What kind of Slack this is. The default is as strict and as slow as Slack.
+#[derive(Clone, Debug)]
+pub struct SlackRules {
+    pub app_token: String,
+    pub bot_token: String,
+    /// How long an acknowledgement may take.
+    pub ack_deadline: Duration,
+    /// The waits before each redelivery; as many as there are redeliveries.
+    pub retry_delays: Vec<Duration>,
+    /// How long a socket lives on after a `disconnect` warning.
+    pub warning_grace: Duration,
+    /// How often sockets are pinged.
+    pub ping_every: Duration,
+    /// Rate limits; `None` for benchmarks.
+    pub limits: Option<Limits>,
+    /// Whether the app is subscribed to `message.channels`, so that a mention arrives twice.
+    pub channel_messages: bool,
+    /// What the text of a message that is still to be replaced begins with.
+    pub placeholder: String,
+}
+
+impl Default for SlackRules {
+    fn default() -> Self {
+        SlackRules {
+            app_token: "xapp-1-stand-in".to_owned(),
+            bot_token: "xoxb-stand-in".to_owned(),
+            ack_deadline: Duration::from_secs(3),
+            retry_delays: vec![Duration::ZERO, Duration::from_secs(60), Duration::from_secs(300)],
+            warning_grace: Duration::from_secs(10),
+            ping_every: Duration::from_secs(30),
+            limits: Some(Limits::default()),
+            channel_messages: true,
+            placeholder: ":hourglass".to_owned(),
+        }
+    }
+}
+
+impl SlackRules {
+    /// The same rules, with waits that a test can afford.
+    pub fn quick() -> Self {
+        SlackRules {
+            ack_deadline: Duration::from_millis(500),
+            retry_delays: [100, 300, 900].map(Duration::from_millis).to_vec(),
+            warning_grace: Duration::from_millis(400),
+            ping_every: Duration::from_millis(200),
+            ..SlackRules::default()
+        }
+    }
+
+    /// Without rate limits.
+    pub fn unlimited(self) -> Self {
+        SlackRules { limits: None, ..self }
+    }
+}
+
+/// What goes wrong with a method. `link` is the opening of a WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It answers with this HTTP status.
+    Status(u16),
+    /// It never answers.
+    Stall,
+    /// It answers `ok: false` with this code.
+    Error(&'static str),
+    /// It answers 429 with this Retry-After, in seconds.
+    RateLimited(u64),
+    /// It answers with a page instead of JSON.
+    Garbage,
+    /// It is carried out, but the answer never comes.
+    Lost,
+}
+
+/// A running stand-in. It stops when dropped.
+pub struct Slack {
+    inner: Arc<Inner>,
+    address: SocketAddr,
+    server: JoinHandle<()>,
+}
+
+struct Inner {
+    rules: SlackRules,
+    address: SocketAddr,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until `find` finds something.
+    async fn wait_for<T>(&self, limit: Duration, mut find: impl FnMut(&State) -> Option<T>) -> Option<T> {
+        let found = async {
+            loop {
+                let changed = self.changed.notified();
+                if let Some(found) = find(&self.state()) {
+                    return found;
+                }
+                changed.await;
+            }
+        };
+        timeout(limit, found).await.ok()
+    }
+}
+
+impl Slack {
+    /// Starts on a free port.
+    ///
+    /// # Panics
+    /// Loopback cannot be listened on.
+    pub async fn start(rules: SlackRules) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let inner = Arc::new(Inner { rules, address, state: Mutex::default(), changed: Notify::new() });
+        let app = methods::router(Arc::clone(&inner));
+        let listener = listener.tap_io(|stream| {
+            stream.set_nodelay(true).ok();
+        });
+        let server = tokio::spawn(async move { axum::serve(listener, app).await.unwrap_or_default() });
+        Slack { inner, address, server }
+    }
+
+    /// The address of the Web API.
+    pub fn api_url(&self) -> String {
+        format!("http://{}/api", self.address)
+    }
+
+    pub fn rules(&self) -> &SlackRules {
+        &self.inner.rules
+    }
+
+    /// A person writes to the bot.
+    pub fn dm(&self, user: &str, text: &str) -> Sent {
+        self.dm_in_thread(user, text, None)
+    }
+
+    /// A person writes to the bot, in a thread when `thread` names one.
+    pub fn dm_in_thread(&self, user: &str, text: &str, thread: Option<&str>) -> Sent {
+        events::say(&self.inner, &dm_channel(user), user, text, thread)
+    }
+
+    /// A person mentions the bot in a channel; the text is sent as it is, with the mention in front.
+    pub fn mention(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+        events::say(&self.inner, channel, user, &format!("<@{BOT_USER}> {text}"), thread)
+    }
+
+    /// Sends any event, and returns its id.
+    pub fn send_event(&self, event: Value) -> String {
+        events::send(&self.inner, event)
+    }
+
+    /// Sends an event once more, as Slack does long after it was answered.
+    pub fn redeliver(&self, event_id: &str) {
+        events::redeliver(&self.inner, event_id);
+    }
+
+    /// From now on this goes wrong.
+    pub fn fault(&self, method: &str, fault: Fault) {
+        self.fault_times(method, usize::MAX, fault);
+    }
+
+    /// This goes wrong the next `times` times.
+    pub fn fault_times(&self, method: &str, times: usize, fault: Fault) {
+        self.inner.state().faults.insert(method.to_owned(), (fault, times));
+    }
+
+    /// Nothing goes wrong with it any more.
+    pub fn heal(&self, method: &str) {
+        self.inner.state().faults.remove(method);
+    }
+
+    /// Every message of a channel, in order.
+    pub fn messages(&self, channel: &str) -> Vec<Message> {
+        self.inner.state().channel(channel).to_vec()
+    }
+
+    /// What the bot wrote in a channel and has not left as a placeholder.
+    pub fn replies(&self, channel: &str) -> Vec<Message> {
+        let state = self.inner.state();
+        state.channel(channel).iter().filter(|message| self.is_reply(message)).cloned().collect()
+    }
+
+    /// The messages that still say an answer is on its way.
+    pub fn placeholders(&self, channel: &str) -> Vec<Message> {
+        let state = self.inner.state();
+        let waiting = |message: &&Message| message.by_bot && !self.is_reply(message);
+        state.channel(channel).iter().filter(waiting).cloned().collect()
+    }
+
+    fn is_reply(&self, message: &Message) -> bool {
+        message.by_bot && !message.text.starts_with(&self.inner.rules.placeholder)
+    }
+
+    /// The first reply after a question, at the place it was asked.
+    pub async fn await_reply(&self, question: &Sent, limit: Duration) -> Option<Message> {
+        let answers = |message: &&Message| {
+            self.is_reply(message) && message.thread_ts == question.thread_ts && message.ts > question.ts
+        };
+        let find = |state: &State| state.channel(&question.channel).iter().find(answers).cloned();
+        self.inner.wait_for(limit, find).await
+    }
+
+    /// Waits until a channel holds this many replies.
+    pub async fn await_replies(&self, channel: &str, count: usize, limit: Duration) -> bool {
+        let count_replies =
+            |state: &State| state.channel(channel).iter().filter(|message| self.is_reply(message)).count();
+        self.inner.wait_for(limit, |state| (count_replies(state) >= count).then_some(())).await.is_some()
+    }
+
+    /// Waits until this many sockets are open.
+    pub async fn await_sockets(&self, count: usize, limit: Duration) -> bool {
+        self.inner.wait_for(limit, |state| (state.sockets.len() == count).then_some(())).await.is_some()
+    }
+
+    /// Waits until somebody is connected.
+    pub async fn await_connected(&self, limit: Duration) -> bool {
+        self.inner.wait_for(limit, |state| (!state.sockets.is_empty()).then_some(())).await.is_some()
+    }
+
+    /// Waits until an event was acknowledged.
+    pub async fn await_ack(&self, event_id: &str, limit: Duration) -> Option<Ack> {
+        self.inner.wait_for(limit, |state| state.acks.iter().find(|ack| ack.event_id == event_id).cloned()).await
+    }
+
+    /// Waits until an event was delivered this many times, and returns the deliveries.
+    pub async fn await_attempts(&self, event_id: &str, count: usize, limit: Duration) -> Option<Vec<Attempt>> {
+        let find = |state: &State| state.attempts.get(event_id).filter(|attempts| attempts.len() >= count).cloned();
+        self.inner.wait_for(limit, find).await
+    }
+
+    /// Every acknowledgement, in order.
+    pub fn acks(&self) -> Vec<Ack> {
+        self.inner.state().acks.clone()
+    }
+
+    /// Every delivery of an event.
+    pub fn attempts(&self, event_id: &str) -> Vec<Attempt> {
+        self.inner.state().attempts.get(event_id).cloned().unwrap_or_default()
+    }
+
+    /// The events that were delivered as often as they may and never acknowledged.
+    pub fn given_up(&self) -> Vec<String> {
+        self.inner.state().given_up.clone()
+    }
+
+    /// Every call of a method.
+    pub fn calls(&self, method: &str) -> Vec<Call> {
+        self.inner.state().calls.iter().filter(|call| call.method == method).cloned().collect()
+    }
+
+    /// What was done that Slack does not allow or expect; also everything that mentioned someone.
+    pub fn violations(&self) -> Vec<String> {
+        self.inner.state().violations.clone()
+    }
+
+    /// How many sockets are open.
+    pub fn sockets(&self) -> usize {
+        self.inner.state().sockets.len()
+    }
+
+    /// Announces on every socket that it will be closed, for this reason (`warning`, `refresh_requested`,
+    /// `link_disabled`), and closes it after the grace period.
+    pub fn disconnect(&self, reason: &str) {
+        self.inner.state().command(sockets::Command::Disconnect(reason.to_owned()));
+    }
+
+    /// Breaks every connection without a word.
+    pub fn drop_connections(&self) {
+        self.inner.state().command(sockets::Command::Drop);
+    }
+
+    /// Falls silent on every socket that is open now, without closing it.
+    pub fn freeze_connections(&self) {
+        self.inner.state().command(sockets::Command::Freeze);
+    }
+}
+
+impl Drop for Slack {
+    fn drop(&mut self) {
+        self.server.abort();
+        self.drop_connections();
+    }
+}
+
+/// The channel of a person's direct messages with the bot.
+pub fn dm_channel(user: &str) -> String {
+    format!("D{}", user.trim_start_matches('U'))
+}

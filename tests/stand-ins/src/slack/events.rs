@@ -1,0 +1,150 @@
+//! What people do, delivered to the app until it is acknowledged.
+
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+
+use super::{
+    BOT_USER, Inner, TEAM,
+    sockets::Command,
+    state::{Ack, Attempt, Awaited, Message, Sent},
+};
+
+/// A person says something in a channel whose name tells what kind it is: `D` for direct messages. A
+/// mention in a channel is two events where the app is subscribed to both.
+pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+    let is_dm = channel.starts_with('D');
+    let ts = {
+        let mut state = inner.state();
+        let ts = state.ts();
+        state.add(Message {
+            channel: channel.to_owned(),
+            ts: ts.clone(),
+            thread_ts: thread.map(str::to_owned),
+            user: user.to_owned(),
+            by_bot: false,
+            text: text.to_owned(),
+            history: Vec::new(),
+            metadata: None,
+        });
+        ts
+    };
+    let event = |kind: &str| {
+        let mut event = json!({
+            "type": kind, "user": user, "channel": channel, "ts": ts, "event_ts": ts, "text": text, "team": TEAM,
+            "client_msg_id": format!("client-{ts}"),
+            "blocks": [{"type": "rich_text", "block_id": "b", "elements": [
+                {"type": "rich_text_section", "elements": [{"type": "text", "text": text}]},
+            ]}],
+        });
+        if kind == "message" {
+            event["channel_type"] = json!(if is_dm { "im" } else { "channel" });
+        }
+        if let Some(thread) = thread {
+            event["thread_ts"] = json!(thread);
+        }
+        event
+    };
+    let event_id = if is_dm {
+        send(inner, event("message"))
+    } else {
+        if inner.rules.channel_messages {
+            send(inner, event("message"));
+        }
+        send(inner, event("app_mention"))
+    };
+    Sent { event_id, channel: channel.to_owned(), ts, thread_ts: thread.map(str::to_owned) }
+}
+
+/// Sends an event.
+pub(super) fn send(inner: &Arc<Inner>, event: Value) -> String {
+    let event_id = {
+        let mut state = inner.state();
+        let event_id = state.id("Ev");
+        let payload = json!({
+            "token": "verification", "team_id": TEAM, "api_app_id": "A0STANDIN", "type": "event_callback",
+            "event_id": event_id, "event_time": SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs()),
+            "event": event, "is_ext_shared_channel": false, "event_context": format!("4-{event_id}"),
+            "authorizations": [{"enterprise_id": null, "team_id": TEAM, "user_id": BOT_USER, "is_bot": true,
+                "is_enterprise_install": false}],
+        });
+        state.events.insert(event_id.clone(), payload);
+        event_id
+    };
+    redeliver(inner, &event_id);
+    event_id
+}
+
+/// Delivers an event, and again until it is acknowledged or has been delivered often enough.
+pub(super) fn redeliver(inner: &Arc<Inner>, event_id: &str) {
+    let inner = Arc::clone(inner);
+    let event_id = event_id.to_owned();
+    tokio::spawn(async move {
+        if attempt(&inner, &event_id, 0).await {
+            return;
+        }
+        for (retry, delay) in (1..).zip(&inner.rules.retry_delays) {
+            sleep(*delay).await;
+            if attempt(&inner, &event_id, retry).await {
+                return;
+            }
+        }
+        inner.state().given_up.push(event_id);
+        inner.changed.notify_waiters();
+    });
+}
+
+/// One delivery, over one socket; whether it was acknowledged in time.
+async fn attempt(inner: &Inner, event_id: &str, retry: u32) -> bool {
+    let (acked, ack) = oneshot::channel();
+    let envelope_id = {
+        let mut state = inner.state();
+        let number = state.number();
+        let envelope_id = format!("57d6a792-4d35-4d0b-b6aa-{number:012x}");
+        let Some(payload) = state.events.get(event_id) else { return true };
+        let envelope = json!({
+            "envelope_id": envelope_id, "type": "events_api", "accepts_response_payload": false, "payload": payload,
+            "retry_attempt": retry, "retry_reason": if retry == 0 { "" } else { "timeout" },
+        });
+        let open = state.sockets.len() as u64;
+        let socket = (open > 0).then(|| (number % open) as usize).and_then(|at| state.sockets.get(at));
+        let socket = socket.map(|socket| {
+            socket.commands.send(Command::Send(envelope.to_string())).ok();
+            socket.id
+        });
+        let sent = Instant::now();
+        let attempt = Attempt { envelope_id: envelope_id.clone(), socket, at: sent };
+        state.attempts.entry(event_id.to_owned()).or_default().push(attempt);
+        state.awaited.insert(envelope_id.clone(), Awaited { event_id: event_id.to_owned(), sent, acked });
+        envelope_id
+    };
+    inner.changed.notify_waiters();
+    let in_time = timeout(inner.rules.ack_deadline, ack).await.is_ok_and(|ack| ack.is_ok());
+    inner.state().awaited.remove(&envelope_id);
+    in_time
+}
+
+/// Takes an acknowledgement in.
+pub(super) fn acknowledge(inner: &Inner, frame: &str) {
+    let mut state = inner.state();
+    let envelope_id = serde_json::from_str::<Value>(frame)
+        .ok()
+        .and_then(|frame| frame.get("envelope_id").and_then(Value::as_str).map(str::to_owned));
+    match envelope_id.as_ref().and_then(|id| state.awaited.remove(id)) {
+        Some(Awaited { event_id, sent, acked }) => {
+            let ack = Ack { event_id, envelope_id: envelope_id.unwrap_or_default(), after: sent.elapsed() };
+            state.acks.push(ack);
+            acked.send(()).ok();
+        }
+        None => state.violations.push(format!("a frame that acknowledges nothing, or too late: {frame}")),
+    }
+    drop(state);
+    inner.changed.notify_waiters();
+}

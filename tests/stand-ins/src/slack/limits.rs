@@ -1,0 +1,76 @@
+//! Rate limits: how often, then 429.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+/// How much Slack takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Tier 3: this many `chat.update` a minute in the whole workspace.
+    pub updates_a_minute: usize,
+    /// This many posts at once into one channel, and then one a second.
+    pub post_burst: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { updates_a_minute: 50, post_burst: 5 }
+    }
+}
+
+/// What has been called lately.
+#[derive(Default)]
+pub(super) struct Traffic {
+    updates: VecDeque<Instant>,
+    posts: HashMap<String, VecDeque<Instant>>,
+}
+
+impl Traffic {
+    /// Counts a call; the wait before another may be made, when there have been too many.
+    pub(super) fn call(&mut self, method: &str, channel: &str, limits: &Limits) -> Result<(), Duration> {
+        match method {
+            "chat.update" => take(&mut self.updates, limits.updates_a_minute, Duration::from_secs(60)),
+            "chat.postMessage" => {
+                let burst = u32::try_from(limits.post_burst).unwrap_or(u32::MAX);
+                let posts = self.posts.entry(channel.to_owned()).or_default();
+                take(posts, limits.post_burst, Duration::from_secs(1).saturating_mul(burst))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// At most `count` in any `window`.
+fn take(calls: &mut VecDeque<Instant>, count: usize, window: Duration) -> Result<(), Duration> {
+    let now = Instant::now();
+    while calls.front().is_some_and(|first| now.duration_since(*first) >= window) {
+        calls.pop_front();
+    }
+    match calls.front() {
+        Some(first) if calls.len() >= count => Err(window - now.duration_since(*first)),
+        _ => {
+            calls.push_back(now);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_is_refused_with_a_wait() {
+        let limits = Limits { updates_a_minute: 2, post_burst: 1 };
+        let mut traffic = Traffic::default();
+        assert_eq!(traffic.call("chat.update", "C1", &limits), Ok(()));
+        assert_eq!(traffic.call("chat.update", "C2", &limits), Ok(()));
+        let wait = traffic.call("chat.update", "C3", &limits).expect_err("the workspace has had two");
+        assert!(wait > Duration::from_secs(55) && wait <= Duration::from_secs(60));
+        assert_eq!(traffic.call("chat.postMessage", "C1", &limits), Ok(()));
+        assert_eq!(traffic.call("chat.postMessage", "C2", &limits), Ok(()), "channels are counted apart");
+        assert!(traffic.call("chat.postMessage", "C1", &limits).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Socket Mode's WebSockets.
+
+use std::{
+    future::pending,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{
+        RawQuery, State as Shared,
+        ws::{Message as Frame, WebSocket, WebSocketUpgrade},
+    },
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use tokio::{
+    sync::mpsc,
+    time::{Instant as TokioInstant, interval, sleep_until},
+};
+
+use super::{Fault, Inner, events};
+
+/// How long a ticket is good for.
+const TICKET_LIFE: Duration = Duration::from_secs(30);
+/// How many sockets an app may have.
+const MAX_SOCKETS: usize = 10;
+
+/// An open socket.
+pub(super) struct Socket {
+    pub(super) id: u64,
+    pub(super) commands: mpsc::UnboundedSender<Command>,
+}
+
+/// What a socket is to do.
+#[derive(Clone, Debug)]
+pub(super) enum Command {
+    Send(String),
+    /// Announce the end, for this reason, and close after the grace period.
+    Disconnect(String),
+    /// Break the connection.
+    Drop,
+    /// Say nothing any more, and read nothing.
+    Freeze,
+}
+
+/// `GET /link/?ticket=…`
+pub(super) async fn link(
+    Shared(inner): Shared<Arc<Inner>>,
+    RawQuery(query): RawQuery,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let fault = inner.state().fault("link");
+    match fault {
+        Some(Fault::Status(status)) => {
+            return StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY).into_response();
+        }
+        Some(_) => pending().await,
+        None => {}
+    }
+    let query = query.unwrap_or_default();
+    let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket=")).unwrap_or_default();
+    let made = inner.state().tickets.remove(ticket);
+    if made.is_none_or(|made| made.elapsed() > TICKET_LIFE) {
+        inner.state().violations.push("a socket was opened with a ticket that is used, old or unknown".to_owned());
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    upgrade.on_upgrade(move |socket| serve(inner, socket))
+}
+
+async fn serve(inner: Arc<Inner>, mut socket: WebSocket) {
+    let (commands, mut orders) = mpsc::unbounded_channel();
+    let (id, open) = {
+        let mut state = inner.state();
+        (state.number(), state.sockets.len() + 1)
+    };
+    if open > MAX_SOCKETS {
+        socket.send(Frame::text(disconnect("too_many_websockets"))).await.ok();
+        return;
+    }
+    let hello = json!({
+        "type": "hello", "num_connections": open, "connection_info": {"app_id": "A0STANDIN"},
+        "debug_info": {"host": "applink-stand-in", "build_number": 10, "approximate_connection_time": 18060},
+    });
+    if socket.send(Frame::text(hello.to_string())).await.is_err() {
+        return;
+    }
+    inner.state().sockets.push(Socket { id, commands });
+    inner.changed.notify_waiters();
+    converse(&inner, &mut socket, &mut orders).await;
+    inner.state().sockets.retain(|socket| socket.id != id);
+    inner.changed.notify_waiters();
+}
+
+/// Runs a socket until one of the two sides is done with it.
+async fn converse(inner: &Inner, socket: &mut WebSocket, orders: &mut mpsc::UnboundedReceiver<Command>) {
+    let mut ping = interval(inner.rules.ping_every);
+    let mut closing_at = None;
+    loop {
+        let sent = tokio::select! {
+            frame = socket.recv() => match frame {
+                Some(Ok(Frame::Text(text))) => {
+                    events::acknowledge(inner, &text);
+                    Ok(())
+                }
+                Some(Ok(Frame::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => Ok(()),
+            },
+            order = orders.recv() => match order {
+                Some(Command::Send(text)) => socket.send(Frame::text(text)).await,
+                Some(Command::Disconnect(reason)) => {
+                    closing_at = Some(TokioInstant::now() + inner.rules.warning_grace);
+                    socket.send(Frame::text(disconnect(&reason))).await
+                }
+                Some(Command::Freeze) => freeze(orders).await,
+                Some(Command::Drop) | None => return,
+            },
+            _ = ping.tick() => socket.send(Frame::Ping("Ping from applink-stand-in".into())).await,
+            () = elapsed(closing_at) => {
+                socket.send(Frame::Close(None)).await.ok();
+                return;
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+async fn elapsed(at: Option<TokioInstant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// Swallows everything that is to be sent, until the connection is to be broken.
+async fn freeze(orders: &mut mpsc::UnboundedReceiver<Command>) -> Result<(), axum::Error> {
+    while let Some(order) = orders.recv().await {
+        if matches!(order, Command::Drop) {
+            break;
+        }
+    }
+    Err(axum::Error::new("the connection was frozen and then broken"))
+}
+
+fn disconnect(reason: &str) -> String {
+    json!({"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-stand-in"}}).to_string()
+}
+
+/// A new ticket.
+pub(super) fn ticket(inner: &Inner) -> String {
+    let mut state = inner.state();
+    let ticket = state.id("ticket-");
+    state.tickets.insert(ticket.clone(), Instant::now());
+    ticket
+}

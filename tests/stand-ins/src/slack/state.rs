@@ -1,0 +1,144 @@
+//! Everything the stand-in remembers.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::{
+    Fault,
+    limits::Traffic,
+    sockets::{Command, Socket},
+};
+
+/// A message in a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    pub channel: String,
+    pub ts: String,
+    pub thread_ts: Option<String>,
+    pub user: String,
+    pub by_bot: bool,
+    pub text: String,
+    /// What it said before each edit, the oldest first.
+    pub history: Vec<String>,
+    pub metadata: Option<Value>,
+}
+
+/// Something a person said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The event that asks for an answer.
+    pub event_id: String,
+    pub channel: String,
+    pub ts: String,
+    pub thread_ts: Option<String>,
+}
+
+/// One delivery of an event.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    pub envelope_id: String,
+    /// The socket it went to; `None` when none was open.
+    pub socket: Option<u64>,
+    pub at: Instant,
+}
+
+/// One acknowledgement.
+#[derive(Clone, Debug)]
+pub struct Ack {
+    pub event_id: String,
+    pub envelope_id: String,
+    /// How long it took.
+    pub after: Duration,
+}
+
+/// One call of the Web API.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub method: String,
+    pub body: Value,
+    pub at: Instant,
+}
+
+/// An envelope that waits for its acknowledgement.
+pub(super) struct Awaited {
+    pub(super) event_id: String,
+    pub(super) sent: Instant,
+    pub(super) acked: oneshot::Sender<()>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    last_ts_us: u64,
+    last_id: u64,
+    channels: HashMap<String, Vec<Message>>,
+    pub(super) tickets: HashMap<String, Instant>,
+    pub(super) sockets: Vec<Socket>,
+    pub(super) events: HashMap<String, Value>,
+    pub(super) attempts: HashMap<String, Vec<Attempt>>,
+    pub(super) awaited: HashMap<String, Awaited>,
+    pub(super) acks: Vec<Ack>,
+    pub(super) given_up: Vec<String>,
+    pub(super) calls: Vec<Call>,
+    pub(super) faults: HashMap<String, (Fault, usize)>,
+    pub(super) violations: Vec<String>,
+    pub(super) traffic: Traffic,
+}
+
+impl State {
+    /// A new id that begins with `prefix`.
+    pub(super) fn id(&mut self, prefix: &str) -> String {
+        self.last_id += 1;
+        format!("{prefix}{:08X}", self.last_id)
+    }
+
+    /// A number that nothing else has.
+    pub(super) fn number(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// The time, as no other message has it.
+    pub(super) fn ts(&mut self) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_micros() as u64);
+        self.last_ts_us = now.max(self.last_ts_us + 1);
+        format!("{}.{:06}", self.last_ts_us / 1_000_000, self.last_ts_us % 1_000_000)
+    }
+
+    pub(super) fn channel(&self, channel: &str) -> &[Message] {
+        self.channels.get(channel).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn add(&mut self, message: Message) {
+        self.channels.entry(message.channel.clone()).or_default().push(message);
+    }
+
+    /// A message, by the `ts` that orders them.
+    pub(super) fn message_mut(&mut self, channel: &str, ts: &str) -> Option<&mut Message> {
+        let messages = self.channels.get_mut(channel)?;
+        let at = messages.binary_search_by(|message| message.ts.as_str().cmp(ts)).ok()?;
+        messages.get_mut(at)
+    }
+
+    /// The fault of this call, if there is one.
+    pub(super) fn fault(&mut self, method: &str) -> Option<Fault> {
+        let (fault, times) = self.faults.get_mut(method)?;
+        let fault = fault.clone();
+        *times -= 1;
+        if *times == 0 {
+            self.faults.remove(method);
+        }
+        Some(fault)
+    }
+
+    /// Tells every socket.
+    pub(super) fn command(&mut self, command: Command) {
+        for socket in &self.sockets {
+            socket.commands.send(command.clone()).ok();
+        }
+    }
+}
