@@ -7,6 +7,9 @@ use crate::results::{Shape, is_result};
 /// Lengths, in characters, to which everything but the new message is shortened in the end.
 const LENGTHS: [u32; 4] = [4_000, 1_000, 200, 0];
 
+/// Lengths, in characters, to which the texts of a last turn are shortened rather than given up.
+const TEXT_LENGTHS: [u32; 2] = [4_000, 1_000];
+
 /// A plan to try.
 #[derive(Clone, Debug, Default)]
 struct Draft {
@@ -25,6 +28,7 @@ struct Squeeze<'t> {
     transcript: &'t Transcript,
     plan: &'t Plan,
     limit: u64,
+    seed_may_go: bool,
     shape: Shape,
     seed: Vec<Row>,
     /// The most recent stored turn.
@@ -40,33 +44,53 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         transcript,
         plan,
         limit: budget.limit(),
+        seed_may_go: budget.seed_may_go() && transcript.seed_end() > 0,
         shape: Shape::of_settings(),
         seed: transcript.rows(0, transcript.seed_end()),
         last: last.map(|segment| segment.rows).unwrap_or_default(),
         current: transcript.rows(transcript.current(), transcript.length()),
     };
-    let fits = squeeze.keeping_last_turn() || squeeze.keeping_current_turn(budget.seed_may_go());
+    let fits = squeeze.keeping_last_turn() || squeeze.keeping_current_turn();
     if !fits {
         plan.clear();
     }
 }
 
 impl Squeeze<'_> {
-    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go.
+    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go, and in the
+    /// end its texts are shortened.
     fn keeping_last_turn(&self) -> bool {
         let Some(first) = self.last.first() else { return false };
         let mut draft = Draft { cut: first.index, shortened: self.results(&self.last), ..Draft::default() };
         if self.try_out(&draft) {
             return true;
         }
-        draft.shortened.extend(self.results(&self.current));
-        self.try_out(&draft)
-            || self.is_too_large_with_seed(tokens_of(&self.last)) && self.without_oldest_groups(&draft, &self.last)
+        let results = self.results(&self.current);
+        draft.shortened.extend(&results);
+        if self.try_out(&draft) {
+            return true;
+        }
+        if self.tried_without_seed(&mut draft) {
+            return true;
+        }
+        if !self.is_too_large_alone(tokens_of(&self.last)) {
+            return false;
+        }
+        if self.without_oldest_groups(&draft, &self.last) {
+            return true;
+        }
+        draft.removed = self.groups(&self.last).concat();
+        draft.removed.sort_unstable();
+        TEXT_LENGTHS.into_iter().any(|length| {
+            let texts = self.last.iter().map(|row| (row.index, length - length / 3, length / 3));
+            draft.shortened = texts.chain(results.iter().copied()).collect();
+            self.try_out(&draft)
+        })
     }
 
     /// Without any stored turn: the results of the current one shrink, its oldest tool groups go, and in the end
     /// all that remains beside the new message is shortened, the seed last.
-    fn keeping_current_turn(&self, seed_may_go: bool) -> bool {
+    fn keeping_current_turn(&self) -> bool {
         let mut draft = Draft { cut: self.transcript.current(), ..Draft::default() };
         if self.try_out(&draft) {
             return true;
@@ -75,13 +99,10 @@ impl Squeeze<'_> {
         if self.try_out(&draft) {
             return true;
         }
-        if seed_may_go && !self.seed.is_empty() {
-            draft.without_seed = true;
-            if self.try_out(&draft) {
-                return true;
-            }
+        if self.tried_without_seed(&mut draft) {
+            return true;
         }
-        if self.is_too_large_with_seed(0) {
+        if self.is_too_large_alone(0) {
             if self.without_oldest_groups(&draft, &self.current) {
                 return true;
             }
@@ -141,9 +162,16 @@ impl Squeeze<'_> {
         results.map(|row| (row.index, self.shape.head, self.shape.tail)).collect()
     }
 
+    /// Gives up the seed where the operator allows it.
+    fn tried_without_seed(&self, draft: &mut Draft) -> bool {
+        draft.without_seed = self.seed_may_go;
+        draft.without_seed && self.try_out(draft)
+    }
+
     /// Whether a turn alone, with what always stays, exceeds the hard limit: then, and only then, may parts of it go.
-    fn is_too_large_with_seed(&self, turn: u64) -> bool {
-        tokens_of(&self.seed) + tokens_of(&self.current) + turn > self.limit
+    fn is_too_large_alone(&self, turn: u64) -> bool {
+        let seed = if self.seed_may_go { 0 } else { tokens_of(&self.seed) };
+        seed + tokens_of(&self.current) + turn > self.limit
     }
 
     /// What a draft comes to, the marker left out; `shortened` says what a shortened message costs.

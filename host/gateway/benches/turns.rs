@@ -1,0 +1,125 @@
+//! A turn's own cost, from a person's message in Slack to the answer in its place: the built gateway as a
+//! process of its own, a stand-in workspace on loopback without rate limits, everything durable.
+//!
+//! `cargo bench -p pmk-host --bench turns`. Prints turns a second over 200 conversations, the time of one
+//! turn at a time, CPU a turn and peak memory of the gateway's process. The stand-ins share the machine.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use pmk_stand_ins::{
+    anthropic::{Anthropic, KEY},
+    slack::{Slack, SlackRules},
+};
+
+const CONVERSATIONS: usize = 200;
+const TURNS_EACH: usize = 20;
+const ONE_BY_ONE: usize = 500;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Kernel clock ticks a second, as Linux reports process times.
+const TICKS: f64 = 100.0;
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` only wants to know that it builds.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    for model in ["sim", "anthropic-api"] {
+        measure(model).await;
+    }
+}
+
+async fn measure(model: &str) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let slack = Slack::start(SlackRules::default().unlimited()).await;
+    let anthropic = Anthropic::start().await;
+    let gateway = Gateway::start(home.path(), &slack, &anthropic, model);
+    assert!(slack.await_connected(PATIENCE).await, "the gateway connects");
+
+    let warm_up = slack.dm("UWARM", "hello");
+    assert!(slack.await_reply(&warm_up, PATIENCE).await.is_some(), "the gateway answers");
+
+    let mut times: Vec<f64> = Vec::with_capacity(ONE_BY_ONE);
+    for n in 0..ONE_BY_ONE {
+        // A conversation of its own each time: what is measured does not grow with the window.
+        let begun = Instant::now();
+        let asked = slack.dm(&format!("UONE{n}"), "How much of the budget is left?");
+        assert!(slack.await_reply(&asked, PATIENCE).await.is_some(), "turn {n} is answered");
+        times.push(begun.elapsed().as_secs_f64() * 1_000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+
+    let turns = CONVERSATIONS * TURNS_EACH;
+    let answered = slack.calls("chat.update").len();
+    let (cpu, begun) = (gateway.cpu_seconds(), Instant::now());
+    for turn in 0..TURNS_EACH {
+        for user in 0..CONVERSATIONS {
+            slack.dm(&format!("U{user}"), &format!("Question {turn}: how much of the budget is left?"));
+        }
+    }
+    while slack.calls("chat.update").len() < answered + turns {
+        assert!(begun.elapsed() < PATIENCE, "the turns end");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), gateway.cpu_seconds() - cpu);
+    assert_eq!(slack.violations(), Vec::<String>::new());
+    println!(
+        "{model:<14} {:>6.0} turns/s over {CONVERSATIONS} conversations, {:.2} ms CPU a turn; one at a time p50 {:.1} ms, \
+         p99 {:.1} ms; {} MB at peak",
+        turns as f64 / seconds,
+        cpu * 1_000.0 / turns as f64,
+        at(0.5),
+        at(0.99),
+        gateway.peak_kb() / 1_024,
+    );
+}
+
+/// The gateway's process; killed when dropped.
+struct Gateway(Child);
+
+impl Gateway {
+    fn start(home: &Path, slack: &Slack, anthropic: &Anthropic, model: &str) -> Gateway {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+        command.arg("--home").arg(home).args(["run", "--front", "slack", "--model", model]);
+        command
+            .env_clear()
+            .env("PMK_LOG", "warn")
+            .env("PMK_SLACK_API_URL", slack.api_url())
+            .env("PMK_SLACK_APP_TOKEN", &slack.rules().app_token)
+            .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token)
+            .env("ANTHROPIC_API_KEY", KEY)
+            .env("ANTHROPIC_BASE_URL", anthropic.url());
+        Gateway(command.stdin(Stdio::null()).spawn().expect("the gateway starts"))
+    }
+
+    fn proc(&self, file: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id())).expect("Linux's /proc")
+    }
+
+    /// User and system time so far.
+    fn cpu_seconds(&self) -> f64 {
+        let stat = self.proc("stat");
+        // The second field is the name in parentheses; utime and stime are the 14th and 15th.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        fields[11..13].iter().map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
+    }
+
+    fn peak_kb(&self) -> u64 {
+        let status = self.proc("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
