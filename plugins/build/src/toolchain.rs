@@ -12,6 +12,9 @@ use std::{
 
 use crate::Error;
 
+/// Where a toolchain keeps the source of the standard library, under its sysroot.
+const LIBRARY_SOURCE: &str = "lib/rustlib/src/rust";
+
 /// What is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -46,14 +49,17 @@ impl Toolchain {
     /// # Errors
     /// [`Error::NoToolchain`], or [`Error::NoLinker`] where only the linker is missing.
     pub fn find(target: Target) -> Result<Toolchain, Error> {
-        let sysroots = sysroots();
-        let has = |sysroot: &Path, path: &str| sysroot.join("lib/rustlib").join(path).exists();
+        Toolchain::among(&sysroots(), target)
+    }
+
+    fn among(sysroots: &[PathBuf], target: Target) -> Result<Toolchain, Error> {
         if let Some(sysroot) = sysroots.iter().find(|sysroot| has_target(sysroot, target)) {
             return Ok(Toolchain { sysroot: sysroot.clone(), build_std: None });
         }
-        match sysroots.iter().find(|sysroot| has(sysroot, "src/rust/library/std/Cargo.toml")) {
+        let has_source = |sysroot: &&PathBuf| sysroot.join(LIBRARY_SOURCE).join("library/std/Cargo.toml").exists();
+        match sysroots.iter().find(has_source) {
             Some(sysroot) => {
-                let linker = linker(&sysroots).ok_or(Error::NoLinker)?;
+                let linker = linker(sysroots).ok_or(Error::NoLinker)?;
                 Ok(Toolchain { sysroot: sysroot.clone(), build_std: Some(linker) })
             }
             None => Err(Error::NoToolchain { target: target.triple() }),
@@ -67,7 +73,7 @@ impl Toolchain {
 
     /// Where the standard library's source is, or would be.
     pub fn library_source(&self) -> PathBuf {
-        self.sysroot.join("lib/rustlib/src/rust")
+        self.sysroot.join(LIBRARY_SOURCE)
     }
 
     /// One line that says what is used.
@@ -106,4 +112,56 @@ fn linker(sysroots: &[PathBuf]) -> Option<PathBuf> {
             .flat_map(|folder| ["rust-lld", "wasm-ld"].map(|name| folder.join(name)))
             .find(|linker| linker.exists())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A sysroot with these files in it.
+    fn sysroot(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for file in files {
+            let path = folder.path().join("lib/rustlib").join(file);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            fs::write(path, "").expect("a file");
+        }
+        folder
+    }
+
+    const SOURCE: &str = "src/rust/library/std/Cargo.toml";
+    const LINKER: &str = "x86_64-unknown-linux-gnu/bin/rust-lld";
+    const INSTALLED: &str = "wasm32-unknown-unknown/lib/libstd-0123.rlib";
+
+    #[test]
+    fn an_installed_target_goes_before_building_the_library() {
+        let (building, installed) = (sysroot(&[SOURCE, LINKER]), sysroot(&[INSTALLED]));
+        let sysroots = [building.path().to_owned(), installed.path().to_owned()];
+        let found = Toolchain::among(&sysroots, Target::Unknown).expect("a toolchain");
+        assert_eq!(found, Toolchain { sysroot: sysroots[1].clone(), build_std: None });
+    }
+
+    #[test]
+    fn the_linker_may_come_from_another_toolchain() {
+        let (rustup, debian) = (sysroot(&[LINKER]), sysroot(&[SOURCE, "wasm32-wasip1/empty"]));
+        let sysroots = [rustup.path().to_owned(), debian.path().to_owned()];
+        for target in [Target::Unknown, Target::Wasip1] {
+            let found = Toolchain::among(&sysroots, target).expect("a toolchain");
+            let linker = rustup.path().join("lib/rustlib").join(LINKER);
+            assert_eq!(found, Toolchain { sysroot: sysroots[1].clone(), build_std: Some(linker) });
+        }
+    }
+
+    #[test]
+    fn with_neither_the_error_says_what_to_install() {
+        let bare = sysroot(&[LINKER]);
+        let error = Toolchain::among(&[bare.path().to_owned()], Target::Unknown).expect_err("nothing fits").to_string();
+        assert!(error.starts_with("no Rust toolchain here can build for wasm32-unknown-unknown\nhint: "), "{error}");
+        assert!(
+            error.contains("rustup target add wasm32-unknown-unknown") && error.contains("rust-web-src"),
+            "{error}"
+        );
+    }
 }

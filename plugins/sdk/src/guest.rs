@@ -16,7 +16,10 @@ pub use imports::pmk::policy::{
 
 /// The bindings of one export, and the trait of this crate behind it.
 macro_rules! export {
-    ($module:ident, $world:literal, $interface:literal, $trait:ident::$function:ident($($name:ident: $type:ident),+)) => {
+    (
+        $module:ident, $world:literal, $interface:literal,
+        $trait:ident::$function:ident($($name:ident: $type:ident),+)
+    ) => {
         #[doc(hidden)]
         pub mod $module {
             wit_bindgen::generate!({
@@ -39,11 +42,16 @@ macro_rules! export {
     };
 }
 
-export!(describe, "pmk:sdk/describe", "pmk:policy/describe@1.0.0", Policy::describe(description: Description));
-export!(cap, "pmk:sdk/cap", "pmk:policy/cap@1.0.0", Cap::cap(incoming: Incoming, verdict: CapVerdict));
-export!(prune, "pmk:sdk/prune", "pmk:policy/prune@1.0.0", Prune::prune(transcript: Transcript, budget: Budget, plan: Plan));
-export!(summarize, "pmk:sdk/summarize", "pmk:policy/summarize@1.0.0", Summarize::summarize(transcript: Transcript, summary: Summary));
-export!(recover, "pmk:sdk/recover", "pmk:policy/recover@1.0.0", Recover::recover(overflow: Overflow, recovery: Recovery));
+export!(describe, "pmk:sdk/describe", "pmk:policy/describe@1.0.0",
+    Policy::describe(description: Description));
+export!(cap, "pmk:sdk/cap", "pmk:policy/cap@1.0.0",
+    Cap::cap(incoming: Incoming, verdict: CapVerdict));
+export!(prune, "pmk:sdk/prune", "pmk:policy/prune@1.0.0",
+    Prune::prune(transcript: Transcript, budget: Budget, plan: Plan));
+export!(summarize, "pmk:sdk/summarize", "pmk:policy/summarize@1.0.0",
+    Summarize::summarize(transcript: Transcript, summary: Summary));
+export!(recover, "pmk:sdk/recover", "pmk:policy/recover@1.0.0",
+    Recover::recover(overflow: Overflow, recovery: Recovery));
 
 /// Sends the message of a panic to the host's log. Without WASI a component has no standard error, and the
 /// operator would see a bare `unreachable`.

@@ -1,6 +1,6 @@
 //! Reading a transcript from the newest message back.
 
-use std::collections::VecDeque;
+use std::vec;
 
 use crate::{Plan, Transcript, flag, origin};
 
@@ -78,8 +78,8 @@ impl Transcript {
             transcript: self,
             floor: self.seed_end(),
             end: current,
-            cuts: VecDeque::new(),
-            rows: VecDeque::new(),
+            cuts: Vec::new().into_iter(),
+            rows: Vec::new(),
             loaded: current,
             read: FIRST_READ,
         }
@@ -95,9 +95,9 @@ pub struct Segments<'t> {
     /// Where the next segment ends.
     end: u32,
     /// Cuts read ahead, newest first.
-    cuts: VecDeque<u32>,
+    cuts: vec::IntoIter<u32>,
     /// Messages `loaded..end`.
-    rows: VecDeque<Row>,
+    rows: Vec<Row>,
     loaded: u32,
     /// How much the next read takes.
     read: u32,
@@ -110,9 +110,8 @@ impl Segments<'_> {
             return;
         }
         let from = start.min(self.loaded.saturating_sub(self.read)).max(self.floor);
-        for row in self.transcript.rows(from, self.loaded).into_iter().rev() {
-            self.rows.push_front(row);
-        }
+        let newer = std::mem::replace(&mut self.rows, self.transcript.rows(from, self.loaded));
+        self.rows.extend(newer);
         self.loaded = from;
         self.read = self.read.saturating_mul(2);
     }
@@ -125,13 +124,13 @@ impl Iterator for Segments<'_> {
         if self.end <= self.floor {
             return None;
         }
-        if self.cuts.is_empty() {
-            self.cuts = self.transcript.cuts(self.end, self.read).into();
+        if self.cuts.as_slice().is_empty() {
+            self.cuts = self.transcript.cuts(self.end, self.read).into_iter();
         }
         let end = self.end;
-        let start = self.cuts.pop_front().unwrap_or(self.floor).max(self.floor);
+        let start = self.cuts.next().unwrap_or(self.floor).max(self.floor);
         self.load(start);
-        let rows = self.rows.split_off((start - self.loaded) as usize).into();
+        let rows = self.rows.split_off((start - self.loaded) as usize);
         self.end = start;
         Some(Segment { start, end, rows })
     }

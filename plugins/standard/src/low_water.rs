@@ -30,7 +30,7 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
     let shape = Shape::of_settings();
     let mut aim = low_water;
     for _ in 0..ATTEMPTS {
-        let kept = choose(transcript, budget, shape, aim);
+        let kept = choose(transcript, budget, shape, aim, bound);
         plan.clear();
         plan.remove_before(transcript, kept.cut);
         shrink(plan, &kept.old, shape, low_water);
@@ -38,30 +38,32 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
         if tokens > bound {
             shrink(plan, &kept.newest, shape, bound);
         }
-        if tokens <= low_water || kept.minimal {
+        if tokens <= bound || kept.minimal {
             return;
         }
         aim = aim.saturating_sub(tokens - low_water);
     }
 }
 
-/// The newest turns that cost no more than `aim`, with their old results shrunk.
-fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64) -> Kept {
+/// The newest turns that cost no more than `aim`, with their old results shrunk. Where that is not even half of `aim`
+/// because of one large turn, that turn stays as well, if it is within the bound.
+fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64, bound: u64) -> Kept {
     let whole = usize::try_from(settings::KEEP_RESULTS.value()).unwrap_or(0);
     let seed = transcript.rows(0, transcript.seed_end());
     let current = transcript.rows(transcript.current(), transcript.length());
     let mut seen = current.iter().filter(|row| is_result(row)).count();
-    let mut room = aim.saturating_sub(tokens_of(&seed) + tokens_of(&current) + u64::from(budget.marker_tokens()));
+    let mut total = tokens_of(&seed) + tokens_of(&current) + u64::from(budget.marker_tokens());
     let mut kept = Kept { cut: transcript.current(), old: vec![], newest: vec![], minimal: true };
     for (at, segment) in transcript.segments().enumerate() {
         let results: Vec<Row> = segment.rows.iter().rev().filter(|row| is_result(row)).copied().collect();
         let (newest, old) = results.split_at(whole.saturating_sub(seen).min(results.len()));
-        let saved: u64 = old.iter().map(|row| u64::from(row.tokens) - shape.estimate(row)).sum();
-        let cost = segment.tokens() - saved;
-        if at > 0 && cost > room {
+        let saved: u64 = old.iter().map(|row| shape.saving(row)).sum();
+        let with_it = total + segment.tokens() - saved;
+        let stays = at == 0 || with_it <= aim || (total < aim / 2 && with_it <= bound);
+        if !stays {
             break;
         }
-        room = room.saturating_sub(cost);
+        total = with_it;
         seen += results.len();
         kept.cut = segment.start;
         kept.minimal = at == 0;
@@ -82,7 +84,7 @@ fn shrink(plan: &Plan, newest_first: &[Row], shape: Shape, aim: u64) {
                 return;
             }
         }
-        let saved = u64::from(row.tokens) - shape.estimate(row);
+        let saved = shape.saving(row);
         if saved > 0 {
             plan.shorten(row.index, shape.head, shape.tail);
             expected = expected.saturating_sub(saved);

@@ -25,6 +25,13 @@ impl Shape {
         Shape { head: settings::chars(&settings::RESULT_HEAD), tail: settings::chars(&settings::RESULT_TAIL) }
     }
 
+    /// About what shrinking a message saves; nothing where it would not at least halve it, for then more is lost to the
+    /// reader than won.
+    pub fn saving(self, row: &Row) -> u64 {
+        let (before, after) = (u64::from(row.tokens), self.estimate(row));
+        if after <= before / 2 { before - after } else { 0 }
+    }
+
     /// What a message will about cost when it is shrunk; its tokens as they are when that saves nothing.
     pub fn estimate(self, row: &Row) -> u64 {
         let stays = u64::from(self.head) + u64::from(self.tail);

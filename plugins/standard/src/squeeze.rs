@@ -7,6 +7,9 @@ use crate::results::{Shape, is_result};
 /// Lengths, in characters, to which everything but the new message is shortened in the end.
 const LENGTHS: [u32; 4] = [4_000, 1_000, 200, 0];
 
+/// Lengths, in characters, to which the texts of a last turn are shortened rather than given up.
+const TEXT_LENGTHS: [u32; 2] = [4_000, 1_000];
+
 /// A plan to try.
 #[derive(Clone, Debug, Default)]
 struct Draft {
@@ -52,16 +55,32 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
 }
 
 impl Squeeze<'_> {
-    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go.
+    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go, and in the
+    /// end its texts are shortened.
     fn keeping_last_turn(&self) -> bool {
         let Some(first) = self.last.first() else { return false };
         let mut draft = Draft { cut: first.index, shortened: self.results(&self.last), ..Draft::default() };
         if self.try_out(&draft) {
             return true;
         }
-        draft.shortened.extend(self.results(&self.current));
-        self.try_out(&draft)
-            || self.is_too_large_with_seed(tokens_of(&self.last)) && self.without_oldest_groups(&draft, &self.last)
+        let results = self.results(&self.current);
+        draft.shortened.extend(&results);
+        if self.try_out(&draft) {
+            return true;
+        }
+        if !self.is_too_large_with_seed(tokens_of(&self.last)) {
+            return false;
+        }
+        if self.without_oldest_groups(&draft, &self.last) {
+            return true;
+        }
+        draft.removed = self.groups(&self.last).concat();
+        draft.removed.sort_unstable();
+        TEXT_LENGTHS.into_iter().any(|length| {
+            let texts = self.last.iter().map(|row| (row.index, length - length / 3, length / 3));
+            draft.shortened = texts.chain(results.iter().copied()).collect();
+            self.try_out(&draft)
+        })
     }
 
     /// Without any stored turn: the results of the current one shrink, its oldest tool groups go, and in the end
