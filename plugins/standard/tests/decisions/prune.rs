@@ -85,6 +85,30 @@ fn a_shrunk_result_keeps_head_and_tail() {
 }
 
 #[test]
+fn a_result_that_shrinking_would_not_halve_stays_whole() {
+    let conversation = (0..20).fold(Conversation::new(), |conversation, at| {
+        conversation.turn(&format!("question {at}"), "let me look").tool("grep", &"預".repeat(1_500)).answer("so")
+    });
+    let applied = prune(&conversation.ask("and now?").transcript(), 20_000).expect("accepted");
+    assert!(applied.replaced.is_empty() && applied.turns_dropped > 0);
+}
+
+#[test]
+fn one_large_turn_does_not_empty_the_window() {
+    let large = Conversation::new().turn("old", &long()).turn("large", &long().repeat(6)).turn("thanks", "welcome");
+    let transcript = large.ask("and now?").transcript();
+    let applied = prune(&transcript, 9_000).expect("accepted");
+    assert_eq!(applied.turns_dropped, 1, "above the low-water mark, but most of what there is");
+}
+
+#[test]
+fn the_text_of_a_last_turn_is_shortened_rather_than_given_up() {
+    let transcript = Conversation::new().turn(&long().repeat(10), "so").ask("and now?").transcript();
+    let applied = prune(&transcript, 4_000).expect("accepted");
+    assert_eq!((applied.turns_dropped, replaced(&applied)), (0, vec![0]));
+}
+
+#[test]
 fn a_bound_of_the_operators_own_prunes_earlier() {
     let transcript = turns(20).ask("and now?").transcript();
     let harness = Harness::<Standard>::new().with("max-session-tokens", 10_000).with("low-water", 50);
