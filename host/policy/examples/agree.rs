@@ -50,7 +50,8 @@ fn compare(one: &str, other: &str) -> Result<usize, Box<dyn Error>> {
             decisions += 2;
         }
         for kind in [Origin::Seed, Origin::MraResult, Origin::ToolResult, Origin::Attachment] {
-            let text: Arc<str> = transcript.entries().iter().map(|entry| entry.message.plain_text()).collect();
+            let text: String = transcript.entries().iter().map(|entry| entry.message.plain_text()).collect();
+            let text: Arc<str> = text.into();
             let incoming = || IncomingInput { kind, name: "erp".into(), text: Arc::clone(&text), limit: 20_000 };
             same(&name, &one.cap(incoming()).verdict, &other.cap(incoming()).verdict)?;
             decisions += 1;
