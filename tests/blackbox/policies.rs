@@ -39,9 +39,11 @@ fn a_bad_file_is_one_clear_line_with_a_hint() {
         assert_eq!(finished.stdout, "", "{name}");
         shown.push_str(&finished.stderr.replace(&format!("{}/", home.path().display()), ""));
     }
-    insta::with_settings!({filters => vec![(r"(?m)^(front|model): .*\n  hint: .*\n", "")]}, {
-        insta::assert_snapshot!(shown)
-    });
+    insta::with_settings!({filters => vec![
+        (r"(?m)^(front|model): .*\n  hint: .*\n", ""),
+        // Where a cut component ends changes with every build.
+        (r"section range .* is out of bounds .*", "section range [..] is out of bounds"),
+    ]}, { insta::assert_snapshot!(shown) });
 }
 
 #[test]
