@@ -26,7 +26,7 @@
 //!             return;
 //!         }
 //!         let oldest_kept = transcript.segments().take(KEEP_TURNS.value() as usize).last();
-//!         plan.remove_before(transcript, oldest_kept.map_or(transcript.current(), |segment| segment.start));
+//!         plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
 //!     }
 //! }
 //!
@@ -36,7 +36,7 @@
 //! use pmk_policy_sdk::testing::{Harness, core};
 //! let conversation = (0..30).flat_map(|_| [core::Message::user("why? ".repeat(50)), core::Message::assistant("so")]);
 //! let transcript = core::Transcript::of_messages(conversation.chain([core::Message::user("and now?")])).into();
-//! let applied = Harness::<Newest>::new().prune(&transcript, 2_500).expect("a plan that the guard accepts");
+//! let applied = Harness::<Newest>::new().prune(&transcript, 3_000).expect("a plan that the guard accepts");
 //! assert_eq!(applied.turns_dropped, 10);
 //! ```
 //!
