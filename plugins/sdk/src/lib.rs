@@ -40,9 +40,9 @@
 //! assert_eq!(applied.turns_dropped, 10);
 //! ```
 //!
-//! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. Built for wasm the types are the bindings of the contract, `wit/policy.wit`,
-//! which says what the host does with every call; elsewhere they run on the host's own types, with the same
-//! names and methods.
+//! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. Built for wasm the types are the bindings of the contract,
+//! `wit/policy.wit`, which says what the host does with every call; elsewhere they run on the host's own types, with
+//! the same names and methods.
 //!
 //! A decision runs in a fresh instance: nothing is remembered between calls. It has a limited amount of fuel, so read
 //! [from the newest message back](Transcript::segments) and stop early. A panic reaches the operator's log, and the

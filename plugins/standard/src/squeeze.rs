@@ -62,8 +62,8 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
 }
 
 impl Squeeze<'_> {
-    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go, and in the
-    /// end its texts are shortened.
+    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go, and in
+    /// the end its texts are shortened.
     fn keeping_last_turn(&self) -> bool {
         let Some(first) = self.last.first() else { return false };
         let mut draft = Draft { cut: first.index, shortened: self.results(&self.last), ..Draft::default() };
