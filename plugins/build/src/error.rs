@@ -17,12 +17,14 @@ pub enum Error {
     NoToolchain { target: &'static str },
     /// The standard library could be built but not linked.
     #[error(
-        "no linker for wasm: neither `rust-lld` nor `wasm-ld`\nhint: `rustup toolchain install stable`, or `apt-get install lld`"
+        "no linker for wasm: neither `rust-lld` nor `wasm-ld`\n\
+         hint: `rustup toolchain install stable`, or `apt-get install lld`"
     )]
     NoLinker,
     /// `--cargo-component` without cargo-component.
     #[error(
-        "cargo-component is not installed\nhint: `cargo install cargo-component --locked`, or leave out `--cargo-component`"
+        "cargo-component is not installed\n\
+         hint: `cargo install cargo-component --locked`, or leave out `--cargo-component`"
     )]
     NoCargoComponent,
     /// cargo-component wants to see this folder, even when it is empty.

@@ -26,7 +26,7 @@
 //!             return;
 //!         }
 //!         let oldest_kept = transcript.segments().take(KEEP_TURNS.value() as usize).last();
-//!         plan.remove_before(transcript, oldest_kept.map_or(transcript.current(), |segment| segment.start));
+//!         plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
 //!     }
 //! }
 //!
@@ -36,13 +36,13 @@
 //! use pmk_policy_sdk::testing::{Harness, core};
 //! let conversation = (0..30).flat_map(|_| [core::Message::user("why? ".repeat(50)), core::Message::assistant("so")]);
 //! let transcript = core::Transcript::of_messages(conversation.chain([core::Message::user("and now?")])).into();
-//! let applied = Harness::<Newest>::new().prune(&transcript, 2_500).expect("a plan that the guard accepts");
+//! let applied = Harness::<Newest>::new().prune(&transcript, 3_000).expect("a plan that the guard accepts");
 //! assert_eq!(applied.turns_dropped, 10);
 //! ```
 //!
-//! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. Built for wasm the types are the bindings of the contract, `wit/policy.wit`,
-//! which says what the host does with every call; elsewhere they run on the host's own types, with the same
-//! names and methods.
+//! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. Built for wasm the types are the bindings of the contract,
+//! `wit/policy.wit`, which says what the host does with every call; elsewhere they run on the host's own types, with
+//! the same names and methods.
 //!
 //! A decision runs in a fresh instance: nothing is remembered between calls. It has a limited amount of fuel, so read
 //! [from the newest message back](Transcript::segments) and stop early. A panic reaches the operator's log, and the

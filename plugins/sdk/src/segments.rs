@@ -70,17 +70,28 @@ impl Transcript {
             .collect()
     }
 
-    /// The stored history between the seed and the current turn, newest segment first. Reads as it goes: what
-    /// is not asked for is not read.
+    /// Where the stored history ends: at the current turn, or before what the host shows for the sake of the new
+    /// message (retrieved and recalled text just before it).
+    pub fn stored_end(&self) -> u32 {
+        let seed_end = self.seed_end();
+        let mut end = self.current();
+        while end > seed_end && matches!(self.origins(end - 1, end)[..], [origin::RETRIEVAL | origin::RECALL]) {
+            end -= 1;
+        }
+        end
+    }
+
+    /// The stored history from the seed to [`stored_end`](Transcript::stored_end), newest segment first. Reads as it
+    /// goes: what is not asked for is not read.
     pub fn segments(&self) -> Segments<'_> {
-        let current = self.current();
+        let stored_end = self.stored_end();
         Segments {
             transcript: self,
             floor: self.seed_end(),
-            end: current,
+            end: stored_end,
             cuts: Vec::new().into_iter(),
             rows: Vec::new(),
-            loaded: current,
+            loaded: stored_end,
             read: FIRST_READ,
         }
     }

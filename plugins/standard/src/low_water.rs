@@ -50,10 +50,11 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
 fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64, bound: u64) -> Kept {
     let whole = usize::try_from(settings::KEEP_RESULTS.value()).unwrap_or(0);
     let seed = transcript.rows(0, transcript.seed_end());
-    let current = transcript.rows(transcript.current(), transcript.length());
+    let stored_end = transcript.stored_end();
+    let current = transcript.rows(stored_end, transcript.length());
     let mut seen = current.iter().filter(|row| is_result(row)).count();
     let mut total = tokens_of(&seed) + tokens_of(&current) + u64::from(budget.marker_tokens());
-    let mut kept = Kept { cut: transcript.current(), old: vec![], newest: vec![], minimal: true };
+    let mut kept = Kept { cut: stored_end, old: vec![], newest: vec![], minimal: true };
     for (at, segment) in transcript.segments().enumerate() {
         let results: Vec<Row> = segment.rows.iter().rev().filter(|row| is_result(row)).copied().collect();
         let (newest, old) = results.split_at(whole.saturating_sub(seen).min(results.len()));

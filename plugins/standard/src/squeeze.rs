@@ -28,11 +28,15 @@ struct Squeeze<'t> {
     transcript: &'t Transcript,
     plan: &'t Plan,
     limit: u64,
-    seed_may_go: bool,
     shape: Shape,
     seed: Vec<Row>,
+    /// Whether there is a seed pair and the operator allows it to go.
+    seed_may_go: bool,
     /// The most recent stored turn.
     last: Vec<Row>,
+    /// What the host shows for the sake of the new message.
+    shown: Vec<Row>,
+    /// The new message and what its turn has produced so far.
     current: Vec<Row>,
 }
 
@@ -44,10 +48,11 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         transcript,
         plan,
         limit: budget.limit(),
-        seed_may_go: budget.seed_may_go() && transcript.seed_end() > 0,
         shape: Shape::of_settings(),
         seed: transcript.rows(0, transcript.seed_end()),
+        seed_may_go: budget.seed_may_go() && transcript.seed_end() > 0,
         last: last.map(|segment| segment.rows).unwrap_or_default(),
+        shown: transcript.rows(transcript.stored_end(), transcript.current()),
         current: transcript.rows(transcript.current(), transcript.length()),
     };
     let fits = squeeze.keeping_last_turn() || squeeze.keeping_current_turn();
@@ -57,8 +62,8 @@ pub fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan) {
 }
 
 impl Squeeze<'_> {
-    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go, and in the
-    /// end its texts are shortened.
+    /// With the last turn: its results shrink, then those of the current one, then its oldest tool groups go, and in
+    /// the end its texts are shortened.
     fn keeping_last_turn(&self) -> bool {
         let Some(first) = self.last.first() else { return false };
         let mut draft = Draft { cut: first.index, shortened: self.results(&self.last), ..Draft::default() };
@@ -88,10 +93,14 @@ impl Squeeze<'_> {
         })
     }
 
-    /// Without any stored turn: the results of the current one shrink, its oldest tool groups go, and in the end
-    /// all that remains beside the new message is shortened, the seed last.
+    /// Without any stored turn: what is shown beside the new message goes too, the results of the current turn shrink,
+    /// its oldest tool groups go, and in the end all that remains beside the new message is shortened, the seed last.
     fn keeping_current_turn(&self) -> bool {
-        let mut draft = Draft { cut: self.transcript.current(), ..Draft::default() };
+        let mut draft = Draft { cut: self.transcript.stored_end(), ..Draft::default() };
+        if self.try_out(&draft) {
+            return true;
+        }
+        draft.removed = self.shown.iter().map(|row| row.index).collect();
         if self.try_out(&draft) {
             return true;
         }
@@ -106,7 +115,7 @@ impl Squeeze<'_> {
             if self.without_oldest_groups(&draft, &self.current) {
                 return true;
             }
-            draft.removed = self.groups(&self.current).concat();
+            draft.removed.extend(self.groups(&self.current).concat());
             draft.removed.sort_unstable();
         }
         let brought_in: Vec<u32> = self.current.iter().skip(1).map(|row| row.index).collect();
@@ -177,7 +186,8 @@ impl Squeeze<'_> {
     /// What a draft comes to, the marker left out; `shortened` says what a shortened message costs.
     fn cost(&self, draft: &Draft, shortened: impl Fn(Shape, &Row) -> u64) -> u64 {
         let seed = if draft.without_seed { &[] } else { &self.seed[..] };
-        let last = if draft.cut < self.transcript.current() { &self.last[..] } else { &[] };
+        let with_last = self.last.first().is_some_and(|first| first.index == draft.cut);
+        let last = if with_last { &self.last[..] } else { &[] };
         let stays = |row: &&Row| draft.removed.binary_search(&row.index).is_err();
         let cost = |row: &Row| match draft.shortened.binary_search_by_key(&row.index, |(index, ..)| *index) {
             Ok(at) => {
@@ -186,7 +196,7 @@ impl Squeeze<'_> {
             }
             Err(_) => u64::from(row.tokens),
         };
-        seed.iter().chain(last).chain(&self.current).filter(stays).map(cost).sum()
+        seed.iter().chain(last).chain(&self.shown).chain(&self.current).filter(stays).map(cost).sum()
     }
 
     /// Puts a draft into the plan; whether it fits.

@@ -30,12 +30,12 @@ impl Prune for Strict {
 
 /// Where the newest turns begin that may stay: ten of them, and no more than fit under the hard limit.
 fn oldest_kept(transcript: &Transcript, budget: &Budget) -> u32 {
-    let current = transcript.current();
+    let stored_end = transcript.stored_end();
     let always_kept = tokens_of(&transcript.rows(0, transcript.seed_end()))
-        + tokens_of(&transcript.rows(current, transcript.length()));
+        + tokens_of(&transcript.rows(stored_end, transcript.length()));
     let mut room = budget.limit().saturating_sub(always_kept + u64::from(budget.marker_tokens()));
     let mut turns = 0;
-    let mut cut = current;
+    let mut cut = stored_end;
     for segment in transcript.segments() {
         if turns >= KEEP_TURNS || segment.turns() == 0 || segment.tokens() > room {
             break;
@@ -47,15 +47,15 @@ fn oldest_kept(transcript: &Transcript, budget: &Budget) -> u32 {
     cut
 }
 
-/// The seed and the current turn alone are too much: shortens what the current turn has brought in, then the seed as
+/// The seed and the current turn alone are too much: shortens what stands around the new message, then the seed as
 /// well. What this cannot make fit is left to the next policy.
 fn shorten_until_it_fits(transcript: &Transcript, plan: &Plan, limit: u64) {
-    let brought_in = transcript.current() + 1..transcript.length();
+    let (stored_end, current) = (transcript.stored_end(), transcript.current());
     for seed_end in [0, transcript.seed_end()] {
         for length in LENGTHS {
             plan.clear();
-            plan.remove_before(transcript, transcript.current());
-            for index in (0..seed_end).chain(brought_in.clone()) {
+            plan.remove_before(transcript, stored_end);
+            for index in (0..seed_end).chain(stored_end..current).chain(current + 1..transcript.length()) {
                 plan.shorten(index, length, 0);
             }
             if plan.tokens() <= limit {

@@ -6,7 +6,7 @@ use pmk_policy_sdk::{
     rung,
     testing::{
         Conversation, Harness, Refused, Value,
-        core::{CapVerdict, Message, Origin, Transcript, cap, floor},
+        core::{CapVerdict, Message, Origin, Role, Transcript, cap, floor},
     },
 };
 use proptest::prelude::*;
@@ -117,6 +117,14 @@ fn a_seed_that_exceeds_the_limit_is_shortened_last() {
     let transcript = Conversation::new().seed(&long().repeat(10)).turn("q", "a").ask("why?").transcript();
     let applied = Harness::<Strict>::new().prune(&transcript, 4_000).expect("accepted");
     assert_eq!(applied.replaced.iter().map(|replaced| replaced.index).collect::<Vec<_>>(), [0]);
+}
+
+#[test]
+fn what_is_shown_for_the_new_message_is_no_stored_turn() {
+    let atoms = Message::text(Role::User, Origin::Retrieval, long());
+    let transcript = turns(2).message(atoms).ask("and now?").transcript();
+    let applied = Harness::<Strict>::new().prune(&transcript, 1_600).expect("accepted");
+    assert_eq!(applied.kept, [0, 1, 6, 7]);
 }
 
 #[test]

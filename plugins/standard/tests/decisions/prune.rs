@@ -156,6 +156,16 @@ fn a_current_turn_that_is_too_large_loses_its_oldest_tool_groups() {
 }
 
 #[test]
+fn what_is_shown_for_the_new_message_stays_longer_than_stored_turns() {
+    let atoms = Message::text(Role::User, Origin::Retrieval, long());
+    let transcript = turns(2).message(atoms).ask("and now?").transcript();
+    let kept = |limit| prune(&transcript, limit).expect("accepted").kept;
+    assert_eq!(kept(3_000), [0, 1, 4, 5, 6, 7]);
+    assert_eq!(kept(1_600), [0, 1, 6, 7]);
+    assert_eq!(kept(300), [0, 1, 7]);
+}
+
+#[test]
 fn the_seed_goes_only_where_the_operator_allows_it() {
     let transcript = Conversation::new().seed(&long().repeat(4)).ask("why?").transcript();
     let applied = prune(&transcript, 3_000).expect("accepted");
@@ -173,7 +183,12 @@ fn a_new_message_that_alone_is_too_large_is_left_to_the_host() {
 }
 
 /// A random conversation; each number is the kind and length of one step.
-fn conversation(seed: Option<usize>, steps: &[(u8, usize)], current: Option<&[usize]>) -> Arc<Transcript> {
+fn conversation(
+    seed: Option<usize>,
+    steps: &[(u8, usize)],
+    shown: Option<usize>,
+    current: Option<&[usize]>,
+) -> Arc<Transcript> {
     let text = |length: usize| "字a ".repeat(length);
     let mut conversation = Conversation::new();
     if let Some(length) = seed {
@@ -194,6 +209,9 @@ fn conversation(seed: Option<usize>, steps: &[(u8, usize)], current: Option<&[us
         };
     }
     if let Some(brought_in) = current {
+        if let Some(length) = shown {
+            conversation = conversation.message(Message::text(Role::User, Origin::Retrieval, text(length)));
+        }
         conversation = conversation.ask("and now?");
         conversation = brought_in.iter().fold(conversation, |c, &length| c.tool("read", &text(length)));
     }
@@ -207,12 +225,13 @@ proptest! {
     fn there_is_a_plan_wherever_the_floor_finds_one(
         seed in prop::option::of(0usize..600),
         steps in prop::collection::vec((0u8..6, 0usize..300), 0..12),
+        shown in prop::option::of(0usize..300),
         current in prop::option::of(prop::collection::vec(0usize..600, 0..6)),
         limit in 20u64..4_000,
         own in 0i64..4_000,
         seed_may_go: bool,
     ) {
-        let transcript = conversation(seed, &steps, current.as_deref());
+        let transcript = conversation(seed, &steps, shown, current.as_deref());
         let total = transcript.total_tokens();
         let floor = floor::decide(&transcript, limit);
         let seed_stays = (0..transcript.seed_end() as u32).all(|at| floor.kept.contains(&at));
@@ -220,7 +239,8 @@ proptest! {
         let markers_stay = floor.marker.is_some() || transcript.markers().iter().all(|at| floor.kept.contains(at));
         // The floor may take the current turn apart for the sake of the marker; a plan may not.
         let (seed_end, current) = (transcript.seed_end(), transcript.current());
-        let too_large = transcript.tokens_in(0, seed_end) + transcript.tokens_in(current, transcript.len()) > limit;
+        let seed_tokens = if seed_may_go { 0 } else { transcript.tokens_in(0, seed_end) };
+        let too_large = seed_tokens + transcript.tokens_in(current, transcript.len()) > limit;
         let apart = floor.removed.last().is_some_and(|&at| at as usize > current);
         let legal_plan_exists = total <= limit
             || floor.tokens_after <= limit
