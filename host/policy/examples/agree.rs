@@ -14,6 +14,9 @@ use pmk_policy::{
 const LIMITS: [u64; 5] = [100_000, 20_000, 4_000, 800, 100];
 const HISTORIES: u64 = 200;
 
+/// A conversation, and what it is called in an error.
+type Named = (String, Arc<Transcript>);
+
 fn main() -> ExitCode {
     let files: Vec<String> = std::env::args().skip(1).collect();
     let [one, other] = files.as_slice() else {
@@ -77,7 +80,7 @@ fn stack(runtime: &Runtime, file: &str) -> Result<Stack, Box<dyn Error>> {
     Ok(Stack::new([], Layer { policy: Arc::new(policy), settings }))
 }
 
-fn transcripts() -> Result<Vec<(String, Arc<Transcript>)>, Box<dyn Error>> {
+fn transcripts() -> Result<Vec<Named>, Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
     let mut found = Vec::new();
     for file in std::fs::read_dir(folder)? {
