@@ -119,7 +119,10 @@ impl Config {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Config::default(), vec![])),
-            Err(error) => return Err(Failure::new(format!("cannot read `{}`: {error}", path.display()))),
+            Err(error) => {
+                return Err(Failure::new(format!("cannot read `{}`: {error}", path.display()))
+                    .hint("is `--home` a folder that you may read?"));
+            }
         };
         Config::parse(&text).map_err(|what| {
             Failure::new(format!("`{}`: {what}", path.display()))

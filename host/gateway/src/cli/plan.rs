@@ -12,7 +12,12 @@ use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
 use serde_json::{Value, json};
 
 use super::{Context, layers::LayerArguments, logging, note, print, print_json};
-use crate::{config::Config, error::Failure, home, turn::Room};
+use crate::{
+    config::Config,
+    error::{Failure, OrHint},
+    home,
+    turn::Room,
+};
 
 /// The window of a model of which nothing is known.
 const DEFAULT_WINDOW: u64 = 200_000;
@@ -72,7 +77,8 @@ impl PlanCommand {
     fn read(&self) -> Result<History, Failure> {
         let path = self.history.display();
         let text = std::fs::read_to_string(&self.history)
-            .map_err(|error| Failure::new(format!("cannot read the history `{path}`: {error}")))?;
+            .map_err(|error| format!("cannot read the history `{path}`: {error}"))
+            .or_hint("give `--history` a file of UTF-8 text that you may read")?;
         History::parse(&text).map_err(|error| {
             Failure::new(format!("the history `{path}`: {error}"))
                 .hint("give pmk's session.json, Anthropic's {\"system\",\"messages\"}, or one message a line")
