@@ -48,7 +48,10 @@ pub(super) async fn budget(gateway: &Gateway, gathered: &Gathered) -> Result<Bud
             decision.applied.tokens_after
         );
     }
-    edit_window(gateway, gathered, &decision.applied).await?;
+    // A message too large alone is not sent, and must not cost the conversation what it holds.
+    if decision.applied.tokens_after <= gathered.room.limit {
+        edit_window(gateway, gathered, &decision.applied).await?;
+    }
     Ok(Budgeted { applied: decision.applied, decided_by: decision.decided_by })
 }
 
