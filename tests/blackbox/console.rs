@@ -118,6 +118,20 @@ fn a_message_larger_than_the_window_gets_an_honest_answer_and_the_next_one_works
 }
 
 #[test]
+fn a_message_too_large_alone_costs_the_conversation_nothing() {
+    let home = Home::new();
+    let input = [
+        question("Ev1", "The launch code is heliotrope."),
+        question("Ev2", &"預算".repeat(8_000)),
+        question("Ev3", "What is the launch code?"),
+    ]
+    .join("\n");
+    let lines = home.run(&["run", "--model", "sim", "--window", "8000"], &input).ok().lines();
+    let last = of_type(&lines, "reply")[2]["text"].as_str().expect("a text");
+    assert!(last.contains("heliotrope"), "{last}");
+}
+
+#[test]
 fn a_budget_of_one_token_still_answers() {
     let home = Home::new();
     let strict = component("strict");
