@@ -2,17 +2,27 @@
 //! much of a conversation the model gets to see.
 //!
 //! One turn reads like the list in [`turn`]. What talks to people is a [`front`], what answers is a
-//! [`model`], what survives a crash is in [`store`].
+//! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
+//! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
+//! [`escalation`].
 
+pub mod audience;
+pub mod child;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod directive;
 pub mod error;
+pub mod escalation;
 pub mod front;
 pub mod gateway;
 pub mod home;
+pub mod knowledge;
 pub mod ledger;
 pub mod model;
+pub mod mra;
+pub mod progress;
 pub mod say;
+pub mod search;
 pub mod store;
 pub mod turn;

@@ -1,7 +1,8 @@
 //! Models: what answers. Providers behind one trait, and what their errors mean.
 //!
-//! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] speaks to the Messages API, reading its
-//! events with [`sse`] and its refusals with [`classify`]; [`sim`] stands in for all that.
+//! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] speaks to the Messages API, over
+//! [`http`], which reads events with [`sse`] and refusals with [`classify`]; [`openai`] does the same with chat completions;
+//! [`claude_cli`] starts the local `claude`; [`sim`] stands in for all that.
 
 use std::time::Duration;
 
@@ -12,19 +13,35 @@ use thiserror::Error;
 
 pub mod anthropic;
 pub mod classify;
+pub mod claude_cli;
+pub mod http;
 mod open;
+pub mod openai;
 pub mod sim;
 pub mod sse;
+mod tool_ids;
 
 pub use open::{Environment, ModelSpec, OpenError, Provider, open};
 
 /// One request. Roles alternate, the first message is a user's, tool results come first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     pub system: String,
     pub messages: Vec<Message>,
     /// Room for the answer.
     pub max_answer_tokens: u32,
+    /// What the model may call; leave it empty where [`Model::has_tools`] says no.
+    pub tools: Vec<Tool>,
+}
+
+/// A tool that a model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Of `a-z A-Z 0-9 _ -`.
+    pub name: String,
+    pub description: String,
+    /// The JSON schema of its input, of type `object`.
+    pub input_schema: serde_json::Value,
 }
 
 /// What a provider says it counted.
@@ -127,6 +144,11 @@ pub trait Model: Send + Sync {
 
     /// The context window in tokens.
     fn window(&self) -> u64;
+
+    /// Whether it can call the tools of a request. One that cannot never answers with a call.
+    fn has_tools(&self) -> bool {
+        false
+    }
 
     /// Asks once. Waiting and trying again are inside, where they help.
     ///

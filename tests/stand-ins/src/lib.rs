@@ -1,4 +1,7 @@
-//! Strict loopback servers for the tests: Slack and the models.
+//! Strict stand-ins for the tests: loopback servers for Slack and the models, and programs that the
+//! gateway starts.
 
 pub mod anthropic;
+pub mod openai;
+pub mod program;
 pub mod slack;

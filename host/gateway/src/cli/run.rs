@@ -1,6 +1,6 @@
 //! `run`: the gateway itself.
 
-use std::{io::IsTerminal, sync::Arc, time::Duration};
+use std::{io::IsTerminal, path::Path, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
 use secrecy::SecretString;
@@ -36,7 +36,7 @@ pub(super) struct Run {
     #[arg(long)]
     front: Option<FrontChoice>,
 
-    /// What answers: sim, anthropic-api[:NAME]
+    /// What answers: claude-cli[:NAME], anthropic-api[:NAME], openai[:NAME], sim
     #[arg(long, value_name = "PROVIDER[:NAME]")]
     model: Option<String>,
 
@@ -86,7 +86,7 @@ impl Run {
         chat: bool,
     ) -> Result<(), Failure> {
         let stack = self.layers.load(&context.home, &config.policy)?;
-        let model = self.open_model(&config)?;
+        let model = self.open_model(&context.home, &config)?;
         let store = Store::open(&context.home)?;
         store.void_leases(lock).await?;
         let stop = CancellationToken::new();
@@ -116,7 +116,7 @@ impl Run {
         FrontChoice::Console
     }
 
-    fn open_model(&self, config: &Config) -> Result<Arc<dyn Model>, Failure> {
+    fn open_model(&self, home: &Path, config: &Config) -> Result<Arc<dyn Model>, Failure> {
         let named = self.model.as_deref().or(config.model.as_deref());
         let spec: ModelSpec = match named {
             Some(named) => named.parse()?,
@@ -127,7 +127,7 @@ impl Run {
                 MODEL_WITHOUT_CONFIG.parse()?
             }
         };
-        let mut environment = Environment::of_process();
+        let mut environment = Environment::of_process(home);
         if let (None, Some(key)) = (&environment.anthropic_api_key, &config.api_key) {
             environment.anthropic_api_key = Some(key.resolve()?);
         }

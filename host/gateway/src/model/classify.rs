@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::ModelError;
 
@@ -28,25 +28,27 @@ pub struct Failed<'a> {
 
 /// Says what kind of failure it was.
 pub fn classify(failed: &Failed<'_>) -> ModelError {
-    let (code, text) = parse(failed.body);
+    let (codes, text) = parse(failed.body);
     let message = shown(failed.status, &text);
     let retry_after = failed.retry_after;
     let words = text.to_lowercase().replace('`', "");
 
-    if code.as_deref() == Some("request_too_large") {
-        return ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message };
+    let numbers = token_numbers(&words);
+    if numbers.is_some() || codes.iter().any(|code| OVERFLOW_CODES.contains(&code.as_str())) {
+        let (observed_tokens, allowed_tokens) = numbers.unzip();
+        return ModelError::Overflow { observed_tokens, allowed_tokens, message };
     }
-    if let Some((observed, allowed)) = token_numbers(&words) {
-        return ModelError::Overflow { observed_tokens: Some(observed), allowed_tokens: Some(allowed), message };
-    }
-    match code.as_deref() {
-        Some("authentication_error" | "permission_error") => return ModelError::Auth { message },
-        Some("billing_error") => return ModelError::Billing { message },
-        Some("rate_limit_error") => return ModelError::RateLimited { retry_after, message },
-        Some("overloaded_error" | "api_error" | "timeout_error") => {
-            return ModelError::Overloaded { retry_after, message };
+    for code in &codes {
+        match code.as_str() {
+            "authentication_error" | "permission_error" | "invalid_api_key" => return ModelError::Auth { message },
+            "billing_error" | "insufficient_quota" => return ModelError::Billing { message },
+            "rate_limit_error" | "rate_limit_exceeded" => return ModelError::RateLimited { retry_after, message },
+            "overloaded_error" | "api_error" | "timeout_error" | "server_error" => {
+                return ModelError::Overloaded { retry_after, message };
+            }
+            "content_filter" | "content_policy_violation" => return ModelError::Refused { message },
+            _ => {}
         }
-        _ => {}
     }
     match failed.status {
         Some(401 | 403) => return ModelError::Auth { message },
@@ -73,6 +75,9 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
 
 // All lower case and without backticks, as `classify` compares them.
 
+/// Anthropic's, OpenAI's and llama.cpp's.
+const OVERFLOW_CODES: &[&str] = &["request_too_large", "context_length_exceeded", "exceed_context_size_error"];
+
 const BILLING: &[&str] = &["credit balance", "insufficient credit", "api usage limits"];
 
 const RATE_LIMIT: &[&str] =
@@ -80,7 +85,8 @@ const RATE_LIMIT: &[&str] =
 
 const REFUSAL: &[&str] = &["content filtering policy"];
 
-/// Seed 000's patterns for a model call, and the words of providers that speak Anthropic's protocol.
+/// Seed 000's patterns for a model call, and the words of providers that speak Anthropic's or OpenAI's
+/// protocol.
 const OVERFLOW: &[&str] = &[
     "msg_too_long",
     "prompt is too long",
@@ -88,6 +94,27 @@ const OVERFLOW: &[&str] = &[
     "exceeds model context window",
     "exceeds the context window",
     "exceeds the maximum size",
+    "exceeds the available context size",
+    "maximum context length",
+    "maximum prompt length",
+    "maximum allowed input length",
+    "longer than the model's context length",
+    "exceeded model token limit",
+    "prompt exceeds max length",
+    "input is too long",
+    "reduce the length of the messages",
+];
+
+/// What stands before the numbers of such messages, more exact ones first.
+const OBSERVED: &[&str] =
+    &["resulted in", "requested about", "you requested", "requested:", "request contains", "request (", "the input ("];
+const ALLOWED: &[&str] = &[
+    "maximum context length is",
+    "configured limit of",
+    "available context size (",
+    "maximum prompt length is",
+    "model token limit:",
+    "model's context length (",
 ];
 
 const MALFORMED_HISTORY: &[&str] = &[
@@ -101,6 +128,9 @@ const MALFORMED_HISTORY: &[&str] = &[
     "text content blocks must be non-empty",
     "text content blocks must contain non-whitespace text",
     "must have non-empty content",
+    "must be followed by tool messages responding to each 'tool_call_id'",
+    "must be a response to a preceeding message with 'tool_calls'",
+    "must be a response to a preceding message with 'tool_calls'",
 ];
 
 fn contains_any(words: &str, patterns: &[&str]) -> bool {
@@ -128,7 +158,22 @@ fn token_numbers(words: &str) -> Option<(u64, u64)> {
         let (prompt, answer) = asked.split_once('+')?;
         Some((first_number(prompt)?.checked_add(first_number(answer)?)?, first_number(allowed)?))
     };
-    of_prompt.or_else(with_answer).filter(|(observed, allowed)| observed > allowed)
+    let of_compatible = || {
+        let after = |marks: &[&str]| marks.iter().find_map(|mark| first_number(words.split_once(mark)?.1));
+        Some((after(OBSERVED)?, after(ALLOWED)?))
+    };
+    // A request larger than what a minute allows: waiting never helps.
+    let of_a_minute = || {
+        let (_, rest) = words.split_once("request too large")?;
+        let (_, rest) = rest.split_once("limit ")?;
+        let (limit, requested) = rest.split_once("requested ")?;
+        Some((first_number(requested)?, first_number(limit)?))
+    };
+    of_prompt
+        .or_else(with_answer)
+        .or_else(of_compatible)
+        .or_else(of_a_minute)
+        .filter(|(observed, allowed)| observed > allowed)
 }
 
 /// The first number in a text; thousands may be set apart by commas.
@@ -139,24 +184,19 @@ fn first_number(text: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-#[derive(Deserialize)]
-struct Body {
-    error: Error,
-}
-
-#[derive(Deserialize)]
-struct Error {
-    #[serde(rename = "type")]
-    code: Option<String>,
-    message: Option<String>,
-}
-
-/// The typed code and the words of a body; the body itself where it is not the provider's JSON.
-fn parse(body: &str) -> (Option<String>, String) {
-    match serde_json::from_str::<Body>(body) {
-        Ok(Body { error }) => (error.code, error.message.unwrap_or_default()),
-        Err(_) => (None, body.to_owned()),
-    }
+/// The typed codes and the words of a body; the body itself where it is not the provider's JSON. Most wrap
+/// an object in `error`; some servers put it at the top, or a mere text into `error`.
+fn parse(body: &str) -> (Vec<String>, String) {
+    let Ok(Value::Object(body_object)) = serde_json::from_str(body) else { return (Vec::new(), body.to_owned()) };
+    let error = match body_object.get("error") {
+        Some(Value::String(message)) => return (Vec::new(), message.clone()),
+        Some(Value::Object(error)) => error,
+        _ => &body_object,
+    };
+    let text = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
+    let codes: Vec<String> = ["type", "code"].into_iter().filter_map(text).collect();
+    let message = text("message").unwrap_or_else(|| if codes.is_empty() { body.to_owned() } else { String::new() });
+    (codes, message)
 }
 
 /// One line for people: a page of HTML says nothing, so then the status does.

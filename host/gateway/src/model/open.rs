@@ -1,6 +1,12 @@
 //! From `--model PROVIDER[:NAME]` and the environment to a model.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
 
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
@@ -8,14 +14,21 @@ use thiserror::Error;
 use super::{
     Model,
     anthropic::{self, Anthropic},
+    claude_cli::{self, ClaudeCli},
+    http,
+    openai::{self, OpenAi},
     sim::{self, Sim, SimConfig},
 };
-use crate::error::Failure;
+use crate::{error::Failure, home};
 
 /// The environment variable with Anthropic's key.
 pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
 /// The environment variable with another address of Anthropic's API.
 pub const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
+/// The environment variable with OpenAI's key.
+pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+/// The environment variable with the address of a compatible server's API, version included.
+pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +37,10 @@ pub enum Provider {
     Sim,
     /// Anthropic's Messages API.
     AnthropicApi,
+    /// Chat completions of OpenAI or a compatible server.
+    OpenAi,
+    /// The local `claude` program.
+    ClaudeCli,
 }
 
 impl Provider {
@@ -32,6 +49,8 @@ impl Provider {
         match self {
             Provider::Sim => sim::PROVIDER,
             Provider::AnthropicApi => anthropic::PROVIDER,
+            Provider::OpenAi => openai::PROVIDER,
+            Provider::ClaudeCli => claude_cli::PROVIDER,
         }
     }
 }
@@ -81,8 +100,8 @@ impl FromStr for ModelSpec {
             sim::PROVIDER if name.is_some() => return Err(OpenError::SimHasNoNames),
             sim::PROVIDER => Provider::Sim,
             anthropic::PROVIDER => Provider::AnthropicApi,
-            "claude-cli" => return Err(OpenError::NotBuiltYet("claude-cli")),
-            "openai" => return Err(OpenError::NotBuiltYet("openai")),
+            openai::PROVIDER => Provider::OpenAi,
+            claude_cli::PROVIDER => Provider::ClaudeCli,
             other => return Err(OpenError::UnknownProvider(other.to_owned())),
         };
         if name == Some("") {
@@ -97,6 +116,10 @@ impl FromStr for ModelSpec {
 pub struct Environment {
     pub anthropic_api_key: Option<SecretString>,
     pub anthropic_base_url: Option<String>,
+    pub openai_api_key: Option<SecretString>,
+    pub openai_base_url: Option<String>,
+    /// The empty directory that `claude` runs in; it is created when it is not there.
+    pub claude_directory: PathBuf,
     /// The longest silence within an answer; `None` takes the provider's default.
     pub idle_timeout: Option<Duration>,
     /// The longest time for a whole answer.
@@ -104,13 +127,26 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of this process. Empty variables count as not set.
-    pub fn of_process() -> Self {
+    /// The environment of this process, for a gateway with this home. Empty variables count as not set.
+    pub fn of_process(home: &Path) -> Self {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         Environment {
             anthropic_api_key: variable(ANTHROPIC_API_KEY).map(SecretString::from),
             anthropic_base_url: variable(ANTHROPIC_BASE_URL),
+            openai_api_key: variable(OPENAI_API_KEY).map(SecretString::from),
+            openai_base_url: variable(OPENAI_BASE_URL),
+            claude_directory: home::gateway_dir(home).join("claude"),
             ..Environment::default()
+        }
+    }
+
+    /// The limits of calls over HTTP.
+    fn limits(&self) -> http::Limits {
+        let default = http::Limits::default();
+        http::Limits {
+            idle_timeout: self.idle_timeout.unwrap_or(default.idle_timeout),
+            call_timeout: self.call_timeout.unwrap_or(default.call_timeout),
+            ..default
         }
     }
 }
@@ -118,22 +154,22 @@ impl Environment {
 /// Why a model cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum OpenError {
-    #[error("`{0}` is no model provider; there are `sim`, `anthropic-api[:NAME]`, and later `claude-cli` and `openai`")]
+    #[error(
+        "`{0}` is no model provider; there are `claude-cli[:NAME]`, `anthropic-api[:NAME]`, `openai[:NAME]` and `sim`"
+    )]
     UnknownProvider(String),
-    #[error("the model provider `{0}` is not built yet; a later version brings it")]
-    NotBuiltYet(&'static str),
     #[error("`{0}:` lacks the model's name")]
     EmptyName(&'static str),
     #[error("the model provider `sim` has no models to choose from")]
     SimHasNoNames,
     #[error("a context window of 0 tokens leaves no room for a prompt")]
     EmptyWindow,
-    #[error("`{}` needs a key, and {ANTHROPIC_API_KEY} is not set", anthropic::PROVIDER)]
-    MissingKey,
-    #[error("{ANTHROPIC_API_KEY} holds characters that no key has")]
+    #[error("`{provider}` needs a key, and {variable} is not set")]
+    MissingKey { provider: &'static str, variable: &'static str },
+    #[error("the key of the model provider holds characters that no key has")]
     BadKey,
-    #[error("{ANTHROPIC_BASE_URL} {why}")]
-    BadBaseUrl { why: &'static str },
+    #[error("{variable} {why}")]
+    BadBaseUrl { variable: &'static str, why: &'static str },
     #[error("no connection to a model can be prepared: {0}")]
     Client(String),
 }
@@ -142,16 +178,17 @@ impl OpenError {
     /// What to do about it.
     pub const fn hint(&self) -> &'static str {
         match self {
-            OpenError::UnknownProvider(_) | OpenError::NotBuiltYet(_) => {
-                "take `--model anthropic-api`, or `--model sim`, which needs no key"
-            }
+            OpenError::UnknownProvider(_) => "take `--model anthropic-api`, or `--model sim`, which needs no key",
             OpenError::EmptyName(_) => "leave the colon out for the default model, or name one: `anthropic-api:NAME`",
             OpenError::SimHasNoNames => "write `--model sim`; `--window N` sets its window",
             OpenError::EmptyWindow => "give `--window` the model's context window in tokens, such as 200000",
-            OpenError::MissingKey => "set ANTHROPIC_API_KEY, or take `--model sim`, which needs none",
+            OpenError::MissingKey { .. } => {
+                "set it, or take `--model claude-cli`, which uses the login of `claude`, or `--model sim`, which needs none"
+            }
             OpenError::BadKey => "copy the key again, without quotes or line breaks",
             OpenError::BadBaseUrl { .. } => {
-                "give an address like `https://api.anthropic.com`; `http://` is for 127.0.0.1, [::1] and localhost alone"
+                "give an address like `https://api.anthropic.com`; with a key, `http://` is for 127.0.0.1, [::1] and \
+                 localhost alone"
             }
             OpenError::Client(_) => "check the machine's TLS certificates, such as the package `ca-certificates`",
         }
@@ -179,20 +216,43 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
             Ok(Arc::new(Sim::new(config)))
         }
         Provider::AnthropicApi => {
-            let key = environment.anthropic_api_key.as_ref().map(|key| key.expose_secret().trim()).unwrap_or_default();
-            if key.is_empty() {
-                return Err(OpenError::MissingKey);
-            }
+            let missing = OpenError::MissingKey { provider: anthropic::PROVIDER, variable: ANTHROPIC_API_KEY };
+            let key = trimmed(environment.anthropic_api_key.as_ref()).ok_or(missing)?;
             let base_url = environment.anthropic_base_url.as_deref().unwrap_or(anthropic::DEFAULT_BASE_URL);
-            let base_url = anthropic::base_url(base_url.trim())?;
+            let base_url = http::base_url(ANTHROPIC_BASE_URL, base_url, true)?;
             let model = spec.name.as_deref().unwrap_or(anthropic::DEFAULT_MODEL);
-            let mut config = anthropic::Config::new(SecretString::from(key), base_url, model);
+            let mut config = anthropic::Config::new(key, base_url, model);
             config.window = spec.window;
-            config.idle_timeout = environment.idle_timeout.unwrap_or(config.idle_timeout);
-            config.call_timeout = environment.call_timeout.unwrap_or(config.call_timeout);
+            config.limits = environment.limits();
             Ok(Arc::new(Anthropic::new(config)?))
         }
+        Provider::OpenAi => {
+            let key = trimmed(environment.openai_api_key.as_ref());
+            let named = environment.openai_base_url.as_deref();
+            if key.is_none() && named.is_none() {
+                return Err(OpenError::MissingKey { provider: openai::PROVIDER, variable: OPENAI_API_KEY });
+            }
+            let base_url = named.unwrap_or(openai::DEFAULT_BASE_URL);
+            let base_url = http::base_url(OPENAI_BASE_URL, base_url, key.is_some())?;
+            let model = spec.name.as_deref().unwrap_or(openai::DEFAULT_MODEL);
+            let mut config = openai::Config::new(key, base_url, model);
+            config.window = spec.window;
+            config.limits = environment.limits();
+            Ok(Arc::new(OpenAi::new(config)?))
+        }
+        Provider::ClaudeCli => {
+            let model = spec.name.as_deref().unwrap_or(claude_cli::DEFAULT_MODEL);
+            let mut config = claude_cli::Config::new(&environment.claude_directory, model);
+            config.window = spec.window;
+            config.call_timeout = environment.call_timeout.unwrap_or(config.call_timeout);
+            Ok(Arc::new(ClaudeCli::new(config)))
+        }
     }
+}
+
+/// A key without the blanks around it; an empty one is none.
+fn trimmed(key: Option<&SecretString>) -> Option<SecretString> {
+    key.map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty()).map(SecretString::from)
 }
 
 #[cfg(test)]
@@ -216,7 +276,14 @@ mod tests {
 
     #[test]
     fn specs_survive_the_round_trip() {
-        for text in ["sim", "anthropic-api", "anthropic-api:claude-haiku-4-5", "anthropic-api:a:b"] {
+        for text in [
+            "sim",
+            "anthropic-api",
+            "anthropic-api:claude-haiku-4-5",
+            "openai:gpt-oss:20b",
+            "claude-cli",
+            "claude-cli:opus",
+        ] {
             assert_eq!(text.parse::<ModelSpec>().expect(text).to_string(), text);
         }
     }
@@ -227,13 +294,15 @@ mod tests {
         let refused = |spec| refused(spec, &nothing);
         assert_eq!(refused("gpt"), OpenError::UnknownProvider("gpt".into()));
         assert_eq!(refused(""), OpenError::UnknownProvider(String::new()));
-        assert_eq!(refused("claude-cli:opus"), OpenError::NotBuiltYet("claude-cli"));
-        assert_eq!(refused("openai"), OpenError::NotBuiltYet("openai"));
+        let missing = OpenError::MissingKey { provider: "openai", variable: OPENAI_API_KEY };
+        assert_eq!(refused("openai:gpt-5"), missing);
         assert_eq!(refused("anthropic-api:"), OpenError::EmptyName("anthropic-api"));
         assert_eq!(refused("sim:large"), OpenError::SimHasNoNames);
-        assert_eq!(refused("anthropic-api"), OpenError::MissingKey);
+        let missing = OpenError::MissingKey { provider: "anthropic-api", variable: ANTHROPIC_API_KEY };
+        assert_eq!(refused("anthropic-api"), missing);
+        assert_eq!(refused("claude-cli:"), OpenError::EmptyName("claude-cli"));
         assert_eq!(open(&ModelSpec::sim().with_window(Some(0)), &nothing).err(), Some(OpenError::EmptyWindow));
-        let shown = Failure::from(OpenError::MissingKey).to_string();
+        let shown = Failure::from(missing).to_string();
         assert!(shown.contains("ANTHROPIC_API_KEY is not set\n  hint: "), "{shown}");
     }
 
@@ -257,8 +326,25 @@ mod tests {
         for url in
             ["https://proxy.example.com/anthropic/", "http://127.0.0.1:80", "http://[::1]:80", "http://localhost"]
         {
-            assert!(anthropic::base_url(url).is_ok(), "{url}");
+            assert!(http::base_url(ANTHROPIC_BASE_URL, url, true).is_ok(), "{url}");
         }
+    }
+
+    #[test]
+    fn a_compatible_server_needs_no_key() {
+        let open = |key: Option<&str>, url: &str| {
+            let environment = Environment {
+                openai_api_key: key.map(SecretString::from),
+                openai_base_url: Some(url.to_owned()),
+                ..Environment::default()
+            };
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            open(&"openai:llama3.2".parse()?, &environment).map(|model| (model.window(), model.has_tools()))
+        };
+        assert_eq!(open(None, "http://gpu.example.com:11434/v1"), Ok((32_000, true)));
+        assert_eq!(open(Some(" "), "http://gpu.example.com:11434/v1"), Ok((32_000, true)));
+        let error = open(Some("sk-secret"), "http://gpu.example.com:11434/v1").expect_err("a key in clear text");
+        assert_eq!(error.to_string(), "OPENAI_BASE_URL would send the key in clear text");
     }
 
     #[test]
@@ -266,7 +352,7 @@ mod tests {
         let environment = environment("sk-secret\u{1}", None);
         assert!(!format!("{environment:?}").contains("secret"));
         assert_eq!(refused("anthropic-api", &environment), OpenError::BadKey);
-        let url = anthropic::base_url(anthropic::DEFAULT_BASE_URL).expect("a good address");
+        let url = http::base_url(ANTHROPIC_BASE_URL, anthropic::DEFAULT_BASE_URL, true).expect("a good address");
         let config = anthropic::Config::new(SecretString::from("sk-secret"), url, "m");
         assert!(!format!("{config:?}").contains("secret"));
     }

@@ -86,6 +86,7 @@ fn request(gathered: &Gathered, budgeted: &Budgeted) -> Request {
         system: gathered.system.clone(),
         messages: budgeted.messages(gathered),
         max_answer_tokens: gathered.room.answer,
+        tools: vec![],
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::model::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
+    http::Assemble,
     sse::Event,
 };
 
@@ -114,17 +115,12 @@ struct UsageDelta {
     cache_read_input_tokens: Option<u64>,
 }
 
-impl Assembly {
-    /// Whether any part of the answer has arrived.
-    pub fn has_begun(&self) -> bool {
+impl Assemble for Assembly {
+    fn has_begun(&self) -> bool {
         self.started
     }
 
-    /// Takes one event in; gives the answer when it is whole.
-    ///
-    /// # Errors
-    /// The provider ended the answer with an error, the model refused, or the stream makes no sense.
-    pub fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError> {
+    fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError> {
         if event.name == "ping" {
             return Ok(None);
         }
@@ -160,7 +156,9 @@ impl Assembly {
         }
         Ok(None)
     }
+}
 
+impl Assembly {
     fn count(&mut self, seen: &UsageDelta) {
         for (total, seen) in [
             (&mut self.usage.input_tokens, seen.input_tokens),

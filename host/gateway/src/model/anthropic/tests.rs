@@ -1,11 +1,17 @@
 //! The client against the strict stand-in.
 
+use std::time::{Duration, Instant};
+
 use pmk_core::{Block, Message, Origin, Role};
 use pmk_stand_ins::anthropic::{self as stand_in, Behaviour, KEY};
 use serde_json::json;
 
-use super::*;
-use crate::model::{Stop, Usage};
+use super::{super::open::ANTHROPIC_BASE_URL, *};
+use crate::model::{Stop, Usage, http};
+
+fn base_url(text: &str) -> Result<Url, OpenError> {
+    http::base_url(ANTHROPIC_BASE_URL, text, true)
+}
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -14,20 +20,25 @@ fn config(server: &stand_in::Anthropic) -> Config {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = base_url(&server.url()).expect("loopback");
     let mut config = Config::new(SecretString::from(KEY), url, "claude-haiku-4-5");
-    config.first_wait = Duration::from_millis(1);
-    config.attempts = 3;
+    config.limits.first_wait = Duration::from_millis(1);
+    config.limits.attempts = 3;
     config
 }
 
 fn question(text: &str) -> Request {
-    Request { system: "Be brief.".into(), messages: vec![Message::user(text)], max_answer_tokens: 100 }
+    Request {
+        system: "Be brief.".into(),
+        messages: vec![Message::user(text)],
+        max_answer_tokens: 100,
+        tools: Vec::new(),
+    }
 }
 
 /// Asks once, with the behaviours queued, and says how often the server was asked.
 async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize) {
     let server = stand_in::Anthropic::start().await;
     let mut config = config(&server);
-    config.idle_timeout = SHORT;
+    config.limits.idle_timeout = SHORT;
     for behaviour in behaviours {
         server.push(behaviour);
     }
@@ -68,7 +79,7 @@ async fn a_history_with_repeated_tool_ids_is_accepted() {
     }
     messages.push(Message::assistant("nothing"));
     messages.push(Message::user("and now?"));
-    let request = Request { system: String::new(), messages, max_answer_tokens: u32::MAX };
+    let request = Request { system: String::new(), messages, max_answer_tokens: u32::MAX, tools: Vec::new() };
     let answer = client.ask(&request).await.expect("an answer");
     assert_eq!(text(&answer), "You said: and now?");
     assert_eq!(server.requests()[0].body["max_tokens"], 64_000, "no more than the model gives");
@@ -158,7 +169,7 @@ async fn the_wait_the_provider_asks_for_is_kept_and_handed_on() {
 async fn a_wait_past_the_deadline_is_not_begun() {
     let server = stand_in::Anthropic::start().await;
     let mut config = config(&server);
-    config.call_timeout = Duration::from_secs(2);
+    config.limits.call_timeout = Duration::from_secs(2);
     server.push(Behaviour::error(529, "overloaded_error", "Overloaded").with_header("retry-after", "30"));
     let before = Instant::now();
     let error = Anthropic::new(config).expect("a client").ask(&question("hello")).await.expect_err("no time");
@@ -170,12 +181,12 @@ async fn a_wait_past_the_deadline_is_not_begun() {
 async fn a_slow_answer_is_waited_for_until_the_whole_call_takes_too_long() {
     let server = stand_in::Anthropic::start().await;
     let mut config = config(&server);
-    config.idle_timeout = Duration::from_secs(10);
+    config.limits.idle_timeout = Duration::from_secs(10);
     let pause = Duration::from_millis(100);
     server.push(Behaviour::slow("one two three four", pause));
     let client = Anthropic::new(config.clone()).expect("a client");
     assert_eq!(client.ask(&question("hello")).await.map(|answer| text(&answer)), Ok("one two three four".into()));
-    config.call_timeout = SHORT;
+    config.limits.call_timeout = SHORT;
     server.push(Behaviour::slow("one two three four", pause));
     let client = Anthropic::new(config).expect("a client");
     assert_eq!(client.ask(&question("hello")).await, Err(ModelError::Timeout { after: SHORT }));
@@ -231,7 +242,7 @@ fn a_client_of_the_real_address_can_be_built() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = base_url(DEFAULT_BASE_URL).expect("https");
     let client = Anthropic::new(Config::new(SecretString::from(KEY), url, DEFAULT_MODEL)).expect("a TLS configuration");
-    assert_eq!(client.endpoint.as_str(), "https://api.anthropic.com/v1/messages");
+    assert_eq!(client.endpoint.url().as_str(), "https://api.anthropic.com/v1/messages");
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! A request in the shape of the Messages API.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeSet, HashMap, HashSet},
-};
+use std::{borrow::Cow, collections::BTreeSet};
 
 use pmk_core::{Block, Message, Role};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::model::Request;
+use crate::model::{Request, tool_ids};
 
 /// The body of one call.
 ///
@@ -17,7 +14,7 @@ use crate::model::Request;
 /// are unique and plain, a definition for every tool that the history mentions, and marks that say up
 /// to where the prompt may be cached.
 pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
-    let ids = wire_ids(&request.messages);
+    let ids = tool_ids::unique(&request.messages);
     let cached = last_stable(&request.messages);
     let messages = request
         .messages
@@ -31,8 +28,9 @@ pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
         .collect();
     let system = (!request.system.trim().is_empty())
         .then(|| [WireBlock { body: BlockBody::Text { text: &request.system }, cache_control: Some(EPHEMERAL) }]);
-    let tools = tools(&request.messages);
-    let tool_choice = (!tools.is_empty()).then(|| json!({"type": "none"}));
+    let tools = tools(request);
+    // Nothing is offered: the definitions are there for the history alone.
+    let tool_choice = (request.tools.is_empty() && !tools.is_empty()).then(|| json!({"type": "none"}));
     let body = Body { model, max_tokens, stream: true, system, tools, tool_choice, messages };
     serde_json::to_vec(&body).expect("text and JSON values can always be written as JSON")
 }
@@ -121,69 +119,25 @@ fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], cached: bool) -> V
     blocks
 }
 
-/// For each message the ids of its tool blocks, in order, as they go over the wire.
-///
-/// Ids may repeat within a conversation and imported ones may hold any character; the API wants them
-/// unique and of `a-z A-Z 0-9 _ -`. A result belongs to the call of the same id in the message before, by
-/// order where there are several.
-fn wire_ids(messages: &[Message]) -> Vec<Vec<Cow<'_, str>>> {
-    let mut taken: HashSet<Cow<'_, str>> = HashSet::new();
-    let mut open: HashMap<&str, Vec<Cow<'_, str>>> = HashMap::new();
-    messages
+/// The tools that are offered, and after them those that only the history mentions: the API refuses tool
+/// blocks of tools that it was not told of.
+fn tools(request: &Request) -> Vec<Value> {
+    let offered = request
+        .tools
         .iter()
-        .map(|message| {
-            let mut calls: HashMap<&str, Vec<Cow<'_, str>>> = HashMap::new();
-            let ids = message
-                .blocks
-                .iter()
-                .filter_map(|block| match block {
-                    Block::Text { .. } => None,
-                    Block::ToolUse { id, .. } => {
-                        let wire = unique(id, &mut taken);
-                        calls.entry(id).or_default().insert(0, wire.clone());
-                        Some(wire)
-                    }
-                    Block::ToolResult { tool_use_id, .. } => Some(
-                        open.get_mut(tool_use_id.as_str()).and_then(Vec::pop).unwrap_or(Cow::Borrowed(tool_use_id)),
-                    ),
-                })
-                .collect();
-            open = calls;
-            ids
-        })
-        .collect()
-}
-
-/// An id that the API accepts and that no call before has.
-fn unique<'a>(id: &'a str, taken: &mut HashSet<Cow<'a, str>>) -> Cow<'a, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let base = if id.is_empty() || !id.chars().all(plain) {
-        let replaced: String = id.chars().map(|c| if plain(c) { c } else { '_' }).collect();
-        Cow::Owned(format!("toolu_{replaced}"))
-    } else {
-        Cow::Borrowed(id)
-    };
-    let mut candidate = base.clone();
-    let mut count = 1u32;
-    while !taken.insert(candidate.clone()) {
-        count += 1;
-        candidate = Cow::Owned(format!("{base}-{count}"));
-    }
-    candidate
-}
-
-/// Definitions of the tools that the history mentions. The API refuses tool blocks without any, and
-/// `tool_choice` keeps the model from calling them.
-fn tools(messages: &[Message]) -> Vec<Value> {
-    let names: BTreeSet<&str> = messages
+        .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}));
+    let mentioned: BTreeSet<&str> = request
+        .messages
         .iter()
         .flat_map(|message| &message.blocks)
         .filter_map(|block| match block {
             Block::ToolUse { name, .. } => Some(name.as_str()),
             _ => None,
         })
+        .filter(|name| request.tools.iter().all(|tool| tool.name != *name))
         .collect();
-    names.into_iter().map(|name| json!({"name": name, "input_schema": {"type": "object"}})).collect()
+    let mentioned = mentioned.into_iter().map(|name| json!({"name": name, "input_schema": {"type": "object"}}));
+    offered.chain(mentioned).collect()
 }
 
 #[cfg(test)]
@@ -191,9 +145,10 @@ mod tests {
     use pmk_core::Origin;
 
     use super::*;
+    use crate::model::Tool;
 
     fn sent(system: &str, messages: Vec<Message>) -> Value {
-        let request = Request { system: system.into(), messages, max_answer_tokens: 10 };
+        let request = Request { system: system.into(), messages, max_answer_tokens: 10, tools: Vec::new() };
         serde_json::from_slice(&body("m", 10, &request)).expect("JSON")
     }
 
@@ -251,5 +206,18 @@ mod tests {
         assert_eq!(body["messages"][2]["content"][1]["is_error"], true);
         assert_eq!(body["tools"], json!([{"name": "grep", "input_schema": {"type": "object"}}]));
         assert_eq!(body["tool_choice"], json!({"type": "none"}));
+    }
+
+    #[test]
+    fn offered_tools_may_be_called() {
+        let schema = json!({"type": "object", "properties": {"repo": {"type": "string"}}});
+        let tool = Tool { name: "mra_ask".into(), description: "search".into(), input_schema: schema.clone() };
+        let messages = vec![Message::user("q"), call("x"), results("x")];
+        let request = Request { system: String::new(), messages, max_answer_tokens: 10, tools: vec![tool] };
+        let body: Value = serde_json::from_slice(&body("m", 10, &request)).expect("JSON");
+        let history_only = json!({"name": "grep", "input_schema": {"type": "object"}});
+        let offered = json!({"name": "mra_ask", "description": "search", "input_schema": schema});
+        assert_eq!(body["tools"], json!([offered, history_only]));
+        assert_eq!(body.get("tool_choice"), None);
     }
 }

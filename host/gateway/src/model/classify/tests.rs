@@ -58,12 +58,84 @@ fn what_anthropic_says() {
     }
 }
 
+fn openai(kind: &str, code: Option<&str>, message: &str) -> String {
+    serde_json::json!({"error": {"message": message, "type": kind, "param": "messages", "code": code}}).to_string()
+}
+
+#[test]
+fn what_openai_and_compatible_servers_say() {
+    let invalid = "invalid_request_error";
+    for (status, body, class) in [
+        (
+            400,
+            openai(invalid, Some("context_length_exceeded"), "Your input is larger than it may be."),
+            "context_overflow",
+        ),
+        (429, openai("insufficient_quota", Some("insufficient_quota"), "You exceeded your current quota."), "billing"),
+        (429, openai("requests", Some("rate_limit_exceeded"), "Rate limit reached for gpt-5"), "rate_limited"),
+        (401, openai(invalid, Some("invalid_api_key"), "Incorrect API key provided"), "auth"),
+        (500, openai("server_error", None, "The server had an error"), "overloaded"),
+        (400, openai(invalid, Some("content_filter"), "The response was filtered"), "refused"),
+        (
+            400,
+            openai(
+                invalid,
+                None,
+                "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+            ),
+            "malformed_history",
+        ),
+        (400, openai(invalid, None, "Invalid token in header"), "other"),
+        (
+            400,
+            r#"{"object":"error","message":"This model's maximum context length is small","code":400}"#.into(),
+            "context_overflow",
+        ),
+        (404, r#"{"error":"model 'x' not found"}"#.into(), "other"),
+        (400, r#"{"detail":"no"}"#.into(), "other"),
+    ] {
+        assert_eq!(of(Some(status), &body).class(), class, "{status} {body}");
+    }
+}
+
 #[test]
 fn numbers_are_taken() {
     for (status, body, observed, allowed) in [
         (Some(400), "prompt is too long: 213462 tokens > 200000 maximum", 213_462, 200_000),
         (None, "Prompt is too long: 1,000,001 tokens > 1,000,000 maximum", 1_000_001, 1_000_000),
         (Some(400), "input length and `max_tokens` exceed context limit: 156321 + 48384 > 200000", 204_705, 200_000),
+        (
+            Some(400),
+            "This model's maximum context length is 4097 tokens. However, your messages resulted in 4294 tokens.",
+            4294,
+            4097,
+        ),
+        (
+            Some(400),
+            "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens",
+            9000,
+            8192,
+        ),
+        (
+            Some(400),
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 509178 tokens.",
+            509_178,
+            272_000,
+        ),
+        (Some(500), "request (66202 tokens) exceeds the available context size (65536 tokens)", 66_202, 65_536),
+        (
+            Some(400),
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            537_812,
+            131_072,
+        ),
+        // Size, not speed: waiting never helps.
+        (
+            Some(413),
+            "Request too large for model `x` on tokens per minute (TPM): Limit 8000, Requested 8098",
+            8098,
+            8000,
+        ),
         // A status veto does not hold against explicit numbers.
         (Some(500), "upstream: prompt is too long: 12 tokens > 10 maximum", 12, 10),
     ] {
@@ -93,6 +165,7 @@ fn what_only_looks_like_an_overflow() {
         (None, "context\nexceed", "other"),
         (Some(400), "insufficient credits: context tokens exceed your plan", "billing"),
         (Some(400), "Output blocked by content filtering policy: context exceeds what is allowed", "refused"),
+        (Some(429), "Request too large on tokens per minute: Limit 8000, Requested 10", "rate_limited"),
         (Some(400), "prompt is below the minimum: 10 tokens > 5", "other"),
     ] {
         assert_eq!(of(status, body).class(), class, "{body}");

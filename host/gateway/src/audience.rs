@@ -1,0 +1,127 @@
+//! Who is asking, and how the model should therefore speak (seed 003 §5).
+//!
+//! The audience of a turn is picked when the turn begins ([`Audiences::pick`]) and recorded with it, so that a later
+//! change does not rewrite history. [`Prompts`] has the system prompt for each.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+mod prompts;
+
+pub use prompts::{PromptProblem, Prompts, Toolbox};
+
+/// A kind of reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Audience {
+    /// Wants files, endpoints and names.
+    Tech,
+    /// Knows the structure, asks in the words of the product.
+    Pm,
+    /// Wants the meaning for the business.
+    Biz,
+    /// Wants conclusion, impact and action.
+    Exec,
+}
+
+impl Audience {
+    pub const ALL: [Audience; 4] = [Audience::Tech, Audience::Pm, Audience::Biz, Audience::Exec];
+
+    /// Who it is when nothing says so. pmk began with `tech` and moved by way of `pm` to `biz`; the last is
+    /// also the one that shows an unknown person no code, so that is ours.
+    pub const FALLBACK: Audience = Audience::Biz;
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Audience::Tech => "tech",
+            Audience::Pm => "pm",
+            Audience::Biz => "biz",
+            Audience::Exec => "exec",
+        }
+    }
+}
+
+impl fmt::Display for Audience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text that names no audience.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{0}` is no audience; there are `tech`, `pm`, `biz` and `exec`")]
+pub struct UnknownAudience(pub String);
+
+impl FromStr for Audience {
+    type Err = UnknownAudience;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAudience> {
+        let name = text.trim();
+        Audience::ALL
+            .into_iter()
+            .find(|audience| name.eq_ignore_ascii_case(audience.name()))
+            .ok_or_else(|| UnknownAudience(text.to_owned()))
+    }
+}
+
+/// Who is which audience, as gateway.json says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Audiences {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Audience>,
+    pub users: BTreeMap<String, Audience>,
+    pub channels: BTreeMap<String, Audience>,
+}
+
+impl Audiences {
+    /// The person's own setting, else the channel's, else the default, else [`Audience::FALLBACK`]. An
+    /// empty channel is none.
+    pub fn pick(&self, user: &str, channel: Option<&str>) -> Audience {
+        let of_channel =
+            || channel.filter(|channel| !channel.is_empty()).and_then(|channel| self.channels.get(channel));
+        self.users.get(user).or_else(of_channel).copied().or(self.default).unwrap_or(Audience::FALLBACK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_person_goes_before_the_channel_before_the_default() {
+        let mut audiences = Audiences::default();
+        let pick = |audiences: &Audiences| {
+            [
+                audiences.pick("U1", Some("C1")),
+                audiences.pick("U2", Some("C1")),
+                audiences.pick("U2", Some("C2")),
+                audiences.pick("U2", None),
+            ]
+        };
+        assert_eq!(pick(&audiences), [Audience::Biz; 4]);
+        audiences.default = Some(Audience::Tech);
+        audiences.channels.insert("C1".into(), Audience::Exec);
+        audiences.users.insert("U1".into(), Audience::Pm);
+        assert_eq!(pick(&audiences), [Audience::Pm, Audience::Exec, Audience::Tech, Audience::Tech]);
+    }
+
+    #[test]
+    fn an_empty_channel_is_none() {
+        let mut audiences = Audiences::default();
+        audiences.channels.insert(String::new(), Audience::Exec);
+        assert_eq!(audiences.pick("U1", Some("")), Audience::FALLBACK);
+    }
+
+    #[test]
+    fn names_survive_the_round_trip() {
+        for audience in Audience::ALL {
+            assert_eq!(audience.to_string().parse(), Ok(audience));
+            assert_eq!(serde_json::to_value(audience).expect("JSON"), audience.name());
+        }
+        assert_eq!(" Tech ".parse(), Ok(Audience::Tech));
+        assert_eq!("dev".parse::<Audience>(), Err(UnknownAudience("dev".into())));
+    }
+}

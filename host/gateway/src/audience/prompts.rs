@@ -1,0 +1,222 @@
+//! The system prompts: ours, or the operator's.
+//!
+//! A prompt consists of a text for the audience and the toolbox, which says what the gateway can do for the model.
+//! The operator may replace the first part by `HOME/prompts/AUDIENCE.md`; the toolbox always comes from here,
+//! because the gateway's parser and the toolbox must agree. It stands where the file says `{{toolbox}}`,
+//! otherwise at the end.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+use super::Audience;
+
+/// The largest prompt file that is read, in bytes. It goes along with every request.
+pub const MAX_PROMPT_BYTES: u64 = 64 << 10;
+
+const PLACEHOLDER: &str = "{{toolbox}}";
+
+/// How the model asks for what the gateway can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toolbox {
+    /// By fenced directives in its answer.
+    Fenced,
+    /// By the provider's tool calls.
+    Native,
+}
+
+impl Toolbox {
+    /// The part of every system prompt that explains it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Toolbox::Fenced => include_str!("prompts/toolbox-fenced.md"),
+            Toolbox::Native => include_str!("prompts/toolbox-native.md"),
+        }
+    }
+}
+
+impl Audience {
+    /// The text for this audience that comes with the gateway, without the toolbox.
+    const fn built_in(self) -> &'static str {
+        match self {
+            Audience::Tech => include_str!("prompts/tech.md"),
+            Audience::Pm => include_str!("prompts/pm.md"),
+            Audience::Biz => include_str!("prompts/biz.md"),
+            Audience::Exec => include_str!("prompts/exec.md"),
+        }
+    }
+}
+
+/// The prompts of one start of the gateway.
+#[derive(Clone, Debug, Default)]
+pub struct Prompts {
+    overrides: [Option<String>; Audience::ALL.len()],
+}
+
+/// An override that is not used.
+#[derive(Debug, Error)]
+pub enum PromptProblem {
+    #[error("`{}` cannot be read, so the built-in prompt is used: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("`{}` is empty, so the built-in prompt is used", path.display())]
+    Empty { path: PathBuf },
+    #[error("`{}` has {bytes} bytes and may have {MAX_PROMPT_BYTES}, so the built-in prompt is used", path.display())]
+    TooLarge { path: PathBuf, bytes: u64 },
+    #[error("`{}` is no UTF-8 text, so the built-in prompt is used", path.display())]
+    NotText { path: PathBuf },
+}
+
+impl Prompts {
+    /// Reads the operator's prompts, `HOME/prompts/{tech,pm,biz,exec}.md`, as far as there are any. One that
+    /// cannot be used is told and does not keep the gateway from starting.
+    pub fn load(home: &Path) -> (Prompts, Vec<PromptProblem>) {
+        let mut prompts = Prompts::default();
+        let mut problems = Vec::new();
+        for audience in Audience::ALL {
+            match read(home.join("prompts").join(format!("{audience}.md"))) {
+                Ok(text) => prompts.overrides[audience as usize] = text,
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (prompts, problems)
+    }
+
+    /// The system prompt for an audience. It always carries the toolbox, exactly once.
+    pub fn system(&self, audience: Audience, toolbox: Toolbox) -> String {
+        let text = self.overrides[audience as usize].as_deref().unwrap_or(audience.built_in()).trim();
+        let toolbox = toolbox.text().trim();
+        match text.split_once(PLACEHOLDER) {
+            Some((before, after)) => format!("{before}{toolbox}{}", after.replace(PLACEHOLDER, "")),
+            None => format!("{text}\n\n{toolbox}"),
+        }
+    }
+}
+
+fn read(path: PathBuf) -> Result<Option<String>, PromptProblem> {
+    let bytes = match fs::metadata(&path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(PromptProblem::Unreadable { path, source }),
+    };
+    if bytes > MAX_PROMPT_BYTES {
+        return Err(PromptProblem::TooLarge { path, bytes });
+    }
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(PromptProblem::Unreadable { path, source }),
+    };
+    let Ok(text) = String::from_utf8(bytes) else { return Err(PromptProblem::NotText { path }) };
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if text.is_empty() {
+        return Err(PromptProblem::Empty { path });
+    }
+    Ok(Some(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directive::{self, Directive, tools};
+
+    const TOOLBOXES: [Toolbox; 2] = [Toolbox::Fenced, Toolbox::Native];
+
+    fn home(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let home = tempfile::tempdir().expect("a directory");
+        fs::create_dir(home.path().join("prompts")).expect("a folder");
+        for (name, content) in files {
+            fs::write(home.path().join("prompts").join(name), content).expect("a file");
+        }
+        home
+    }
+
+    #[test]
+    fn every_prompt_carries_its_toolbox_once() {
+        let overridden: Vec<_> = Audience::ALL.map(|audience| format!("{audience}.md")).into();
+        let plain: Vec<_> = overridden.iter().map(|name| (name.as_str(), b"Speak like a pirate.".as_slice())).collect();
+        let placed: Vec<_> =
+            overridden.iter().map(|name| (name.as_str(), b"A {{toolbox}} B {{toolbox}} C".as_slice())).collect();
+        for files in [&[] as &[_], &plain, &placed] {
+            let home = home(files);
+            let (prompts, problems) = Prompts::load(home.path());
+            assert!(problems.is_empty(), "{problems:?}");
+            for audience in Audience::ALL {
+                for toolbox in TOOLBOXES {
+                    let system = prompts.system(audience, toolbox);
+                    assert_eq!(system.matches(toolbox.text().trim()).count(), 1, "{audience}: {system}");
+                    assert!(!system.contains(PLACEHOLDER));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_override_replaces_one_audience() {
+        let home = home(&[("pm.md", "\u{feff}只說重點。\n".as_bytes()), ("biz.md", b"A {{toolbox}} B")]);
+        let (prompts, _) = Prompts::load(home.path());
+        assert!(prompts.system(Audience::Pm, Toolbox::Native).starts_with("只說重點。\n\n"));
+        let biz = prompts.system(Audience::Biz, Toolbox::Native);
+        assert!(biz.starts_with("A #") && biz.ends_with(" B"), "{biz}");
+        assert!(prompts.system(Audience::Tech, Toolbox::Native).starts_with(Audience::Tech.built_in().trim()));
+    }
+
+    #[test]
+    fn an_override_that_cannot_be_used_is_told() {
+        let large = vec![b'x'; MAX_PROMPT_BYTES as usize + 1];
+        let home = home(&[("tech.md", b" \n"), ("pm.md", b"\xff"), ("biz.md", &large)]);
+        fs::create_dir(home.path().join("prompts/exec.md")).expect("a folder");
+        let (prompts, problems) = Prompts::load(home.path());
+        assert!(matches!(
+            problems[..],
+            [
+                PromptProblem::Empty { .. },
+                PromptProblem::NotText { .. },
+                PromptProblem::TooLarge { .. },
+                PromptProblem::Unreadable { .. }
+            ]
+        ));
+        for audience in Audience::ALL {
+            assert!(prompts.system(audience, Toolbox::Fenced).starts_with(audience.built_in().trim()));
+        }
+    }
+
+    #[test]
+    fn a_home_without_prompts_has_ours() {
+        let home = tempfile::tempdir().expect("a directory");
+        assert!(Prompts::load(home.path()).1.is_empty());
+    }
+
+    #[test]
+    fn the_tones_differ_as_seed_003_says() {
+        for (audience, words) in
+            [(Audience::Tech, "API"), (Audience::Pm, "PM"), (Audience::Biz, "IT"), (Audience::Exec, "影響（含風險）")]
+        {
+            assert!(audience.built_in().contains(words), "{audience}");
+        }
+    }
+
+    #[test]
+    fn the_fenced_toolbox_shows_what_the_parser_reads() {
+        let text = Toolbox::Fenced.text();
+        let mut rest = text;
+        let mut kinds = Vec::new();
+        while let Some(at) = rest.find("\n```") {
+            let block = &rest[at + 1..];
+            let end = block[3..].find("```").expect("an end") + 6;
+            kinds.push(directive::parse(&block[..end]).directive.as_ref().map(Directive::kind));
+            rest = &block[end..];
+        }
+        assert_eq!(kinds, [Some(directive::Kind::MraAsk), Some(directive::Kind::Escalate)]);
+    }
+
+    #[test]
+    fn the_native_toolbox_names_every_tool_and_no_fence() {
+        let text = Toolbox::Native.text();
+        for definition in tools::definitions() {
+            assert!(text.contains(&format!("`{}`", definition.name)), "{}", definition.name);
+        }
+        assert!(!text.contains("```"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Subprocesses that cannot hurt the gateway.
+//!
+//! A child is started without a shell, with an environment that lists what it may see, and in a process
+//! group of its own. When it ends, takes too long, is cancelled or is no longer waited for, the whole
+//! group is killed, so nothing it started outlives it. Its output is read to the end whatever its
+//! size, but only a bounded part is kept.
+
+use std::{
+    ffi::OsString,
+    io,
+    path::PathBuf,
+    pin::pin,
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use thiserror::Error;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::ChildStdin,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+mod capture;
+mod group;
+mod lines;
+
+pub use capture::Captured;
+use capture::{Capture, Keep};
+use group::Group;
+use lines::Lines;
+
+/// The most bytes of one line that are handed on; the rest of the line is left out.
+pub const DEFAULT_MAX_LINE_BYTES: usize = 64 << 10;
+/// The most bytes of standard output that are kept, from its start.
+pub const DEFAULT_MAX_STDOUT_BYTES: usize = 1 << 20;
+/// The most bytes of standard error that are kept, from its end: that is where programs say why.
+pub const DEFAULT_MAX_STDERR_BYTES: usize = 16 << 10;
+
+/// How long output that was still in the pipes is read after the child is gone. A process that left the
+/// group may keep them open for ever.
+const DRAIN_TIME: Duration = Duration::from_millis(500);
+/// How long a killed child may take to disappear; afterwards the runtime reaps it on its own.
+const REAP_TIME: Duration = Duration::from_secs(5);
+/// Bytes asked of a pipe at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The program: a path, or a name that is looked up in the `PATH` of `environment`.
+    pub program: OsString,
+    /// The arguments as the program gets them; no shell reads them.
+    pub arguments: Vec<OsString>,
+    /// Everything of the environment that the child gets to see.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The working directory; `None` is the gateway's.
+    pub directory: Option<PathBuf>,
+    /// What the child reads on standard input.
+    pub input: Vec<u8>,
+    pub limits: Limits,
+}
+
+impl Spec {
+    /// A command line (program first) with an empty environment, no input and the default limits.
+    pub fn new(program: impl Into<OsString>, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Spec {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment: Vec::new(),
+            directory: None,
+            input: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What a child may use up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From start to end.
+    pub wall_clock: Duration,
+    pub max_line_bytes: usize,
+    pub max_stdout_bytes: usize,
+    pub max_stderr_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            wall_clock: Duration::from_secs(300),
+            max_line_bytes: DEFAULT_MAX_LINE_BYTES,
+            max_stdout_bytes: DEFAULT_MAX_STDOUT_BYTES,
+            max_stderr_bytes: DEFAULT_MAX_STDERR_BYTES,
+        }
+    }
+}
+
+/// How a child came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal, which did not come from here.
+    Signalled(i32),
+    /// It was killed because it took longer than [`Limits::wall_clock`].
+    TimedOut,
+    /// It was killed because the caller cancelled.
+    Cancelled,
+}
+
+/// A child that ran.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    pub end: End,
+    /// The start of its standard output.
+    pub stdout: Captured,
+    /// The end of its standard error.
+    pub stderr: Captured,
+    pub duration: Duration,
+}
+
+/// A child that could not be started.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    #[error("`{program}` was not found")]
+    NotFound { program: String },
+    #[error("`{program}` may not be run by this user")]
+    NotPermitted { program: String },
+    #[error("the working directory `{}` does not exist", directory.display())]
+    NoDirectory { directory: PathBuf },
+    #[error("`{program}` could not be started: {source}")]
+    Other { program: String, source: io::Error },
+}
+
+/// The variables of this process that have one of these names, for [`Spec::environment`]. Names that
+/// are not set are left out.
+pub fn inherit<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(OsString, OsString)> {
+    names.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
+}
+
+/// Runs a child to its end. `on_line` gets every line of standard output as it is complete, without its
+/// line end and with replacement characters where it is not UTF-8.
+///
+/// Dropping the future kills the child's whole group.
+///
+/// # Errors
+/// [`SpawnError`] when the child could not be started; how it ended is not an error here.
+pub async fn run(
+    spec: &Spec,
+    cancel: &CancellationToken,
+    mut on_line: impl FnMut(&str) + Send,
+) -> Result<Finished, SpawnError> {
+    let started = Instant::now();
+    let mut child = spawn(spec)?;
+    let group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+
+    let limits = &spec.limits;
+    let mut out = Capture::new(Keep::Start, limits.max_stdout_bytes);
+    let mut err = Capture::new(Keep::End, limits.max_stderr_bytes);
+    let mut lines = Lines::new(limits.max_line_bytes);
+    let end = {
+        let feed = feed(stdin, &spec.input);
+        let read_out = read(stdout, |bytes| {
+            out.push(bytes);
+            lines.push(bytes, &mut on_line);
+        });
+        let read_err = read(stderr, |bytes| err.push(bytes));
+        let mut pipes = pin!(async { tokio::join!(feed, read_out, read_err) });
+        let mut deadline = pin!(sleep(limits.wall_clock));
+        let mut drained = false;
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => break End::Cancelled,
+                status = child.wait() => break ended(status),
+                () = &mut deadline => break End::TimedOut,
+                _ = &mut pipes, if !drained => drained = true,
+            }
+        };
+        // Whatever the child started must not outlive it, nor keep its pipes open.
+        drop(group);
+        if matches!(end, End::TimedOut | End::Cancelled) {
+            let _ = timeout(REAP_TIME, child.wait()).await;
+        }
+        if !drained {
+            let _ = timeout(DRAIN_TIME, pipes).await;
+        }
+        end
+    };
+    lines.finish(&mut on_line);
+    Ok(Finished { end, stdout: out.finish(), stderr: err.finish(), duration: started.elapsed() })
+}
+
+fn spawn(spec: &Spec) -> Result<tokio::process::Child, SpawnError> {
+    let mut command = tokio::process::Command::new(&spec.program);
+    command
+        .args(&spec.arguments)
+        .env_clear()
+        .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(if spec.input.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    if let Some(directory) = &spec.directory {
+        command.current_dir(directory);
+    }
+    command.spawn().map_err(|source| {
+        let program = spec.program.to_string_lossy().into_owned();
+        match (source.kind(), &spec.directory) {
+            (io::ErrorKind::NotFound, Some(directory)) if !directory.is_dir() => {
+                SpawnError::NoDirectory { directory: directory.clone() }
+            }
+            (io::ErrorKind::NotFound, _) => SpawnError::NotFound { program },
+            (io::ErrorKind::PermissionDenied, _) => SpawnError::NotPermitted { program },
+            _ => SpawnError::Other { program, source },
+        }
+    })
+}
+
+/// Writes the input and closes the pipe. A child that does not care to read it is no error.
+async fn feed(stdin: Option<ChildStdin>, input: &[u8]) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(input).await;
+        let _ = stdin.shutdown().await;
+    }
+}
+
+/// Reads a pipe to its end. A pipe that cannot be read any more has ended.
+async fn read(pipe: Option<impl AsyncRead + Unpin>, mut take: impl FnMut(&[u8])) {
+    let Some(mut pipe) = pipe else { return };
+    let mut buffer = vec![0; READ_BYTES];
+    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+        take(&buffer[..read]);
+    }
+}
+
+fn ended(status: io::Result<ExitStatus>) -> End {
+    use std::os::unix::process::ExitStatusExt;
+    match status {
+        Ok(status) => status.code().map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited),
+        // Nobody else waits for our children; should the status be lost all the same, it was no success.
+        Err(_) => End::Exited(-1),
+    }
+}
+
+#[cfg(test)]
+mod tests;

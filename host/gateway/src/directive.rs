@@ -1,0 +1,76 @@
+//! What the model asks the gateway to do: `mra-ask` (search a repository) and `escalate` (ask a person).
+//!
+//! A model with tool use calls them as tools ([`tools`]); any other writes a fenced block into its answer
+//! ([`parse`]). Only the model's own answer is ever parsed. And since a model can be talked into
+//! repeating what stands in its request, a directive that is found there as well is not carried out:
+//! [`is_echo`].
+
+mod echo;
+mod fence;
+pub mod tools;
+
+pub use echo::is_echo;
+pub use fence::{Flaw, Parsed, parse};
+
+/// One thing to do. The values are the model's words, trimmed and not yet checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Directive {
+    /// Ask `mra` about a repository.
+    MraAsk { repo: String, question: String },
+    /// Ask the people who know a repository, or who know about the rest.
+    Escalate {
+        repo: Option<String>,
+        question: String,
+        /// Why neither the knowledge base nor `mra` has the answer.
+        reason: Option<String>,
+    },
+}
+
+/// The kinds of directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    MraAsk,
+    Escalate,
+}
+
+impl Kind {
+    const ALL: [Kind; 2] = [Kind::MraAsk, Kind::Escalate];
+
+    /// The word after the fence.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Kind::MraAsk => "mra-ask",
+            Kind::Escalate => "escalate",
+        }
+    }
+}
+
+impl Directive {
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Directive::MraAsk { .. } => Kind::MraAsk,
+            Directive::Escalate { .. } => Kind::Escalate,
+        }
+    }
+
+    pub fn question(&self) -> &str {
+        match self {
+            Directive::MraAsk { question, .. } | Directive::Escalate { question, .. } => question,
+        }
+    }
+
+    /// A directive out of named values, from a fence or a tool call. Empty values count as missing.
+    fn from_fields(kind: Kind, mut field: impl FnMut(&str) -> Option<String>) -> Result<Self, &'static str> {
+        let mut get = |key| field(key).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        match kind {
+            Kind::MraAsk => {
+                Ok(Directive::MraAsk { repo: get("repo").ok_or("repo")?, question: get("question").ok_or("question")? })
+            }
+            Kind::Escalate => Ok(Directive::Escalate {
+                repo: get("repo"),
+                question: get("question").ok_or("question")?,
+                reason: get("reason"),
+            }),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Fenced directives in an answer.
+//!
+//! ````text
+//! ```mra-ask
+//! repo: erp
+//! question: where is the scope defined?
+//! ```
+//! ````
+//!
+//! pmk reads them with the expression `` ```TAG\n([\s\S]*?)``` `` and each line with
+//! `^([a-z-]+)\s*:\s*(.+)$`; the first value of a key wins, lines that begin with `#` and lines that fit
+//! nothing are skipped. Here the line of the tag may also end in blanks or a carriage return. pmk allows
+//! one directive a response, so of several the first that is whole counts, whatever its kind. A person
+//! never gets to see any of them.
+
+use super::{Directive, Kind};
+
+const FENCE: &str = "```";
+
+/// What an answer holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// The answer without its directives: what a person may read. May be empty.
+    pub visible: String,
+    /// The one to carry out.
+    pub directive: Option<Directive>,
+    /// What was wrong with others, in the order of the answer.
+    pub flaws: Vec<Flaw>,
+}
+
+/// Why a directive in an answer is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    #[error("`{}` without `{key}`", kind.tag())]
+    MissingKey { kind: Kind, key: &'static str },
+    #[error("`{}` without an end", kind.tag())]
+    Unterminated { kind: Kind },
+    #[error("`{}` after another directive", kind.tag())]
+    Extra { kind: Kind },
+}
+
+/// Takes the directives out of an answer that the model itself wrote.
+pub fn parse(answer: &str) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut rest = answer;
+    let mut visible = String::new();
+    while let Some((at, kind, body_start)) = next_opening(rest) {
+        visible.push_str(&rest[..at]);
+        let body = &rest[body_start..];
+        let Some(end) = body.find(FENCE) else {
+            parsed.flaws.push(Flaw::Unterminated { kind });
+            rest = after_fields(body);
+            continue;
+        };
+        rest = &body[end + FENCE.len()..];
+        match fields(kind, &body[..end]) {
+            Ok(_) if parsed.directive.is_some() => parsed.flaws.push(Flaw::Extra { kind }),
+            Ok(directive) => parsed.directive = Some(directive),
+            Err(key) => parsed.flaws.push(Flaw::MissingKey { kind, key }),
+        }
+    }
+    visible.push_str(rest);
+    parsed.visible = visible.trim().to_owned();
+    parsed
+}
+
+/// The next fence with a directive's tag: where it begins, its kind, and where its body begins.
+fn next_opening(text: &str) -> Option<(usize, Kind, usize)> {
+    text.match_indices(FENCE).find_map(|(at, _)| {
+        let after = &text[at + FENCE.len()..];
+        let (line, _) = after.split_once('\n')?;
+        let kind = Kind::ALL.into_iter().find(|kind| line.trim_end() == kind.tag())?;
+        Some((at, kind, at + FENCE.len() + line.len() + 1))
+    })
+}
+
+fn fields(kind: Kind, body: &str) -> Result<Directive, &'static str> {
+    Directive::from_fields(kind, |wanted| {
+        body.lines().filter_map(field).find(|(key, _)| *key == wanted).map(|(_, value)| value.to_owned())
+    })
+}
+
+/// Key and value of a line that has them.
+fn field(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.trim().split_once(':')?;
+    let (key, value) = (key.trim_end(), value.trim());
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    (is_key && !value.is_empty()).then_some((key, value))
+}
+
+/// What follows the fields of a directive without an end: an answer that went on must not get lost.
+fn after_fields(body: &str) -> &str {
+    let mut rest = body;
+    while let Some(line) = rest.split_inclusive('\n').next() {
+        let is_field = field(line).is_some_and(|(key, _)| matches!(key, "repo" | "question" | "reason"));
+        if !is_field && !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            break;
+        }
+        rest = &rest[line.len()..];
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mra(repo: &str, question: &str) -> Directive {
+        Directive::MraAsk { repo: repo.into(), question: question.into() }
+    }
+
+    #[test]
+    fn the_directives_of_seed_003() {
+        let parsed = parse(
+            "Let me look.\n\n```mra-ask\nrepo: erp\nquestion: where is the sales_performances scope defined?\n```\n",
+        );
+        assert_eq!(parsed.visible, "Let me look.");
+        assert_eq!(parsed.directive, Some(mra("erp", "where is the sales_performances scope defined?")));
+        assert_eq!(parsed.flaws, []);
+
+        let parsed = parse("```escalate\nrepo: erp\nquestion: 本月預算?\nreason: live state: not in code\n```");
+        assert_eq!(parsed.visible, "");
+        let expected = Directive::Escalate {
+            repo: Some("erp".into()),
+            question: "本月預算?".into(),
+            reason: Some("live state: not in code".into()),
+        };
+        assert_eq!(parsed.directive, Some(expected));
+    }
+
+    #[test]
+    fn only_escalate_does_without_a_repo() {
+        let parsed = parse("```escalate\nquestion: who decides?\n```");
+        let expected = Directive::Escalate { repo: None, question: "who decides?".into(), reason: None };
+        assert_eq!(parsed.directive, Some(expected));
+        let parsed = parse("```mra-ask\nquestion: where?\n```");
+        assert_eq!(parsed.directive, None);
+        assert_eq!(parsed.flaws, [Flaw::MissingKey { kind: Kind::MraAsk, key: "repo" }]);
+    }
+
+    #[test]
+    fn the_first_value_wins_and_comments_are_skipped() {
+        let body = "# repo: x\nRepo: y\nrepo :  erp \nrepo: other\nprose\nquestion:\nquestion: a\nquestion: b\n";
+        assert_eq!(parse(&format!("```mra-ask\n{body}```")).directive, Some(mra("erp", "a")));
+        assert_eq!(parse("```mra-ask \r\nrepo: erp\r\nquestion: a\r\n```\r\n").directive, Some(mra("erp", "a")));
+    }
+
+    #[test]
+    fn of_several_the_first_whole_one_counts_and_none_is_shown() {
+        let parsed = parse(concat!(
+            "a\n```escalate\nreason: none\n```\nb\n```mra-ask\nrepo: r\nquestion: q\n```\nc\n",
+            "```escalate\nquestion: q\n```\nd",
+        ));
+        assert_eq!(parsed.directive, Some(mra("r", "q")));
+        assert_eq!(parsed.visible, "a\n\nb\n\nc\n\nd");
+        let (missing, extra) =
+            (Flaw::MissingKey { kind: Kind::Escalate, key: "question" }, Flaw::Extra { kind: Kind::Escalate });
+        assert_eq!(parsed.flaws, [missing, extra]);
+    }
+
+    #[test]
+    fn a_fence_without_an_end_is_no_directive_and_hides_no_answer() {
+        let parsed = parse("Look:\n```mra-ask\nrepo: erp\nquestion: a\n\nThe answer is: 42");
+        assert_eq!(parsed.directive, None);
+        assert_eq!(parsed.visible, "Look:\nThe answer is: 42");
+        assert_eq!(parsed.flaws, [Flaw::Unterminated { kind: Kind::MraAsk }]);
+        assert_eq!(parse("```escalate\nquestion: 12").visible, "");
+    }
+
+    #[test]
+    fn other_code_is_left_alone() {
+        for text in [
+            "```ruby\nmra-ask\nrepo: erp\n```",
+            "mra-ask\nrepo: erp\nquestion: a",
+            "```mra-asks\nrepo: erp\nquestion: a\n```",
+            "```mra-ask",
+        ] {
+            assert_eq!(parse(text), Parsed { visible: text.into(), ..Parsed::default() });
+        }
+    }
+
+    #[test]
+    fn a_question_of_ten_thousand_characters_is_taken_whole() {
+        let question = "預".repeat(10_000);
+        let parsed = parse(&format!("```mra-ask\nrepo: erp\nquestion: {question}\n```"));
+        assert_eq!(parsed.directive, Some(mra("erp", &question)));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic_and_no_directive_stays_visible(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    Just("```".to_owned()), Just("```mra-ask\n".to_owned()), Just("```escalate\r\n".to_owned()),
+                    Just("repo: erp\n".to_owned()), Just("question: 預算?\n".to_owned()), Just("# x\n".to_owned()),
+                    "\\PC{0,10}",
+                ],
+                0..20,
+            ),
+        ) {
+            let parsed = parse(&parts.concat());
+            let again = parse(&parsed.visible);
+            // Taking one out may bring two halves of another together, but never a hidden one to light.
+            prop_assert!(parsed.directive.is_some() || !parsed.flaws.is_empty() || again.directive.is_none());
+        }
+
+        #[test]
+        fn what_was_written_is_read(repo in "[a-z][a-z0-9._-]{0,10}", question in "[^\\s`#][^\\n\\r`]{0,30}[^\\s`]") {
+            let answer = format!("before\n```mra-ask\nrepo: {repo}\nquestion: {question}\n```\nafter");
+            let parsed = parse(&answer);
+            prop_assert_eq!(parsed.directive, Some(mra(&repo, &question)));
+            prop_assert_eq!(parsed.visible, "before\n\nafter");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is remembered while an answer is awaited.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A thread that waits for a contact's answer. As JSON it is what pmk writes to
+/// `escalations/CHANNEL__THREAD.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Marker {
+    pub channel_id: String,
+    /// The `ts` of the thread's first message.
+    pub thread_ts: String,
+    /// What was asked, as the model put it.
+    pub question: String,
+    /// The repository it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Since when, in milliseconds since 1970.
+    pub pending_since: u64,
+    /// Who may answer.
+    pub mentioned_user_ids: Vec<String>,
+    /// Who gets the answer; older versions of pmk did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker_user_id: Option<String>,
+}
+
+/// A file that is no marker.
+#[derive(Debug, Error)]
+pub enum BadMarker {
+    #[error("its name is not `CHANNEL__THREAD.json`")]
+    Name,
+    #[error("it is no marker: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("it is about `{channel}` and `{thread}`, which is not what its name says")]
+    OtherThread { channel: String, thread: String },
+    #[error("it mentions nobody, so nobody could answer")]
+    NobodyMentioned,
+}
+
+impl Marker {
+    /// The name of its file, without a folder. Both parts are kept to what Slack's ids consist of.
+    pub fn file_name(&self) -> String {
+        let plain = |text: &str| -> String {
+            text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+        };
+        format!("{}__{}.json", plain(&self.channel_id), plain(&self.thread_ts))
+    }
+
+    /// Reads a file of pmk's.
+    ///
+    /// # Errors
+    /// [`BadMarker`] says what keeps it from being one.
+    pub fn parse(file_name: &str, json: &[u8]) -> Result<Self, BadMarker> {
+        let stem = file_name.strip_suffix(".json").ok_or(BadMarker::Name)?;
+        stem.split_once("__")
+            .filter(|(channel, thread)| !channel.is_empty() && !thread.is_empty())
+            .ok_or(BadMarker::Name)?;
+        let marker: Marker = serde_json::from_slice(json)?;
+        if marker.file_name() != file_name {
+            return Err(BadMarker::OtherThread { channel: marker.channel_id, thread: marker.thread_ts });
+        }
+        if marker.mentioned_user_ids.is_empty() {
+            return Err(BadMarker::NobodyMentioned);
+        }
+        Ok(marker)
+    }
+
+    /// Whether a message of this person in the thread is the awaited answer. Anybody else's is not, and
+    /// the marker stays (seed 003 §8).
+    pub fn absorbs(&self, sender: &str) -> bool {
+        !sender.is_empty() && self.mentioned_user_ids.iter().any(|contact| contact == sender)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NAME: &str = "D0B0E9UV52M__1777342320.134509.json";
+    const JSON: &str = r#"{
+        "channelId": "D0B0E9UV52M", "threadTs": "1777342320.134509", "question": "本月廣告預算?", "scope": "erp",
+        "reason": "live", "pendingSince": 1777342416133, "mentionedUserIds": ["U_IT1", "U_IT2"], "askerUserId": "U1"
+    }"#;
+
+    #[test]
+    fn pmks_file_is_read_and_written_as_it_is() {
+        let marker = Marker::parse(NAME, JSON.as_bytes()).expect("a marker");
+        assert_eq!(marker.file_name(), NAME);
+        let written = serde_json::to_value(&marker).expect("JSON");
+        assert_eq!(written, serde_json::from_str::<serde_json::Value>(JSON).expect("JSON"));
+    }
+
+    #[test]
+    fn only_who_was_mentioned_answers() {
+        let marker = Marker::parse(NAME, JSON.as_bytes()).expect("a marker");
+        assert!(marker.absorbs("U_IT1") && marker.absorbs("U_IT2"));
+        for sender in ["U1", "U9", "", "u_it1"] {
+            assert!(!marker.absorbs(sender), "{sender}");
+        }
+    }
+
+    #[test]
+    fn optional_keys_may_be_missing_and_new_ones_there() {
+        let json =
+            r#"{"channelId":"C1","threadTs":"1.2","question":"q","pendingSince":1,"mentionedUserIds":["U2"],"x":1}"#;
+        let marker = Marker::parse("C1__1.2.json", json.as_bytes()).expect("a marker");
+        assert_eq!((marker.scope, marker.reason, marker.asker_user_id), (None, None, None));
+    }
+
+    #[test]
+    fn what_is_no_marker_says_why() {
+        let why = |name: &str, json: &str| Marker::parse(name, json.as_bytes()).expect_err("no marker").to_string();
+        assert_eq!(why("notes.txt", JSON), "its name is not `CHANNEL__THREAD.json`");
+        assert_eq!(why("__1.2.json", JSON), "its name is not `CHANNEL__THREAD.json`");
+        assert!(why(NAME, "{").starts_with("it is no marker: "));
+        assert!(why(NAME, r#"{"channelId":7}"#).starts_with("it is no marker: "));
+        assert!(why("C1__1.2.json", JSON).contains("not what its name says"));
+        assert_eq!(why(NAME, &JSON.replace(r#""U_IT1", "U_IT2""#, "")), "it mentions nobody, so nobody could answer");
+    }
+
+    proptest! {
+        #[test]
+        fn file_names_stay_in_their_folder(channel in "\\PC{0,10}", thread in "(\\PC|\\.|/){0,10}") {
+            let mut marker = Marker::parse(NAME, JSON.as_bytes()).expect("a marker");
+            marker.channel_id = channel;
+            marker.thread_ts = thread;
+            let name = marker.file_name();
+            prop_assert!(!name.contains(['/', '\\', '\0']) && name != ".." && name.ends_with(".json"));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Who is asked.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The contacts of gateway.json, as user ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pools {
+    /// For everything that no repository's pool covers.
+    pub default: Vec<String>,
+    pub repos: BTreeMap<String, Vec<String>>,
+}
+
+impl Pools {
+    /// Whom to ask about a repository: its pool, else the default one, never the person who asks, each
+    /// once and in the order of the configuration. A pool that has nobody left after that counts as none. Empty
+    /// when there is nobody to ask.
+    pub fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
+        let of_repo = repo.and_then(|repo| self.repos.get(repo.trim()));
+        of_repo
+            .into_iter()
+            .chain([&self.default])
+            .map(|pool| without(pool, asker))
+            .find(|contacts| !contacts.is_empty())
+            .unwrap_or_default()
+    }
+}
+
+fn without(pool: &[String], asker: &str) -> Vec<String> {
+    let mut contacts: Vec<String> = Vec::new();
+    for contact in pool {
+        let contact = contact.trim();
+        if is_user_id(contact) && contact != asker && !contacts.iter().any(|other| other == contact) {
+            contacts.push(contact.to_owned());
+        }
+    }
+    contacts
+}
+
+/// Whether a text can stand between `<@` and `>` and mean one person.
+pub(super) fn is_user_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pools() -> Pools {
+        serde_json::from_str(
+            r#"{"default":["U1","U2","U1"],"repos":{"erp":["U3"," U4 ","!channel",""],"solo":["U5"],"empty":[]}}"#,
+        )
+        .expect("pools as gateway.json has them")
+    }
+
+    #[test]
+    fn a_repositorys_own_pool_goes_first() {
+        assert_eq!(pools().contacts(Some("erp"), "U9"), ["U3", "U4"]);
+        assert_eq!(pools().contacts(Some("erp"), "U3"), ["U4"]);
+    }
+
+    #[test]
+    fn everything_else_goes_to_the_default() {
+        for repo in [None, Some("unknown"), Some("empty"), Some("../../etc"), Some("")] {
+            assert_eq!(pools().contacts(repo, "U9"), ["U1", "U2"], "{repo:?}");
+        }
+        assert_eq!(pools().contacts(Some("solo"), "U5"), ["U1", "U2"], "the only contact asks");
+    }
+
+    #[test]
+    fn nobody_asks_themselves() {
+        let pools = Pools { default: vec!["U1".into()], ..Pools::default() };
+        assert_eq!(pools.contacts(None, "U1"), [] as [&str; 0]);
+        assert_eq!(Pools::default().contacts(Some("erp"), "U1"), [] as [&str; 0]);
+    }
+}

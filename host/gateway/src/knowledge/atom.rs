@@ -1,0 +1,368 @@
+//! An atom: one answer that a person gave, as a Markdown file with YAML front matter (seed 003 §9).
+//!
+//! People read and edit these files, and pmk reads them too. So whatever a file holds beyond what is
+//! known here, further keys and further sections, is still there after it was written again (comments
+//! inside the front matter are not).
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use yaml_serde::{Mapping, Value};
+
+use super::naming::{atom_id, safe_scope};
+
+/// How long an atom waits for a verdict before it counts as approved (seed 003 §10).
+pub const PENDING_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The most tags of an atom.
+pub const MAX_TAGS: usize = 8;
+
+/// The most characters of a question that the curator is asked for.
+pub const MAX_QUESTION_CHARS: usize = 120;
+
+/// Whether the atom takes part in retrieval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Waits for a verdict; invisible to retrieval.
+    Pending,
+    /// Visible to retrieval. A file that names no status is approved: older versions wrote none.
+    #[default]
+    Approved,
+}
+
+/// Where an answer came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// `CHANNEL:THREAD_TS` of the thread that the answer was given in.
+    #[serde(default)]
+    pub thread_key: String,
+    /// Who gave it; the only person whose reaction counts.
+    #[serde(default)]
+    pub contributor_user_id: String,
+}
+
+/// The message that asks for a verdict by reaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    pub channel_id: String,
+    pub message_ts: String,
+}
+
+/// The front matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    pub id: String,
+    /// Milliseconds since 1970.
+    #[serde(default)]
+    pub created_at: i64,
+    #[serde(default)]
+    pub scope: String,
+    pub question: String,
+    #[serde(default, deserialize_with = "lenient_tags")]
+    pub tags: Vec<String>,
+    #[serde(default)]
+    pub source: Source,
+    #[serde(default)]
+    pub status: Status,
+    /// Milliseconds since 1970; when a pending atom counts as approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Notice>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Keys that somebody else put there.
+    #[serde(flatten)]
+    pub other: Mapping,
+}
+
+/// One atom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Atom {
+    pub meta: Meta,
+    /// What follows the front matter, as it was written.
+    pub body: String,
+}
+
+/// What a new atom is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAtom<'a> {
+    pub created_at_ms: i64,
+    /// The repository or subject; any text, made safe.
+    pub scope: &'a str,
+    pub question: &'a str,
+    pub summary: &'a str,
+    pub tags: Vec<String>,
+    /// The reply, word for word.
+    pub answer: &'a str,
+    pub source: Source,
+}
+
+/// Why a text is not an atom.
+#[derive(Debug, Error)]
+pub enum AtomError {
+    #[error("there is no front matter: the first line must be `---`")]
+    NoFrontMatter,
+    #[error("the front matter does not end: a second line `---` is missing")]
+    Unterminated,
+    #[error("the front matter is not valid: {0}")]
+    Yaml(#[from] yaml_serde::Error),
+    #[error("`{0}` is empty")]
+    Empty(&'static str),
+}
+
+impl Atom {
+    /// A pending atom.
+    pub fn pending(new: NewAtom<'_>) -> Self {
+        let NewAtom { created_at_ms, scope, question, summary, tags, answer, source } = new;
+        let question = one_line(question);
+        let origin = [source.thread_key.as_str(), source.contributor_user_id.as_str(), answer];
+        let meta = Meta {
+            id: atom_id(created_at_ms, &origin, &question),
+            created_at: created_at_ms,
+            scope: safe_scope(scope),
+            tags,
+            source,
+            status: Status::Pending,
+            expires_at: Some(created_at_ms.saturating_add(PENDING_MS)),
+            approval: None,
+            summary: (!summary.trim().is_empty()).then(|| summary.trim().to_owned()),
+            other: Mapping::new(),
+            question,
+        };
+        let body = format!("# {}\n\n## Answer\n\n{answer}\n\n## Summary\n\n{}\n", meta.question, summary.trim());
+        Atom { meta, body }
+    }
+
+    /// Reads a file's text. A byte order mark and carriage returns at line ends do no harm.
+    ///
+    /// # Errors
+    /// [`AtomError`] says what is missing or wrong.
+    pub fn parse(text: &str) -> Result<Self, AtomError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (yaml, body) = split(text)?;
+        let meta: Meta = yaml_serde::from_str(yaml)?;
+        for (name, value) in [("id", &meta.id), ("question", &meta.question)] {
+            if value.trim().is_empty() {
+                return Err(AtomError::Empty(name));
+            }
+        }
+        Ok(Atom { meta, body: body.trim_start_matches(['\r', '\n']).to_owned() })
+    }
+
+    /// The file's text.
+    ///
+    /// # Errors
+    /// A value that somebody else put into the front matter cannot be written as YAML.
+    pub fn render(&self) -> Result<String, AtomError> {
+        Ok(format!("---\n{}---\n\n{}", yaml_serde::to_string(&self.meta)?, self.body))
+    }
+
+    /// The reply, word for word: what stands between the first `## Answer` and the last `## Summary`,
+    /// or all of the body but its title when a person wrote the file differently.
+    pub fn answer(&self) -> &str {
+        let body = self.body.as_str();
+        let Some((_, start)) = headings(body, "## Answer").next() else {
+            let untitled =
+                if body.starts_with("# ") { body.split_once('\n').map_or("", |(_, rest)| rest) } else { body };
+            return untitled.trim();
+        };
+        let end = headings(body, "## Summary").map(|(at, _)| at).filter(|&at| at >= start).last();
+        body[start..end.unwrap_or(body.len())].trim()
+    }
+
+    /// The summary, or nothing.
+    pub fn summary(&self) -> &str {
+        self.meta.summary.as_deref().unwrap_or_default()
+    }
+
+    /// Makes the atom visible to retrieval.
+    pub fn approve(&mut self) {
+        self.meta.status = Status::Approved;
+        self.meta.expires_at = None;
+    }
+
+    /// When a pending atom counts as approved, in milliseconds since 1970; `None` once it is approved.
+    pub fn due_at_ms(&self) -> Option<i64> {
+        let expires_at = self.meta.expires_at.unwrap_or(self.meta.created_at.saturating_add(PENDING_MS));
+        (self.meta.status == Status::Pending).then_some(expires_at)
+    }
+
+    /// Whether nobody gave a verdict in time.
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.due_at_ms().is_some_and(|at| at <= now_ms)
+    }
+}
+
+/// Divides a file into front matter and body, by the rules of gray-matter.
+fn split(text: &str) -> Result<(&str, &str), AtomError> {
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if first.trim_end() != "---" {
+        return Err(AtomError::NoFrontMatter);
+    }
+    let mut at = first.len();
+    for line in lines {
+        if line.trim_end() == "---" {
+            return Ok((&text[first.len()..at], &text[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    Err(AtomError::Unterminated)
+}
+
+/// Where lines that are this heading begin and end.
+fn headings<'a>(body: &'a str, heading: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let mut at = 0;
+    body.split_inclusive('\n').filter_map(move |line| {
+        let start = at;
+        at += line.len();
+        (line.trim_end() == heading).then_some((start, at))
+    })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// People write tags as they like: one word for a list, a year for a string.
+fn lenient_tags<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let text = |value: Value| match value {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(flag) => Ok(flag.to_string()),
+        _ => Err(serde::de::Error::custom("`tags` must be a list of words")),
+    };
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(Vec::new()),
+        Value::Sequence(tags) => tags.into_iter().map(text).collect(),
+        one => Ok(vec![text(one)?]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As pmk writes it.
+    const SAMPLE: &str = "---
+id: 2026-04-28T0213-5388-如何查詢本月各部門廣告預算分配比例
+createdAt: 1777342416133
+scope: erp
+question: 如何查詢本月各部門廣告預算分配比例?
+tags: [廣告預算, 部門分配, sales_performances, 2026]
+source:
+  threadKey: 'D0B0E9UV52M:1777342320.134509'
+  contributorUserId: U0AVBM41F6Z
+status: pending
+expiresAt: 1777428816133
+approval:
+  channelId: D0B0E9UV52M
+  messageTs: '1777342420.000100'
+summary: '截至 2026-04-28,本月各部門廣告預算分配比例為...'
+reviewedBy: {name: Lin, at: 2026-04-29}
+---
+
+# 如何查詢本月各部門廣告預算分配比例?
+
+## Answer
+
+先看後台。
+## Summary
+是回覆裡的一行。
+
+## Summary
+
+截至 2026-04-28
+
+## 補充
+
+自己加的一節
+";
+
+    #[test]
+    fn a_file_of_pmk_is_read() {
+        let atom = Atom::parse(SAMPLE).unwrap();
+        assert_eq!(atom.meta.created_at, 1_777_342_416_133);
+        assert_eq!(atom.meta.tags, ["廣告預算", "部門分配", "sales_performances", "2026"]);
+        assert_eq!(atom.meta.source.contributor_user_id, "U0AVBM41F6Z");
+        assert_eq!(atom.meta.status, Status::Pending);
+        assert_eq!(atom.meta.approval.as_ref().unwrap().message_ts, "1777342420.000100");
+        assert_eq!(atom.answer(), "先看後台。\n## Summary\n是回覆裡的一行。");
+    }
+
+    #[test]
+    fn what_others_put_into_a_file_survives() {
+        let mut atom = Atom::parse(SAMPLE).unwrap();
+        atom.approve();
+        let text = atom.render().unwrap();
+        assert!(text.contains("reviewedBy:\n  name: Lin") && text.contains("自己加的一節"), "{text}");
+        assert!(text.contains("status: approved") && !text.contains("expiresAt"), "{text}");
+        assert_eq!(Atom::parse(&text).unwrap(), atom);
+    }
+
+    #[test]
+    fn a_string_that_looks_like_a_number_stays_a_string() {
+        let text = Atom::parse(SAMPLE).unwrap().render().unwrap();
+        assert!(text.contains("messageTs: '1777342420.000100'"), "{text}");
+    }
+
+    #[test]
+    fn a_file_without_status_is_approved() {
+        let atom = Atom::parse("---\r\nid: a\r\nquestion: q\r\n---\r\nfree text").unwrap();
+        assert_eq!((atom.meta.status, atom.answer()), (Status::Approved, "free text"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, expected) in [
+            ("", "no front matter"),
+            ("# no", "no front matter"),
+            ("----\nid: a\n---\n", "no front matter"),
+            ("---\nid: a\nquestion: q\n", "does not end"),
+            ("---\nid: a\n---\n", "question"),
+            ("---\nid: a\nquestion: ''\n---\n", "`question` is empty"),
+            ("---\nid: a\nquestion: q\nstatus: maybe\n---\n", "unknown variant `maybe`"),
+            ("---\nid: a\nquestion: q\ntags: {a: b}\n---\n", "`tags` must be a list"),
+            ("---\nid: [a\n---\n", "not valid"),
+        ] {
+            let error = Atom::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text:?} gives {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_bomb_of_aliases_is_refused() {
+        let mut yaml = String::from("---\nid: a\nquestion: q\na0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+        for n in 1..20 {
+            let alias = format!("*a{}, ", n - 1).repeat(9);
+            yaml.push_str(&format!("a{n}: &a{n} [{alias}]\n"));
+        }
+        assert!(Atom::parse(&(yaml + "---\n")).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(question in "\\PC{0,40}[a中]\\PC{0,40}", summary in "(\\PC|\n|---){0,60}",
+                answer in "(\\PC|\n|---\n|## Answer\n|中){0,80}", tag in "\\PC{0,10}") {
+            let source = Source { thread_key: "D1:1.2".into(), contributor_user_id: "U1".into() };
+            let atom = Atom::pending(NewAtom { created_at_ms: 1_777_342_416_133, scope: "erp", question: &question,
+                summary: &summary, tags: vec![tag], answer: &answer, source });
+            let read = Atom::parse(&atom.render().unwrap()).unwrap();
+            prop_assert_eq!(&read, &atom);
+            prop_assert_eq!(read.answer(), answer.trim());
+        }
+
+        #[test]
+        fn no_text_panics(text in "(---\n|id: |question: |\\PC|\n|tags: |&a|\\*a|## Answer\n){0,30}") {
+            if let Ok(atom) = Atom::parse(&text) {
+                let _ = atom.answer();
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Tells which scopes may have changed since they were last looked at, without looking at every file.
+//!
+//! A folder's own time of change says that a file was added, removed or replaced by a rename. Only a file
+//! that is overwritten in place leaves no trace there; for those the operating system is asked to tell.
+//! Where it cannot be asked, every scope always counts as changed.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::files::is_atom_name;
+
+/// File systems stamp by the tick of a coarse clock: a folder changed this recently may change again
+/// without its stamp showing it.
+const SETTLES_AFTER: Duration = Duration::from_millis(100);
+
+/// What was seen since the last look.
+#[derive(Debug, Default)]
+struct Seen {
+    scopes: BTreeSet<String>,
+    /// Events were lost, or cannot be told apart.
+    everything: bool,
+}
+
+/// Watches a folder of scopes.
+#[derive(Debug)]
+pub(super) struct Watch {
+    root: PathBuf,
+    seen: Arc<Mutex<Seen>>,
+    /// Stops telling when it is dropped; `None` where nobody tells.
+    watcher: Option<RecommendedWatcher>,
+    /// When each scope's folder last changed, as far as it has settled.
+    settled: HashMap<String, SystemTime>,
+}
+
+impl Watch {
+    /// Begins to watch. Everything counts as changed at first.
+    pub(super) fn new(root: &Path) -> Self {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let watcher = watcher(root, Arc::clone(&seen))
+            .inspect_err(|error| {
+                tracing::warn!(%error, folder = %root.display(), "the folder cannot be watched: every turn looks at every atom");
+            })
+            .ok();
+        Watch { root: root.to_owned(), seen, watcher, settled: HashMap::new() }
+    }
+
+    /// Those of `scopes` that may have changed since the last call.
+    pub(super) fn changed(&mut self, scopes: &[String]) -> io::Result<Vec<String>> {
+        let seen = std::mem::take(&mut *lock(&self.seen));
+        let all = seen.everything || self.watcher.is_none();
+        self.settled.retain(|scope, _| scopes.contains(scope));
+        let mut changed = Vec::new();
+        for scope in scopes {
+            let modified = match fs::metadata(self.root.join(scope)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                meta => meta?.modified()?,
+            };
+            if all || seen.scopes.contains(scope) || self.settled.get(scope) != Some(&modified) {
+                changed.push(scope.clone());
+            }
+            if SystemTime::now().duration_since(modified).is_ok_and(|age| age > SETTLES_AFTER) {
+                self.settled.insert(scope.clone(), modified);
+            } else {
+                self.settled.remove(scope);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The next call of [`changed`](Self::changed) names every scope.
+    pub(super) fn forget(&mut self) {
+        self.settled.clear();
+    }
+}
+
+fn watcher(root: &Path, seen: Arc<Mutex<Seen>>) -> notify::Result<RecommendedWatcher> {
+    let folder = root.to_owned();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        let mut seen = lock(&seen);
+        match event {
+            Ok(event) if !event.need_rescan() => note(&mut seen, &folder, &event),
+            _ => seen.everything = true,
+        }
+    })?;
+    watcher.watch(root, RecursiveMode::Recursive)?;
+    Ok(watcher)
+}
+
+/// Reading is no change, and neither are temporary files and the lock.
+fn note(seen: &mut Seen, root: &Path, event: &Event) {
+    if matches!(event.kind, EventKind::Access(_)) {
+        return;
+    }
+    for path in &event.paths {
+        let Ok(inside) = path.strip_prefix(root) else {
+            seen.everything = true;
+            continue;
+        };
+        let parts: Vec<&OsStr> = inside.iter().collect();
+        if let [scope, _] = parts.as_slice()
+            && is_atom_name(inside)
+            && let Some(scope) = scope.to_str()
+        {
+            seen.scopes.insert(scope.to_owned());
+        }
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Waits until everything that happened so far has settled.
+    fn settle(watch: &mut Watch, scopes: &[String]) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut quiet = 0;
+        while quiet < 5 {
+            assert!(Instant::now() < deadline, "the folder never settles");
+            quiet = if watch.changed(scopes).unwrap().is_empty() { quiet + 1 } else { 0 };
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[test]
+    fn only_a_scope_that_changed_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let scopes = ["crm".to_owned(), "erp".to_owned()];
+        for scope in &scopes {
+            fs::create_dir(path.join(scope)).unwrap();
+            fs::write(path.join(scope).join("old.md"), "x").unwrap();
+        }
+        let mut watch = Watch::new(&path);
+        assert_eq!(watch.changed(&scopes).unwrap(), scopes);
+        settle(&mut watch, &scopes);
+
+        fs::write(path.join("erp/new.md"), "x").unwrap();
+        assert_eq!(watch.changed(&scopes).unwrap(), ["erp"]);
+        settle(&mut watch, &scopes);
+
+        fs::write(path.join("crm/old.md"), "y").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while watch.changed(&scopes).unwrap() != ["crm"] {
+            assert!(Instant::now() < deadline, "an edit in place was not told");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        settle(&mut watch, &scopes);
+
+        fs::read(path.join("crm/old.md")).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(watch.changed(&scopes).unwrap(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,284 @@
+//! The workspace that knowledge is taken from: which repositories there are, and how to read a file of
+//! it without leaving it.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Component, Path, PathBuf},
+};
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// The list of repositories, below the workspace.
+const LIST: &str = ".collab/repos.json";
+
+/// A longer list is no list.
+const MAX_LIST_BYTES: u64 = 1024 * 1024;
+
+/// Keys that hold the list, where the file is an object.
+const LIST_KEYS: [&str; 3] = ["repos", "repositories", "projects"];
+
+/// Keys that say where a repository is, the surest first; the last ones are its name.
+const PATH_KEYS: [&str; 6] = ["path", "dir", "localPath", "name", "repo", "id"];
+
+/// What is wrong with one file of a workspace.
+#[derive(Clone, Debug, Error, PartialEq, Eq, Hash)]
+#[error("`{}` {problem}", path.display())]
+pub struct FileProblem {
+    pub path: PathBuf,
+    pub problem: Problem,
+}
+
+/// What can be wrong.
+#[derive(Clone, Debug, Error, PartialEq, Eq, Hash)]
+pub enum Problem {
+    #[error("is missing")]
+    Missing,
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    #[error("is refused: it leads out of the workspace")]
+    Outside,
+    #[error("is not a file")]
+    NotAFile,
+    #[error("is not text")]
+    Binary,
+    #[error("has {bytes} bytes: only the first {read} are read")]
+    Huge { bytes: u64, read: u64 },
+    #[error("is a link to a folder and not followed")]
+    FolderLink,
+    #[error("lies too deep, or there are too many files: it is left out")]
+    TooMany,
+    #[error("is not a list of repositories: {0}")]
+    NotAList(String),
+}
+
+impl FileProblem {
+    pub(super) fn new(path: &Path, problem: Problem) -> Self {
+        FileProblem { path: path.to_owned(), problem }
+    }
+
+    fn io(path: &Path, error: &io::Error) -> Self {
+        let problem = match error.kind() {
+            io::ErrorKind::NotFound => Problem::Missing,
+            _ => Problem::Unreadable(error.to_string()),
+        };
+        FileProblem::new(path, problem)
+    }
+}
+
+/// The start of a text file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    pub text: String,
+    /// Set where the file goes on.
+    pub cut: Option<Problem>,
+}
+
+/// A folder that nothing leads out of.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    root: PathBuf,
+}
+
+/// A repository of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repository {
+    pub name: String,
+    /// Absolute, inside the workspace, without links.
+    pub path: PathBuf,
+}
+
+impl Workspace {
+    /// # Errors
+    /// The folder is not there or not a folder.
+    pub fn open(path: &Path) -> Result<Self, FileProblem> {
+        let root = path.canonicalize().map_err(|error| FileProblem::io(path, &error))?;
+        if !root.is_dir() {
+            return Err(FileProblem::new(path, Problem::Unreadable("it is not a folder".into())));
+        }
+        Ok(Workspace { root })
+    }
+
+    /// The folder, without links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where a path really leads.
+    ///
+    /// # Errors
+    /// It is missing, has a `..` in it, or leads out of the workspace, be it by a link.
+    pub fn resolve(&self, path: &Path) -> Result<PathBuf, FileProblem> {
+        if path.components().any(|part| part == Component::ParentDir) {
+            return Err(FileProblem::new(path, Problem::Outside));
+        }
+        let full = self.root.join(path);
+        let real = full.canonicalize().map_err(|error| FileProblem::io(&full, &error))?;
+        if !real.starts_with(&self.root) {
+            return Err(FileProblem::new(&full, Problem::Outside));
+        }
+        Ok(real)
+    }
+
+    /// The start of a text file, at most `max_bytes` of it.
+    ///
+    /// # Errors
+    /// What keeps it from being read.
+    pub fn read(&self, path: &Path, max_bytes: u64) -> Result<Text, FileProblem> {
+        let real = self.resolve(path)?;
+        let failed = |error: io::Error| FileProblem::io(&real, &error);
+        let meta = fs::metadata(&real).map_err(failed)?;
+        // Opening a named pipe would wait for a writer for ever.
+        if !meta.is_file() {
+            return Err(FileProblem::new(&real, Problem::NotAFile));
+        }
+        let mut bytes = Vec::new();
+        File::open(&real).and_then(|file| file.take(max_bytes).read_to_end(&mut bytes)).map_err(failed)?;
+        let cut = (meta.len() > max_bytes).then_some(Problem::Huge { bytes: meta.len(), read: max_bytes });
+        let text = text_of(bytes, cut.is_some()).ok_or_else(|| FileProblem::new(&real, Problem::Binary))?;
+        Ok(Text { text, cut })
+    }
+
+    /// The repositories of `.collab/repos.json`, in its order, and what is wrong with those left out.
+    ///
+    /// The file may be a list, an object with a list under `repos`, `repositories` or `projects`, or an object
+    /// by name. An entry is a name, a path, or an object with `path`, `dir`, `localPath`, `name`, `repo` or `id`.
+    ///
+    /// # Errors
+    /// The file cannot be read or is nothing of the kind.
+    pub fn repositories(&self) -> Result<(Vec<Repository>, Vec<FileProblem>), FileProblem> {
+        let not_a_list = |why: &str| FileProblem::new(&self.root.join(LIST), Problem::NotAList(why.into()));
+        let text = self.read(Path::new(LIST), MAX_LIST_BYTES)?;
+        let list: Value =
+            serde_json::from_str(text.text.trim_start_matches('\u{feff}')).map_err(|e| not_a_list(&e.to_string()))?;
+        let list = LIST_KEYS.iter().find_map(|key| list.get(key)).unwrap_or(&list);
+        let entries: Vec<Option<String>> = match list {
+            Value::Array(entries) => entries.iter().map(|entry| place_of(entry, None)).collect(),
+            Value::Object(by_name) => by_name.iter().map(|(name, entry)| place_of(entry, Some(name))).collect(),
+            _ => return Err(not_a_list("it is neither a list nor an object")),
+        };
+        let mut repositories: Vec<Repository> = Vec::new();
+        let mut problems = Vec::new();
+        for entry in entries {
+            let Some(place) = entry else {
+                problems.push(not_a_list("an entry names neither path nor name"));
+                continue;
+            };
+            match self.resolve(Path::new(&place)) {
+                Ok(path) if repositories.iter().any(|known| known.path == path) => {}
+                Ok(path) => {
+                    let name = path.file_name().map_or(place, |name| name.to_string_lossy().into_owned());
+                    repositories.push(Repository { name, path });
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        Ok((repositories, problems))
+    }
+}
+
+/// Where an entry of the list says that its repository is.
+fn place_of(entry: &Value, name: Option<&str>) -> Option<String> {
+    let place = match entry {
+        Value::String(place) => Some(place.as_str()),
+        Value::Object(_) => PATH_KEYS.iter().find_map(|key| entry.get(key)?.as_str()),
+        _ => None,
+    };
+    place.or(name).filter(|place| !place.trim().is_empty()).map(str::to_owned)
+}
+
+/// The bytes as text; a character torn apart by the cut is left out.
+fn text_of(bytes: Vec<u8>, cut: bool) -> Option<String> {
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if cut && error.utf8_error().error_len().is_none() => {
+            let whole = error.utf8_error().valid_up_to();
+            let mut bytes = error.into_bytes();
+            bytes.truncate(whole);
+            String::from_utf8(bytes).ok()?
+        }
+        Err(_) => return None,
+    };
+    (!text.contains('\0')).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(list: &str) -> (tempfile::TempDir, Workspace) {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in [".collab", "erp", "apps/web"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join(LIST), list).unwrap();
+        let workspace = Workspace::open(dir.path()).unwrap();
+        (dir, workspace)
+    }
+
+    #[test]
+    fn the_list_may_have_any_reasonable_shape() {
+        for list in [
+            r#"["erp", "apps/web", "erp"]"#,
+            r#"{"repos": [{"name": "erp"}, {"name": "Web", "path": "./apps/web"}]}"#,
+            r#"{"repositories": {"erp": {}, "web": {"dir": "apps/web"}}}"#,
+            r#"{"erp": "erp", "web": "apps/web"}"#,
+            "\u{feff}[\"erp\", {\"path\": \"apps/web\", \"branch\": \"main\"}]",
+        ] {
+            let (_dir, workspace) = workspace(list);
+            let (repositories, problems) = workspace.repositories().unwrap();
+            let names: Vec<&str> = repositories.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!((names, problems), (vec!["erp", "web"], vec![]), "{list}");
+        }
+    }
+
+    #[test]
+    fn an_absolute_path_is_fine_inside_the_workspace() {
+        let (_dir, workspace) = workspace("[]");
+        let list = serde_json::json!([workspace.root().join("erp"), "/etc"]).to_string();
+        fs::write(workspace.root().join(LIST), list).unwrap();
+        let (repositories, problems) = workspace.repositories().unwrap();
+        assert_eq!(repositories.len(), 1);
+        assert_eq!(problems, [FileProblem::new(Path::new("/etc"), Problem::Outside)]);
+    }
+
+    #[test]
+    fn what_leads_out_is_refused_and_the_rest_is_used() {
+        let (dir, workspace) = workspace(r#"["../../etc", "erp/../..", "link", "gone", 7, "", "erp"]"#);
+        std::os::unix::fs::symlink("/etc", dir.path().join("link")).unwrap();
+        let (repositories, problems) = workspace.repositories().unwrap();
+        assert_eq!(repositories.len(), 1);
+        let kinds: Vec<String> = problems.iter().map(|it| it.problem.to_string()).collect();
+        let outside = Problem::Outside.to_string();
+        assert_eq!(kinds[..4], [outside.clone(), outside.clone(), outside, Problem::Missing.to_string()]);
+        assert_eq!(kinds.len(), 6);
+    }
+
+    #[test]
+    fn a_list_that_is_none_is_an_error_that_names_the_file() {
+        for list in ["", "7", "{\"repos\": 7}", "[\"erp\""] {
+            let (_dir, workspace) = workspace(list);
+            let error = workspace.repositories().unwrap_err().to_string();
+            assert!(error.contains("repos.json") && error.contains("not a list"), "{list}: {error}");
+        }
+        let (_dir, workspace) = workspace("[]");
+        fs::remove_file(workspace.root().join(LIST)).unwrap();
+        assert_eq!(workspace.repositories().unwrap_err().problem, Problem::Missing);
+    }
+
+    #[test]
+    fn a_file_is_read_within_bounds() {
+        let (_dir, workspace) = workspace("[]");
+        let at = |name: &str, bytes: &[u8]| {
+            fs::write(workspace.root().join(name), bytes).unwrap();
+            workspace.read(Path::new(name), 10)
+        };
+        assert_eq!(at("small.md", "預算".as_bytes()).unwrap(), Text { text: "預算".into(), cut: None });
+        let huge = at("huge.md", "預算分配比例".as_bytes()).unwrap();
+        assert_eq!(huge, Text { text: "預算分".into(), cut: Some(Problem::Huge { bytes: 18, read: 10 }) });
+        assert_eq!(at("latin.md", &[b'a', 0xe9, b'b']).unwrap_err().problem, Problem::Binary);
+        assert_eq!(at("nul.md", b"a\0b").unwrap_err().problem, Problem::Binary);
+        assert_eq!(workspace.read(Path::new("erp"), 10).unwrap_err().problem, Problem::NotAFile);
+    }
+}

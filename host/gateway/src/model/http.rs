@@ -1,0 +1,282 @@
+//! One streamed call over HTTP, the same for every provider: send, wait for the status, read events
+//! until the answer is whole.
+//!
+//! Waiting and trying again happen here and only where they help; a request that the provider will
+//! never take is handed back at once. A part of an answer is never returned.
+
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use backon::{ExponentialBuilder, Retryable};
+use jiff::Timestamp;
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
+    redirect,
+};
+use tokio::time::timeout;
+
+use super::{
+    Answer, ModelError, OpenError,
+    classify::{self, Failed},
+    sse::{Decoder, Event},
+};
+
+/// The most of an error's body that is read.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// How long things may take, and how often they are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How long a connection may take to come about.
+    pub connect_timeout: Duration,
+    /// How long the provider may stay silent: before the status, and between two chunks of the answer.
+    pub idle_timeout: Duration,
+    /// How long one question may take, waiting and trying again included.
+    pub call_timeout: Duration,
+    /// A provider that asks for a longer wait than this is not waited for.
+    pub max_wait: Duration,
+    /// How often one question is sent at most.
+    pub attempts: usize,
+    /// The first wait; each further one is twice as long, and all are jittered.
+    pub first_wait: Duration,
+}
+
+impl Default for Limits {
+    /// 10 s to connect, 60 s of silence, 600 s in all; 4 attempts from 0.5 s to 60 s apart.
+    fn default() -> Self {
+        Limits {
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            call_timeout: Duration::from_secs(600),
+            max_wait: Duration::from_secs(60),
+            attempts: 4,
+            first_wait: Duration::from_millis(500),
+        }
+    }
+}
+
+/// An answer in the making, out of a provider's events.
+pub trait Assemble: Default + Send {
+    /// Whether any part of the answer has arrived.
+    fn has_begun(&self) -> bool;
+
+    /// Takes one event in; gives the answer when it is whole.
+    ///
+    /// # Errors
+    /// The provider ended the answer with an error, the model refused, or the stream makes no sense.
+    fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError>;
+
+    /// The stream is over and the answer was not; `Some` where it is whole all the same.
+    fn end(&mut self) -> Option<Result<Answer, ModelError>> {
+        None
+    }
+}
+
+/// Checks an address that `variable` names and that a key will be sent to.
+///
+/// # Errors
+/// It is no URL, not `https` (`http` is accepted on the loopback interface alone, where nobody can
+/// listen in, or where there is no key), or holds a user name, a password, a query or a fragment.
+pub fn base_url(variable: &'static str, text: &str, has_key: bool) -> Result<Url, OpenError> {
+    let bad = |why| OpenError::BadBaseUrl { variable, why };
+    let url = Url::parse(text.trim()).map_err(|_| bad("is not a URL"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(bad("holds a user name or a password"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(bad("holds a query or a fragment"));
+    }
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_loopback(&url) || !has_key => Ok(url),
+        "http" => Err(bad("would send the key in clear text")),
+        _ => Err(bad("is neither https nor http")),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let address = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    })
+}
+
+/// One address of a provider's API.
+#[derive(Debug)]
+pub struct Endpoint {
+    client: Client,
+    url: Url,
+    limits: Limits,
+}
+
+impl Endpoint {
+    /// Builds the client; nothing is sent yet. The process must have installed its TLS provider.
+    ///
+    /// # Errors
+    /// The machine's TLS roots cannot be used.
+    pub fn new(base_url: &Url, path: &str, mut headers: HeaderMap, limits: Limits) -> Result<Self, OpenError> {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut client = Client::builder()
+            .user_agent(concat!("pmk-host/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
+            .connect_timeout(limits.connect_timeout)
+            // A redirect would take the key along to wherever it points.
+            .redirect(redirect::Policy::none());
+        if is_loopback(base_url) {
+            // Plain HTTP must not leave the machine by way of a proxy.
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| OpenError::Client(chain(&error)))?;
+        let mut url = base_url.clone();
+        url.set_path(&format!("{}{path}", base_url.path().trim_end_matches('/')));
+        Ok(Endpoint { client, url, limits })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Sends a body and gives the whole answer.
+    ///
+    /// # Errors
+    /// What the last attempt failed with.
+    pub async fn call<A: Assemble>(&self, body: &[u8]) -> Result<Answer, ModelError> {
+        let limit = self.limits.call_timeout;
+        match timeout(limit, self.call_until::<A>(body, Instant::now() + limit)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(ModelError::Timeout { after: limit }),
+        }
+    }
+
+    async fn call_until<A: Assemble>(&self, body: &[u8], deadline: Instant) -> Result<Answer, ModelError> {
+        let backoff = ExponentialBuilder::default()
+            .with_jitter()
+            .with_min_delay(self.limits.first_wait)
+            .with_max_delay(self.limits.max_wait)
+            .with_max_times(self.limits.attempts.saturating_sub(1));
+        (|| self.attempt::<A>(body))
+            .retry(backoff)
+            .when(|failure| failure.waiting_helps)
+            .adjust(|failure, wait| {
+                let asked = failure.retry_after();
+                let wait = wait?.max(asked.unwrap_or_default());
+                let too_long = asked > Some(self.limits.max_wait) || Instant::now() + wait >= deadline;
+                (!too_long).then_some(wait)
+            })
+            .notify(|failure, wait| {
+                tracing::warn!(
+                    host = self.url.host_str(),
+                    class = failure.error.class(),
+                    wait_ms = wait.as_millis() as u64,
+                    "the model call failed, trying again: {}",
+                    failure.error
+                );
+            })
+            .await
+            .map_err(|failure| failure.error)
+    }
+
+    /// Sends the request once.
+    async fn attempt<A: Assemble>(&self, body: &[u8]) -> Result<Answer, Failure> {
+        let request = self.client.post(self.url.clone()).body(body.to_vec());
+        let response = self.in_time(request.send()).await.map_err(Failure::before_the_answer)?;
+        if response.status() != StatusCode::OK {
+            return Err(Failure::before_the_answer(self.refusal(response).await));
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if !kind.trim_start().starts_with("text/event-stream") {
+            let message = format!("`{}` does not stream its answers: it sent `{kind}`", self.url);
+            return Err(Failure::final_one(ModelError::Other { message }));
+        }
+        let mut assembly = A::default();
+        match self.read(response, &mut assembly).await {
+            Ok(answer) => Ok(answer),
+            Err(error) if assembly.has_begun() => Err(Failure::within_the_answer(error)),
+            Err(error) => Err(Failure::before_the_answer(error)),
+        }
+    }
+
+    async fn read(&self, mut response: Response, assembly: &mut impl Assemble) -> Result<Answer, ModelError> {
+        let mut decoder = Decoder::default();
+        while let Some(chunk) = self.in_time(response.chunk()).await? {
+            let events = decoder.push(&chunk).map_err(|error| ModelError::Transport { message: error.to_string() })?;
+            for event in &events {
+                if let Some(answer) = assembly.apply(event)? {
+                    return Ok(answer);
+                }
+            }
+        }
+        let too_early = || ModelError::Transport { message: "the stream ended before the answer did".to_owned() };
+        assembly.end().unwrap_or_else(|| Err(too_early()))
+    }
+
+    /// What a status other than 200 means.
+    async fn refusal(&self, mut response: Response) -> ModelError {
+        let status = response.status().as_u16();
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let retry_after = header(RETRY_AFTER.as_str()).and_then(|value| classify::retry_after(value, Timestamp::now()));
+        let request_id = header("request-id").or_else(|| header("x-request-id"));
+        tracing::debug!(status, request_id, "the provider refused the request");
+        let mut body = Vec::new();
+        // The status alone says enough where the body does not come.
+        while let Ok(Some(chunk)) = self.in_time(response.chunk()).await {
+            let room = MAX_ERROR_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if body.len() == MAX_ERROR_BYTES {
+                break;
+            }
+        }
+        classify::classify(&Failed { status: Some(status), retry_after, body: &String::from_utf8_lossy(&body) })
+    }
+
+    /// Waits for the provider's next sign of life.
+    async fn in_time<T>(&self, step: impl Future<Output = reqwest::Result<T>>) -> Result<T, ModelError> {
+        match timeout(self.limits.idle_timeout, step).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(error)) => Err(ModelError::Transport { message: chain(&error.without_url()) }),
+            Err(_) => Err(ModelError::Timeout { after: self.limits.idle_timeout }),
+        }
+    }
+}
+
+/// One attempt that failed.
+#[derive(Debug)]
+struct Failure {
+    error: ModelError,
+    waiting_helps: bool,
+}
+
+impl Failure {
+    fn before_the_answer(error: ModelError) -> Self {
+        use ModelError::{Overloaded, RateLimited, Transport};
+        let waiting_helps = matches!(error, RateLimited { .. } | Overloaded { .. } | Transport { .. });
+        Failure { error, waiting_helps }
+    }
+
+    /// The answer had begun and was paid for; only the provider's own word is a reason to pay again.
+    fn within_the_answer(error: ModelError) -> Self {
+        let waiting_helps = matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. });
+        Failure { error, waiting_helps }
+    }
+
+    fn final_one(error: ModelError) -> Self {
+        Failure { error, waiting_helps: false }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self.error {
+            ModelError::RateLimited { retry_after, .. } | ModelError::Overloaded { retry_after, .. } => retry_after,
+            _ => None,
+        }
+    }
+}
+
+/// An error with its causes: reqwest's own words leave out what went wrong.
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(error.source(), |cause| cause.source())
+        .fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+}

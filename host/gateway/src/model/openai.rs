@@ -1,0 +1,105 @@
+//! Chat completions, as OpenAI and every compatible server (Ollama, vLLM, llama.cpp …) serve them,
+//! streamed.
+
+use async_trait::async_trait;
+use reqwest::{
+    Url,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use self::stream::Assembly;
+use super::{
+    Answer, Model, ModelError, OpenError, Request,
+    http::{Endpoint, Limits},
+};
+
+mod families;
+mod stream;
+mod wire;
+
+/// The provider's name.
+pub const PROVIDER: &str = "openai";
+/// The model where none is named.
+pub const DEFAULT_MODEL: &str = "gpt-5";
+/// Where the API is.
+pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
+
+/// What a client needs to know. Printing it never shows the key.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Many compatible servers want none.
+    pub api_key: Option<SecretString>,
+    /// With its version, as in `https://api.openai.com/v1`; see [`base_url`](super::http::base_url).
+    pub base_url: Url,
+    pub model: String,
+    /// The context window in tokens; `None` takes what is known of the model's family.
+    pub window: Option<u64>,
+    pub limits: Limits,
+}
+
+impl Config {
+    /// A configuration with the default limits.
+    pub fn new(api_key: Option<SecretString>, base_url: Url, model: impl Into<String>) -> Self {
+        Config { api_key, base_url, model: model.into(), window: None, limits: Limits::default() }
+    }
+}
+
+/// A client of a chat completions API.
+#[derive(Debug)]
+pub struct OpenAi {
+    config: Config,
+    endpoint: Endpoint,
+    family: families::Family,
+    room: wire::Room,
+}
+
+impl OpenAi {
+    /// Builds the client; nothing is sent yet. The process must have installed its TLS provider.
+    ///
+    /// # Errors
+    /// The key cannot be sent in a header, or the machine's TLS roots cannot be used.
+    pub fn new(config: Config) -> Result<Self, OpenError> {
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &config.api_key {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| OpenError::BadKey)?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let endpoint = Endpoint::new(&config.base_url, "/chat/completions", headers, config.limits)?;
+        let family = families::of(&config.model);
+        // OpenAI's newer models refuse the old name, other servers do not all know the new one.
+        let at_openai = config.base_url.host_str().is_some_and(|host| host.ends_with(".openai.com"));
+        let room = if at_openai { wire::Room::Completion } else { wire::Room::Tokens };
+        Ok(OpenAi { config, endpoint, family, room })
+    }
+}
+
+#[async_trait]
+impl Model for OpenAi {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn name(&self) -> &str {
+        &self.config.model
+    }
+
+    fn window(&self) -> u64 {
+        self.config.window.unwrap_or(self.family.window)
+    }
+
+    fn has_tools(&self) -> bool {
+        true
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
+        let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
+        let body = wire::body(&self.config.model, self.room, max_tokens, request);
+        self.endpoint.call::<Assembly>(&body).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

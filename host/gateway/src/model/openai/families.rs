@@ -1,0 +1,56 @@
+//! What is known of OpenAI's models, by family (OpenAI's model pages). `--window` overrules it.
+
+/// What a family of models can take and give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The most tokens of a prompt.
+    pub window: u64,
+    /// The most tokens of one answer; a request for more is refused.
+    pub max_answer_tokens: u32,
+}
+
+/// A model of another server. Local ones often run with less than they could take, and some cut a longer
+/// prompt off without a word, so this is on the safe side.
+const UNKNOWN: Family = Family { window: 32_000, max_answer_tokens: 16_384 };
+
+/// Names by how they begin; the longest that fits counts.
+const FAMILIES: &[(&str, Family)] = &[
+    ("gpt-5", Family { window: 272_000, max_answer_tokens: 128_000 }),
+    ("gpt-4.1", Family { window: 1_047_576, max_answer_tokens: 32_768 }),
+    ("gpt-4o", Family { window: 128_000, max_answer_tokens: 16_384 }),
+    ("o3", Family { window: 200_000, max_answer_tokens: 100_000 }),
+    ("o4", Family { window: 200_000, max_answer_tokens: 100_000 }),
+];
+
+/// The family a model belongs to.
+pub fn of(model: &str) -> Family {
+    FAMILIES
+        .iter()
+        .filter(|(prefix, _)| {
+            model.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+        })
+        .max_by_key(|(prefix, _)| prefix.len())
+        .map_or(UNKNOWN, |(_, family)| *family)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_and_without_a_suffix() {
+        for (model, window) in [
+            ("gpt-5", 272_000),
+            ("gpt-5-mini", 272_000),
+            ("gpt-5.1", 272_000),
+            ("gpt-4.1-nano-2025-04-14", 1_047_576),
+            ("gpt-4o-mini", 128_000),
+            ("o3-mini", 200_000),
+            ("gpt-50", 32_000),
+            ("gpt-oss:20b", 32_000),
+            ("llama3.2", 32_000),
+        ] {
+            assert_eq!(of(model).window, window, "{model}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `mra ask REPO QUESTION`: answers about a code base, from a program of the operator's (seed 003 §6).
+//!
+//! A [`Question`] holds only what can be passed as arguments safely; [`Mra::ask`] runs the program and
+//! comes back with an [`Outcome`], which knows its message to the model and its event for the ledger.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration, time::Instant};
+
+use anstream::adapter::strip_str;
+use tokio_util::sync::CancellationToken;
+
+use crate::child::{self, End, Finished, Limits, SpawnError, Spec};
+
+mod outcome;
+mod question;
+
+pub use outcome::{AskEnded, Failure, Outcome};
+pub use question::{BadQuestion, MAX_QUESTION_CHARS, Question};
+
+/// How long one call may take (seed 003 §6).
+pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);
+/// The most of a result that is kept; the policy's cap comes after this.
+pub const MAX_RESULT_BYTES: usize = 1 << 20;
+
+/// What `mra` sees of the gateway's environment. Tokens of Slack and of models are not among it; a key
+/// that `mra` itself needs is passed by naming it in [`Config::environment`].
+pub const INHERITED: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+];
+
+/// How `mra` is called.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The program.
+    pub program: OsString,
+    /// Arguments before `ask`.
+    pub arguments: Vec<OsString>,
+    /// The directory it runs in: the mra workspace.
+    pub workspace: Option<PathBuf>,
+    /// All that it gets to see of the environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// For one call; the retry has its own.
+    pub time_limit: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            program: "mra".into(),
+            arguments: Vec::new(),
+            workspace: None,
+            environment: child::inherit(INHERITED),
+            time_limit: DEFAULT_TIME_LIMIT,
+        }
+    }
+}
+
+/// Runs `mra`.
+#[derive(Clone, Debug)]
+pub struct Mra {
+    config: Config,
+}
+
+impl Mra {
+    pub fn new(config: Config) -> Self {
+        Mra { config }
+    }
+
+    /// Asks. `on_progress` gets every line of standard output that is not empty, without colours, as it
+    /// comes.
+    ///
+    /// A call that fails without a word on standard error is made once more: that is what a passing
+    /// trouble looks like (seed 003 §6). One that took too long, was cancelled or could not be started is
+    /// not: a second wait of five minutes helps nobody.
+    pub async fn ask(
+        &self,
+        question: &Question,
+        cancel: &CancellationToken,
+        mut on_progress: impl FnMut(&str) + Send,
+    ) -> Outcome {
+        let started = Instant::now();
+        let mut result = self.call(question, cancel, &mut on_progress).await;
+        let retried = result.as_ref().is_err_and(Failure::is_silent) && !cancel.is_cancelled();
+        if retried {
+            tracing::warn!(repo = question.repo(), "`mra ask` failed without a word, trying once more");
+            result = self.call(question, cancel, &mut on_progress).await;
+        }
+        let outcome = Outcome { question: question.clone(), result, retried, duration: started.elapsed() };
+        if let Err(failure) = &outcome.result {
+            tracing::error!(repo = question.repo(), retried, "`mra ask` failed: {failure}");
+        }
+        outcome
+    }
+
+    async fn call(
+        &self,
+        question: &Question,
+        cancel: &CancellationToken,
+        on_progress: &mut (impl FnMut(&str) + Send),
+    ) -> Result<String, Failure> {
+        let mut arguments = self.config.arguments.clone();
+        arguments.extend(["ask", question.repo(), question.argument()].map(OsString::from));
+        let spec = Spec {
+            environment: self.config.environment.clone(),
+            directory: self.config.workspace.clone(),
+            limits: Limits {
+                wall_clock: self.config.time_limit,
+                max_stdout_bytes: MAX_RESULT_BYTES,
+                ..Limits::default()
+            },
+            ..Spec::new(&self.config.program, arguments)
+        };
+        let finished = child::run(&spec, cancel, |line| {
+            let line = strip_str(line).to_string();
+            if !line.trim().is_empty() {
+                on_progress(line.trim());
+            }
+        })
+        .await?;
+        result(&finished, self.config.time_limit)
+    }
+}
+
+impl From<SpawnError> for Failure {
+    fn from(error: SpawnError) -> Self {
+        Failure::NotStarted { message: error.to_string() }
+    }
+}
+
+fn result(finished: &Finished, time_limit: Duration) -> Result<String, Failure> {
+    let stdout = strip_str(&finished.stdout.text()).to_string();
+    let stderr = strip_str(&finished.stderr.text()).to_string().trim().to_owned();
+    match finished.end {
+        End::Exited(0) if stdout.trim().is_empty() => Err(Failure::NoAnswer { stderr }),
+        End::Exited(0) if finished.stdout.is_cut() => {
+            let cut = pmk_core::text::head_bytes(&stdout, MAX_RESULT_BYTES).trim();
+            Ok(format!("{cut}\n…（mra 的輸出共 {} bytes，只保留開頭）", finished.stdout.total_bytes))
+        }
+        End::Exited(0) => Ok(stdout.trim().to_owned()),
+        End::Exited(code) => Err(Failure::Exited { code, stderr }),
+        End::Signalled(signal) => Err(Failure::Signalled { signal, stderr }),
+        End::TimedOut => Err(Failure::TimedOut { after: time_limit, stderr }),
+        End::Cancelled => Err(Failure::Cancelled),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! What became of a question to `mra`: for the model, for the ledger, for the log.
+
+use std::{fmt, time::Duration};
+
+use pmk_core::{Message, Origin, Role};
+use serde::Serialize;
+
+use super::Question;
+
+/// A question that was asked.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub question: Question,
+    /// What `mra` printed, or why there is nothing.
+    pub result: Result<String, Failure>,
+    /// Whether it was asked twice.
+    pub retried: bool,
+    /// Both calls together.
+    pub duration: Duration,
+}
+
+/// Why there is no result. `stderr` is the end of what was said there, without colours, at most 16 KiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The program could not be started.
+    NotStarted {
+        message: String,
+    },
+    /// It ended with an exit code other than 0.
+    Exited {
+        code: i32,
+        stderr: String,
+    },
+    Signalled {
+        signal: i32,
+        stderr: String,
+    },
+    /// It said it went well, and printed nothing.
+    NoAnswer {
+        stderr: String,
+    },
+    TimedOut {
+        after: Duration,
+        stderr: String,
+    },
+    /// The gateway is stopping.
+    Cancelled,
+}
+
+impl Failure {
+    /// Whether asking again may help: it failed by itself and did not say why.
+    pub(super) fn is_silent(&self) -> bool {
+        match self {
+            Failure::Exited { stderr, .. } | Failure::Signalled { stderr, .. } | Failure::NoAnswer { stderr } => {
+                stderr.is_empty()
+            }
+            Failure::NotStarted { .. } | Failure::TimedOut { .. } | Failure::Cancelled => false,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stderr = match self {
+            Failure::NotStarted { message } => return f.write_str(message),
+            Failure::Cancelled => return f.write_str("it was cancelled"),
+            Failure::Exited { code, stderr } => {
+                write!(f, "exit code {code}")?;
+                stderr
+            }
+            Failure::Signalled { signal, stderr } => {
+                write!(f, "ended by signal {signal}")?;
+                stderr
+            }
+            Failure::NoAnswer { stderr } => {
+                f.write_str("it printed nothing")?;
+                stderr
+            }
+            Failure::TimedOut { after, stderr } => {
+                write!(f, "no answer within {} s", after.as_secs_f64())?;
+                stderr
+            }
+        };
+        if stderr.is_empty() { f.write_str(", nothing on stderr") } else { write!(f, "\nstderr:\n{stderr}") }
+    }
+}
+
+impl Outcome {
+    /// What the model is told, as a user message or as a tool's result. Its first line is how an imported
+    /// history recognises it. A success still has to pass the policy's cap.
+    pub fn text(&self) -> String {
+        let call = self.question.shown();
+        match &self.result {
+            Ok(answer) => format!("這是 `{call}` 的結果，請根據它回答剛才的問題：\n\n{answer}"),
+            Err(failure) => format!(
+                "`{call}` 失敗：\n{failure}\n\n請向提問者如實說明這次查詢失敗及其原因，並就已知的部分回答，不要猜測。"
+            ),
+        }
+    }
+
+    /// The same as a message of its origin.
+    pub fn message(&self) -> Message {
+        Message::text(Role::User, Origin::MraResult, self.text())
+    }
+
+    /// The data of the ledger's `mra-ask.end`.
+    pub fn event(&self) -> AskEnded<'_> {
+        AskEnded {
+            repo: self.question.repo(),
+            ok: self.result.is_ok(),
+            retried: self.retried,
+            duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// What the ledger keeps of a question to `mra`; the actor is added there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskEnded<'a> {
+    pub repo: &'a str,
+    pub ok: bool,
+    pub retried: bool,
+    pub duration_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(result: Result<&str, Failure>) -> Outcome {
+        Outcome {
+            question: Question::new("erp", "where is `x`?\nand y?").expect("a good question"),
+            result: result.map(str::to_owned),
+            retried: true,
+            duration: Duration::from_millis(1234),
+        }
+    }
+
+    #[test]
+    fn histories_recognise_both_messages() {
+        let failure = Failure::Exited { code: 2, stderr: "fatal: 沒有索引".into() };
+        for outcome in [outcome(Ok("in app/models")), outcome(Err(failure))] {
+            let file = serde_json::json!({"messages": [
+                {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"},
+                {"role": "user", "content": outcome.text()},
+            ]});
+            let history = pmk_core::History::parse(&file.to_string()).expect("a history");
+            assert_eq!(history.messages[2].origin, Origin::MraResult, "{}", outcome.text());
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_verbatim() {
+        let told = outcome(Err(Failure::Exited { code: 2, stderr: "fatal: 沒有索引\n  at line 3".into() })).text();
+        assert!(
+            told.starts_with(
+                "`mra ask erp where is 'x'? and y?` 失敗：\nexit code 2\nstderr:\nfatal: 沒有索引\n  at line 3\n"
+            ),
+            "{told}"
+        );
+        let silent = Failure::TimedOut { after: Duration::from_secs(300), stderr: String::new() };
+        assert_eq!(silent.to_string(), "no answer within 300 s, nothing on stderr");
+    }
+
+    #[test]
+    fn the_event_has_the_ledgers_names() {
+        let event = serde_json::to_value(outcome(Ok("x")).event()).expect("JSON");
+        assert_eq!(event, serde_json::json!({"repo": "erp", "ok": true, "retried": true, "durationMs": 1234}));
+    }
+}

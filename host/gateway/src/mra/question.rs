@@ -1,0 +1,145 @@
+//! A repository and a question that can be handed to another program.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+/// The longest question, in characters. Even four bytes each stay far below the 128 KiB that Linux
+/// allows one argument.
+pub const MAX_QUESTION_CHARS: usize = 10_000;
+/// The longest name that a code host gives a repository, in characters.
+pub const MAX_REPO_CHARS: usize = 100;
+/// What stands before a question that would read like a flag.
+const PREFIX: &str = "Q: ";
+/// How much of a question is shown in a message's first line, in characters.
+const SHOWN_CHARS: usize = 200;
+
+/// What can be asked.
+///
+/// Neither part can be read as a flag and the repository can be no path. The model chose both, and a person may
+/// have talked it into anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    repo: String,
+    argument: String,
+}
+
+/// What cannot be asked; the message is for the model and the log.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum BadQuestion {
+    #[error("the repository is empty")]
+    NoRepo,
+    #[error(
+        "`{0}` is not the name of a repository: letters, digits, `.`, `_` and `-` make one, it is not a path and does \
+         not begin with `-`"
+    )]
+    BadRepo(String),
+    #[error("the question is empty")]
+    NoQuestion,
+    #[error("the question has {chars} characters and may have {MAX_QUESTION_CHARS}")]
+    TooLong { chars: usize },
+}
+
+impl Question {
+    /// Checks both parts. A repository that is not a plain name is refused. A question is passed as it
+    /// is, except that control characters become blanks and one that begins with `-` gets `Q: ` put
+    /// before it: `mra` may or may not know `--`, and a blank alone might be trimmed away.
+    ///
+    /// # Errors
+    /// [`BadQuestion`] says which part cannot be passed, and why.
+    pub fn new(repo: &str, question: &str) -> Result<Self, BadQuestion> {
+        let repo = repo.trim();
+        if repo.is_empty() {
+            return Err(BadQuestion::NoRepo);
+        }
+        let is_name = repo.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+        if !is_name || repo.starts_with('-') || matches!(repo, "." | "..") || repo.len() > MAX_REPO_CHARS {
+            return Err(BadQuestion::BadRepo(pmk_core::text::head(repo, MAX_REPO_CHARS).to_owned()));
+        }
+        let question: String =
+            question.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect();
+        let question = question.trim();
+        if question.is_empty() {
+            return Err(BadQuestion::NoQuestion);
+        }
+        let chars = question.chars().count();
+        if chars > MAX_QUESTION_CHARS {
+            return Err(BadQuestion::TooLong { chars });
+        }
+        let prefix = if question.starts_with('-') { PREFIX } else { "" };
+        Ok(Question { repo: repo.to_owned(), argument: format!("{prefix}{question}") })
+    }
+
+    pub fn repo(&self) -> &str {
+        &self.repo
+    }
+
+    /// The question as the program gets it.
+    pub fn argument(&self) -> &str {
+        &self.argument
+    }
+
+    /// The call as a message shows it between backticks: one line, not too long, no backticks of its own.
+    pub(super) fn shown(&self) -> String {
+        let question = self.argument.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");
+        let short = pmk_core::text::head(&question, SHOWN_CHARS);
+        let ellipsis =
+            if short.len() < question.len() { Cow::Owned(format!("{short}…")) } else { Cow::Borrowed(short) };
+        format!("mra ask {} {ellipsis}", self.repo)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn repositories_are_plain_names() {
+        for repo in ["erp", "oss-ui-v2", " erp ", "a.b_c", "...", "_x", &"a".repeat(100)] {
+            assert!(Question::new(repo, "q").is_ok(), "{repo}");
+        }
+        for repo in
+            ["../../etc", ".", "..", "--help", "-h", "a/b", "a b", "預算", "a\0", "$(id)", "a\nb", &"a".repeat(101)]
+        {
+            assert!(matches!(Question::new(repo, "q"), Err(BadQuestion::BadRepo(_))), "{repo}");
+        }
+        assert_eq!(Question::new(" ", "q"), Err(BadQuestion::NoRepo));
+    }
+
+    #[test]
+    fn questions_are_never_flags() {
+        let argument = |question| Question::new("erp", question).map(|question| question.argument);
+        assert_eq!(argument(" --help"), Ok("Q: --help".into()));
+        assert_eq!(argument("-"), Ok("Q: -".into()));
+        assert_eq!(argument("a\0b\x1bc\r\n d"), Ok("a b c \n d".into()));
+        assert_eq!(argument(" \0\n"), Err(BadQuestion::NoQuestion));
+    }
+
+    #[test]
+    fn ten_thousand_characters_pass_and_one_more_does_not() {
+        let question = "預".repeat(10_000);
+        assert_eq!(Question::new("erp", &question).map(|asked| asked.argument), Ok(question.clone()));
+        assert_eq!(Question::new("erp", &format!("{question}x")), Err(BadQuestion::TooLong { chars: 10_001 }));
+    }
+
+    #[test]
+    fn what_is_shown_is_one_short_line() {
+        let question = Question::new("erp", &format!("a\n`b` {}", "c".repeat(300))).expect("a good question");
+        assert_eq!(question.shown(), format!("mra ask erp a 'b' {}…", "c".repeat(194)));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_passes_is_safe(repo in "\\PC{0,12}", question in "(\\PC|\0|-|\n){0,40}") {
+            if let Ok(asked) = Question::new(&repo, &question) {
+                for argument in [asked.repo(), asked.argument()] {
+                    prop_assert!(!argument.starts_with('-') && !argument.is_empty() && !argument.contains('\0'));
+                }
+                prop_assert!(!asked.repo().contains('/'));
+                prop_assert!(!asked.shown().contains(['`', '\n']));
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Drives the state machines with the real clock.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Bucket, Throttle};
+
+/// The limits of progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The shortest time between two updates of one message.
+    pub min_gap: Duration,
+    /// The most updates in any [`window`](Self::window), answers included.
+    pub max_updates: usize,
+    pub window: Duration,
+    /// How long an answer waits for an update that is on its way.
+    pub max_settle: Duration,
+}
+
+impl Default for Settings {
+    /// 3 s (seed 003 §6), 40 a minute (below the 50 of Slack's tier 3), 2 s.
+    fn default() -> Self {
+        Settings {
+            min_gap: Duration::from_secs(3),
+            max_updates: 40,
+            window: Duration::from_secs(60),
+            max_settle: Duration::from_secs(2),
+        }
+    }
+}
+
+/// What became of one update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    Shown,
+    /// The server wants no updates for so long.
+    RateLimited {
+        retry_after: Duration,
+    },
+    /// It was not shown, and that does not matter.
+    Failed,
+}
+
+/// The updates of all messages; one for the whole process, shared by cloning.
+#[derive(Clone, Debug)]
+pub struct Updates {
+    settings: Settings,
+    epoch: Instant,
+    bucket: Arc<Mutex<Bucket>>,
+}
+
+impl Updates {
+    pub fn new(settings: Settings) -> Self {
+        let bucket = Bucket::new(settings.max_updates, settings.window);
+        Updates { settings, epoch: Instant::now(), bucket: Arc::new(Mutex::new(bucket)) }
+    }
+
+    /// An answer was delivered by an update, which leaves one less for progress.
+    pub fn answered(&self) {
+        self.lock().answered(self.now());
+    }
+
+    /// The server refused an update, an answer's too.
+    pub fn rate_limited(&self, retry_after: Duration) {
+        self.lock().hold(self.now(), retry_after);
+    }
+
+    /// Starts showing progress on one message; `show` makes one update of it.
+    pub fn progress<F, S>(&self, show: S) -> Progress
+    where
+        S: FnMut(String) -> F + Send + 'static,
+        F: Future<Output = Sent> + Send + 'static,
+    {
+        let (lines, received) = mpsc::unbounded_channel();
+        let done = CancellationToken::new();
+        let task = tokio::spawn(self.clone().drive(received, show, done.clone()));
+        Progress { lines, done, task: Some(task), max_settle: self.settings.max_settle }
+    }
+
+    async fn drive<F, S>(self, mut lines: mpsc::UnboundedReceiver<String>, mut show: S, done: CancellationToken)
+    where
+        S: FnMut(String) -> F + Send,
+        F: Future<Output = Sent> + Send + 'static,
+    {
+        let mut throttle = Throttle::new(self.settings.min_gap);
+        // When to look again, while a line waits.
+        let mut due = None;
+        loop {
+            let wait = due.map_or(Duration::MAX, |due: Duration| due.saturating_sub(self.now()));
+            tokio::select! {
+                biased;
+                () = done.cancelled() => return,
+                line = lines.recv() => match line {
+                    Some(line) => throttle.offer(line),
+                    None => return,
+                },
+                () = sleep(wait), if due.is_some() => {}
+            }
+            // Only the newest of what has come counts, however much it is.
+            while let Ok(line) = lines.try_recv() {
+                throttle.offer(line);
+            }
+            due = throttle.due();
+            if due.is_none_or(|due| due > self.now()) {
+                continue;
+            }
+            if let Err(again) = self.lock().take(self.now()) {
+                due = Some(again);
+                continue;
+            }
+            if let Some(line) = throttle.take(self.now())
+                && let Sent::RateLimited { retry_after } = show(line).await
+            {
+                self.rate_limited(retry_after);
+            }
+            due = throttle.due();
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Bucket> {
+        // A bucket is whole after each of its methods.
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Progress on one message. Dropping it ends it at once, even within an update.
+#[derive(Debug)]
+pub struct Progress {
+    lines: mpsc::UnboundedSender<String>,
+    done: CancellationToken,
+    task: Option<JoinHandle<()>>,
+    max_settle: Duration,
+}
+
+impl Progress {
+    /// Shows a line, sooner or later or never.
+    pub fn line(&self, line: impl Into<String>) {
+        // Nobody listens once it is finished.
+        let _ = self.lines.send(line.into());
+    }
+
+    /// Ends it; call this before the answer is delivered. Afterwards no update begins, and one that was on
+    /// its way has arrived, so that it cannot overwrite the answer. It is given up after
+    /// [`Settings::max_settle`].
+    pub async fn finish(mut self) {
+        self.done.cancel();
+        if let Some(mut task) = self.task.take()
+            && timeout(self.max_settle, &mut task).await.is_err()
+        {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GAP: Duration = Duration::from_millis(150);
+
+    fn settings() -> Settings {
+        Settings { min_gap: GAP, max_updates: 3, window: Duration::from_secs(30), ..Settings::default() }
+    }
+
+    type Shown = Arc<Mutex<Vec<(Instant, String)>>>;
+
+    fn progress(updates: &Updates, takes: Duration) -> (Progress, Shown) {
+        let shown = Shown::default();
+        let seen = Arc::clone(&shown);
+        let progress = updates.progress(move |line| {
+            let seen = Arc::clone(&seen);
+            async move {
+                sleep(takes).await;
+                seen.lock().expect("not poisoned").push((Instant::now(), line));
+                Sent::Shown
+            }
+        });
+        (progress, shown)
+    }
+
+    fn lines(shown: &Shown) -> Vec<String> {
+        shown.lock().expect("not poisoned").iter().map(|(_, line)| line.clone()).collect()
+    }
+
+    async fn until(shown: &Shown, count: usize) {
+        while shown.lock().expect("not poisoned").len() < count {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn the_last_of_many_lines_is_shown_after_the_gap() {
+        let (progress, shown) = progress(&Updates::new(settings()), Duration::ZERO);
+        progress.line("first");
+        until(&shown, 1).await;
+        for count in 0..1000 {
+            progress.line(format!("line {count}"));
+        }
+        until(&shown, 2).await;
+        progress.finish().await;
+        assert_eq!(lines(&shown), ["first", "line 999"]);
+        let shown = shown.lock().expect("not poisoned");
+        assert!(shown[1].0 - shown[0].0 >= GAP);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_shown_once_it_is_finished() {
+        let (progress, shown) = progress(&Updates::new(settings()), Duration::ZERO);
+        progress.line("first");
+        until(&shown, 1).await;
+        progress.line("late");
+        progress.finish().await;
+        sleep(GAP * 2).await;
+        assert_eq!(lines(&shown), ["first"]);
+    }
+
+    #[tokio::test]
+    async fn an_update_on_its_way_arrives_before_the_answer() {
+        let (progress, shown) = progress(&Updates::new(settings()), Duration::from_millis(200));
+        progress.line("slow");
+        sleep(Duration::from_millis(50)).await;
+        progress.finish().await;
+        assert_eq!(lines(&shown), ["slow"]);
+    }
+
+    #[tokio::test]
+    async fn an_update_that_stalls_does_not_hold_the_answer() {
+        let updates = Updates::new(Settings { max_settle: Duration::from_millis(50), ..settings() });
+        let (progress, shown) = progress(&updates, Duration::from_secs(600));
+        progress.line("stalls");
+        sleep(Duration::from_millis(50)).await;
+        let before = Instant::now();
+        progress.finish().await;
+        assert!(before.elapsed() < Duration::from_secs(5));
+        assert_eq!(lines(&shown), [] as [&str; 0]);
+    }
+
+    #[tokio::test]
+    async fn all_messages_and_answers_share_the_limit() {
+        let updates = Updates::new(settings());
+        updates.answered();
+        let many: Vec<_> = (0..5).map(|_| progress(&updates, Duration::ZERO)).collect();
+        for (progress, _) in &many {
+            progress.line("x");
+        }
+        sleep(GAP * 2).await;
+        assert_eq!(many.iter().map(|(_, shown)| lines(shown).len()).sum::<usize>(), 2);
+    }
+
+    #[tokio::test]
+    async fn after_too_many_requests_progress_waits() {
+        let updates = Updates::new(settings());
+        updates.rate_limited(Duration::from_millis(400));
+        let (progress, shown) = progress(&updates, Duration::ZERO);
+        let before = Instant::now();
+        progress.line("x");
+        until(&shown, 1).await;
+        assert!(before.elapsed() >= Duration::from_millis(400));
+        progress.finish().await;
+    }
+}

@@ -1,0 +1,338 @@
+//! An index in SQLite: FTS5 over terms, ranked by BM25.
+//!
+//! The table holds no text, only the terms and where they occur; what they were made from is kept by
+//! whoever owns the index, in the same database and the same transaction.
+//!
+//! Every text belongs to a group (a conversation), and a search is always inside one. Terms are stored
+//! with their group, as `GROUP=TERM`: a search reads what its own group holds and nothing else, however
+//! large the rest is, and how common a term is, is counted in the group alone.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+use thiserror::Error;
+
+use super::{query::Query, terms};
+
+/// In a collection of at least this many texts, terms that are in too many of them are not asked for.
+const MIN_COLLECTION_WITH_COMMON_TERMS: u64 = 1_000;
+
+/// A term in more than one of so many texts is common. Reading and ranking its occurrences costs
+/// most of a query's time and changes the order of what is found hardly at all.
+const COMMON_ONE_IN: u64 = 20;
+
+/// The rarest terms of a question that are asked for; the rest adds time, not meaning.
+const MAX_TERMS: usize = 16;
+
+/// One column of an index.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column {
+    /// A plain SQL identifier.
+    pub name: &'static str,
+    /// BM25 counts an occurrence in this column so many times.
+    pub weight: f64,
+}
+
+/// An index: one table `NAME` and what belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Index {
+    /// A plain SQL identifier.
+    pub name: &'static str,
+    pub columns: &'static [Column],
+}
+
+/// Which texts a query may find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Only texts of this group.
+    pub group: i64,
+    /// Only texts with a smaller id.
+    pub below: Option<i64>,
+}
+
+/// How common the terms of one question are in one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frequencies {
+    documents: HashMap<String, u64>,
+    total: u64,
+}
+
+impl Frequencies {
+    #[cfg(test)]
+    pub(super) fn of(documents: &[(&str, u64)], total: u64) -> Self {
+        Frequencies { documents: documents.iter().map(|(term, count)| ((*term).to_owned(), *count)).collect(), total }
+    }
+
+    /// In how many texts a term of the question occurs.
+    pub fn documents(&self, term: &str) -> u64 {
+        self.documents.get(term).copied().unwrap_or_default()
+    }
+
+    /// How many texts there are.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The terms that tell texts apart, rarest first.
+    fn telling_terms(&self) -> Vec<&str> {
+        let mut known: Vec<(u64, &str)> = self
+            .documents
+            .iter()
+            .filter(|(_, documents)| **documents > 0)
+            .map(|(term, documents)| (*documents, term.as_str()))
+            .collect();
+        known.sort_unstable();
+        if self.total >= MIN_COLLECTION_WITH_COMMON_TERMS {
+            let telling = known.partition_point(|(documents, _)| documents * COMMON_ONE_IN <= self.total);
+            known.truncate(telling.max(1));
+        }
+        known.truncate(MAX_TERMS);
+        known.into_iter().map(|(_, term)| term).collect()
+    }
+}
+
+/// A text that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    pub id: i64,
+    /// The higher the better; comparable within one query only.
+    pub score: f64,
+}
+
+/// Why the index could not do something.
+#[derive(Debug, Error)]
+pub enum IndexError {
+    #[error("the search index `{index}` cannot be used: {source}")]
+    Sqlite { index: &'static str, source: rusqlite::Error },
+}
+
+impl Index {
+    /// Creates what is missing.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn create(&self, db: &Connection) -> Result<(), IndexError> {
+        let Index { name, .. } = self;
+        // Terms arrive separated by spaces; the tokenizer must not divide them again.
+        db.execute_batch(&format!(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5({columns}, content='', contentless_delete=1, \
+               tokenize=\"ascii tokenchars '_./-:@#='\");\
+             CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name}_terms USING fts5vocab('main', '{name}', 'row');",
+            columns = self.column_list()
+        ))
+        .map_err(|source| self.error(source))
+    }
+
+    /// Adds a text, or puts a new one in the place of an old one. `texts` has one entry per column.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn add(&self, db: &Connection, id: i64, group: i64, texts: &[&str]) -> Result<(), IndexError> {
+        debug_assert_eq!(texts.len(), self.columns.len(), "one text per column");
+        self.remove(db, id)?;
+        let places = ", ?".repeat(self.columns.len());
+        let indexed = texts.iter().enumerate().map(|(column, text)| {
+            // The empty term is in every text of a group: it tells how many there are.
+            let mut indexed = if column == 0 { grouped(group, "") } else { String::new() };
+            for term in terms(text) {
+                let _ = write!(indexed, " {}", grouped(group, &term));
+            }
+            Value::from(indexed)
+        });
+        let values = [Value::from(id)].into_iter().chain(indexed);
+        db.prepare_cached(&format!("INSERT INTO {}(rowid, {}) VALUES (?{places})", self.name, self.column_list()))
+            .and_then(|mut insert| insert.execute(params_from_iter(values)))
+            .map(drop)
+            .map_err(|source| self.error(source))
+    }
+
+    /// Removes a text, if it is there.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn remove(&self, db: &Connection, id: i64) -> Result<(), IndexError> {
+        db.prepare_cached(&format!("DELETE FROM {} WHERE rowid = ?", self.name))
+            .and_then(|mut delete| delete.execute([id]))
+            .map(drop)
+            .map_err(|source| self.error(source))
+    }
+
+    /// How many texts a group has.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn len(&self, db: &Connection, group: i64) -> Result<u64, IndexError> {
+        self.documents(db, group, "")
+    }
+
+    /// In how many texts of a group a term occurs.
+    fn documents(&self, db: &Connection, group: i64, term: &str) -> Result<u64, IndexError> {
+        db.prepare_cached(&format!("SELECT doc FROM temp.{}_terms WHERE term = ?", self.name))
+            .and_then(|mut lookup| lookup.query_row([grouped(group, term)], |row| row.get::<_, u32>(0)).optional())
+            .map(|documents| documents.map_or(0, u64::from))
+            .map_err(|source| self.error(source))
+    }
+
+    /// How common the terms of a question are in a group.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn frequencies(&self, db: &Connection, group: i64, query: &Query) -> Result<Frequencies, IndexError> {
+        let mut documents = HashMap::new();
+        for term in query.units().iter().flat_map(|unit| unit.terms()) {
+            if !documents.contains_key(term) {
+                documents.insert(term.to_owned(), self.documents(db, group, term)?);
+            }
+        }
+        Ok(Frequencies { documents, total: self.len(db, group)? })
+    }
+
+    /// The best matches, best first, ties by id. Nothing in the question is syntax.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn query(&self, db: &Connection, query: &Query, filter: Filter, limit: usize) -> Result<Vec<Hit>, IndexError> {
+        self.query_with(db, &self.frequencies(db, filter.group, query)?, filter, limit)
+    }
+
+    /// As [`query`](Self::query), with the frequencies of the question's terms looked up before.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn query_with(
+        &self,
+        db: &Connection,
+        frequencies: &Frequencies,
+        filter: Filter,
+        limit: usize,
+    ) -> Result<Vec<Hit>, IndexError> {
+        let terms = frequencies.telling_terms();
+        if terms.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let Index { name, .. } = self;
+        let weights = self.columns.iter().map(|column| format!("{:?}", column.weight)).collect::<Vec<_>>().join(", ");
+        let below = if filter.below.is_some() { "AND rowid < ?2" } else { "AND ?2 IS NULL" };
+        let sql = format!(
+            "SELECT rowid, bm25({name}, {weights}) AS score FROM {name} WHERE {name} MATCH ?1 {below} \
+             ORDER BY score, rowid LIMIT ?3"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut select = db.prepare_cached(&sql).map_err(|source| self.error(source))?;
+        let rows = select
+            .query_map((expression(&terms, filter.group), filter.below, limit), |row| {
+                Ok(Hit { id: row.get(0)?, score: -row.get::<_, f64>(1)? })
+            })
+            .map_err(|source| self.error(source))?;
+        rows.collect::<Result<_, _>>().map_err(|source| self.error(source))
+    }
+
+    fn column_list(&self) -> String {
+        self.columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
+    }
+
+    fn error(&self, source: rusqlite::Error) -> IndexError {
+        IndexError::Sqlite { index: self.name, source }
+    }
+}
+
+/// Terms hold no quotes, and each stands in quotes: nothing of the question reaches FTS5 as syntax.
+fn expression(terms: &[&str], group: i64) -> String {
+    terms.iter().map(|term| format!("\"{}\"", grouped(group, term))).collect::<Vec<_>>().join(" OR ")
+}
+
+/// The term as it is stored; `=` is not part of any term.
+fn grouped(group: i64, term: &str) -> String {
+    format!("{group}={term}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TITLED: Index = Index {
+        name: "titled",
+        columns: &[Column { name: "title", weight: 3.0 }, Column { name: "text", weight: 1.0 }],
+    };
+
+    const ALL: Filter = Filter { group: 1, below: None };
+
+    fn index_of(texts: &[(i64, i64, &str, &str)]) -> Connection {
+        let db = Connection::open_in_memory().unwrap();
+        TITLED.create(&db).unwrap();
+        for (id, group, title, text) in texts {
+            TITLED.add(&db, *id, *group, &[title, text]).unwrap();
+        }
+        db
+    }
+
+    fn found(db: &Connection, question: &str, filter: Filter) -> Vec<i64> {
+        let hits = TITLED.query(db, &Query::new(question), filter, 10).unwrap();
+        assert!(hits.windows(2).all(|pair| pair[0].score >= pair[1].score));
+        hits.into_iter().map(|hit| hit.id).collect()
+    }
+
+    #[test]
+    fn the_heavier_column_wins_and_ties_go_by_id() {
+        let db = index_of(&[
+            (3, 1, "other", "預算"),
+            (2, 1, "other", "預算"),
+            (1, 1, "預算", "other"),
+            (4, 1, "nothing", "here"),
+        ]);
+        assert_eq!(found(&db, "預算", ALL), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_group_and_an_upper_bound_narrow_the_search() {
+        let db = index_of(&[(1, 1, "", "budget"), (2, 2, "", "budget"), (3, 1, "", "budget =1 =2")]);
+        assert_eq!(found(&db, "budget", Filter { group: 1, below: None }), [1, 3]);
+        assert_eq!(found(&db, "budget", Filter { group: 1, below: Some(3) }), [1]);
+        assert_eq!(found(&db, "budget", Filter { group: 3, below: None }), Vec::<i64>::new());
+        assert_eq!(found(&db, "1=budget 2=budget", Filter { group: 2, below: None }), [2]);
+        assert_eq!((TITLED.len(&db, 1).unwrap(), TITLED.len(&db, 3).unwrap()), (2, 0));
+    }
+
+    #[test]
+    fn a_text_is_replaced_and_removed() {
+        let db = index_of(&[(1, 1, "", "budget")]);
+        TITLED.add(&db, 1, 1, &["", "margin"]).unwrap();
+        assert_eq!(found(&db, "budget", ALL), Vec::<i64>::new());
+        assert_eq!(found(&db, "margin", ALL), [1]);
+        TITLED.remove(&db, 1).unwrap();
+        assert_eq!(found(&db, "margin", ALL), Vec::<i64>::new());
+        assert_eq!(TITLED.len(&db, 1).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_common_term_is_left_out_unless_it_is_all_there_is() {
+        let db = index_of(&[]);
+        for id in 0..1_200 {
+            TITLED.add(&db, id, 1, &["", if id == 7 { "erp margin" } else { "erp" }]).unwrap();
+        }
+        assert_eq!(found(&db, "erp margin", ALL), [7]);
+        assert_eq!(found(&db, "erp", ALL).len(), 10);
+    }
+
+    #[test]
+    fn mixed_text_is_found_from_either_side() {
+        let db = index_of(&[(1, 1, "erp的sales_performances資料表", ""), (2, 1, "午餐菜單", "")]);
+        for question in ["資料表在哪", "sales_performances", "performance", "SalesPerformances", "資料"] {
+            assert_eq!(found(&db, question, ALL), [1], "{question}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_question_is_a_syntax_error(question in "(\\PC|\"|'|\\*|\\^|\\(|\\)|NEAR|AND|OR|NOT|-|\\+|:|grp|=1|\0|中文|budget| ){0,40}") {
+            let db = index_of(&[(1, 1, "中文", "budget and or not near")]);
+            let words: std::collections::HashSet<String> = terms("中文 budget and or not near").into_iter().collect();
+            let hits = TITLED.query(&db, &Query::new(&question), ALL, 10).unwrap();
+            let asked = Query::new(&question);
+            let expected = asked.units().iter().flat_map(|unit| unit.terms()).any(|term| words.contains(term));
+            prop_assert_eq!(!hits.is_empty(), expected);
+        }
+    }
+}

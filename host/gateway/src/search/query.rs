@@ -1,0 +1,152 @@
+//! From a question to what is asked of the index.
+
+use std::collections::HashSet;
+
+use super::{
+    stop_words::is_stop_word,
+    terms::{Piece, bigrams, normalize, parts, pieces, segments, shorten, whole_identifier},
+};
+
+/// A longer question is asked by its first units: it was pasted, and what it is about comes early or often.
+const MAX_UNITS: usize = 48;
+
+/// One word of a question. It counts once, however many terms it is found by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unit {
+    /// The word as a whole, where it also has parts: an identifier, a Chinese word of three or more characters.
+    pub whole: Option<String>,
+    /// What the word is found by, less surely than by the whole.
+    pub parts: Vec<String>,
+    /// Whether it is the name of something in code or on disk.
+    pub identifier: bool,
+}
+
+impl Unit {
+    /// Every term of the word.
+    pub fn terms(&self) -> impl Iterator<Item = &str> {
+        self.whole.iter().chain(&self.parts).map(String::as_str)
+    }
+}
+
+/// A question, taken apart. Words that say nothing are left out, and each word is in it once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    units: Vec<Unit>,
+}
+
+impl Query {
+    /// Takes any text apart; nothing in it has a special meaning.
+    pub fn new(text: &str) -> Self {
+        let mut units = Units::default();
+        for piece in pieces(&normalize(text)) {
+            match piece {
+                Piece::Word(word) => {
+                    let whole = whole_identifier(word);
+                    units.push(Unit { identifier: whole.is_some(), whole, parts: parts(word) });
+                }
+                Piece::Wide(run) => units.push_run(run),
+            }
+            if units.list.len() >= MAX_UNITS {
+                break;
+            }
+        }
+        units.list.truncate(MAX_UNITS);
+        Query { units: units.list }
+    }
+
+    /// The words, in the order in which they first occur.
+    pub fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// Whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct Units {
+    list: Vec<Unit>,
+    seen: HashSet<Unit>,
+}
+
+impl Units {
+    fn push(&mut self, unit: Unit) {
+        if unit.terms().next().is_some() && self.seen.insert(unit.clone()) {
+            self.list.push(unit);
+        }
+    }
+
+    /// A run of Chinese. Neighbouring single characters are a word that the dictionary does not know,
+    /// a name often: they are asked for in pairs.
+    fn push_run(&mut self, run: &str) {
+        let mut unknown = String::new();
+        for word in segments(run) {
+            if word.chars().nth(1).is_none() && !is_stop_word(word) {
+                unknown.push_str(word);
+                continue;
+            }
+            self.push_unknown(&mut unknown);
+            if is_stop_word(word) {
+                continue;
+            }
+            match word.chars().count() {
+                2 => self.push_wide(None, vec![word.to_owned()]),
+                _ => self.push_wide(Some(shorten(word).to_owned()), pairs(shorten(word))),
+            }
+        }
+        self.push_unknown(&mut unknown);
+    }
+
+    fn push_unknown(&mut self, unknown: &mut String) {
+        let word = std::mem::take(unknown);
+        let pairs = pairs(&word);
+        if !word.is_empty() {
+            self.push_wide(None, if pairs.is_empty() { vec![word] } else { pairs });
+        }
+    }
+
+    fn push_wide(&mut self, whole: Option<String>, parts: Vec<String>) {
+        self.push(Unit { whole, parts, identifier: false });
+    }
+}
+
+fn pairs(word: &str) -> Vec<String> {
+    bigrams(word).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<Vec<String>> {
+        Query::new(text).units().iter().map(|unit| unit.terms().map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn a_question_is_its_words_without_those_that_say_nothing() {
+        assert_eq!(words("部門的廣告預算怎麼分？"), [["部門"], ["廣告"], ["預算"], ["分"]]);
+        assert_eq!(words("How is the budget split, and by whom?"), [["budget"], ["split"]]);
+        assert!(Query::new("這是什麼？ what is it").is_empty());
+    }
+
+    #[test]
+    fn a_word_counts_once() {
+        assert_eq!(words("各部門"), [["各部門", "各部", "部門"]]);
+        assert_eq!(words("預算 預算 budget Budgets"), [["預算"], ["budget"]]);
+        assert_eq!(words("sales_performances"), [["salesperform", "sale", "perform"]]);
+    }
+
+    #[test]
+    fn a_name_the_dictionary_does_not_know_is_asked_for_in_pairs() {
+        let asked = words("驫犇鑫");
+        assert_eq!(asked, [["驫犇", "犇鑫"]]);
+    }
+
+    #[test]
+    fn a_pasted_book_is_a_bounded_question() {
+        let book: String = (0..5_000).map(|n| format!("word{n} ")).collect();
+        assert_eq!(Query::new(&book).units().len(), MAX_UNITS);
+    }
+}

@@ -1,0 +1,235 @@
+//! From text to terms: what a text can be found by.
+//!
+//! Full-width and half-width forms are one, case is folded, English is stemmed. An identifier
+//! (`sales_performances`, `salesBudgetPerformance`, `app/models/x.rb`) is found whole and by its parts.
+
+use std::{borrow::Cow, cell::RefCell, sync::LazyLock};
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed, options::WordBreakInvariantOptions};
+use rust_stemmers::{Algorithm, Stemmer};
+
+use super::stop_words::is_stop_word;
+
+/// A longer term is cut, on both sides alike: base64 and minified code must not bloat the index.
+const LONGEST_TERM_CHARS: usize = 48;
+
+static SEGMENTER: LazyLock<WordSegmenterBorrowed<'static>> =
+    LazyLock::new(|| WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()));
+
+/// One piece of a text, as the scanner finds it.
+pub(super) enum Piece<'a> {
+    /// Letters and digits, joined by the connectors of identifiers and paths. Case as written.
+    Word(&'a str),
+    /// Characters of a script that is written without spaces.
+    Wide(&'a str),
+}
+
+/// Every term of a text, repeated as often as it occurs: what the index stores.
+pub fn terms(text: &str) -> Vec<String> {
+    let text = normalize(text);
+    let mut out = Vec::new();
+    for piece in pieces(&text) {
+        match piece {
+            Piece::Word(word) => {
+                if let Some(whole) = whole_identifier(word) {
+                    out.push(whole);
+                }
+                out.extend(parts(word));
+            }
+            Piece::Wide(run) => {
+                bigrams(run).for_each(|pair| out.push(pair.to_owned()));
+                let run_is_one_character = run.chars().nth(1).is_none();
+                for word in segments(run) {
+                    match word.chars().count() {
+                        1 if run_is_one_character || !is_stop_word(word) => out.push(word.to_owned()),
+                        1 | 2 => {}
+                        _ => out.push(shorten(word).to_owned()),
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Full-width forms become half-width, ligatures letters, decomposed characters composed.
+pub(super) fn normalize(text: &str) -> Cow<'_, str> {
+    const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfkc();
+    NFKC.normalize(text)
+}
+
+/// Divides a normalised text into words and wide runs; everything else separates.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c| !is_wide(c) && !is_word(c));
+        let first = rest.chars().next()?;
+        let (piece, after) = if is_wide(first) {
+            let end = rest.find(|c| !is_wide(c)).unwrap_or(rest.len());
+            (Piece::Wide(&rest[..end]), &rest[end..])
+        } else {
+            let end = rest.find(|c| !is_word(c) && !is_connector(c)).unwrap_or(rest.len());
+            (Piece::Word(rest[..end].trim_end_matches(is_connector)), &rest[end..])
+        };
+        rest = after;
+        Some(piece)
+    })
+}
+
+/// The identifier as a whole, when it has more than one part. How its parts are joined is a matter of
+/// convention: `sales_performances`, `SalesPerformance` and `sales-performance` are one name.
+pub(super) fn whole_identifier(word: &str) -> Option<String> {
+    let compound = word.contains(is_connector) || humps(word).nth(1).is_some();
+    compound.then(|| stem(shorten(&word.to_lowercase().replace(['_', '-'], ""))))
+}
+
+/// The parts of a word or identifier that say something, stemmed.
+pub(super) fn parts(word: &str) -> Vec<String> {
+    word.split(is_connector)
+        .flat_map(humps)
+        .flat_map(|part| if part.is_ascii() { vec![part] } else { segments(part).collect() })
+        .filter_map(|part| {
+            let lower = part.to_lowercase();
+            (!is_stop_word(&lower)).then(|| stem(shorten(&lower)))
+        })
+        .collect()
+}
+
+/// The words of a run, by ICU's dictionary; without spaces and punctuation.
+pub(super) fn segments(run: &str) -> impl Iterator<Item = &str> {
+    let mut start = 0;
+    SEGMENTER.segment_str(run).filter_map(move |end| {
+        let word = &run[start..end];
+        start = end;
+        word.chars().any(|c| is_wide(c) || is_word(c)).then_some(word)
+    })
+}
+
+/// Every pair of neighbouring characters.
+pub(super) fn bigrams(run: &str) -> impl Iterator<Item = &str> {
+    let starts = run.char_indices().map(|(at, _)| at);
+    let ends = run.char_indices().map(|(at, c)| at + c.len_utf8()).skip(1);
+    starts.zip(ends).map(|(start, end)| &run[start..end])
+}
+
+/// The term cut to what is stored.
+pub(super) fn shorten(term: &str) -> &str {
+    term.char_indices().nth(LONGEST_TERM_CHARS).map_or(term, |(at, _)| &term[..at])
+}
+
+/// The parts of a name written in humps: `HTTPServerError` is `HTTP`, `Server`, `Error`.
+fn humps(word: &str) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut chars = rest.char_indices().peekable();
+        let mut previous = ' ';
+        let end = loop {
+            let Some((at, c)) = chars.next() else { break rest.len() };
+            let next_is_lower = chars.peek().is_some_and(|&(_, next)| next.is_lowercase());
+            let acronym_ends = previous.is_uppercase() && c.is_uppercase() && next_is_lower;
+            if at > 0 && ((previous.is_lowercase() && c.is_uppercase()) || acronym_ends) {
+                break at;
+            }
+            previous = c;
+        };
+        let (hump, after) = rest.split_at(end);
+        rest = after;
+        Some(hump)
+    })
+}
+
+fn stem(word: &str) -> String {
+    thread_local! {
+        static STEMMER: RefCell<Stemmer> = RefCell::new(Stemmer::create(Algorithm::English));
+    }
+    if word.bytes().all(|b| b.is_ascii_lowercase()) {
+        STEMMER.with_borrow(|stemmer| stemmer.stem(word).into_owned())
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Han, kana, bopomofo and hangul.
+fn is_wide(c: char) -> bool {
+    matches!(c,
+        '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{30ff}'
+        | '\u{3105}'..='\u{312f}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3fffd}')
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() && !is_wide(c)
+}
+
+/// What joins the parts of identifiers, paths, addresses and versions.
+pub(super) fn is_connector(c: char) -> bool {
+    matches!(c, '_' | '.' | '/' | '-' | ':' | '@' | '#')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_two_character_word_is_always_a_term() {
+        let found = terms("如何查詢本月各部門廣告預算分配比例？");
+        for word in ["查詢", "部門", "廣告", "預算", "分配", "比例", "本月"] {
+            assert!(found.iter().any(|term| term == word), "{word} is not in {found:?}");
+        }
+    }
+
+    #[test]
+    fn icu_divides_traditional_chinese_into_words() {
+        let words: Vec<&str> = segments("各部門這個月的廣告預算怎麼分").collect();
+        assert_eq!(words, ["各部門", "這個", "月", "的", "廣告", "預算", "怎麼", "分"]);
+    }
+
+    #[test]
+    fn an_identifier_is_found_whole_and_by_its_parts() {
+        assert_eq!(terms("sales_performances"), ["salesperform", "sale", "perform"]);
+        assert_eq!(terms("salesBudgetPerformance"), ["salesbudgetperform", "sale", "budget", "perform"]);
+        assert_eq!(terms("SALES_BUDGET-performance"), terms("salesBudgetPerformance"));
+        assert_eq!(terms("`app/models/x.rb`."), ["app/models/x.rb", "app", "model", "x", "rb"]);
+        assert_eq!(terms("v1.5.2"), ["v1.5.2", "v1", "5", "2"]);
+        assert_eq!(terms("Wi-Fi")[0], terms("wifi")[0]);
+        assert_eq!(terms("HTTPServerError"), ["httpservererror", "http", "server", "error"]);
+        assert_eq!(terms("Erp::SalesScope"), ["erp::salesscope", "erp", "sale", "scope"]);
+    }
+
+    #[test]
+    fn forms_of_a_word_meet() {
+        assert_eq!(terms("Budgets"), terms("budget"));
+        assert_eq!(terms("ｓａｌｅｓ＿ｐｅｒｆｏｒｍａｎｃｅｓ"), terms("sales_performances"));
+        assert_eq!(terms("the of and"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn mixed_text_keeps_both_sides() {
+        let found = terms("erp的sales_performances資料表在哪裡");
+        for word in ["erp", "salesperform", "perform", "資料"] {
+            assert!(found.iter().any(|term| term == word), "{word} is not in {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_lone_character_can_be_found() {
+        assert_eq!(terms("帳"), ["帳"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_term_is_one_token_of_the_index(text in "(\\PC|\"|\\*|\0|\n|İ|中文|NEAR|_|:){0,60}") {
+            for term in terms(&text) {
+                prop_assert!(!term.is_empty() && term.chars().count() <= LONGEST_TERM_CHARS);
+                let fits = |c: char| c.is_ascii_alphanumeric() || is_connector(c) || !(c.is_ascii() || c.is_whitespace());
+                prop_assert!(term.chars().all(fits), "{term:?}");
+            }
+        }
+    }
+}

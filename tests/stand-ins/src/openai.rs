@@ -1,0 +1,215 @@
+//! A chat completions API on the loopback interface, strict about roles, keys and tool calls. What
+//! [`OpenAi::push`] queues is used up one valid request at a time; with nothing queued it echoes the
+//! question.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    net::{SocketAddr, TcpListener},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, Response, StatusCode, header},
+    routing::post,
+};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+/// The one key that is accepted.
+pub const KEY: &str = "sk-openai-stand-in";
+
+const MAX_BODY_BYTES: usize = 32 << 20;
+
+/// What happens to one request.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// Streams this text.
+    Answer(String),
+    /// Calls these tools with these arguments.
+    Calls(Vec<(String, Value)>),
+    /// A status and a body, and no stream.
+    Error(u16, Value),
+    /// Begins with this text, and ends the stream without the end of the answer.
+    Cut(String),
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: VecDeque<Reply>,
+    requests: Vec<Value>,
+}
+
+/// A running stand-in; it stops when dropped.
+pub struct OpenAi {
+    address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl OpenAi {
+    /// Starts one on a free port, on a thread of its own.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on the loopback interface");
+        listener.set_nonblocking(true).expect("a socket that can be polled");
+        let address = listener.local_addr().expect("the address just bound");
+        let shared = Arc::new(Mutex::new(Shared::default()));
+        let app = Router::new()
+            .route("/v1/chat/completions", post(completions))
+            .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+            .with_state(Arc::clone(&shared));
+        let (stop, stopped) = oneshot::channel::<()>();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("the socket just bound");
+                tokio::select! {
+                    served = axum::serve(listener, app) => served.expect("a running server"),
+                    _ = stopped => {}
+                }
+            });
+        });
+        OpenAi { address, shared, _stop: stop }
+    }
+
+    /// What `OPENAI_BASE_URL` must be.
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Queues what happens to the next valid request.
+    pub fn push(&self, reply: Reply) {
+        lock(&self.shared).queue.push_back(reply);
+    }
+
+    /// The body of every request so far, refused ones included.
+    pub fn requests(&self) -> Vec<Value> {
+        lock(&self.shared).requests.clone()
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: String) -> Response<Body> {
+    let body: Value = serde_json::from_str(&body).unwrap_or_default();
+    let mut shared = lock(&shared);
+    shared.requests.push(body.clone());
+    let key = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if key != format!("Bearer {KEY}") {
+        return refuse(401, "invalid_api_key", "Incorrect API key provided.");
+    }
+    if let Err(message) = check(&body) {
+        return refuse(400, "invalid_request_error", &message);
+    }
+    let reply = shared.queue.pop_front().unwrap_or_else(|| {
+        let question = body["messages"].as_array().and_then(|all| all.last()).map(|last| &last["content"]);
+        Reply::Answer(format!("You said: {}", question.and_then(Value::as_str).unwrap_or_default()))
+    });
+    respond(reply)
+}
+
+/// What OpenAI refuses.
+fn check(body: &Value) -> Result<(), String> {
+    if body["stream"] != true || body["stream_options"]["include_usage"] != true {
+        return Err("this stand-in only streams, with usage".to_owned());
+    }
+    let messages = body["messages"].as_array().filter(|all| !all.is_empty()).ok_or("'messages' must not be empty")?;
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    for (index, message) in messages.iter().enumerate() {
+        let role = message["role"].as_str().unwrap_or_default();
+        if role == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            if !open.remove(id) {
+                return Err(
+                    "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.".to_owned()
+                );
+            }
+            continue;
+        }
+        if !open.is_empty() {
+            return Err("An assistant message with 'tool_calls' must be followed by tool messages responding to each \
+                        'tool_call_id'."
+                .to_owned());
+        }
+        let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let has_content = message["content"].is_string();
+        match role {
+            "system" if index == 0 && has_content => {}
+            "user" if has_content => {}
+            "assistant" if has_content || !calls.is_empty() => {}
+            _ => return Err(format!("Invalid value for 'messages[{index}]'.")),
+        }
+        for call in calls {
+            let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
+            if serde_json::from_str::<Value>(arguments).is_err() {
+                return Err(format!("'messages[{index}]' has arguments that are not JSON."));
+            }
+            open.insert(call["id"].as_str().unwrap_or_default());
+        }
+    }
+    if open.is_empty() {
+        Ok(())
+    } else {
+        Err("must be followed by tool messages responding to each 'tool_call_id'".to_owned())
+    }
+}
+
+fn refuse(status: u16, code: &str, message: &str) -> Response<Body> {
+    respond(Reply::Error(status, json!({"error": {"message": message, "type": "invalid_request_error", "code": code}})))
+}
+
+fn respond(reply: Reply) -> Response<Body> {
+    let (status, kind, body) = match reply {
+        Reply::Error(status, body) => (status, "application/json", body.to_string()),
+        Reply::Answer(text) => (200, "text/event-stream", [text_chunks(&text), end("stop")].concat()),
+        Reply::Cut(text) => (200, "text/event-stream", text_chunks(&text)),
+        Reply::Calls(calls) => (200, "text/event-stream", [call_chunks(&calls), end("tool_calls")].concat()),
+    };
+    Response::builder()
+        .status(StatusCode::from_u16(status).expect("a status of the test's choice"))
+        .header(header::CONTENT_TYPE, kind)
+        .body(Body::from(body))
+        .expect("a response")
+}
+
+fn chunk(choices: &Value, usage: &Value) -> String {
+    let chunk = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": choices, "usage": usage});
+    format!("data: {chunk}\n\n")
+}
+
+fn delta(delta: &Value) -> String {
+    chunk(&json!([{"index": 0, "delta": delta, "finish_reason": null}]), &Value::Null)
+}
+
+fn text_chunks(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let pieces = chars.chunks(4).map(|piece| delta(&json!({"content": String::from_iter(piece)})));
+    std::iter::once(delta(&json!({"role": "assistant", "content": ""}))).chain(pieces).collect()
+}
+
+fn call_chunks(calls: &[(String, Value)]) -> String {
+    calls
+        .iter()
+        .enumerate()
+        .flat_map(|(index, (name, arguments))| {
+            let arguments = arguments.to_string();
+            let (first, second) = arguments.split_at(arguments.len() / 2);
+            let opened = json!({"name": name, "arguments": first});
+            [
+                json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": opened}),
+                json!({"index": index, "function": {"arguments": second}}),
+            ]
+        })
+        .map(|call| delta(&json!({"tool_calls": [call]})))
+        .collect()
+}
+
+fn end(reason: &str) -> String {
+    let usage = json!({"prompt_tokens": 20, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 0}});
+    let finish = chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]), &Value::Null);
+    format!("{finish}{}data: [DONE]\n\n", chunk(&json!([]), &usage))
+}

@@ -1,0 +1,92 @@
+//! What a script can do.
+
+use std::{
+    io::{self, Write as _},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// One step of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `out TEXT`: a line on standard output.
+    Out(String),
+    /// `err TEXT`: a line on standard error.
+    Err(String),
+    /// `flood BYTES`: so much on standard output, in lines of 100 bytes.
+    Flood(usize),
+    /// `raw HEX`: these bytes on standard output.
+    Raw(Vec<u8>),
+    /// `sleep MS`
+    Sleep(Duration),
+    /// `spawn`: a process that outlives this one unless somebody kills it; prints `grandchild PID`.
+    Spawn,
+    /// `hang`: nothing, for ever.
+    Hang,
+    /// `exit CODE`
+    Exit(u8),
+}
+
+impl Step {
+    /// Reads a line of a script.
+    ///
+    /// # Errors
+    /// A line that is no step, as text.
+    pub fn parse(line: &str) -> Result<Step, String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let number = || rest.trim().parse::<usize>().map_err(|error| format!("`{line}`: {error}"));
+        match word {
+            "out" => Ok(Step::Out(rest.to_owned())),
+            "err" => Ok(Step::Err(rest.to_owned())),
+            "flood" => number().map(Step::Flood),
+            "raw" => rest
+                .split_whitespace()
+                .map(|byte| u8::from_str_radix(byte, 16).map_err(|error| format!("`{line}`: {error}")))
+                .collect::<Result<_, _>>()
+                .map(Step::Raw),
+            "sleep" => number().map(|ms| Step::Sleep(Duration::from_millis(ms as u64))),
+            "spawn" => Ok(Step::Spawn),
+            "hang" => Ok(Step::Hang),
+            "exit" => number().and_then(|code| u8::try_from(code).map_err(|error| error.to_string())).map(Step::Exit),
+            _ => Err(format!("`{line}` is no step of a script")),
+        }
+    }
+}
+
+/// Does the steps and gives the exit code. A reader that went away ends the program, as it would any other.
+pub(super) fn run(steps: &[Step]) -> Result<u8, String> {
+    let mut out = io::stdout().lock();
+    for step in steps {
+        let done = match step {
+            Step::Out(line) => writeln!(out, "{line}").and_then(|()| out.flush()),
+            Step::Err(line) => writeln!(io::stderr(), "{line}"),
+            Step::Flood(bytes) => flood(&mut out, *bytes),
+            Step::Raw(bytes) => out.write_all(bytes).and_then(|()| out.flush()),
+            Step::Sleep(time) => {
+                thread::sleep(*time);
+                Ok(())
+            }
+            Step::Spawn => spawn().and_then(|pid| writeln!(out, "grandchild {pid}")).and_then(|()| out.flush()),
+            Step::Hang => loop {
+                thread::sleep(Duration::from_secs(3600));
+            },
+            Step::Exit(code) => return Ok(*code),
+        };
+        done.map_err(|error| error.to_string())?;
+    }
+    Ok(0)
+}
+
+fn flood(out: &mut impl io::Write, bytes: usize) -> io::Result<()> {
+    let line = [b"x".repeat(99), b"\n".to_vec()].concat();
+    for start in (0..bytes).step_by(line.len()) {
+        out.write_all(&line[..line.len().min(bytes - start)])?;
+    }
+    out.flush()
+}
+
+/// It keeps standard output open, as a forgotten helper would.
+fn spawn() -> io::Result<u32> {
+    Ok(Command::new("sleep").arg("3600").stdin(Stdio::null()).spawn()?.id())
+}

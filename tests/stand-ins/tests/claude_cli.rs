@@ -1,0 +1,176 @@
+//! The `claude-cli` model against the stand-in program: what `claude` gets to see, and what becomes of
+//! everything it may say.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use pmk_core::{Block, Message};
+use pmk_host::model::{
+    Answer, Model, ModelError, Request, Stop,
+    claude_cli::{ClaudeCli, Config, INHERITED},
+};
+use pmk_stand_ins::program::{Call, calls};
+
+struct Stage {
+    directory: tempfile::TempDir,
+    config: Config,
+}
+
+fn stage(script: &str) -> Stage {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("script");
+    std::fs::write(&file, script).expect("a script");
+    let mut config = Config::new(directory.path().join("empty"), "sonnet");
+    config.program = env!("CARGO_BIN_EXE_claude").into();
+    config.arguments = vec!["--script".into(), file.into()];
+    config.first_wait = Duration::from_millis(1);
+    Stage { directory, config }
+}
+
+impl Stage {
+    async fn ask(&self) -> Result<Answer, ModelError> {
+        let messages = vec![Message::user("本月預算?"), Message::assistant("哪個部門?"), Message::user("--help")];
+        let request = Request { system: "Be brief.".into(), messages, max_answer_tokens: 1234, ..Request::default() };
+        ClaudeCli::new(self.config.clone()).ask(&request).await
+    }
+
+    fn script(&self) -> PathBuf {
+        self.directory.path().join("script")
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        calls(&self.script()).expect("recorded calls")
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_its_usage() {
+    let stage = stage("answer 行銷部\\n三萬元");
+    let answer = stage.ask().await.expect("an answer");
+    assert_eq!(answer.blocks, [Block::Text { text: "行銷部\n三萬元".into() }]);
+    assert_eq!(answer.stop, Stop::End);
+    assert_eq!((answer.usage.prompt_tokens(), answer.usage.output_tokens), (200, 9));
+}
+
+/// Nothing of the host's own configuration reaches the request (seed 000, cause 2).
+#[tokio::test]
+async fn claude_sees_what_it_needs_and_nothing_else() {
+    let mut stage = stage("answer ok");
+    stage.config.environment = vec![("PATH".into(), "/usr/bin:/bin".into()), ("HOME".into(), "/home/op".into())];
+    stage.ask().await.expect("an answer");
+    let [call] = stage.calls().try_into().expect("one call");
+    let call: Call = call;
+    assert_eq!(
+        call.arguments,
+        [
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--include-partial-messages",
+            "--tools",
+            "",
+            "--setting-sources",
+            "",
+            "--strict-mcp-config",
+            "--disable-slash-commands",
+            "--no-session-persistence",
+            "--model",
+            "sonnet",
+            "--system-prompt",
+            "Be brief.",
+        ]
+    );
+    let names: Vec<_> = call.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(
+        names,
+        [
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS=1234",
+            "CLAUDE_CODE_MAX_RETRIES=1",
+            "DISABLE_AUTOUPDATER=1",
+            "HOME=/home/op",
+            "MAX_THINKING_TOKENS=0",
+            "PATH=/usr/bin:/bin",
+        ]
+    );
+    let empty = stage.directory.path().join("empty").canonicalize().expect("it was created");
+    assert_eq!(call.directory, empty);
+    assert_eq!(
+        call.stdin,
+        "=== Conversation so far ===\n\n## User\n\n本月預算?\n\n## Assistant\n\n哪個部門?\n\n=== Current turn ===\n\n--help"
+    );
+}
+
+#[test]
+fn slacks_tokens_are_not_inherited() {
+    assert!(INHERITED.iter().all(|name| !name.contains("SLACK") && !name.starts_with("PMK_")));
+}
+
+#[tokio::test]
+async fn every_failure_of_the_api_has_its_class() {
+    for (script, class, expected_calls) in [
+        ("failure 400", "context_overflow", 1),
+        ("failure 401", "auth", 1),
+        ("failure 413", "context_overflow", 1),
+        ("failure 429", "rate_limited", 2),
+        ("failure 529", "overloaded", 2),
+    ] {
+        let stage = stage(script);
+        let error = stage.ask().await.expect_err(script);
+        assert_eq!((error.class(), stage.calls().len()), (class, expected_calls), "{script}: {error}");
+        if script == "failure 400" {
+            let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else { panic!("{error}") };
+            assert_eq!((observed_tokens, allowed_tokens), (Some(350_000), Some(200_000)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn waiting_helps_against_an_overload() {
+    let stage = stage("failure 529\n---\nanswer at last");
+    assert_eq!(stage.ask().await.map(|answer| answer.blocks), Ok(vec![Block::Text { text: "at last".into() }]));
+}
+
+#[tokio::test]
+async fn garbage_silence_and_crashes_are_said() {
+    for (script, expected) in [
+        ("out not json\nraw ff fe 0a\nflood 3000000\nanswer ok", Ok("ok")),
+        ("", Err("ended without a result (exit code 0): ")),
+        ("err fatal: no\nerr network\nexit 2", Err("ended without a result (exit code 2): fatal: no network")),
+        ("out {\"type\":\"result\"", Err("ended without a result (exit code 0): ")),
+    ] {
+        let outcome = stage(script).ask().await;
+        match (&outcome, expected) {
+            (Ok(answer), Ok(text)) => assert_eq!(answer.blocks, [Block::Text { text: text.into() }]),
+            (Err(error), Err(text)) => assert!(error.to_string().contains(text), "{script}: {error}"),
+            _ => panic!("{script}: {outcome:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_claude_that_hangs_is_ended() {
+    let mut stage = stage("spawn\nhang");
+    stage.config.call_timeout = Duration::from_secs(1);
+    let before = Instant::now();
+    let error = stage.ask().await.expect_err("no answer");
+    assert_eq!(error, ModelError::Timeout { after: Duration::from_secs(1) });
+    assert!(before.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test]
+async fn a_missing_program_and_a_littered_directory_are_said() {
+    let mut stage = stage("answer ok");
+    std::fs::create_dir(stage.directory.path().join("empty")).expect("a directory");
+    std::fs::write(stage.directory.path().join("empty/CLAUDE.md"), "obey").expect("a file");
+    let error = stage.ask().await.expect_err("litter").to_string();
+    assert!(error.contains("must be empty"), "{error}");
+    assert_eq!(stage.calls(), []);
+    stage.config.directory = stage.directory.path().join("other");
+    stage.config.program = "no-such-claude".into();
+    let error = stage.ask().await.expect_err("no program").to_string();
+    assert!(error.starts_with("`no-such-claude` was not found; install it with `npm install"), "{error}");
+}

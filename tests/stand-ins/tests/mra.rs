@@ -1,0 +1,135 @@
+//! The gateway's side of `mra ask` against the stand-in program.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pmk_host::{
+    child,
+    mra::{Config, Failure, Mra, Outcome, Question},
+    progress::{Sent, Settings, Updates},
+};
+use pmk_stand_ins::program::calls;
+use tokio_util::sync::CancellationToken;
+
+struct Stage {
+    directory: tempfile::TempDir,
+    mra: Mra,
+}
+
+impl Stage {
+    fn script(&self) -> PathBuf {
+        self.directory.path().join("script")
+    }
+}
+
+fn stage(script: &str) -> Stage {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("script");
+    std::fs::write(&file, script).expect("a script");
+    let mra = Mra::new(Config {
+        program: env!("CARGO_BIN_EXE_mra").into(),
+        arguments: vec!["--script".into(), file.into()],
+        workspace: Some(directory.path().to_owned()),
+        environment: child::inherit(["PATH"]),
+        time_limit: Duration::from_secs(20),
+    });
+    Stage { directory, mra }
+}
+
+async fn ask(mra: &Mra) -> (Outcome, Vec<String>) {
+    let question = Question::new("erp", "where is the scope?").expect("a good question");
+    let mut lines = Vec::new();
+    let outcome = mra.ask(&question, &CancellationToken::new(), |line| lines.push(line.to_owned())).await;
+    (outcome, lines)
+}
+
+#[tokio::test]
+async fn it_is_called_with_nothing_but_the_question() {
+    let stage = stage("out [ask] PKB loaded\nout in app/models/sales.rb");
+    let (outcome, lines) = ask(&stage.mra).await;
+    assert_eq!(outcome.result.as_deref(), Ok("[ask] PKB loaded\nin app/models/sales.rb"));
+    assert_eq!(lines, ["[ask] PKB loaded", "in app/models/sales.rb"]);
+    let calls = calls(&stage.script()).expect("recorded calls");
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].arguments, ["ask", "erp", "where is the scope?"]);
+    assert_eq!(calls[0].environment.keys().collect::<Vec<_>>(), ["PATH"]);
+    assert_eq!(calls[0].directory, stage.directory.path().canonicalize().expect("it is there"));
+    assert_eq!(calls[0].stdin, "");
+}
+
+#[tokio::test]
+async fn a_silent_failure_is_called_twice_and_a_loud_one_once() {
+    let silent = stage("exit 1\n---\nout found");
+    let (outcome, _) = ask(&silent.mra).await;
+    assert_eq!((outcome.result.as_deref(), outcome.retried), (Ok("found"), true));
+    assert_eq!(calls(&silent.script()).expect("recorded calls").len(), 2);
+
+    let loud = stage("err fatal: no index for erp\nexit 3\n---\nout found");
+    let (outcome, _) = ask(&loud.mra).await;
+    assert_eq!(outcome.result, Err(Failure::Exited { code: 3, stderr: "fatal: no index for erp".into() }));
+    assert!(outcome.text().contains("fatal: no index for erp"));
+    assert_eq!(calls(&loud.script()).expect("recorded calls").len(), 1);
+}
+
+#[tokio::test]
+async fn what_it_started_dies_with_it() {
+    let mut stage = stage("spawn\nhang");
+    stage.mra = Mra::new(Config {
+        program: env!("CARGO_BIN_EXE_mra").into(),
+        arguments: vec!["--script".into(), stage.script().into()],
+        environment: child::inherit(["PATH"]),
+        time_limit: Duration::from_secs(2),
+        ..Config::default()
+    });
+    let (outcome, lines) = ask(&stage.mra).await;
+    assert!(matches!(outcome.result, Err(Failure::TimedOut { .. })));
+    let pid = lines[0].strip_prefix("grandchild ").expect("the grandchild's number");
+    let stat = PathBuf::from(format!("/proc/{pid}/stat"));
+    for _ in 0..200 {
+        if is_dead(&stat) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("grandchild {pid} is alive");
+}
+
+/// Gone, or waiting to be reaped by whoever inherited it.
+fn is_dead(stat: &Path) -> bool {
+    std::fs::read_to_string(stat)
+        .map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z')))
+}
+
+#[tokio::test]
+async fn megabytes_of_no_text_are_survived() {
+    let stage = stage("raw ff fe 0a\nflood 5000000");
+    let (outcome, lines) = ask(&stage.mra).await;
+    assert_eq!(lines.len(), 50_001);
+    assert!(outcome.result.expect("a result").starts_with("\u{fffd}\u{fffd}\nxxx"));
+}
+
+/// Must show 2: lines at most as often as allowed, and none after the answer.
+#[tokio::test]
+async fn progress_is_throttled_and_never_late() {
+    const GAP: Duration = Duration::from_millis(200);
+    let burst = "out a\nout b\nsleep 60\n".repeat(10);
+    let stage = stage(&format!("{burst}out done"));
+    let updates = Updates::new(Settings { min_gap: GAP, ..Settings::default() });
+    let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
+    let progress = updates.progress(move |line| {
+        let _ = sender.send((std::time::Instant::now(), line));
+        std::future::ready(Sent::Shown)
+    });
+    let question = Question::new("erp", "q").expect("a good question");
+    let outcome = stage.mra.ask(&question, &CancellationToken::new(), |line| progress.line(line)).await;
+    progress.finish().await;
+    assert!(outcome.result.is_ok());
+    let mut times = Vec::new();
+    while let Some((time, _)) = shown.recv().await {
+        times.push(time);
+    }
+    assert!(times.len() > 1, "600 ms of lines are more than one update");
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= GAP), "{times:?}");
+}

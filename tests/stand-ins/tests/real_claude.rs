@@ -1,0 +1,92 @@
+//! The real `claude` against the loopback Messages API, in a home full of configuration.
+//!
+//! It needs the program: `npm install @anthropic-ai/claude-code`, then
+//! `PMK_TEST_CLAUDE=…/node_modules/.bin/claude cargo test -p pmk-stand-ins -- --ignored`.
+
+use std::{fs, path::Path, time::Duration};
+
+use pmk_core::{Block, Message};
+use pmk_host::{
+    child,
+    model::{
+        Model, ModelError, Request,
+        claude_cli::{ClaudeCli, Config},
+    },
+};
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour, KEY, Recorded};
+
+const CANARY: &str = "CANARY-of-the-host";
+
+/// A home with everything that `claude` would otherwise read.
+fn furnish(home: &Path) {
+    let write = |path: &str, content: &str| {
+        let path = home.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, content).expect("a file");
+    };
+    write(".claude/CLAUDE.md", CANARY);
+    write(".claude/skills/secret/SKILL.md", &format!("---\nname: secret\ndescription: {CANARY}\n---\n{CANARY}"));
+    write(".claude/agents/secret.md", &format!("---\nname: secret\ndescription: {CANARY}\n---\n{CANARY}"));
+    write(".claude/commands/secret.md", CANARY);
+    let hook = format!(r#"{{"type":"command","command":"echo {CANARY}"}}"#);
+    write(".claude/settings.json", &format!(r#"{{"hooks":{{"UserPromptSubmit":[{{"hooks":[{hook}]}}]}}}}"#));
+    write(".mcp.json", &format!(r#"{{"mcpServers":{{"secret":{{"command":"echo","args":["{CANARY}"]}}}}}}"#));
+    write("CLAUDE.md", CANARY);
+    write("run/CLAUDE.md", CANARY);
+}
+
+async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
+    let mut config = Config::new(home.join("run/empty"), "claude-haiku-4-5");
+    config.program = std::env::var_os("PMK_TEST_CLAUDE").expect("PMK_TEST_CLAUDE names the real `claude`");
+    config.call_timeout = Duration::from_secs(60);
+    config.attempts = 1;
+    config.environment = child::inherit(["PATH"]);
+    for (name, value) in
+        [("HOME", home.to_str().expect("a path")), ("ANTHROPIC_BASE_URL", &server.url()), ("ANTHROPIC_API_KEY", KEY)]
+    {
+        config.environment.push((name.into(), value.into()));
+    }
+    let messages = vec![Message::user("first"), Message::assistant("second"), Message::user("預算是多少？")];
+    let request = Request { system: "Be brief.".into(), messages, max_answer_tokens: 1234, ..Request::default() };
+    let answer = ClaudeCli::new(config).ask(&request).await?;
+    let [Block::Text { text }] = &answer.blocks[..] else { panic!("{answer:?}") };
+    assert!(answer.usage.prompt_tokens() > 0 && answer.usage.output_tokens > 0, "{:?}", answer.usage);
+    Ok(text.clone())
+}
+
+#[tokio::test]
+#[ignore = "needs the real `claude`; see the top of this file"]
+async fn nothing_of_the_hosts_configuration_reaches_the_request() {
+    let home = tempfile::tempdir().expect("a home");
+    furnish(home.path());
+    let server = Anthropic::start().await;
+    server.push(Behaviour::answer("forty-two"));
+    assert_eq!(ask(&server, home.path()).await, Ok("forty-two".into()));
+    let [request] = server.requests().try_into().expect("one request");
+    let request: Recorded = request;
+    let body = request.body.to_string();
+    assert!(!body.contains(CANARY), "{body}");
+    assert!(body.contains("Be brief.") && body.contains("預算是多少？"), "{body}");
+    assert!(body.len() < 4_000, "{} bytes: {body}", body.len());
+    assert_eq!(request.body["max_tokens"], 1234);
+    assert!(request.body.get("tools").is_none_or(|tools| tools.as_array().is_some_and(Vec::is_empty)), "{body}");
+    assert!(request.body.get("thinking").is_none_or(|thinking| thinking["type"] == "disabled"), "{body}");
+}
+
+#[tokio::test]
+#[ignore = "needs the real `claude`; see the top of this file"]
+async fn its_failures_have_their_class() {
+    let home = tempfile::tempdir().expect("a home");
+    for (status, code, message, class) in [
+        (400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum", "context_overflow"),
+        (401, "authentication_error", "invalid x-api-key", "auth"),
+        (529, "overloaded_error", "Overloaded", "overloaded"),
+    ] {
+        let server = Anthropic::start().await;
+        for _ in 0..4 {
+            server.push(Behaviour::error(status, code, message));
+        }
+        let error = ask(&server, home.path()).await.expect_err(message);
+        assert_eq!(error.class(), class, "{error}");
+    }
+}
