@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
-//! existing one works as it is; the keys that only this gateway knows are `model`, `policy` and
-//! `limits`.
+//! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `limits`,
+//! `language`, `mra` and `tools`.
 
 use std::{collections::BTreeMap, path::Path, path::PathBuf, time::Duration};
 
@@ -8,7 +8,16 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::{Failure, OrHint};
+use crate::{
+    audience::Audiences,
+    error::{Failure, OrHint},
+    escalation::Pools,
+    knowledge::{Ingest, UnknownIngest},
+    mra,
+    say::Language,
+};
+
+mod people;
 
 /// The version of the format that is understood.
 const VERSION: u64 = 1;
@@ -29,6 +38,9 @@ const PMK_KEYS: &[&str] = &[
     "model",
     "policy",
     "limits",
+    "language",
+    "mra",
+    "tools",
 ];
 
 /// The configuration, every field with its default.
@@ -43,6 +55,19 @@ pub struct Config {
     pub policy: PolicyConfig,
     pub limits: LimitsConfig,
     pub slack: SlackTokens,
+    /// The language of what the gateway itself says.
+    pub language: Language,
+    /// Which system prompt a person gets.
+    pub audience: Audiences,
+    /// Who answers what neither documents nor code can.
+    pub escalation: Pools,
+    /// What opens a session.
+    pub default_ingest: Option<Ingest>,
+    /// Where the repositories are; `PMK_MRA_WORKSPACE` goes before the file.
+    pub mra_workspace: Option<PathBuf>,
+    pub mra: MraConfig,
+    /// How the model asks for `mra` and for people.
+    pub tools: ToolStyle,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
 }
@@ -57,6 +82,51 @@ pub struct PolicyConfig {
     pub settings: BTreeMap<String, Map<String, Value>>,
     /// Whether a policy may remove the seed pair (guard rule 3).
     pub seed_may_go: bool,
+}
+
+/// How `mra` is called.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MraConfig {
+    /// The program and its first arguments.
+    pub command: Vec<String>,
+    /// Variables of the gateway's environment that it gets to see beside the harmless ones.
+    pub environment: Vec<String>,
+    /// How long one call may take.
+    pub time_limit_seconds: f64,
+}
+
+impl Default for MraConfig {
+    fn default() -> Self {
+        MraConfig {
+            command: vec!["mra".into()],
+            environment: vec![],
+            time_limit_seconds: mra::DEFAULT_TIME_LIMIT.as_secs_f64(),
+        }
+    }
+}
+
+impl MraConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
+            return Err("`mra.command` names no program".into());
+        }
+        if !is_duration(self.time_limit_seconds) {
+            return Err(format!("`mra.timeLimitSeconds` is {}, not a number of seconds", self.time_limit_seconds));
+        }
+        Ok(())
+    }
+}
+
+/// How the model asks for what the gateway can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolStyle {
+    /// By tool calls where the provider has them, else by fenced directives.
+    #[default]
+    Auto,
+    /// By fenced directives always.
+    Fenced,
 }
 
 /// How long things may take, in seconds.
@@ -84,12 +154,16 @@ impl LimitsConfig {
             ("modelTotalSeconds", self.model_total_seconds),
             ("slackCallSeconds", self.slack_call_seconds),
         ] {
-            if Duration::try_from_secs_f64(value).is_err() || value <= 0.0 {
+            if !is_duration(value) {
                 return Err(format!("`limits.{name}` is {value}, not a number of seconds"));
             }
         }
         Ok(())
     }
+}
+
+fn is_duration(seconds: f64) -> bool {
+    seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok()
 }
 
 /// Slack's tokens, from the environment or the file.
@@ -145,6 +219,8 @@ impl Config {
             .collect();
         let limits: LimitsConfig = part(&root, "limits")?.unwrap_or_default();
         limits.check()?;
+        let mra: MraConfig = part(&root, "mra")?.unwrap_or_default();
+        mra.check()?;
         let slack = root.get("slack").and_then(Value::as_object);
         let token = |key: &str| slack.and_then(|slack| slack.get(key)).and_then(Value::as_str).map(SecretString::from);
         let config = Config {
@@ -155,6 +231,13 @@ impl Config {
             limits,
             slack: SlackTokens { app_token: token("appToken"), bot_token: token("botToken") },
             api_key: part(&root, "apiKey")?,
+            language: part(&root, "language")?.unwrap_or_default(),
+            audience: people::audiences(&root, &mut warnings),
+            escalation: people::pools(&root, &mut warnings),
+            default_ingest: ingest(&root)?,
+            mra_workspace: part(&root, "mraWorkspace")?,
+            mra,
+            tools: part(&root, "tools")?.unwrap_or_default(),
         };
         Ok((config, warnings))
     }
@@ -184,6 +267,14 @@ fn strings(root: &Map<String, Value>, key: &str, warnings: &mut Vec<String>) -> 
             vec![]
         }
     }
+}
+
+/// `defaultIngest`; an empty one is none.
+fn ingest(root: &Map<String, Value>) -> Result<Option<Ingest>, String> {
+    let text: Option<String> = part(root, "defaultIngest")?;
+    text.filter(|text| !text.trim().is_empty())
+        .map(|text| text.parse().map_err(|error: UnknownIngest| error.to_string()))
+        .transpose()
 }
 
 impl Secret {

@@ -1,15 +1,13 @@
 //! Asking the people who know (seed 003 §7, §8).
 //!
-//! [`Pools`] says whom, [`Mention`] what they get to read, and a [`Marker`] remembers that an answer is awaited
-//! in a thread and from whom. Storing markers and taking answers in is the turn's business; nothing in
+//! [`Pools`] says whom, and a [`Marker`] remembers that an answer is awaited in a thread and from whom; what
+//! they get to read is in [`say`](crate::say). Storing markers and taking answers in is the turn's business; nothing in
 //! here does more than read files of an existing pmk ([`import`]).
 
 mod import;
 mod marker;
-mod mention;
 mod pool;
 
 pub use import::{ImportProblem, import};
 pub use marker::{BadMarker, Marker};
-pub use mention::{Language, Mention};
 pub use pool::Pools;

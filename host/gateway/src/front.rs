@@ -60,6 +60,15 @@ pub trait Intake: Send + Sync {
     async fn accept(&self, message: Inbound) -> Result<Accepted, crate::store::StoreError>;
 }
 
+/// Something said to people. A `<@U1>` in the text pings that person only if they are listed; everything
+/// else in it is plain text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Speech {
+    pub text: String,
+    /// User ids.
+    pub pings: Vec<String>,
+}
+
 /// One delivery: a part of a reply on its way to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {

@@ -20,6 +20,7 @@ use crate::{
     front::{Accepted, Front, FrontError, Inbound, Intake},
     ledger::Ledger,
     model::Model,
+    say::Say,
     store::{InboxId, Store, StoreError},
     turn,
 };
@@ -38,6 +39,7 @@ pub struct Gateway {
     pub(crate) front: Arc<dyn Front>,
     pub(crate) ledger: Ledger,
     pub(crate) config: Config,
+    pub(crate) say: Say,
     /// Cancelled when nothing new may begin.
     pub(crate) stop: CancellationToken,
     queues: Mutex<HashMap<SessionKey, VecDeque<Waiting>>>,
@@ -70,6 +72,7 @@ impl Gateway {
             model: parts.model,
             front: parts.front,
             ledger: parts.ledger,
+            say: Say::new(parts.config.language),
             config: parts.config,
             stop,
             queues: Mutex::default(),

@@ -1,55 +1,359 @@
-//! What people read: every sentence the gateway itself says in a conversation, in Traditional Chinese
-//! and English. The words of the seeds are used where they give any.
+//! What people read: every sentence the gateway itself says in a conversation, in the language of
+//! `language` in gateway.json. The sentences are in `say/*.ftl`, one file a language.
 
-use crate::model::ModelError;
+use std::{fmt, str::FromStr};
 
-/// Goes before an answer that was made with less of the conversation (seed 000 §2.2).
-pub fn trimmed(turns: u32) -> String {
-    format!(":scissors: 對話過長，已自動裁掉 {turns} 輪舊訊息 (older messages were left out: {turns} turns)\n\n")
+use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
+use serde::Deserialize;
+use thiserror::Error;
+use unic_langid::LanguageIdentifier;
+
+use crate::{front::Speech, model::ModelError};
+
+/// A language that the gateway speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Language {
+    /// Traditional Chinese, the language of the seeds.
+    #[default]
+    TraditionalChinese,
+    English,
 }
 
-/// Goes before the answer to a message that had files attached.
-pub fn files_not_read(files: u32) -> String {
-    format!(":paperclip: 附加的 {files} 個檔案沒有讀取，只讀了文字 (the attached files were not read)\n\n")
-}
+/// A text that names no language.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{0}` is no language; there are `zh-TW` and `en`")]
+pub struct UnknownLanguage(String);
 
-/// Every way to make the prompt fit was tried (seed 000 §2.2).
-pub fn too_long() -> String {
-    ":x: 對話太長，請開新 thread 重新提問 (the conversation is too long; please ask again in a new thread)".into()
-}
+impl Language {
+    const ALL: [Language; 2] = [Language::TraditionalChinese, Language::English];
 
-/// The new message alone is more than the model can take.
-pub fn message_too_long(tokens: u64, limit: u64) -> String {
-    format!(
-        ":x: 這則訊息太長：約 {tokens} tokens，上限 {limit}，請縮短或分成幾則 \
-         (this message is too long: about {tokens} tokens where {limit} fit; please shorten or split it)"
-    )
-}
-
-/// A message without text.
-pub fn nothing_to_read() -> String {
-    ":grey_question: 這則訊息沒有文字可讀 (there was no text to read in this message)".into()
-}
-
-/// The model gave no answer.
-pub fn no_answer(error: &ModelError) -> String {
-    let (chinese, english) = match error {
-        ModelError::Overflow { .. } => return too_long(),
-        ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => {
-            ("模型現在太忙，請稍後再問一次", "the model is too busy right now; please ask again in a while")
+    /// The tag (BCP 47).
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Language::TraditionalChinese => "zh-TW",
+            Language::English => "en",
         }
-        ModelError::Auth { .. } | ModelError::Billing { .. } => {
-            ("模型的帳號設定有問題，請通知管理員", "the model's account needs the attention of an admin")
+    }
+
+    const fn catalogue(self) -> &'static str {
+        match self {
+            Language::TraditionalChinese => include_str!("say/zh-TW.ftl"),
+            Language::English => include_str!("say/en.ftl"),
         }
-        ModelError::Refused { .. } => ("模型拒絕回答這個問題", "the model declined to answer this"),
-        ModelError::Timeout { .. } => {
-            ("模型沒有在時限內回答，請再問一次", "the model did not answer in time; please ask again")
+    }
+}
+
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let named = Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(text.trim()));
+        named.ok_or_else(|| UnknownLanguage(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Language {
+    type Error = UnknownLanguage;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// A question to the people who may know.
+#[derive(Clone, Debug)]
+pub struct Escalation<'a> {
+    /// Who is asked.
+    pub contacts: &'a [String],
+    pub asker: &'a str,
+    /// The model's words.
+    pub question: &'a str,
+    /// The model's words, too.
+    pub reason: Option<&'a str>,
+    /// In a channel the bot only sees a reply that mentions it, as it does not read along there.
+    pub must_mention_bot: bool,
+}
+
+/// Speaks one language.
+pub struct Say {
+    bundle: FluentBundle<FluentResource>,
+}
+
+impl fmt::Debug for Say {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Say").field("language", &self.bundle.locales).finish()
+    }
+}
+
+impl Say {
+    /// A speaker of that language.
+    pub fn new(language: Language) -> Self {
+        let tag: LanguageIdentifier = language.tag().parse().expect("our own tags are valid");
+        let resource = FluentResource::try_new(language.catalogue().to_owned())
+            .unwrap_or_else(|(_, errors)| panic!("the catalogue `{}` is tested: {errors:?}", language.tag()));
+        let mut bundle = FluentBundle::new_concurrent(vec![tag]);
+        // Marks around what is filled in would show as boxes in Slack.
+        bundle.set_use_isolating(false);
+        bundle.add_resource(resource).expect("no sentence is in a catalogue twice: tested");
+        Say { bundle }
+    }
+
+    /// Shows that an answer is being made.
+    pub fn thinking(&self) -> String {
+        self.text("thinking", [])
+    }
+
+    /// Shows that `mra` is asked.
+    pub fn asking_mra(&self, repo: &str) -> String {
+        self.text("asking-mra", [("repo", repo.into())])
+    }
+
+    /// Goes before an answer that was made with less of the conversation (seed 000 §2.2).
+    pub fn trimmed(&self, turns: u32) -> String {
+        self.text("trimmed", [("turns", turns.into())]) + "\n\n"
+    }
+
+    /// Goes before the answer to a message that had files attached.
+    pub fn files_not_read(&self, files: u32) -> String {
+        self.text("files-not-read", [("files", files.into())]) + "\n\n"
+    }
+
+    /// Every way to make the prompt fit was tried (seed 000 §2.2).
+    pub fn too_long(&self) -> String {
+        self.text("too-long", [])
+    }
+
+    /// The new message alone is more than the model can take.
+    pub fn message_too_long(&self, tokens: u64, limit: u64) -> String {
+        self.text("message-too-long", [("tokens", tokens.into()), ("limit", limit.into())])
+    }
+
+    /// A message without text.
+    pub fn nothing_to_read(&self) -> String {
+        self.text("nothing-to-read", [])
+    }
+
+    /// To somebody on the blocklist, on fronts that tell.
+    pub fn blocked(&self) -> String {
+        self.text("blocked", [])
+    }
+
+    /// The model gave no answer.
+    pub fn no_answer(&self, error: &ModelError) -> String {
+        let id = match error {
+            ModelError::Overflow { .. } => "too-long",
+            ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => "model-busy",
+            ModelError::Auth { .. } | ModelError::Billing { .. } => "model-account",
+            ModelError::Refused { .. } => "model-refused",
+            ModelError::Timeout { .. } => "model-timeout",
+            ModelError::Transport { .. } => "model-unreachable",
+            ModelError::MalformedHistory { .. } | ModelError::Other { .. } => "model-failed",
+        };
+        self.text(id, [])
+    }
+
+    /// The model answered without a word that a person may read.
+    pub fn silent(&self) -> String {
+        self.text("model-silent", [])
+    }
+
+    /// To the asker: others are being asked.
+    pub fn escalated(&self) -> String {
+        self.text("escalated", [])
+    }
+
+    /// To the asker: others should be asked, and there are none.
+    pub fn nobody_to_ask(&self) -> String {
+        self.text("nobody-to-ask", [])
+    }
+
+    /// To the contacts. Only they and the asker are pinged, whatever the model's words say.
+    pub fn escalation(&self, ask: &Escalation<'_>) -> Speech {
+        let contacts = ask.contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
+        let mut text = self.text(
+            "escalation",
+            [
+                ("contacts", contacts.into()),
+                ("asker", mention(ask.asker).into()),
+                ("question", quoted(ask.question).into()),
+            ],
+        );
+        let reason = ask.reason.map(one_line).filter(|reason| !reason.is_empty());
+        if let Some(reason) = reason {
+            text = format!("{text}\n{}", self.text("escalation-reason", [("reason", reason.into())]));
         }
-        ModelError::Transport { .. } => ("連不上模型，請再問一次", "the model could not be reached; please ask again"),
-        ModelError::MalformedHistory { .. } | ModelError::Other { .. } => (
-            "模型回報錯誤，請再問一次；若一再發生請通知管理員",
-            "the model reported an error; please ask again, or tell an admin if it goes on",
-        ),
-    };
-    format!(":x: {chinese} ({english})")
+        let how = if ask.must_mention_bot { "reply-with-mention" } else { "reply-here" };
+        let pings = ask.contacts.iter().cloned().chain([ask.asker.to_owned()]).collect();
+        Speech { text: format!("{text}\n{}", self.text(how, [])), pings }
+    }
+
+    /// To the asker: goes before the answer that a contact's reply made possible.
+    pub fn answer_arrived(&self, asker: Option<&str>, contributor: &str) -> Speech {
+        let filled =
+            [("asker", asker.map(mention).unwrap_or_default().into()), ("contributor", mention(contributor).into())];
+        let text = self.text("answer-arrived", filled).trim_start().to_owned();
+        Speech { text: text + "\n\n", pings: asker.map(str::to_owned).into_iter().collect() }
+    }
+
+    /// To the contributor: asks for a verdict on what was learnt.
+    pub fn atom_pending(&self, contributor: &str, question: &str, id: &str) -> Speech {
+        let filled =
+            [("contributor", mention(contributor).into()), ("question", quoted(question).into()), ("id", id.into())];
+        Speech { text: self.text("atom-pending", filled), pings: vec![contributor.to_owned()] }
+    }
+
+    /// Takes the notice's place once it is approved.
+    pub fn atom_approved(&self, id: &str) -> String {
+        self.text("atom-approved", [("id", id.into())])
+    }
+
+    /// Takes the notice's place once it is rejected.
+    pub fn atom_rejected(&self, id: &str) -> String {
+        self.text("atom-rejected", [("id", id.into())])
+    }
+
+    fn text<const N: usize>(&self, id: &str, filled: [(&'static str, FluentValue<'_>); N]) -> String {
+        let sentence = self.bundle.get_message(id).and_then(|message| message.value());
+        let sentence = sentence.unwrap_or_else(|| panic!("every catalogue has `{id}`: tested"));
+        let filled: FluentArgs<'_> = filled.into_iter().collect();
+        let mut errors = vec![];
+        let text = self.bundle.format_pattern(sentence, Some(&filled), &mut errors).into_owned();
+        debug_assert!(errors.is_empty(), "`{id}`: {errors:?}");
+        text
+    }
+}
+
+/// How a person is named; live only where [`Speech::pings`] has them.
+fn mention(user: &str) -> String {
+    format!("<@{user}>")
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A quotation of one line each, so that nothing in it looks like our own words.
+fn quoted(text: &str) -> String {
+    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Every sentence with what is filled into it.
+    fn sentences(language: Language) -> BTreeSet<(String, Vec<String>)> {
+        let mut sentences = BTreeSet::new();
+        let mut current: Option<(String, BTreeSet<String>)> = None;
+        for line in language.catalogue().lines().filter(|line| !line.starts_with('#')) {
+            if let Some((id, _)) = line.split_once(" = ").filter(|(id, _)| !id.contains(' ')) {
+                sentences.extend(current.take().map(|(id, filled)| (id, filled.into_iter().collect())));
+                current = Some((id.to_owned(), BTreeSet::new()));
+            }
+            if let Some((_, filled)) = &mut current {
+                let names = line.split('$').skip(1).filter_map(|rest| rest.split([' ', '}']).next());
+                filled.extend(names.map(str::to_owned));
+            }
+        }
+        sentences.extend(current.map(|(id, filled)| (id, filled.into_iter().collect())));
+        sentences
+    }
+
+    /// Everything that can be said.
+    fn everything(say: &Say) -> Vec<String> {
+        let message = String::new;
+        let errors = [
+            ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message: message() },
+            ModelError::RateLimited { retry_after: None, message: message() },
+            ModelError::Auth { message: message() },
+            ModelError::Refused { message: message() },
+            ModelError::Timeout { after: std::time::Duration::ZERO },
+            ModelError::Transport { message: message() },
+            ModelError::Other { message: message() },
+        ];
+        let contacts = ["U2".to_owned()];
+        let mut ask =
+            Escalation { contacts: &contacts, asker: "U1", question: "q", reason: Some("r"), must_mention_bot: false };
+        let mut said = vec![
+            say.thinking(),
+            say.asking_mra("erp"),
+            say.trimmed(1),
+            say.trimmed(7),
+            say.files_not_read(1),
+            say.files_not_read(2),
+            say.too_long(),
+            say.message_too_long(9_000, 8_000),
+            say.nothing_to_read(),
+            say.blocked(),
+            say.silent(),
+            say.escalated(),
+            say.nobody_to_ask(),
+            say.escalation(&ask).text,
+            say.answer_arrived(Some("U1"), "U2").text,
+            say.answer_arrived(None, "U2").text,
+            say.atom_pending("U2", "q", "id").text,
+            say.atom_approved("id"),
+            say.atom_rejected("id"),
+        ];
+        ask.must_mention_bot = true;
+        said.push(say.escalation(&ask).text);
+        said.extend(errors.iter().map(|error| say.no_answer(error)));
+        said
+    }
+
+    #[test]
+    fn both_catalogues_have_every_sentence() {
+        let chinese = sentences(Language::TraditionalChinese);
+        assert!(chinese.len() > 20, "{chinese:?}");
+        assert_eq!(chinese, sentences(Language::English));
+    }
+
+    #[test]
+    fn everything_can_be_said_in_every_language() {
+        for language in Language::ALL {
+            for text in everything(&Say::new(language)) {
+                assert!(!text.trim().is_empty() && !text.contains(['{', '$']), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_of_seed_000() {
+        let say = Say::new(Language::default());
+        assert_eq!(say.trimmed(6), ":scissors: 對話過長，已自動裁掉 6 輪舊訊息\n\n");
+        assert_eq!(say.too_long(), ":x: 對話太長，請開新 thread 重新提問");
+        assert_eq!(
+            say.message_too_long(120_000, 8_000),
+            ":x: 這則訊息太長：約 120000 tokens，上限 8000，請縮短或分成幾則"
+        );
+    }
+
+    #[test]
+    fn only_contacts_and_the_asker_are_pinged() {
+        let contacts = ["U2".to_owned(), "U3".to_owned()];
+        let ask = Escalation {
+            contacts: &contacts,
+            asker: "U1",
+            question: "<!channel> ask\n<@U9>",
+            reason: Some("not\nin code"),
+            must_mention_bot: true,
+        };
+        let speech = Say::new(Language::English).escalation(&ask);
+        assert_eq!(speech.pings, ["U2", "U3", "U1"]);
+        assert_eq!(
+            speech.text,
+            "<@U2> <@U3> could you help with a question from <@U1>?\n> <!channel> ask\n> <@U9>\nWhy: not in code\n\
+             Reply in this thread and mention me; I will pass it on."
+        );
+    }
+
+    #[test]
+    fn languages_are_named_by_their_tags() {
+        assert_eq!("EN".parse(), Ok(Language::English));
+        assert_eq!("zh-tw".parse(), Ok(Language::TraditionalChinese));
+        assert_eq!("fr".parse::<Language>(), Err(UnknownLanguage("fr".into())));
+    }
 }

@@ -40,7 +40,7 @@ fn without(pool: &[String], asker: &str) -> Vec<String> {
 }
 
 /// Whether a text can stand between `<@` and `>` and mean one person.
-pub(super) fn is_user_id(text: &str) -> bool {
+fn is_user_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 

@@ -6,7 +6,6 @@ use super::{TurnError, budget::Budgeted, gather::Gathered, recover};
 use crate::{
     gateway::Gateway,
     model::{Answer, ModelError, Request, Stop, Usage},
-    say,
 };
 
 /// What came of asking.
@@ -39,15 +38,16 @@ pub(super) async fn ask(gateway: &Gateway, gathered: &Gathered, budgeted: Budget
     };
     let mut prefix = match gathered.turn.inbound.files {
         0 => String::new(),
-        files => say::files_not_read(files),
+        files => gateway.say.files_not_read(files),
     };
     if gathered.turn.inbound.text.trim().is_empty() {
-        asked.outcome = Outcome::Failed { message: format!("{prefix}{}", say::nothing_to_read()) };
+        asked.outcome = Outcome::Failed { message: format!("{prefix}{}", gateway.say.nothing_to_read()) };
         return Ok(asked);
     }
     if asked.budgeted.applied.tokens_after > gathered.room.limit {
         let alone = gathered.transcript.tokens()[gathered.transcript.current()];
-        asked.outcome = Outcome::Failed { message: say::message_too_long(u64::from(alone), gathered.room.limit) };
+        asked.outcome =
+            Outcome::Failed { message: gateway.say.message_too_long(u64::from(alone), gathered.room.limit) };
         return Ok(asked);
     }
     loop {
@@ -62,19 +62,19 @@ pub(super) async fn ask(gateway: &Gateway, gathered: &Gathered, budgeted: Budget
         };
         let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else {
             tracing::warn!(session = %gathered.turn.inbound.key, class = error.class(), %error, "no answer");
-            asked.outcome = Outcome::Failed { message: say::no_answer(&error) };
+            asked.outcome = Outcome::Failed { message: gateway.say.no_answer(&error) };
             return Ok(asked);
         };
         let overflow = recover::Overflow { observed_tokens, allowed_tokens };
         match recover::recover(gateway, gathered, &asked, overflow).await? {
             Some((rung, budgeted)) => {
-                prefix.push_str(&say::trimmed(budgeted.applied.turns_dropped));
+                prefix.push_str(&gateway.say.trimmed(budgeted.applied.turns_dropped));
                 asked.rungs.push(rung);
                 asked.budgeted = budgeted;
             }
             None => {
                 asked.rungs.push(recover::GIVE_UP);
-                asked.outcome = Outcome::Failed { message: say::too_long() };
+                asked.outcome = Outcome::Failed { message: gateway.say.too_long() };
                 return Ok(asked);
             }
         }

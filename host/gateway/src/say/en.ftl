@@ -1,0 +1,40 @@
+# What the gateway itself says, in English.
+
+thinking = :hourglass_flowing_sand: Thinking…
+asking-mra = :mag: Looking into { $repo }…
+
+trimmed = :scissors: { $turns ->
+    [one] The conversation had grown too long; one older turn was left out
+   *[other] The conversation had grown too long; { $turns } older turns were left out
+}
+files-not-read = :paperclip: { $files ->
+    [one] The attached file was not read, only the text
+   *[other] The { $files } attached files were not read, only the text
+}
+too-long = :x: The conversation is too long; please ask again in a new thread
+message-too-long = :x: This message is too long: about { $tokens } tokens where { $limit } fit; please shorten or split it
+nothing-to-read = :grey_question: There was no text to read in this message
+blocked = this account is on the blocklist; its messages are not answered
+
+model-busy = :x: The model is too busy right now; please ask again in a while
+model-account = :x: The model's account needs attention; please tell an admin
+model-refused = :x: The model declined to answer this
+model-timeout = :x: The model did not answer in time; please ask again
+model-unreachable = :x: The model could not be reached; please ask again
+model-failed = :x: The model reported an error; please ask again, or tell an admin if it goes on
+model-silent = :x: The model wrote no answer; please ask again in other words
+
+escalated = :raising_hand: Somebody who knows has to answer this. I have asked in the thread and will tell you as soon as there is an answer.
+nobody-to-ask = :warning: Somebody who knows has to answer this, but nobody is set up to be asked; please tell an admin.
+escalation = { $contacts } could you help with a question from { $asker }?
+    { $question }
+escalation-reason = Why: { $reason }
+reply-here = Reply in this thread; I will pass it on.
+reply-with-mention = Reply in this thread and mention me; I will pass it on.
+
+answer-arrived = { $asker } { $contributor } has answered your question:
+atom-pending = :inbox_tray: The answer from { $contributor } is kept and will answer similar questions from 24 hours on:
+    { $question }
+    { $contributor }, react with :white_check_mark: to use it at once, or with :x: to discard it. ({ $id })
+atom-approved = :white_check_mark: In use: it will answer similar questions. ({ $id })
+atom-rejected = :x: Deleted: it will not answer other questions. ({ $id })

@@ -1,0 +1,34 @@
+# What the gateway itself says, in Traditional Chinese. The words of the seeds stand where they give any.
+
+thinking = :hourglass_flowing_sand: 思考中…
+asking-mra = :mag: 正在查詢 { $repo }…
+
+trimmed = :scissors: 對話過長，已自動裁掉 { $turns } 輪舊訊息
+files-not-read = :paperclip: 附加的 { $files } 個檔案沒有讀取，只讀了文字
+too-long = :x: 對話太長，請開新 thread 重新提問
+message-too-long = :x: 這則訊息太長：約 { $tokens } tokens，上限 { $limit }，請縮短或分成幾則
+nothing-to-read = :grey_question: 這則訊息沒有文字可讀
+blocked = 這個帳號在封鎖名單上，訊息不會得到回答
+
+model-busy = :x: 模型現在太忙，請稍後再問一次
+model-account = :x: 模型的帳號設定有問題，請通知管理員
+model-refused = :x: 模型拒絕回答這個問題
+model-timeout = :x: 模型沒有在時限內回答，請再問一次
+model-unreachable = :x: 連不上模型，請再問一次
+model-failed = :x: 模型回報錯誤，請再問一次；若一再發生請通知管理員
+model-silent = :x: 模型沒有寫出回答，請換個說法再問一次
+
+escalated = :raising_hand: 這個問題需要專人回答，我已經在討論串轉問，一有答案就會通知您。
+nobody-to-ask = :warning: 這個問題需要專人回答，但沒有設定可以轉問的人，請通知管理員。
+escalation = { $contacts } 想請您協助回答 { $asker } 的問題：
+    { $question }
+escalation-reason = 原因：{ $reason }
+reply-here = 請直接在這個討論串回覆，我會整理後轉達。
+reply-with-mention = 請在這個討論串回覆並提及我，我會整理後轉達。
+
+answer-arrived = { $asker } 您先前的問題，{ $contributor } 回覆了：
+atom-pending = :inbox_tray: { $contributor } 的回答已經記下來，24 小時後會用來回答類似的問題：
+    { $question }
+    請 { $contributor } 按 :white_check_mark: 立即採用，或按 :x: 不採用。（{ $id }）
+atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問題。（{ $id }）
+atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
