@@ -64,8 +64,8 @@ fn an_overflow_is_trimmed_and_answered() {
 fn a_prompt_that_never_fits_ends_honestly_and_leaves_nothing_behind() {
     let home = Home::new();
     let anthropic = Anthropic::start_blocking();
-    anthropic.set_window(500);
-    let large = question("Ev1", &"預算分配比例".repeat(200));
+    anthropic.set_window(4_000);
+    let large = question("Ev1", &"預算分配比例".repeat(800));
     let lines = ask(&home, &anthropic, &[], &[large, question("Ev2", "hello")]).lines();
     let replies = replies(&lines);
     assert_eq!(

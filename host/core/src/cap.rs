@@ -1,6 +1,8 @@
 //! Caps: what is stored in the window of a large message.
 
-use crate::replace;
+use std::sync::Arc;
+
+use crate::{message::Message, replace, transcript::Entry};
 
 /// What a policy says of an incoming message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,11 +54,36 @@ pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str) -> Capped
     }
 }
 
+/// A message as it stands in the window once each of its contents went through the cap: `verdicts` are
+/// for its texts and tool results, in order, `kind` is what they are. With it the sizes before and after
+/// of every content that was capped, in characters.
+pub fn message(id: i64, original: Message, kind: &str, verdicts: &[CapVerdict]) -> (Entry, Vec<(usize, usize)>) {
+    let mut verdicts = verdicts.iter().copied();
+    let mut sizes = vec![];
+    let mut entry = Entry::new(id, original);
+    let blocks = entry.message.blocks.iter().map(|block| {
+        let Some(content) = block.content() else { return block.clone() };
+        let capped = apply(content, verdicts.next().unwrap_or_default(), kind, &entry.shown_id());
+        if !capped.capped {
+            return block.clone();
+        }
+        sizes.push((capped.original_chars, capped.text.chars().count()));
+        block.with_content(capped.text)
+    });
+    let blocks = blocks.collect();
+    if !sizes.is_empty() {
+        let standing = Message { blocks, ..(*entry.message).clone() };
+        entry = Entry { original: Some(Arc::clone(&entry.message)), ..Entry::new(id, standing) };
+    }
+    (entry, sizes)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::message::{Block, Origin, Role};
 
     #[test]
     fn the_line_of_seed_000() {
@@ -70,6 +97,23 @@ mod tests {
     fn with_a_tail_the_line_stands_between() {
         let capped = apply("abcdef", CapVerdict::Shorten { head: 1, tail: 2 }, "mra-result", "m7");
         assert_eq!(capped.text, "a\n…(已自動截斷，原長度 6，超過 mra-result cap 3，完整內容仍在 host，id m7)\nef");
+    }
+
+    #[test]
+    fn a_message_is_capped_content_by_content_and_the_original_is_kept() {
+        let result = |text: &str| Block::ToolResult { tool_use_id: "1".into(), content: text.into(), is_error: false };
+        let original =
+            Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result("abc"), result("abcdef")] };
+        let verdict = CapVerdict::Shorten { head: 3, tail: 0 };
+        let (entry, sizes) = message(7, original.clone(), "mra-result", &[verdict; 2]);
+        assert_eq!(entry.source(), &original);
+        assert_eq!(entry.message.blocks[0], original.blocks[0]);
+        assert!(
+            entry.message.blocks[1].content().is_some_and(|text| text.starts_with("abc\n…") && text.contains("id m7"))
+        );
+        assert_eq!((sizes.len(), sizes[0].0), (1, 6));
+        let (whole, sizes) = message(7, original, "mra-result", &[]);
+        assert!(whole.original.is_none() && sizes.is_empty());
     }
 
     proptest! {

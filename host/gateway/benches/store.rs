@@ -13,11 +13,11 @@ use std::{
 };
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use pmk_core::{Message, SessionKey};
+use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     front::{Inbound, ReplyTo},
     model::Usage,
-    store::{Begin, Recorded, Store, WindowEdit},
+    store::{Begin, Outgoing, Recorded, Store, WindowEdit},
 };
 use tokio::runtime::Runtime;
 
@@ -56,9 +56,10 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
     }
     let answer = QUESTION.repeat(4);
     let recorded = Recorded {
-        messages: vec![Message::user(QUESTION), Message::assistant(answer.clone())],
+        messages: vec![Entry::new(0, Message::user(QUESTION)), Entry::new(0, Message::assistant(answer.clone()))],
         usage: Usage::default(),
-        parts: vec![answer],
+        parts: vec![Outgoing::reply(answer)],
+        escalation: None,
         report: serde_json::json!({"session": open.inbound.key, "turns_dropped": 0}),
         keep_live: true,
     };
@@ -92,7 +93,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
     turn(store, 0, numbers.fetch_add(1, Ordering::Relaxed)).await;
     let inbox = store.open_work().await.expect("reads");
     assert!(inbox.is_empty(), "every turn is finished");
-    let filler: Vec<Message> = (0..messages).map(|n| Message::user(format!("{n} {QUESTION}"))).collect();
+    let filler = (0..messages).map(|n| Entry::new(0, Message::user(format!("{n} {QUESTION}")))).collect();
     let probe = Inbound {
         event_id: "probe".into(),
         aliases: vec![],
@@ -105,7 +106,15 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");
     let Begin::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
-    store.append(open.session, &filler, NOW).await.expect("appends");
+    let recorded = Recorded {
+        messages: filler,
+        usage: Usage::default(),
+        parts: vec![],
+        escalation: None,
+        report: serde_json::Value::Null,
+        keep_live: true,
+    };
+    store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![], NOW).await.expect("finishes");
     store.reset(&key(0), NOW).await.expect("resets");
 }

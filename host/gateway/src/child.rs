@@ -6,9 +6,9 @@
 //! size, but only a bounded part is kept.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::pin,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -138,6 +138,15 @@ pub enum SpawnError {
 /// are not set are left out.
 pub fn inherit<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(OsString, OsString)> {
     names.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
+}
+
+/// Whether a program would be found: a path, or a name in the `PATH` of this environment.
+pub fn is_installed(program: &OsStr, environment: &[(OsString, OsString)]) -> bool {
+    if Path::new(program).components().count() > 1 {
+        return Path::new(program).is_file();
+    }
+    let path = environment.iter().find(|(name, _)| name == "PATH");
+    path.is_some_and(|(_, folders)| std::env::split_paths(folders).any(|folder| folder.join(program).is_file()))
 }
 
 /// Runs a child to its end. `on_line` gets every line of standard output as it is complete, without its

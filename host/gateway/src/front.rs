@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::knowledge::LibraryError;
+
 pub mod console;
 pub mod slack;
 
@@ -32,6 +34,28 @@ pub struct Inbound {
     pub files: u32,
     /// The order of messages within a conversation: Slack's `ts`; empty where arrival decides.
     pub ts: String,
+}
+
+impl Inbound {
+    /// The thread that the message is in, or the one that begins with it.
+    pub fn thread(&self) -> &str {
+        match &self.reply_to.thread_ts {
+            Some(thread_ts) => thread_ts,
+            None if self.ts.is_empty() => &self.event_id,
+            None => &self.ts,
+        }
+    }
+}
+
+/// Somebody's reaction to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reaction {
+    pub user: String,
+    pub channel: String,
+    /// The front's id of the message.
+    pub ts: String,
+    /// Slack's name of the emoji, or the emoji itself.
+    pub reaction: String,
 }
 
 /// A place that a reply can be posted to.
@@ -58,6 +82,13 @@ pub trait Intake: Send + Sync {
     /// # Errors
     /// The store could not write; the message must not be acknowledged.
     async fn accept(&self, message: Inbound) -> Result<Accepted, crate::store::StoreError>;
+
+    /// Does what a reaction asks for. When this returns, it is done and may be acknowledged; taken in twice
+    /// it does no harm.
+    ///
+    /// # Errors
+    /// It could not be done and may be tried again.
+    async fn react(&self, reaction: Reaction) -> Result<(), LibraryError>;
 }
 
 /// Something said to people. A `<@U1>` in the text pings that person only if they are listed; everything
@@ -74,10 +105,46 @@ pub struct Speech {
 pub struct Delivery<'a> {
     /// The question this answers.
     pub event_id: &'a str,
+    /// Which of the turn's messages it is, from 0.
+    pub number: u32,
     pub reply_to: &'a ReplyTo,
-    /// The placeholder this part takes the place of; `None` posts a new message.
-    pub placeholder: Option<&'a str>,
-    pub text: &'a str,
+    /// The message this one takes the place of; `None` posts a new one.
+    pub replaces: Option<&'a str>,
+    pub speech: &'a Speech,
+    pub kind: Kind,
+}
+
+/// What is delivered, for fronts that tell programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A piece of the reply.
+    Reply,
+    /// A question to the people who may know.
+    Escalation,
+    /// Something to react to, or to know.
+    Notice,
+}
+
+impl Kind {
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Reply => "reply",
+            Kind::Escalation => "escalation",
+            Kind::Notice => "notice",
+        }
+    }
+}
+
+/// How a turn is getting on, for the person who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The question.
+    pub event_id: String,
+    pub reply_to: ReplyTo,
+    /// The placeholder to show it on, where there is one.
+    pub placeholder: Option<String>,
+    pub text: String,
 }
 
 /// What the console tells of a turn once its reply is delivered; stored with the turn.
@@ -93,12 +160,18 @@ pub trait Front: Send + Sync {
     /// The front cannot go on.
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError>;
 
-    /// Shows that an answer is being made, and returns the id under which it can be replaced; `None` on
-    /// fronts that show nothing.
+    /// Shows with this text that an answer is being made, and returns the id under which it can be
+    /// replaced; `None` on fronts that show nothing.
     ///
     /// # Errors
     /// The front could not post.
-    async fn placeholder(&self, reply_to: &ReplyTo) -> Result<Option<String>, FrontError>;
+    async fn placeholder(&self, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError>;
+
+    /// Shows how a turn is getting on.
+    ///
+    /// # Errors
+    /// It was not shown, and that does not matter; a rate limit does.
+    async fn progress(&self, progress: &Progress) -> Result<(), FrontError>;
 
     /// Cuts a reply into what the front can take in one message.
     fn split(&self, text: &str) -> Vec<String>;
@@ -108,6 +181,11 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It was not delivered.
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError>;
+
+    /// Whether a program reads what is delivered, and wants to know of what people are spared.
+    fn tells_programs(&self) -> bool {
+        false
+    }
 
     /// Tells about a finished turn, on fronts that do.
     ///

@@ -14,16 +14,23 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    audience::{Audience, Prompts, Toolbox},
     clock,
-    config::Config,
+    config::{Config, ToolStyle},
+    directive,
     error::Failure,
-    front::{Accepted, Front, FrontError, Inbound, Intake},
+    front::{Accepted, Front, FrontError, Inbound, Intake, Reaction},
+    knowledge::{Library, LibraryError, Seeder},
     ledger::Ledger,
-    model::Model,
+    model::{Model, Tool},
+    mra::Mra,
+    progress::{self, Updates},
     say::Say,
     store::{InboxId, Store, StoreError},
     turn,
 };
+
+mod verdict;
 
 /// Turns that run at once; more wait their turn.
 pub const MAX_RUNNING_TURNS: usize = 256;
@@ -40,6 +47,17 @@ pub struct Gateway {
     pub(crate) ledger: Ledger,
     pub(crate) config: Config,
     pub(crate) say: Say,
+    pub(crate) prompts: Prompts,
+    pub(crate) mra: Mra,
+    /// Packs what opens a session, where something does.
+    pub(crate) seeder: Option<Arc<Seeder>>,
+    /// All `chat.update`s together.
+    pub(crate) updates: Updates,
+    /// Held while an atom gets its notice or its verdict.
+    pub(crate) judging: tokio::sync::Mutex<()>,
+    library: Arc<Mutex<Library>>,
+    /// What the model may call, where it has tool calls.
+    tools: Vec<Tool>,
     /// Cancelled when nothing new may begin.
     pub(crate) stop: CancellationToken,
     queues: Mutex<HashMap<SessionKey, VecDeque<Waiting>>>,
@@ -61,6 +79,10 @@ pub struct Parts {
     pub front: Arc<dyn Front>,
     pub ledger: Ledger,
     pub config: Config,
+    pub library: Library,
+    pub prompts: Prompts,
+    pub mra: Mra,
+    pub seeder: Option<Seeder>,
 }
 
 impl Gateway {
@@ -74,6 +96,13 @@ impl Gateway {
             ledger: parts.ledger,
             say: Say::new(parts.config.language),
             config: parts.config,
+            prompts: parts.prompts,
+            mra: parts.mra,
+            seeder: parts.seeder.map(Arc::new),
+            updates: Updates::new(progress::Settings::default()),
+            judging: tokio::sync::Mutex::default(),
+            library: Arc::new(Mutex::new(parts.library)),
+            tools: directive::tools::definitions().into(),
             stop,
             queues: Mutex::default(),
             workers: TaskTracker::new(),
@@ -98,6 +127,38 @@ impl Gateway {
             Err(FrontError::Fatal { what, hint }) => Err(Failure::new(what).hint(hint)),
             Err(error) => Err(Failure::new(error)),
         }
+    }
+
+    /// Whether the model asks for things by tool calls rather than by fenced directives.
+    pub(crate) fn uses_tools(&self) -> bool {
+        self.model.has_tools() && self.config.tools == ToolStyle::Auto
+    }
+
+    /// The tools there are.
+    pub(crate) fn tools(&self) -> &[Tool] {
+        if self.model.has_tools() { &self.tools } else { &[] }
+    }
+
+    /// What the model is told about itself and its readers.
+    pub(crate) fn system_prompt(&self, audience: Audience) -> String {
+        self.prompts.system(audience, if self.uses_tools() { Toolbox::Native } else { Toolbox::Fenced })
+    }
+
+    /// Does something with the knowledge base, which blocks on the disk.
+    ///
+    /// # Errors
+    /// The work's own.
+    pub(crate) async fn with_library<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Library) -> Result<T, LibraryError> + Send + 'static,
+    ) -> Result<T, LibraryError> {
+        let library = Arc::clone(&self.library);
+        tokio::task::spawn_blocking(move || {
+            // The library keeps nothing that a panic could leave half changed: files and cache are.
+            work(&mut library.lock().unwrap_or_else(PoisonError::into_inner))
+        })
+        .await
+        .expect("the knowledge base does not panic")
     }
 
     /// Waits for the turns: all of them at the end of the input, those that have begun when stopped.
@@ -172,5 +233,9 @@ impl Intake for Door {
         };
         self.0.enqueue(message.key, Waiting { inbox, ts: message.ts });
         Ok(Accepted::New)
+    }
+
+    async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
+        verdict::judge(&self.0, reaction).await
     }
 }

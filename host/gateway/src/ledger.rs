@@ -24,14 +24,46 @@ pub enum Event {
     TurnProcessed {
         actor: String,
         session: String,
+        /// As it was when the turn began.
+        audience: String,
         channel_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         thread_ts: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reply_ts: Option<String>,
         had_mra_ask: bool,
-        atoms_injected: u32,
+        atoms_injected: usize,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        atom_ids: Vec<String>,
     },
+    /// `mra` was asked.
+    #[serde(rename = "mra-ask.end")]
+    MraAskEnd { actor: String, repo: String, ok: bool, retried: bool, duration_ms: u64 },
+    /// People were asked.
+    #[serde(rename = "escalate.triggered")]
+    EscalateTriggered {
+        channel_id: String,
+        thread_ts: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scope: Option<String>,
+    },
+    /// They answered.
+    #[serde(rename = "escalate.absorbed")]
+    EscalateAbsorbed {
+        channel_id: String,
+        thread_ts: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        atom_id: Option<String>,
+    },
+    /// The contributor approved an atom by a reaction.
+    #[serde(rename = "atom.approved")]
+    AtomApproved { actor: String, atom_id: String },
+    /// The contributor took an atom back by a reaction.
+    #[serde(rename = "atom.rejected")]
+    AtomRejected { actor: String, atom_id: String },
+    /// A large content is in the window in part.
+    #[serde(rename = "message.capped")]
+    MessageCapped { actor: String, kind: &'static str, original_chars: usize, capped_chars: usize },
     /// What the provider counted.
     #[serde(rename = "token.usage")]
     TokenUsage {

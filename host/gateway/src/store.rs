@@ -24,6 +24,7 @@
 mod codec;
 mod connection;
 mod error;
+mod escalations;
 mod intake;
 mod lease;
 mod readers;
@@ -47,8 +48,8 @@ pub use error::StoreError;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use types::{
-    Answered, Begin, InboxId, Lease, Live, LiveEntry, OpenTurn, Part, Pending, Recorded, Replacement, Sent, SessionId,
-    SessionSummary, StoredMessage, TurnId, WindowEdit,
+    Answered, Begin, InboxId, Lease, Live, LiveEntry, OpenTurn, Outgoing, Part, Pending, Purpose, Recorded,
+    Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, WindowEdit,
 };
 
 use crate::home::{self, HomeLock};

@@ -10,9 +10,10 @@ use std::{
 use async_trait::async_trait;
 use pmk_host::{
     front::{
-        Accepted, Delivery, Front, FrontError, Inbound, Intake, ReplyTo,
+        Accepted, Delivery, Front, FrontError, Inbound, Intake, Kind, Reaction, ReplyTo, Speech,
         slack::{Slack, SlackConfig, Timings},
     },
+    knowledge::LibraryError,
     store::StoreError,
 };
 use pmk_stand_ins::slack::{self as stand_in, Fault, SlackRules};
@@ -43,6 +44,7 @@ struct Memory {
 struct Kept {
     seen: HashSet<String>,
     messages: Vec<Inbound>,
+    reactions: Vec<Reaction>,
     duplicates: usize,
 }
 
@@ -63,6 +65,11 @@ impl Intake for Memory {
         kept.seen.extend(keys);
         kept.messages.push(message);
         Ok(Accepted::New)
+    }
+
+    async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
+        self.kept.lock().expect("no test panics with it").reactions.push(reaction);
+        Ok(())
     }
 }
 
@@ -155,8 +162,12 @@ fn place(channel: &str, thread_ts: Option<&str>) -> ReplyTo {
     ReplyTo { channel: channel.to_owned(), thread_ts: thread_ts.map(str::to_owned) }
 }
 
-fn part<'a>(reply_to: &'a ReplyTo, placeholder: Option<&'a str>, text: &'a str) -> Delivery<'a> {
-    Delivery { event_id: "Ev1", reply_to, placeholder, text }
+fn speech(text: &str) -> Speech {
+    Speech { text: text.to_owned(), pings: vec![] }
+}
+
+fn part<'a>(reply_to: &'a ReplyTo, replaces: Option<&'a str>, speech: &'a Speech) -> Delivery<'a> {
+    Delivery { event_id: "Ev1", number: 0, reply_to, replaces, speech, kind: Kind::Reply }
 }
 
 #[tokio::test]
@@ -372,11 +383,11 @@ async fn an_address_that_will_not_do_is_said_at_once() {
 async fn an_answer_takes_the_place_of_its_placeholder() {
     let rig = Rig::start().await;
     for place in [place("D1", None), place("C1", Some("1700000000.000100"))] {
-        let placeholder = rig.front.placeholder(&place).await.expect("posted").expect("Slack has ids");
+        let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
         assert_eq!(rig.slack.placeholders(&place.channel).len(), 1);
-        let id = rig.front.deliver(part(&place, Some(&placeholder), "the answer")).await.expect("delivered");
+        let id = rig.front.deliver(part(&place, Some(&placeholder), &speech("the answer"))).await.expect("delivered");
         assert_eq!(id.as_deref(), Some(placeholder.as_str()));
-        let more = rig.front.deliver(part(&place, None, "and more")).await.expect("delivered");
+        let more = rig.front.deliver(part(&place, None, &speech("and more"))).await.expect("delivered");
         assert!(more > id, "a new message behind it");
         let replies = rig.slack.replies(&place.channel);
         let said: Vec<_> = replies.iter().map(|reply| (reply.text.as_str(), reply.thread_ts.as_deref())).collect();
@@ -392,9 +403,9 @@ async fn nothing_in_an_answer_mentions_anyone() {
     let rig = Rig::start().await;
     let place = place("C1", None);
     let text = "<!channel> & <@U1>, see <https://evil.example|slack.com> &lt;!here&gt;";
-    let placeholder = rig.front.placeholder(&place).await.expect("posted").expect("Slack has ids");
-    rig.front.deliver(part(&place, Some(&placeholder), text)).await.expect("delivered");
-    rig.front.deliver(part(&place, None, text)).await.expect("delivered");
+    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("delivered");
+    rig.front.deliver(part(&place, None, &speech(text))).await.expect("delivered");
     let replies = rig.slack.replies("C1");
     assert_eq!(replies.len(), 2);
     for reply in replies {
@@ -415,16 +426,16 @@ async fn nothing_in_an_answer_mentions_anyone() {
 async fn parts_are_small_enough_for_slack() {
     let rig = Rig::start().await;
     let place = place("D1", None);
-    let placeholder = rig.front.placeholder(&place).await.expect("posted").expect("Slack has ids");
+    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     let hostile = ["<&>".repeat(2_000), "中文沒有空格".repeat(900), "👨‍👩‍👧".repeat(700), "words in lines\n".repeat(900)];
     for text in hostile {
         let parts = rig.front.split(&text);
         assert!(parts.len() > 1);
         for text in &parts {
-            rig.front.deliver(part(&place, Some(&placeholder), text)).await.expect("Slack takes it");
+            rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("Slack takes it");
         }
     }
-    let refused = rig.front.deliver(part(&place, Some(&placeholder), &"x".repeat(4_001))).await;
+    let refused = rig.front.deliver(part(&place, Some(&placeholder), &speech(&"x".repeat(4_001)))).await;
     let Err(FrontError::Refused { what }) = refused else { panic!("{refused:?}") };
     assert!(what.contains("msg_too_long"), "{what}");
     rig.finish().await;
@@ -434,10 +445,10 @@ async fn parts_are_small_enough_for_slack() {
 async fn a_placeholder_that_is_gone_is_refused() {
     let rig = Rig::start().await;
     let place = place("D1", None);
-    let gone = rig.front.deliver(part(&place, Some("1700000000.000100"), "the answer")).await;
+    let gone = rig.front.deliver(part(&place, Some("1700000000.000100"), &speech("the answer"))).await;
     assert!(matches!(gone, Err(FrontError::Refused { .. })), "{gone:?}");
     let question = rig.slack.dm("U1", "mine");
-    let foreign = rig.front.deliver(part(&place, Some(&question.ts), "the answer")).await;
+    let foreign = rig.front.deliver(part(&place, Some(&question.ts), &speech("the answer"))).await;
     assert!(matches!(foreign, Err(FrontError::Refused { .. })), "{foreign:?}");
     rig.finish().await;
 }
@@ -446,9 +457,10 @@ async fn a_placeholder_that_is_gone_is_refused() {
 async fn a_rate_limit_is_kept_until_it_ends() {
     let rig = Rig::start().await;
     let place = place("D1", None);
-    let placeholder = rig.front.placeholder(&place).await.expect("posted").expect("Slack has ids");
+    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.slack.fault_times("chat.update", 1, Fault::RateLimited(1));
-    let update = || rig.front.deliver(part(&place, Some(&placeholder), "the answer"));
+    let said = speech("the answer");
+    let update = || rig.front.deliver(part(&place, Some(&placeholder), &said));
     let limited = update().await;
     let Err(FrontError::Transient { retry_after: Some(wait), .. }) = limited else { panic!("{limited:?}") };
     assert_eq!(wait, Duration::from_secs(1));
@@ -456,7 +468,7 @@ async fn a_rate_limit_is_kept_until_it_ends() {
     let Err(FrontError::Transient { retry_after: Some(wait), .. }) = again else { panic!("{again:?}") };
     assert!(wait <= Duration::from_secs(1));
     assert_eq!(rig.slack.calls("chat.update").len(), 1, "Slack was asked again before it wanted to be");
-    rig.front.deliver(part(&place, None, "another method")).await.expect("its limit is its own");
+    rig.front.deliver(part(&place, None, &speech("another method"))).await.expect("its limit is its own");
     sleep(wait).await;
     update().await.expect("the wait is over");
     rig.finish().await;
@@ -468,13 +480,13 @@ async fn trouble_with_delivering_passes() {
     let place = place("D1", None);
     for fault in [Fault::Status(500), Fault::Stall, Fault::Garbage, Fault::Error("internal_error")] {
         rig.slack.fault_times("chat.postMessage", 1, fault.clone());
-        let end = rig.front.deliver(part(&place, None, "the answer")).await;
+        let end = rig.front.deliver(part(&place, None, &speech("the answer"))).await;
         assert!(matches!(end, Err(FrontError::Transient { .. })), "{fault:?}: {end:?}");
     }
     rig.slack.fault_times("chat.postMessage", 1, Fault::Error("account_inactive"));
-    let end = rig.front.deliver(part(&place, None, "the answer")).await;
+    let end = rig.front.deliver(part(&place, None, &speech("the answer"))).await;
     assert!(matches!(end, Err(FrontError::Fatal { .. })), "{end:?}");
-    rig.front.deliver(part(&place, None, "the answer")).await.expect("all is well again");
+    rig.front.deliver(part(&place, None, &speech("the answer"))).await.expect("all is well again");
     assert_eq!(rig.slack.replies("D1").len(), 1);
     rig.finish().await;
 }

@@ -63,7 +63,8 @@ impl PlanCommand {
         for repair in &repairs {
             note(format!("warning: `{}`: {repair}", self.history.display()));
         }
-        let limit = self.budget.unwrap_or_else(|| Room::of(self.window, system.as_deref().unwrap_or_default()).limit);
+        let limit =
+            self.budget.unwrap_or_else(|| Room::of(self.window, system.as_deref().unwrap_or_default(), &[]).limit);
         let stack = self.layers.load(&context.home, &config.policy)?;
         let view = View::new(messages, total);
         let decided = self.decide(&stack, &view, limit, config.policy.seed_may_go);

@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Context, layers::LayerArguments, logging, note};
 use crate::{
-    config::{Config, SlackTokens},
+    audience::Prompts,
+    child,
+    config::{Config, MraConfig, SlackTokens},
     error::{Failure, OrHint},
     front::{
         Front, FrontError,
@@ -17,8 +19,10 @@ use crate::{
     },
     gateway::{Gateway, Parts},
     home::{self, HomeLock},
+    knowledge::{Ingest, Library, Seeder},
     ledger::Ledger,
     model::{self, Environment, Model, ModelSpec},
+    mra::{self, Mra},
     store::Store,
 };
 
@@ -57,7 +61,10 @@ enum FrontChoice {
 
 impl Run {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        let (config, warnings) = Config::load(&home::config_file(&context.home))?;
+        let (mut config, warnings) = Config::load(&home::config_file(&context.home))?;
+        if let Some(workspace) = std::env::var_os("PMK_MRA_WORKSPACE").filter(|workspace| !workspace.is_empty()) {
+            config.mra_workspace = Some(workspace.into());
+        }
         let tokens = slack_tokens(&config.slack);
         let front = self.choose_front(&tokens);
         let chat = front == FrontChoice::Console && std::io::stdin().is_terminal();
@@ -100,8 +107,19 @@ impl Run {
                 Arc::new(Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?)
             }
         };
-        let ledger = Ledger::open(home::gateway_dir(&context.home));
-        Gateway::new(Parts { store, stack, model, front, ledger, config }, stop).run().await
+        let parts = Parts {
+            store,
+            stack,
+            model,
+            front,
+            ledger: Ledger::open(home::gateway_dir(&context.home)),
+            library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
+            prompts: prompts(&context.home),
+            mra: Mra::new(mra_config(&config)),
+            seeder: seeder(&config),
+            config,
+        };
+        Gateway::new(parts, stop).run().await
     }
 
     fn choose_front(&self, tokens: &SlackTokens) -> FrontChoice {
@@ -151,6 +169,39 @@ impl Run {
             other => Failure::new(other),
         })
     }
+}
+
+/// The system prompts, the operator's before ours.
+fn prompts(home: &Path) -> Prompts {
+    let (prompts, problems) = Prompts::load(home);
+    for problem in problems {
+        tracing::warn!("{problem}");
+    }
+    prompts
+}
+
+fn mra_config(config: &Config) -> mra::Config {
+    let MraConfig { command, environment, time_limit_seconds } = &config.mra;
+    let mut words = command.iter().map(Into::into);
+    let named = environment.iter().map(String::as_str);
+    mra::Config {
+        program: words.next().unwrap_or_default(),
+        arguments: words.collect(),
+        workspace: config.mra_workspace.clone(),
+        environment: child::inherit(mra::INHERITED.into_iter().chain(named)),
+        time_limit: Duration::from_secs_f64(*time_limit_seconds),
+    }
+}
+
+/// What opens a session.
+fn seeder(config: &Config) -> Option<Seeder> {
+    let ingest = config.default_ingest.clone()?;
+    if ingest == Ingest::AllRepositories && config.mra_workspace.is_none() {
+        tracing::warn!("`defaultIngest` is `{ingest}`, but no workspace is named: sessions begin without a seed");
+        tracing::warn!("  hint: set `mraWorkspace` in gateway.json, or PMK_MRA_WORKSPACE");
+        return None;
+    }
+    Some(Seeder::new(ingest, config.mra_workspace.clone().unwrap_or_default()))
 }
 
 /// The tokens of the environment, else of the file.

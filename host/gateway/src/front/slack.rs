@@ -7,6 +7,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use pmk_core::text;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use self::{
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{Delivery, Front, FrontError, Intake, ReplyTo, TurnReport};
+use super::{Delivery, Front, FrontError, Intake, Progress, ReplyTo, TurnReport};
 
 mod address;
 mod envelope;
@@ -33,8 +34,8 @@ mod web;
 
 pub use address::DEFAULT_API_URL;
 
-/// What shows that an answer is being made.
-const PLACEHOLDER: &str = ":hourglass_flowing_sand: …";
+/// The most characters of a line of progress that are shown.
+const MAX_PROGRESS_CHARS: usize = 300;
 
 /// What it takes to connect to Slack.
 #[derive(Clone, Debug)]
@@ -159,9 +160,17 @@ impl Front for Slack {
         Sockets { web: &self.web, tls: &self.tls, timings: self.timings, desk }.run(&stop).await
     }
 
-    async fn placeholder(&self, reply_to: &ReplyTo) -> Result<Option<String>, FrontError> {
-        let posted = self.web.post(&reply_to.channel, reply_to.thread_ts.as_deref(), PLACEHOLDER.to_owned());
+    async fn placeholder(&self, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
+        let posted = self.web.post(&reply_to.channel, reply_to.thread_ts.as_deref(), mrkdwn::escape(text));
         posted.await.map(Some).map_err(CallFailure::while_running)
+    }
+
+    async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
+        let Some(placeholder) = &progress.placeholder else { return Ok(()) };
+        let line = mrkdwn::escape(text::head(&progress.text, MAX_PROGRESS_CHARS));
+        let shown = format!(":hourglass_flowing_sand: {line}");
+        let updated = self.web.update(&progress.reply_to.channel, placeholder, shown).await;
+        updated.map(drop).map_err(CallFailure::while_running)
     }
 
     fn split(&self, text: &str) -> Vec<String> {
@@ -170,8 +179,8 @@ impl Front for Slack {
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
         let ReplyTo { channel, thread_ts } = part.reply_to;
-        let escaped = mrkdwn::escape(part.text);
-        let delivered = match part.placeholder {
+        let escaped = mrkdwn::speech(part.speech);
+        let delivered = match part.replaces {
             Some(ts) => self.web.update(channel, ts, escaped).await,
             None => self.web.post(channel, thread_ts.as_deref(), escaped).await,
         };

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -247,39 +246,6 @@ fn a_malformed_file_hides_nothing_else_and_is_back_once_mended() {
     assert_eq!(home.ask("發票怎麼作廢"), [KNOWN[2].1]);
     fs::write(&path, "---\nid: x\nquestion: 咖啡機怎麼除垢？\n---\n按住兩個鈕。").unwrap();
     home.ask_until("咖啡機除垢", &["咖啡機怎麼除垢？"]);
-}
-
-/// A log that can be read.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_malformed_file_is_warned_about_once() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-    tracing::subscriber::with_default(subscriber, || {
-        let mut home = Home::knowing(&KNOWN[..3]);
-        fs::write(home.files.root().join("erp/broken.md"), "no front matter").unwrap();
-        for n in 0..3 {
-            home.save("erp", &format!("問題 {n}"), &[], "答案", Status::Approved);
-            assert_eq!(home.ask("發票怎麼作廢"), [KNOWN[2].1]);
-        }
-    });
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("broken.md")).collect();
-    assert!(warnings.len() == 1 && warnings[0].contains("WARN") && warnings[0].contains("is skipped"), "{log}");
 }
 
 #[test]

@@ -27,6 +27,8 @@ mod prompt;
 
 /// The provider's name.
 pub const PROVIDER: &str = "claude-cli";
+/// The program, looked up on the path.
+pub const PROGRAM: &str = "claude";
 /// The model where none is named: an alias that `claude` resolves to its newest.
 pub const DEFAULT_MODEL: &str = "sonnet";
 /// How long one question may take, waiting and trying again included.
@@ -87,7 +89,7 @@ impl Config {
     /// The `claude` on the path, with the default limits.
     pub fn new(directory: impl Into<PathBuf>, model: impl Into<String>) -> Self {
         Config {
-            program: "claude".into(),
+            program: PROGRAM.into(),
             arguments: Vec::new(),
             directory: directory.into(),
             environment: child::inherit(INHERITED),
@@ -108,7 +110,7 @@ pub struct ClaudeCli {
 }
 
 impl ClaudeCli {
-    /// Nothing is started yet; a missing program or login shows at the first question.
+    /// Nothing is started yet; a missing login shows at the first question.
     pub fn new(config: Config) -> Self {
         let family = families::of(&config.model);
         ClaudeCli { config, family }

@@ -19,7 +19,7 @@ use super::{
     openai::{self, OpenAi},
     sim::{self, Sim, SimConfig},
 };
-use crate::{error::Failure, home};
+use crate::{child, error::Failure, home};
 
 /// The environment variable with Anthropic's key.
 pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
@@ -166,6 +166,8 @@ pub enum OpenError {
     EmptyWindow,
     #[error("`{provider}` needs a key, and {variable} is not set")]
     MissingKey { provider: &'static str, variable: &'static str },
+    #[error("`{}` needs the program `{}`, which is not on the PATH", claude_cli::PROVIDER, claude_cli::PROGRAM)]
+    NoProgram,
     #[error("the key of the model provider holds characters that no key has")]
     BadKey,
     #[error("{variable} {why}")]
@@ -184,6 +186,9 @@ impl OpenError {
             OpenError::EmptyWindow => "give `--window` the model's context window in tokens, such as 200000",
             OpenError::MissingKey { .. } => {
                 "set it, or take `--model claude-cli`, which uses the login of `claude`, or `--model sim`, which needs none"
+            }
+            OpenError::NoProgram => {
+                "install Claude Code and log in, or take `--model anthropic-api`, or `--model sim`, which needs nothing"
             }
             OpenError::BadKey => "copy the key again, without quotes or line breaks",
             OpenError::BadBaseUrl { .. } => {
@@ -245,6 +250,9 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
             let mut config = claude_cli::Config::new(&environment.claude_directory, model);
             config.window = spec.window;
             config.call_timeout = environment.call_timeout.unwrap_or(config.call_timeout);
+            if !child::is_installed(&config.program, &config.environment) {
+                return Err(OpenError::NoProgram);
+            }
             Ok(Arc::new(ClaudeCli::new(config)))
         }
     }

@@ -2,7 +2,6 @@
 
 use std::{fmt, time::Duration};
 
-use pmk_core::{Message, Origin, Role};
 use serde::Serialize;
 
 use super::Question;
@@ -98,11 +97,6 @@ impl Outcome {
         }
     }
 
-    /// The same as a message of its origin.
-    pub fn message(&self) -> Message {
-        Message::text(Role::User, Origin::MraResult, self.text())
-    }
-
     /// The data of the ledger's `mra-ask.end`.
     pub fn event(&self) -> AskEnded<'_> {
         AskEnded {
@@ -126,6 +120,8 @@ pub struct AskEnded<'a> {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Origin;
+
     use super::*;
 
     fn outcome(result: Result<&str, Failure>) -> Outcome {

@@ -65,6 +65,21 @@ pub(super) struct NewMessage {
     pub(super) chars: u32,
 }
 
+/// What the live window shows of a message.
+pub(super) struct Shown {
+    /// What stands in the original's place, JSON.
+    pub(super) replacement: Option<String>,
+    pub(super) tokens: u32,
+    pub(super) chars: u32,
+}
+
+impl From<&Entry> for Shown {
+    fn from(entry: &Entry) -> Self {
+        let replacement = entry.original.as_ref().map(|_| to_json(&*entry.message));
+        Shown { replacement, tokens: entry.tokens, chars: entry.chars }
+    }
+}
+
 impl From<&Message> for NewMessage {
     fn from(message: &Message) -> Self {
         NewMessage {

@@ -85,7 +85,7 @@ fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Resu
     Ok(Some(InboxId(conn.last_insert_rowid())))
 }
 
-const fn front_name(front: FrontName) -> &'static str {
+pub(super) const fn front_name(front: FrontName) -> &'static str {
     match front {
         FrontName::Slack => "slack",
         FrontName::Console => "console",

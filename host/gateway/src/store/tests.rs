@@ -1,16 +1,18 @@
 //! The store on real files, one topic a module.
 
 mod crashes;
+mod escalations;
 mod group_commit;
 mod leases;
 mod opening;
 mod plans;
 mod repeats;
+mod seeds;
 mod windows;
 
 use std::path::Path;
 
-use pmk_core::Message;
+use pmk_core::{Entry, Message};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -66,9 +68,10 @@ async fn ask(store: &Store, inbox: InboxId) -> OpenTurn {
 
 fn recorded(question: &str, answer: &str) -> Recorded {
     Recorded {
-        messages: vec![Message::user(question), Message::assistant(answer)],
+        messages: [Message::user(question), Message::assistant(answer)].map(|message| Entry::new(0, message)).into(),
         usage: Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 },
-        parts: vec![answer.into()],
+        parts: vec![Outgoing::reply(answer)],
+        escalation: None,
         report: json!({"calls": 1}),
         keep_live: true,
     }

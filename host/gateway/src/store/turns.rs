@@ -1,14 +1,19 @@
 //! A turn's way through the store: begun, answered, delivered.
 
 use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
+use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, InboxId, Live, OpenTurn, Part, Recorded, Sent, SessionId, Store, StoreError, TurnId,
-    codec::{self, NewMessage},
+    Answered, Begin, InboxId, Live, OpenTurn, Outgoing, Part, Purpose, Recorded, Sent, SessionId, Store, StoreError,
+    TurnId,
+    codec::{self, NewMessage, Shown},
     error::Fault,
-    lease, window,
+    escalations, lease, window,
 };
-use crate::{front::Inbound, model::Usage};
+use crate::{
+    front::{Inbound, Speech},
+    model::Usage,
+};
 
 pub(super) const FIND_QUESTION: &str = "SELECT i.message, i.session_id, s.lease_until, s.dropped_turns, s.marker,
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report
@@ -21,9 +26,10 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
      RETURNING session_id";
 pub(super) const COUNT_TURN: &str = "UPDATE session SET turns = turns + 1 WHERE id = ?1";
-pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body) VALUES (?1, ?2, ?3)";
+pub(super) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
+pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const UNSENT_PARTS: &str =
-    "SELECT part, body FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
+    "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
 pub(super) const PART_SENT: &str =
     "UPDATE outbox SET sent_id = ?3, sent_at = ?4 WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
 pub(super) const ANY_UNSENT: &str = "SELECT 1 FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL";
@@ -71,17 +77,34 @@ impl Store {
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let messages: Vec<NewMessage> = recorded.messages.iter().map(NewMessage::from).collect();
-        let report = codec::to_json(&recorded.report);
+        let Recorded { messages, usage, parts, escalation, report, keep_live } = recorded;
+        let messages: Vec<(i64, NewMessage, Shown)> =
+            messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
+        let parts: Vec<(String, Option<String>)> = parts.into_iter().map(encode).collect();
+        let report = codec::to_json(&report);
         self.write(move |conn| {
-            let session = answer(conn, turn, recorded.usage, &report, now_ms)?;
-            window::add(conn, session, Some(turn), &messages, recorded.keep_live, now_ms)?;
+            let session = answer(conn, turn, usage, &report, now_ms)?;
+            let mut position = window::next_position(conn, session)?;
+            for (id, message, shown) in &messages {
+                let id = match id {
+                    0 => window::archive(conn, session, Some(turn), message, now_ms)?,
+                    archived => *archived,
+                };
+                if keep_live {
+                    window::show(conn, session, position, id, shown)?;
+                    position += 1;
+                }
+            }
             conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
             let mut add_part = conn.prepare_cached(ADD_PART)?;
-            for (number, body) in (0u32..).zip(&recorded.parts) {
-                add_part.execute(params![turn.0, number, body])?;
+            for (number, (body, how)) in (0u32..).zip(&parts) {
+                add_part.execute(params![turn.0, number, body, how])?;
             }
-            Ok(())
+            conn.prepare_cached(escalations::ABSORBED)?.execute([turn.0])?;
+            match &escalation {
+                Some((front, marker)) => escalations::await_answer(conn, *front, marker),
+                None => Ok(()),
+            }
         })
         .await
     }
@@ -111,6 +134,9 @@ impl Store {
             let session: Option<i64> =
                 conn.prepare_cached(DELIVERED)?.query_row(params![turn.0, now_ms], |row| row.get(0)).optional()?;
             let session = session.ok_or(StoreError::WrongState { turn, why: "is over" })?;
+            if sent.is_empty() {
+                conn.prepare_cached(escalations::RELEASE_CLAIM)?.execute([turn.0])?;
+            }
             conn.prepare_cached(EMPTY_PARTS)?.execute([turn.0])?;
             conn.prepare_cached(EMPTY_QUESTION)?.execute([turn.0])?;
             lease::free(conn, SessionId(session))
@@ -138,12 +164,15 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         Begin::Deliver(Answered { turn, session, inbound, placeholder, parts: unsent_parts(conn, turn)?, report })
     } else {
         let is_begun: bool = row.get("begun")?;
-        if !is_begun {
+        if is_begun {
+            conn.prepare_cached(FORGET_ATTEMPT)?.execute([turn.0])?;
+        } else {
             conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms])?;
         }
+        let absorbs = escalations::claim(conn, turn, &inbound)?;
         let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
-        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, live })
+        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, absorbs, live })
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)
@@ -151,8 +180,32 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
 
 fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
     let mut statement = conn.prepare_cached(UNSENT_PARTS)?;
-    let parts = statement.query_map([turn.0], |row| Ok(Part { number: row.get(0)?, body: row.get(1)? }))?;
-    Ok(parts.collect::<Result<_, _>>()?)
+    let mut rows = statement.query([turn.0])?;
+    let mut parts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let how = match row.get_ref(2)? {
+            ValueRef::Null => How::default(),
+            how => codec::from_json(how, &format!("a part of turn {turn}"))?,
+        };
+        let How { pings, thread_ts, purpose } = how;
+        let speech = Speech { text: row.get(1)?, pings };
+        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, purpose } });
+    }
+    Ok(parts)
+}
+
+/// What an outgoing message is beside its text.
+#[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
+struct How {
+    pings: Vec<String>,
+    thread_ts: Option<String>,
+    purpose: Purpose,
+}
+
+fn encode(outgoing: Outgoing) -> (String, Option<String>) {
+    let Outgoing { speech: Speech { text, pings }, thread_ts, purpose } = outgoing;
+    let how = How { pings, thread_ts, purpose };
+    (text, (how != How::default()).then(|| codec::to_json(&how)))
 }
 
 fn answer(conn: &Connection, turn: TurnId, usage: Usage, report: &str, now_ms: i64) -> Result<SessionId, Fault> {

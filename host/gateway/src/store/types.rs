@@ -2,10 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use pmk_core::{Entry, Message, SessionKey};
+use pmk_core::{Entry, FrontName, Message, SessionKey};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    front::{Inbound, TurnReport},
+    escalation::Marker,
+    front::{Inbound, Speech, TurnReport},
     model::Usage,
 };
 
@@ -67,6 +69,8 @@ pub struct OpenTurn {
     pub inbound: Inbound,
     /// The placeholder of an earlier attempt.
     pub placeholder: Option<String>,
+    /// What the message answers, where it is the awaited word of somebody who knows.
+    pub absorbs: Option<Marker>,
     pub live: Live,
 }
 
@@ -86,7 +90,39 @@ pub struct Answered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub number: u32,
-    pub body: String,
+    pub outgoing: Outgoing,
+}
+
+/// One message on its way out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outgoing {
+    pub speech: Speech,
+    /// Another thread of the channel than the question's.
+    pub thread_ts: Option<String>,
+    pub purpose: Purpose,
+}
+
+impl Outgoing {
+    /// A piece of the reply.
+    pub fn reply(text: impl Into<String>) -> Self {
+        Outgoing { speech: Speech { text: text.into(), pings: vec![] }, ..Outgoing::default() }
+    }
+}
+
+/// What an outgoing message is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "for", rename_all = "kebab-case")]
+pub enum Purpose {
+    /// It answers the question; the first takes the placeholder's place.
+    #[default]
+    Reply,
+    /// It asks the people who may know.
+    Escalation,
+    /// It asks for a verdict on an atom, whose file is saved just before.
+    Notice {
+        /// The file's text.
+        atom: String,
+    },
 }
 
 /// The live window: what the next request would hold, before the new message.
@@ -135,11 +171,14 @@ pub struct Replacement {
 /// An answer, and everything that is to be remembered of the turn.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// For the archive, in order: the question, what the turn produced, the answer.
-    pub messages: Vec<Message>,
+    /// What the turn adds, in order: the question, what it produced, the answer. Those with the id 0 are
+    /// new to the archive, the others were put there by [`Store::archive`](super::Store::archive).
+    pub messages: Vec<Entry>,
     pub usage: Usage,
     /// What is to be delivered, in order.
-    pub parts: Vec<String>,
+    pub parts: Vec<Outgoing>,
+    /// A thread that waits for an answer from now on.
+    pub escalation: Option<(FrontName, Marker)>,
     /// What the front is told after delivery.
     pub report: TurnReport,
     /// Whether the next request holds the messages. Not when the turn was given up: what could not be

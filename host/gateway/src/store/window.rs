@@ -1,11 +1,11 @@
 //! The live window: a list of references into the archive.
 
-use pmk_core::Message;
+use pmk_core::{CapVerdict, Entry, Message, cap};
 use rusqlite::{Connection, params};
 
 use super::{
     LiveEntry, Replacement, SessionId, Store, StoreError, TurnId, WindowEdit,
-    codec::{self, NewMessage, entry_columns},
+    codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
 };
 
@@ -19,7 +19,7 @@ pub(super) const ADD_MESSAGE: &str =
     "INSERT INTO message (session_id, turn_id, role, origin, blocks, tokens, chars, created_at)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 pub(super) const ADD_LIVE: &str =
-    "INSERT INTO live (session_id, position, message_id, tokens, chars) VALUES (?1, ?2, ?3, ?4, ?5)";
+    "INSERT INTO live (session_id, position, message_id, replacement, tokens, chars) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 pub(super) const REMOVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND position BETWEEN ?2 AND ?3";
 pub(super) const REPLACE_LIVE: &str =
     "UPDATE live SET replacement = ?3, tokens = ?4, chars = ?5 WHERE session_id = ?1 AND position = ?2";
@@ -59,36 +59,84 @@ impl Store {
         .await
     }
 
-    /// Adds messages that are part of no turn, the seed pair for one, to archive and live window.
+    /// Opens a conversation with a seed pair: the seed is archived whole, and stands in the live window as
+    /// the cap's verdict says. Returns the entries, and the sizes of what was capped in characters, before
+    /// and after.
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn append(&self, session: SessionId, messages: &[Message], now_ms: i64) -> Result<(), StoreError> {
+    pub async fn seed(
+        &self,
+        session: SessionId,
+        [seed, acknowledgement]: [Message; 2],
+        verdict: CapVerdict,
+        now_ms: i64,
+    ) -> Result<(Vec<LiveEntry>, Vec<(usize, usize)>), StoreError> {
+        self.write(move |conn| {
+            let id = archive(conn, session, None, &NewMessage::from(&seed), now_ms)?;
+            let kind = seed.origin.name();
+            let (seed, sizes) = cap::message(id, seed, kind, &[verdict]);
+            let id = archive(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
+            let entries = [seed, Entry::new(id, acknowledgement)];
+            let mut position = next_position(conn, session)?;
+            let mut live = Vec::with_capacity(entries.len());
+            for entry in entries {
+                show(conn, session, position, entry.id, &Shown::from(&entry))?;
+                live.push(LiveEntry { position, entry });
+                position += 1;
+            }
+            Ok((live, sizes))
+        })
+        .await
+    }
+
+    /// Puts what a turn has produced so far into the archive, before its end: what a search of minutes
+    /// has found is not lost to whatever happens next. Returns the ids.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn archive(
+        &self,
+        session: SessionId,
+        turn: TurnId,
+        messages: &[Message],
+        now_ms: i64,
+    ) -> Result<Vec<i64>, StoreError> {
         let messages: Vec<NewMessage> = messages.iter().map(NewMessage::from).collect();
-        self.write(move |conn| add(conn, session, None, &messages, true, now_ms)).await
+        self.write(move |conn| {
+            messages.iter().map(|message| archive(conn, session, Some(turn), message, now_ms)).collect()
+        })
+        .await
     }
 }
 
-/// Stores messages, once and for all; in the live window they go to the end.
-pub(super) fn add(
+/// Stores a message, once and for all.
+pub(super) fn archive(
     conn: &Connection,
     session: SessionId,
     turn: Option<TurnId>,
-    messages: &[NewMessage],
-    live: bool,
+    message: &NewMessage,
     now_ms: i64,
+) -> Result<i64, Fault> {
+    let NewMessage { role, origin, blocks, tokens, chars } = message;
+    let values = params![session.0, turn.map(|turn| turn.0), role, origin, blocks, tokens, chars, now_ms];
+    Ok(conn.prepare_cached(ADD_MESSAGE)?.insert(values)?)
+}
+
+pub(super) fn next_position(conn: &Connection, session: SessionId) -> Result<i64, Fault> {
+    Ok(conn.prepare_cached(NEXT_POSITION)?.query_row([session.0], |row| row.get(0))?)
+}
+
+/// Puts an archived message into the live window.
+pub(super) fn show(
+    conn: &Connection,
+    session: SessionId,
+    position: i64,
+    message: i64,
+    shown: &Shown,
 ) -> Result<(), Fault> {
-    let turn = turn.map(|turn| turn.0);
-    let mut position: i64 = conn.prepare_cached(NEXT_POSITION)?.query_row([session.0], |row| row.get(0))?;
-    let mut add_message = conn.prepare_cached(ADD_MESSAGE)?;
-    let mut add_live = conn.prepare_cached(ADD_LIVE)?;
-    for NewMessage { role, origin, blocks, tokens, chars } in messages {
-        let id = add_message.insert(params![session.0, turn, role, origin, blocks, tokens, chars, now_ms])?;
-        if live {
-            add_live.execute(params![session.0, position, id, tokens, chars])?;
-            position += 1;
-        }
-    }
+    let Shown { replacement, tokens, chars } = shown;
+    conn.prepare_cached(ADD_LIVE)?.execute(params![session.0, position, message, replacement, tokens, chars])?;
     Ok(())
 }
 

@@ -1,11 +1,12 @@
-//! Step 1: claims the conversation and sees what there is to do: ask, go on delivering what an earlier
-//! run has answered, or nothing.
+//! Step 1: claims the conversation and sees what there is to do: take in an awaited answer, ask, go on
+//! delivering what an earlier run has answered, or nothing.
 
 use std::time::Duration;
 
 use super::TurnError;
 use crate::{
     clock,
+    front::{Delivery, Kind, Speech},
     gateway::Gateway,
     store::{Answered, Begin, InboxId, OpenTurn},
 };
@@ -15,7 +16,7 @@ const LEASE_POLL: Duration = Duration::from_millis(50);
 
 /// What is to be done with a message.
 pub(super) enum Admitted {
-    /// It gets an answer.
+    /// It gets an answer. Where [`OpenTurn::absorbs`] says so, it is itself one that somebody waits for.
     Ask(OpenTurn),
     /// It has one, which was not delivered whole.
     Deliver(Answered),
@@ -30,11 +31,29 @@ pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted,
             Begin::Done => return Ok(Admitted::Nothing),
             Begin::Deliver(answered) => return Ok(Admitted::Deliver(answered)),
             Begin::Ask(turn) if gateway.config.blocklist.contains(&turn.inbound.user) => {
-                tracing::info!(user = turn.inbound.user, "ignored: on the blocklist");
-                gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+                ignore(gateway, turn).await?;
                 return Ok(Admitted::Nothing);
             }
             Begin::Ask(turn) => return Ok(Admitted::Ask(turn)),
         }
     }
+}
+
+/// Nothing is answered. A script that drives the console gets to know why; Slack is left in silence.
+async fn ignore(gateway: &Gateway, turn: OpenTurn) -> Result<(), TurnError> {
+    tracing::info!(user = turn.inbound.user, "ignored: on the blocklist");
+    if gateway.front.tells_programs() {
+        let speech = Speech { text: gateway.say.blocked(), pings: vec![] };
+        let notice = Delivery {
+            event_id: &turn.inbound.event_id,
+            number: 0,
+            reply_to: &turn.inbound.reply_to,
+            replaces: None,
+            speech: &speech,
+            kind: Kind::Notice,
+        };
+        gateway.front.deliver(notice).await?;
+    }
+    gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+    Ok(())
 }

@@ -3,65 +3,74 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Applied, Message, request};
-use pmk_policy::{DecidedBy, Phase, PruneInput, Record};
+use pmk_core::Applied;
+use pmk_policy::{PruneInput, Record};
 
-use super::{TurnError, gather::Gathered};
-use crate::{
-    gateway::Gateway,
-    ledger::Event,
-    store::{Replacement, WindowEdit},
-};
+use super::{TurnError, work::Work};
+use crate::{gateway::Gateway, ledger::Event};
 
-/// What is going to be sent.
-pub(super) struct Budgeted {
-    pub applied: Applied,
-    pub decided_by: DecidedBy,
-}
-
-impl Budgeted {
-    /// The messages of the request, as every provider accepts them.
-    pub fn messages(&self, gathered: &Gathered) -> Vec<Message> {
-        request::alternate(self.applied.messages(&gathered.transcript))
+pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
+    let transcript = work.window.transcript();
+    if !fits_at_all(work) {
+        // There is nothing to decide, and the conversation must not lose anything over it.
+        let tokens = transcript.total_tokens();
+        (work.tally.tokens_before, work.tally.tokens_after) = (tokens, tokens);
+        return Ok(());
     }
-}
-
-pub(super) async fn budget(gateway: &Gateway, gathered: &Gathered) -> Result<Budgeted, TurnError> {
     let stack = Arc::clone(&gateway.stack);
-    let transcript = Arc::clone(&gathered.transcript);
     let input = PruneInput {
-        limit: gathered.room.limit,
-        window: gathered.room.window,
-        phase: Phase::First,
+        limit: work.room.limit,
+        window: work.room.window,
+        phase: work.tally.phase,
         seed_may_go: gateway.config.policy.seed_may_go,
     };
     // A decision takes microseconds, but a bad component may use all the time it is allowed.
     let decision = tokio::task::spawn_blocking(move || stack.prune(&transcript, input))
         .await
         .expect("a policy decision does not panic on the host's side");
-    note_failures(gateway, gathered, &decision.records);
-    if decision.applied.turns_dropped > 0 {
+    note_failures(gateway, &work.turn.inbound.user, &decision.records);
+    let applied = &decision.applied;
+    if applied.turns_dropped > 0 {
         tracing::info!(
-            session = %gathered.turn.inbound.key,
+            session = %work.turn.inbound.key,
             "pruned session: dropped {} turn-pair(s); now {} approx tokens",
-            decision.applied.turns_dropped,
-            decision.applied.tokens_after
+            applied.turns_dropped,
+            applied.tokens_after
         );
     }
-    // A message too large alone is not sent, and must not cost the conversation what it holds.
-    if decision.applied.tokens_after <= gathered.room.limit {
-        edit_window(gateway, gathered, &decision.applied).await?;
+    if work.tally.rounds == 0 {
+        work.tally.tokens_before = applied.tokens_before;
     }
-    Ok(Budgeted { applied: decision.applied, decided_by: decision.decided_by })
+    work.tally.decided_by = Some(decision.decided_by);
+    carry_out(gateway, work, applied).await
+}
+
+/// Whether the new message alone leaves the request within the limit.
+pub(super) fn fits_at_all(work: &Work<'_>) -> bool {
+    u64::from(work.window.new_message().tokens) <= work.room.limit
+}
+
+/// Carries a decision over to the turn's window and to the stored live window. Costs nothing when it
+/// changes nothing.
+pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &Applied) -> Result<(), TurnError> {
+    work.tally.tokens_after = applied.tokens_after;
+    if !applied.changes_anything() {
+        return Ok(());
+    }
+    work.tally.turns_dropped += applied.turns_dropped;
+    work.tally.messages_replaced += applied.replaced.len();
+    let edit = work.window.apply(applied);
+    gateway.store.edit_live(work.turn.session, edit).await?;
+    Ok(())
 }
 
 /// Tells operator and ledger of every layer that did not decide although it was asked.
-pub(super) fn note_failures(gateway: &Gateway, gathered: &Gathered, records: &[Record]) {
+pub(super) fn note_failures(gateway: &Gateway, actor: &str, records: &[Record]) {
     for record in records {
         let Some(reason) = record.outcome.reason() else { continue };
         tracing::warn!(policy = record.policy.name, sha256 = record.policy.sha256, reason, "policy failed");
         gateway.ledger.note(Event::PolicyFailed {
-            actor: gathered.turn.inbound.user.clone(),
+            actor: actor.to_owned(),
             policy: record.policy.name.clone(),
             version: record.policy.version.clone(),
             sha256: record.policy.sha256.clone(),
@@ -69,34 +78,4 @@ pub(super) fn note_failures(gateway: &Gateway, gathered: &Gathered, records: &[R
             reason: reason.to_owned(),
         });
     }
-}
-
-/// Carries a decision over to the live window. Costs nothing when it changes nothing.
-pub(super) async fn edit_window(gateway: &Gateway, gathered: &Gathered, applied: &Applied) -> Result<(), TurnError> {
-    if !applied.changes_anything() {
-        return Ok(());
-    }
-    let position = |index: u32| gathered.positions[index as usize];
-    let edit = WindowEdit {
-        removed: applied.removed.iter().filter_map(|&index| position(index)).collect(),
-        replaced: applied
-            .replaced
-            .iter()
-            .filter_map(|replaced| {
-                position(replaced.index).map(|position| Replacement {
-                    position,
-                    message: Arc::clone(&replaced.message),
-                    tokens: replaced.tokens,
-                    chars: replaced.chars_after,
-                })
-            })
-            .collect(),
-        dropped_turns_total: applied.turns_dropped_total,
-        marker_template: match &applied.marker {
-            Some((marker, _)) => marker.template().map(str::to_owned),
-            None => gathered.marker_template.clone(),
-        },
-    };
-    gateway.store.edit_live(gathered.turn.session, edit).await?;
-    Ok(())
 }

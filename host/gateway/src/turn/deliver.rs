@@ -1,15 +1,18 @@
-//! Step 7: the reply reaches the person. The first part takes the placeholder's place, the others are
+//! Step 8: the reply reaches the person. The first part takes the placeholder's place, the others are
 //! posted after it; each is marked as it goes, so that a crash repeats at most the one under way.
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::TurnError;
 use crate::{
     clock,
-    front::{Delivery, FrontError, Inbound},
+    front::{Delivery, FrontError, Inbound, Kind, ReplyTo},
     gateway::Gateway,
+    knowledge::{Atom, Notice, files::FileError, moderation},
     ledger::Event,
-    store::{Answered, OpenTurn, Part},
+    store::{Answered, OpenTurn, Outgoing, Part, Purpose},
 };
 
 /// Attempts at a placeholder; without one the reply is posted as a message of its own.
@@ -18,20 +21,18 @@ const PLACEHOLDER_ATTEMPTS: u32 = 2;
 /// The longest pause that is worth waiting for a placeholder: an answer may be there by then.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// A placeholder that may have been posted.
-pub(super) struct Placed(pub Option<String>);
-
-/// Shows the person that an answer is being made.
-pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Placed, TurnError> {
+/// Shows the person that an answer is being made, and returns the message that shows it.
+pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Option<String>, TurnError> {
     if turn.placeholder.is_some() {
-        return Ok(Placed(turn.placeholder.clone()));
+        return Ok(turn.placeholder.clone());
     }
+    let text = gateway.say.thinking();
     for _ in 0..PLACEHOLDER_ATTEMPTS {
-        match gateway.front.placeholder(&turn.inbound.reply_to).await {
-            Ok(None) => return Ok(Placed(None)),
+        match gateway.front.placeholder(&turn.inbound.reply_to, &text).await {
+            Ok(None) => return Ok(None),
             Ok(Some(id)) => {
                 gateway.store.placed(turn.turn, &id).await?;
-                return Ok(Placed(Some(id)));
+                return Ok(Some(id));
             }
             Err(FrontError::Transient { what, retry_after }) => {
                 tracing::debug!(what, "no placeholder yet");
@@ -40,11 +41,11 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Pl
             Err(FrontError::Closed) => return Err(FrontError::Closed.into()),
             Err(error) => {
                 tracing::warn!(%error, "no placeholder; the reply will be a message of its own");
-                return Ok(Placed(None));
+                return Ok(None);
             }
         }
     }
-    Ok(Placed(None))
+    Ok(None)
 }
 
 /// Delivers what has not been delivered of an answer.
@@ -52,35 +53,92 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
     let inbound = &answered.inbound;
     let mut reply_ts = answered.placeholder.clone();
     let mut last_sent = None;
-    for Part { number, body } in &answered.parts {
+    for part in &answered.parts {
         if let Some(sent) = last_sent.take() {
             gateway.store.part_sent(answered.turn, sent, clock::now_ms()).await?;
         }
-        let placeholder = answered.placeholder.as_deref().filter(|_| *number == 0);
-        let part = Delivery { event_id: &inbound.event_id, reply_to: &inbound.reply_to, placeholder, text: body };
-        let id = match send(gateway, part).await {
-            Err(FrontError::Refused { what }) => {
+        let id = match deliver_part(gateway, &answered, part).await {
+            Err(TurnError::Front(FrontError::Refused { what })) => {
                 note_undelivered(gateway, inbound, what);
                 None
             }
             sent => sent?,
         };
         reply_ts = reply_ts.or_else(|| id.clone());
-        last_sent = Some((*number, id));
+        last_sent = Some((part.number, id));
     }
     gateway.front.report(&inbound.event_id, &answered.report).await?;
     // The last part is marked together with the turn.
     gateway.store.finish(answered.turn, last_sent.into_iter().collect(), clock::now_ms()).await?;
-    gateway.ledger.note(Event::TurnProcessed {
+    gateway.ledger.note(processed(inbound, &answered.report, reply_ts));
+    Ok(())
+}
+
+async fn deliver_part(
+    gateway: &Gateway,
+    answered: &Answered,
+    Part { number, outgoing }: &Part,
+) -> Result<Option<String>, TurnError> {
+    let Outgoing { speech, thread_ts, purpose } = outgoing;
+    let inbound = &answered.inbound;
+    let reply_to = match thread_ts {
+        Some(thread_ts) => ReplyTo { thread_ts: Some(thread_ts.clone()), ..inbound.reply_to.clone() },
+        None => inbound.reply_to.clone(),
+    };
+    let (kind, replaces) = match purpose {
+        Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),
+        Purpose::Escalation => (Kind::Escalation, None),
+        Purpose::Notice { .. } => (Kind::Notice, None),
+    };
+    let delivery =
+        Delivery { event_id: &inbound.event_id, number: *number, reply_to: &reply_to, replaces, speech, kind };
+    match purpose {
+        Purpose::Notice { atom } => notice(gateway, delivery, atom).await,
+        Purpose::Reply | Purpose::Escalation => Ok(send(gateway, delivery).await?),
+    }
+}
+
+/// Saves an atom and asks for a verdict on it. No reaction is judged before the atom knows its notice.
+async fn notice(gateway: &Gateway, delivery: Delivery<'_>, file: &str) -> Result<Option<String>, TurnError> {
+    let atom = match Atom::parse(file) {
+        Ok(atom) => atom,
+        Err(error) => {
+            tracing::error!(%error, "an atom is lost: its text cannot be read back");
+            return Ok(None);
+        }
+    };
+    let path = gateway
+        .with_library(move |library| match library.files().save_new(&atom) {
+            // Saved just before a crash.
+            Err(FileError::Exists { path }) => Ok(path),
+            saved => Ok(saved?),
+        })
+        .await?;
+    let _judging = gateway.judging.lock().await;
+    let channel_id = delivery.reply_to.channel.clone();
+    let Some(message_ts) = send(gateway, delivery).await? else { return Ok(None) };
+    let notice = Notice { channel_id, message_ts: message_ts.clone() };
+    gateway.with_library(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
+    Ok(Some(message_ts))
+}
+
+/// The event of a turn that is over.
+fn processed(inbound: &Inbound, report: &Value, reply_ts: Option<String>) -> Event {
+    let atom_ids: Vec<String> = report["atoms"]
+        .as_array()
+        .map(|ids| ids.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .unwrap_or_default();
+    Event::TurnProcessed {
         actor: inbound.user.clone(),
         session: inbound.key.to_string(),
+        audience: report["audience"].as_str().unwrap_or_default().to_owned(),
         channel_id: inbound.reply_to.channel.clone(),
         thread_ts: inbound.reply_to.thread_ts.clone(),
         reply_ts,
-        had_mra_ask: false,
-        atoms_injected: 0,
-    });
-    Ok(())
+        had_mra_ask: report["mra_asks"].as_u64().is_some_and(|asks| asks > 0),
+        atoms_injected: atom_ids.len(),
+        atom_ids,
+    }
 }
 
 /// A reply that the front will never take is the operator's business.
@@ -93,13 +151,21 @@ fn note_undelivered(gateway: &Gateway, inbound: &Inbound, what: String) {
     });
 }
 
-/// One part; where the placeholder is gone, as a message of its own.
+/// One part; where the placeholder is gone, as a message of its own. Progress gets to know how much of
+/// what Slack allows is used up.
 async fn send(gateway: &Gateway, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-    match gateway.front.deliver(part.clone()).await {
-        Err(FrontError::Refused { what }) if part.placeholder.is_some() => {
+    let replaces = part.replaces.is_some();
+    let sent = match gateway.front.deliver(part.clone()).await {
+        Err(FrontError::Refused { what }) if replaces => {
             tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
-            gateway.front.deliver(Delivery { placeholder: None, ..part }).await
+            return gateway.front.deliver(Delivery { replaces: None, ..part }).await;
         }
         other => other,
+    };
+    match &sent {
+        Ok(_) if replaces => gateway.updates.answered(),
+        Err(FrontError::Transient { retry_after: Some(wait), .. }) if replaces => gateway.updates.rate_limited(*wait),
+        _ => {}
     }
+    sent
 }

@@ -1,93 +1,120 @@
-//! Step 2: the request as it would be if nothing were done, and how much room there is for it.
+//! Step 2: the request as it would be if nothing were done, and how much room there is for it. The first
+//! turn of a session gets the knowledge-base seed, every turn the atoms that its message is about.
 
 use std::sync::Arc;
 
-use pmk_core::{Entry, Marker, Message, Origin, Transcript, tokens};
+use pmk_core::{Message, Origin, Place};
+use pmk_policy::IncomingInput;
 
+use super::{
+    TurnError, absorb,
+    budget::note_failures,
+    window::Window,
+    work::{Room, Tally, Work},
+};
 use crate::{
+    clock,
     gateway::Gateway,
+    knowledge::{MAX_RETRIEVED, block},
+    ledger::Event,
     store::{Live, OpenTurn},
 };
 
-/// What the model is told about itself.
-const SYSTEM_PROMPT: &str = "You are pmk, an assistant that answers a team's questions in Slack. Answer in the language \
-    of the question, the answer first, and briefly. Say so when you do not know. A note in parentheses that turns \
-    were left out (此處省略 … 輪) stands for older parts of this conversation that you cannot see.";
-
-/// Room for the answer, in tokens; never more than a quarter of the window.
-const ANSWER_TOKENS: u64 = 8_192;
-
-/// The conversation and the new message, ready to be budgeted.
-pub(super) struct Gathered {
-    pub turn: OpenTurn,
-    pub system: String,
-    pub transcript: Arc<Transcript>,
-    /// For each message of the transcript its place in the live window; none for the marker and the new
-    /// message.
-    pub positions: Vec<Option<i64>>,
-    /// The words of the marker that stands in the window, where a policy gave its own.
-    pub marker_template: Option<String>,
-    pub room: Room,
-}
-
-/// How the model's window is shared out, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    pub window: u64,
-    pub answer: u32,
-    /// What is left for messages: the hard limit of guard rule 9.
-    pub limit: u64,
-}
-
-impl Room {
-    /// The room that a model of this window leaves beside a system prompt.
-    pub(crate) fn of(window: u64, system: &str) -> Room {
-        let answer = ANSWER_TOKENS.min(window / 4);
-        let limit = window.saturating_sub(answer).saturating_sub(u64::from(tokens::estimate(system)));
-        Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
+pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: Live) -> Result<Work<'a>, TurnError> {
+    let audience = audience(gateway, turn);
+    let system = gateway.system_prompt(audience);
+    let room = Room::of(gateway.model.window(), &system, gateway.tools());
+    if live.entries.is_empty() && live.dropped_turns == 0 {
+        live = seed(gateway, turn, live, room).await?;
     }
-}
-
-pub(super) fn gather(gateway: &Gateway, mut turn: OpenTurn) -> Gathered {
-    let live = std::mem::take(&mut turn.live);
-    let marker_template = live.marker_template.clone();
-    let (transcript, positions) = view(live, &turn);
-    Gathered {
-        system: SYSTEM_PROMPT.to_owned(),
-        transcript: Arc::new(transcript),
-        positions,
-        marker_template,
-        room: Room::of(gateway.model.window(), SYSTEM_PROMPT),
-        turn,
-    }
-}
-
-/// The live window, with the marker after the seed, and the new message at the end.
-fn view(live: Live, turn: &OpenTurn) -> (Transcript, Vec<Option<i64>>) {
-    let mut entries = Vec::with_capacity(live.entries.len() + 2);
-    let mut positions = Vec::with_capacity(live.entries.len() + 2);
-    let mut marker = (live.dropped_turns > 0).then(|| match &live.marker_template {
-        Some(words) => Marker::with_template(live.dropped_turns, words).0,
-        None => Marker::new(live.dropped_turns),
-    });
-    let mut put_marker = |entries: &mut Vec<Entry>, positions: &mut Vec<Option<i64>>| {
-        if let Some(marker) = marker.take() {
-            entries.push(Entry::new(0, marker.message()));
-            positions.push(None);
+    let (new_message, retrieved, atoms) = match &turn.absorbs {
+        Some(marker) => (absorb::new_message(marker, &turn.inbound), None, vec![]),
+        None => {
+            let (retrieved, atoms) = retrieve(gateway, &turn.inbound.text).await;
+            (Message::user(turn.inbound.text.clone()), retrieved, atoms)
         }
     };
-    for kept in live.entries {
-        if !matches!(kept.entry.message.origin, Origin::Seed | Origin::SeedAck) {
-            put_marker(&mut entries, &mut positions);
-        }
-        entries.push(kept.entry);
-        positions.push(Some(kept.position));
+    let window = Window::new(live, retrieved, new_message, turn.inbound.reply_to.channel.clone());
+    // A provider wants its tools defined where a history speaks of them.
+    let tools = if gateway.uses_tools() || gateway.model.has_tools() && window.has_tools() {
+        gateway.tools().to_vec()
+    } else {
+        vec![]
+    };
+    Ok(Work {
+        turn,
+        audience,
+        system,
+        tools,
+        room,
+        window,
+        atoms,
+        placeholder: None,
+        progress: None,
+        tally: Tally::default(),
+    })
+}
+
+/// The audience of who reads the answer: of the asker, where an answer to them has come in.
+fn audience(gateway: &Gateway, turn: &OpenTurn) -> crate::audience::Audience {
+    let reader = turn.absorbs.as_ref().and_then(|marker| marker.asker_user_id.as_deref());
+    let channel = match &turn.inbound.key.place {
+        Place::Channel(channel) => Some(channel.as_str()),
+        Place::Dm(_) => None,
+    };
+    gateway.config.audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
+}
+
+/// The live window of a session that opens with the knowledge base, if there is one.
+async fn seed(gateway: &Gateway, turn: &OpenTurn, live: Live, room: Room) -> Result<Live, TurnError> {
+    let Some(seeder) = gateway.seeder.clone() else { return Ok(live) };
+    let packed = tokio::task::spawn_blocking(move || seeder.pack()).await.expect("packing a seed does not panic");
+    for problem in &packed.problems {
+        tracing::warn!("the knowledge-base seed goes without a document: {problem}");
     }
-    put_marker(&mut entries, &mut positions);
-    let current = entries.len();
-    entries.push(Entry::new(0, Message::user(turn.inbound.text.clone())));
-    positions.push(None);
-    let transcript =
-        Transcript::new(entries, current, turn.inbound.reply_to.channel.clone()).with_dropped_turns(live.dropped_turns);
-    (transcript, positions)
+    let Some(pair) = packed.pair else { return Ok(live) };
+    let incoming = IncomingInput {
+        kind: Origin::Seed,
+        name: String::new(),
+        text: Arc::from(pair[0].plain_text()),
+        limit: room.limit,
+    };
+    let stack = Arc::clone(&gateway.stack);
+    let decision = tokio::task::spawn_blocking(move || stack.cap(incoming))
+        .await
+        .expect("a policy decision does not panic on the host's side");
+    note_failures(gateway, &turn.inbound.user, &decision.records);
+    let (entries, sizes) = gateway.store.seed(turn.session, pair, decision.verdict, clock::now_ms()).await?;
+    note_capped(gateway, &turn.inbound.user, Origin::Seed, &sizes);
+    Ok(Live { entries, ..live })
+}
+
+/// Tells the ledger of contents that were stored in part.
+pub(super) fn note_capped(gateway: &Gateway, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
+    for &(original_chars, capped_chars) in sizes {
+        tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
+        gateway.ledger.note(Event::MessageCapped {
+            actor: actor.to_owned(),
+            kind: kind.name(),
+            original_chars,
+            capped_chars,
+        });
+    }
+}
+
+/// The block of atoms for a message, and their ids. A knowledge base that cannot be read keeps nobody from
+/// being answered.
+async fn retrieve(gateway: &Gateway, text: &str) -> (Option<Message>, Vec<String>) {
+    let text = text.to_owned();
+    let found = gateway.with_library(move |library| library.retrieve(&text, clock::now_ms(), MAX_RETRIEVED)).await;
+    match found {
+        Ok(found) => {
+            let message = block::retrieval_message(found.iter().map(|stored| &stored.atom));
+            (message, found.into_iter().map(|stored| stored.atom.meta.id).collect())
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the turn goes without the knowledge base");
+            (None, vec![])
+        }
+    }
 }

@@ -1,80 +1,127 @@
-//! Step 6: what came of the turn is stored, in one transaction, before anybody sees it.
+//! Step 7: what came of the turn is stored, in one transaction, before anybody sees it.
 
-use pmk_core::Message;
+use pmk_core::{Entry, Message};
 use pmk_policy::DecidedBy;
 use serde_json::json;
 
-use super::{
-    TurnError,
-    ask::{Asked, Outcome},
-    deliver::Placed,
-    gather::Gathered,
-};
+use super::{TurnError, absorb, work::Work};
 use crate::{
     clock,
     gateway::Gateway,
+    knowledge::Atom,
     ledger::Event,
-    store::{Answered, OpenTurn, Part, Recorded},
+    store::{Answered, OpenTurn, Outgoing, Part, Recorded},
 };
+
+/// An answer, or why there is none.
+pub(super) enum Outcome {
+    /// The words for the person, to be remembered.
+    Answered { text: String },
+    /// What the person is told instead; nothing of this turn enters the live window.
+    Failed { message: String },
+}
 
 pub(super) async fn record(
     gateway: &Gateway,
-    gathered: Gathered,
-    asked: Asked,
-    placeholder: Placed,
+    mut work: Work<'_>,
+    outcome: Outcome,
+    learnt: Option<Atom>,
 ) -> Result<Answered, TurnError> {
-    let inbound = &gathered.turn.inbound;
-    let question = Message::user(inbound.text.clone());
-    let (reply, messages, keep_live) = match &asked.outcome {
-        Outcome::Answered { text, prefix } => {
-            (format!("{prefix}{text}"), vec![question, Message::assistant(text.clone())], true)
+    let (reply, keep_live) = match outcome {
+        Outcome::Answered { text } => {
+            work.window.push(Entry::new(0, Message::assistant(text.clone())));
+            (format!("{}{text}", work.tally.prefix), true)
         }
-        Outcome::Failed { message } => (message.clone(), vec![question], false),
+        Outcome::Failed { message } => (message, false),
     };
-    let parts = gateway.front.split(&reply);
-    let report = report(&gathered, &asked);
-    let recorded = Recorded { messages, usage: asked.usage, parts: parts.clone(), report: report.clone(), keep_live };
-    gateway.store.record(gathered.turn.turn, recorded, clock::now_ms()).await?;
-    if asked.usage.prompt_tokens() > 0 {
-        gateway.ledger.note(Event::TokenUsage {
-            actor: inbound.user.clone(),
-            provider: gateway.model.provider().to_owned(),
-            model: gateway.model.name().to_owned(),
-            input_tokens: asked.usage.input_tokens,
-            output_tokens: asked.usage.output_tokens,
-            cache_read_tokens: asked.usage.cache_read_tokens,
-            cache_creation_tokens: asked.usage.cache_creation_tokens,
+    let mut parts = match (&work.turn.absorbs, &learnt) {
+        // An answer that people gave reaches who asked, whatever the model has made of it.
+        (Some(marker), Some(atom)) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom),
+        (Some(marker), Some(atom)) => absorb::outgoing(gateway, &work, marker, atom.answer(), atom),
+        _ => gateway.front.split(&reply).into_iter().map(Outgoing::reply).collect(),
+    };
+    let escalation = work.tally.escalation.take().map(|(marker, outgoing)| {
+        let pieces = gateway.front.split(&outgoing.speech.text);
+        parts.extend(pieces.into_iter().map(|text| {
+            let mut piece = outgoing.clone();
+            piece.speech.text = text;
+            piece
+        }));
+        marker
+    });
+    let report = report(&work);
+    let recorded = Recorded {
+        messages: work.window.of_this_turn().cloned().collect(),
+        usage: work.tally.usage,
+        parts: parts.clone(),
+        escalation: escalation.clone().map(|marker| (work.turn.inbound.key.front, marker)),
+        report: report.clone(),
+        keep_live,
+    };
+    gateway.store.record(work.turn.turn, recorded, clock::now_ms()).await?;
+    note_escalations(gateway, &work, escalation, learnt);
+    let OpenTurn { turn, session, inbound, .. } = work.turn;
+    let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
+    Ok(Answered {
+        turn: *turn,
+        session: *session,
+        inbound: inbound.clone(),
+        placeholder: work.placeholder,
+        parts,
+        report,
+    })
+}
+
+fn note_escalations(
+    gateway: &Gateway,
+    work: &Work<'_>,
+    escalated: Option<crate::escalation::Marker>,
+    learnt: Option<Atom>,
+) {
+    if let Some(marker) = escalated {
+        gateway.ledger.note(Event::EscalateTriggered {
+            channel_id: marker.channel_id,
+            thread_ts: marker.thread_ts,
+            scope: marker.scope,
         });
     }
-    let OpenTurn { turn, session, inbound, .. } = gathered.turn;
-    let parts = (0..).zip(parts).map(|(number, body)| Part { number, body }).collect();
-    Ok(Answered { turn, session, inbound, placeholder: placeholder.0, parts, report })
-}
-
-/// Who decided what the model got to see.
-fn policy(decided_by: &DecidedBy) -> serde_json::Value {
-    match decided_by {
-        DecidedBy::Policy(identity) => json!(identity),
-        DecidedBy::Floor => json!({"name": decided_by.name(), "version": null, "sha256": null}),
+    if let Some(marker) = &work.turn.absorbs {
+        gateway.ledger.note(Event::EscalateAbsorbed {
+            channel_id: marker.channel_id.clone(),
+            thread_ts: marker.thread_ts.clone(),
+            atom_id: learnt.map(|atom| atom.meta.id),
+        });
     }
 }
 
-/// The `turn` line of the console.
-fn report(gathered: &Gathered, asked: &Asked) -> serde_json::Value {
-    let applied = &asked.budgeted.applied;
+/// Who decided what the model got to see; nobody where there was nothing to decide.
+fn policy(decided_by: Option<&DecidedBy>) -> serde_json::Value {
+    match decided_by {
+        Some(DecidedBy::Policy(identity)) => json!(identity),
+        Some(DecidedBy::Floor) => json!({"name": DecidedBy::Floor.name(), "version": null, "sha256": null}),
+        None => serde_json::Value::Null,
+    }
+}
+
+/// The `turn` line of the console, which the ledger's `turn.processed` is made from, too.
+fn report(work: &Work<'_>) -> serde_json::Value {
+    let tally = &work.tally;
     json!({
         "type": "turn",
-        "event_id": gathered.turn.inbound.event_id,
-        "session": gathered.turn.inbound.key,
-        "policy": policy(&asked.budgeted.decided_by),
+        "event_id": work.turn.inbound.event_id,
+        "session": work.turn.inbound.key,
+        "audience": work.audience,
+        "policy": policy(tally.decided_by.as_ref()),
         "tokens": {
-            "before": applied.tokens_before,
-            "after": applied.tokens_after,
-            "limit": gathered.room.limit,
+            "before": tally.tokens_before,
+            "after": tally.tokens_after,
+            "limit": work.room.limit,
         },
-        "turns_dropped": applied.turns_dropped,
-        "messages_replaced": applied.replaced.len(),
-        "rungs": asked.rungs,
-        "calls": asked.calls,
+        "turns_dropped": tally.turns_dropped,
+        "messages_replaced": tally.messages_replaced,
+        "rungs": tally.rungs,
+        "calls": tally.calls,
+        "mra_asks": tally.mra_asks,
+        "atoms": work.atoms,
     })
 }

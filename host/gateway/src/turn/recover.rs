@@ -5,19 +5,14 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Guard, floor};
-use pmk_policy::{OverflowInput, Phase, Rung};
+use pmk_core::{Applied, Guard, floor};
+use pmk_policy::{OverflowInput, Rung};
 
-use super::{
-    TurnError,
-    ask::Asked,
-    budget::{self, Budgeted},
-    gather::Gathered,
-};
+use super::{TurnError, budget, work::Work};
 use crate::{gateway::Gateway, ledger::Event};
 
 /// The last rung's name, in events and on the console.
-pub(super) const GIVE_UP: &str = "give-up";
+const GIVE_UP: &str = "give-up";
 
 /// The trim rung's name.
 const TRIM: &str = "trim";
@@ -29,68 +24,67 @@ pub(super) struct Overflow {
     pub allowed_tokens: Option<u64>,
 }
 
-/// The window to try next and the rung that made it; none when there is nothing left to try. Then the
-/// floor's window is kept, so that the next turn does not fail the same way.
+/// Makes the window smaller by the next rung, after those that were `tried` for this call. False when there
+/// is nothing left to try: then the floor's window is kept, so that the next turn does not fail the same
+/// way.
 pub(super) async fn recover(
     gateway: &Gateway,
-    gathered: &Gathered,
-    asked: &Asked,
+    work: &mut Work<'_>,
+    tried: &mut Vec<Rung>,
     overflow: Overflow,
-) -> Result<Option<(&'static str, Budgeted)>, TurnError> {
-    let actor = || gathered.turn.inbound.user.clone();
+) -> Result<bool, TurnError> {
+    let actor = work.turn.inbound.user.clone();
     gateway.ledger.note(Event::ContextExceeded {
-        actor: actor(),
-        session_tokens_before: asked.budgeted.applied.tokens_after,
-        retrieval_atoms: 0,
-        phase: "first-call",
+        actor: actor.clone(),
+        session_tokens_before: work.tally.tokens_after,
+        retrieval_atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX),
+        phase: if work.tally.rounds == 0 { "first-call" } else { "synthesise" },
         observed_tokens: overflow.observed_tokens,
         allowed_tokens: overflow.allowed_tokens,
     });
-    let trimmed = if asked.rungs.is_empty() { trim(gathered) } else { None };
+    let trimmed = if tried.is_empty() { trim(work) } else { None };
     let available: Vec<Rung> = trimmed.iter().map(|_| Rung::Trim).chain([Rung::GiveUp]).collect();
-    let rung = choose(gateway, gathered, asked, overflow, available).await;
-    match (rung, trimmed) {
+    let input = OverflowInput {
+        phase: work.tally.phase,
+        tried: tried.clone(),
+        available,
+        observed_tokens: overflow.observed_tokens,
+        allowed_tokens: overflow.allowed_tokens,
+    };
+    match (choose(gateway, &actor, input).await, trimmed) {
         (Rung::Trim, Some(applied)) => {
             gateway.ledger.note(Event::ContextForcePruned {
-                actor: actor(),
+                actor,
                 dropped_pairs: applied.turns_dropped,
                 tokens_after: applied.tokens_after,
             });
-            budget::edit_window(gateway, gathered, &applied).await?;
-            Ok(Some((TRIM, Budgeted { applied, decided_by: asked.budgeted.decided_by.clone() })))
+            tried.push(Rung::Trim);
+            work.tally.rungs.push(TRIM);
+            work.tally.prefix.push_str(&gateway.say.trimmed(applied.turns_dropped));
+            budget::carry_out(gateway, work, &applied).await?;
+            Ok(true)
         }
         _ => {
-            let floor = floor::decide(&gathered.transcript, gathered.room.limit);
-            budget::edit_window(gateway, gathered, &floor).await?;
-            Ok(None)
+            work.tally.rungs.push(GIVE_UP);
+            let floor = floor::decide(&work.window.transcript(), work.room.limit);
+            budget::carry_out(gateway, work, &floor).await?;
+            Ok(false)
         }
     }
 }
 
 /// The trim rung, if it helps.
-fn trim(gathered: &Gathered) -> Option<pmk_core::Applied> {
-    let guard = Guard { limit: gathered.room.limit, seed_may_go: false, must_shrink: true };
-    guard.apply(&gathered.transcript, &floor::trim(&gathered.transcript)).ok()
+fn trim(work: &Work<'_>) -> Option<Applied> {
+    let transcript = work.window.transcript();
+    let guard = Guard { limit: work.room.limit, seed_may_go: false, must_shrink: true };
+    guard.apply(&transcript, &floor::trim(&transcript)).ok()
 }
 
-async fn choose(
-    gateway: &Gateway,
-    gathered: &Gathered,
-    asked: &Asked,
-    overflow: Overflow,
-    available: Vec<Rung>,
-) -> Rung {
-    let input = OverflowInput {
-        phase: Phase::First,
-        tried: asked.rungs.iter().map(|_| Rung::Trim).collect(),
-        available,
-        observed_tokens: overflow.observed_tokens,
-        allowed_tokens: overflow.allowed_tokens,
-    };
+async fn choose(gateway: &Gateway, actor: &str, input: OverflowInput) -> Rung {
     let stack = Arc::clone(&gateway.stack);
     let decision = tokio::task::spawn_blocking(move || stack.recover(input))
         .await
         .expect("a policy decision does not panic on the host's side");
-    budget::note_failures(gateway, gathered, &decision.records);
+    budget::note_failures(gateway, actor, &decision.records);
     decision.rung
 }

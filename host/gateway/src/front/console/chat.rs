@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Said};
-use crate::front::{Delivery, Front, FrontError, Intake, ReplyTo, TurnReport};
+use crate::front::{Delivery, Front, FrontError, Intake, Progress, ReplyTo, TurnReport};
 
 const PROMPT: &str = "› ";
 const ANSWER: Style = AnsiColor::Cyan.on_default();
@@ -76,8 +76,12 @@ impl Front for Chat {
         }
     }
 
-    async fn placeholder(&self, _reply_to: &ReplyTo) -> Result<Option<String>, FrontError> {
+    async fn placeholder(&self, _reply_to: &ReplyTo, _text: &str) -> Result<Option<String>, FrontError> {
         Ok(None)
+    }
+
+    async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
+        self.print(DIM, &progress.text).await
     }
 
     fn split(&self, text: &str) -> Vec<String> {
@@ -85,7 +89,7 @@ impl Front for Chat {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-        self.print(ANSWER, part.text).await.map(|()| None)
+        self.print(ANSWER, &part.speech.text).await.map(|()| None)
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {

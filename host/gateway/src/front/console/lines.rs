@@ -12,7 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Said, output::Output};
-use crate::front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, ReplyTo, TurnReport};
+use crate::front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Progress, Reaction, ReplyTo, TurnReport};
 
 /// The front that speaks JSON lines over standard input and output.
 pub struct Lines {
@@ -31,6 +31,15 @@ struct Line {
     channel: Option<String>,
     thread_ts: Option<String>,
     text: Option<String>,
+    ts: Option<String>,
+    reaction: Option<String>,
+}
+
+/// What a line brings.
+#[derive(Debug)]
+enum Input {
+    Message(Inbound),
+    Reaction(Reaction),
 }
 
 impl Lines {
@@ -72,7 +81,8 @@ impl Lines {
                 continue;
             }
             match parse(&line) {
-                Ok(message) => self.take(message, intake).await?,
+                Ok(Input::Message(message)) => self.take(message, intake).await?,
+                Ok(Input::Reaction(reaction)) => self.react(reaction, intake).await?,
                 Err(what) => {
                     self.say(&json!({
                         "type": "error",
@@ -105,18 +115,30 @@ impl Lines {
         written.await
     }
 
+    /// Does what a reaction asks for, and tells when it could not be done.
+    async fn react(&self, reaction: Reaction, intake: &dyn Intake) -> Result<(), FrontError> {
+        let Err(error) = intake.react(reaction).await else { return Ok(()) };
+        self.say(&json!({
+            "type": "error",
+            "message": format!("the reaction had no effect: {error}"),
+            "hint": "send it again",
+        }))
+        .await
+    }
+
     fn say(&self, line: &Value) -> impl Future<Output = Result<(), FrontError>> + use<> {
         self.output.write(format!("{line}\n").into_bytes())
     }
 }
 
 /// Reads one line of input.
-fn parse(line: &[u8]) -> Result<Inbound, String> {
+fn parse(line: &[u8]) -> Result<Input, String> {
     let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
     let line: Line = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string())?;
     match line.kind.as_deref() {
         None | Some("message") => {}
-        Some(other) => return Err(format!("the type `{other}` is not known, only `message`")),
+        Some("reaction") => return reaction(line).map(Input::Reaction),
+        Some(other) => return Err(format!("the type `{other}` is not known, only `message` and `reaction`")),
     }
     let text = line.text.ok_or("there is no `text`")?;
     let said = Said {
@@ -127,7 +149,20 @@ fn parse(line: &[u8]) -> Result<Inbound, String> {
         text,
     };
     let channel = said.channel.clone();
-    said.inbound().ok_or_else(|| format!("the channel `{channel}` begins with neither `D` nor `C`"))
+    said.inbound().map(Input::Message).ok_or_else(|| format!("the channel `{channel}` begins with neither `D` nor `C`"))
+}
+
+/// A reaction names everything: there is no message that would be meant by default.
+fn reaction(line: Line) -> Result<Reaction, String> {
+    let given = |value: Option<String>, key: &str| {
+        value.filter(|value| !value.is_empty()).ok_or_else(|| format!("a reaction needs `{key}`"))
+    };
+    Ok(Reaction {
+        user: given(line.user, "user")?,
+        channel: given(line.channel, "channel")?,
+        ts: given(line.ts, "ts")?,
+        reaction: given(line.reaction, "reaction")?,
+    })
 }
 
 #[async_trait]
@@ -136,8 +171,13 @@ impl Front for Lines {
         self.read(tokio::io::stdin(), intake, &stop).await
     }
 
-    async fn placeholder(&self, _reply_to: &ReplyTo) -> Result<Option<String>, FrontError> {
+    async fn placeholder(&self, _reply_to: &ReplyTo, _text: &str) -> Result<Option<String>, FrontError> {
         Ok(None)
+    }
+
+    async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
+        let line = json!({"type": "progress", "event_id": progress.event_id, "text": progress.text});
+        self.say(&line).await
     }
 
     fn split(&self, text: &str) -> Vec<String> {
@@ -145,17 +185,24 @@ impl Front for Lines {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
+        // The same after a crash, so that a reader can tell a line that was printed twice.
+        let ts = part.replaces.map_or_else(|| format!("{}.{}", part.event_id, part.number), str::to_owned);
         let line = json!({
-            "type": "reply",
+            "type": part.kind.name(),
             "event_id": part.event_id,
             "channel": part.reply_to.channel,
             "thread_ts": part.reply_to.thread_ts,
-            "text": part.text,
+            "ts": ts,
+            "text": part.speech.text,
         });
         let order = self.order.lock().await;
         let written = self.say(&line);
         drop(order);
-        written.await.map(|()| None)
+        written.await.map(|()| Some(ts))
+    }
+
+    fn tells_programs(&self) -> bool {
+        true
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
@@ -170,7 +217,10 @@ mod tests {
     use super::*;
 
     fn key(line: &str) -> String {
-        parse(line.as_bytes()).expect(line).key.to_string()
+        match parse(line.as_bytes()).expect(line) {
+            Input::Message(message) => message.key.to_string(),
+            Input::Reaction(reaction) => panic!("{reaction:?}"),
+        }
     }
 
     #[test]
@@ -185,7 +235,8 @@ mod tests {
         for (line, wanted) in [
             ("{", "EOF"),
             ("{}", "no `text`"),
-            (r#"{"type":"reaction","text":""}"#, "`reaction`"),
+            (r#"{"type":"dance","text":""}"#, "`dance`"),
+            (r#"{"type":"reaction","user":"U1","channel":"D1","reaction":"x"}"#, "`ts`"),
             (r#"{"channel":"X1","text":"q"}"#, "`X1`"),
         ] {
             let error = parse(line.as_bytes()).expect_err(line);

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{
-    inbound::{Callback, inbound},
+    inbound::{Callback, News, news},
     web::Identity,
 };
 use crate::front::{Accepted, Intake};
@@ -84,17 +84,25 @@ pub(super) struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// Stores the message of an event, if there is one for the bot. The acknowledgement comes back only
+    /// Takes in what an event brings, if it is for the bot. The acknowledgement comes back only
     /// when nothing is left that a redelivery could save.
     pub(super) async fn take(self, envelope: String, callback: Box<Callback>) -> Option<String> {
-        let Some(message) = inbound(*callback, self.me) else { return Some(acknowledgement(&envelope)) };
-        let event = message.event_id.clone();
-        match self.intake.accept(message).await {
-            Ok(Accepted::New) => tracing::debug!(event, "stored"),
-            Ok(Accepted::Duplicate) => tracing::debug!(event, "was stored before"),
-            Err(error) => {
-                tracing::error!(event, %error, "a message could not be stored; Slack will send it again");
-                return None;
+        let event = callback.event_id.clone();
+        match news(*callback, self.me) {
+            None => {}
+            Some(News::Message(message)) => match self.intake.accept(*message).await {
+                Ok(Accepted::New) => tracing::debug!(event, "stored"),
+                Ok(Accepted::Duplicate) => tracing::debug!(event, "was stored before"),
+                Err(error) => {
+                    tracing::error!(event, %error, "a message could not be stored; Slack will send it again");
+                    return None;
+                }
+            },
+            Some(News::Reaction(reaction)) => {
+                if let Err(error) = self.intake.react(reaction).await {
+                    tracing::error!(event, %error, "a reaction had no effect; Slack will send it again");
+                    return None;
+                }
             }
         }
         Some(acknowledgement(&envelope))

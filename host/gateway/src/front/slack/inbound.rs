@@ -1,8 +1,9 @@
-//! Which of Slack's events are messages for the bot, and what they say.
+//! Which of Slack's events are for the bot, and what they say.
 //!
 //! A direct message is one, and so is a mention in a channel. A mention also arrives as a plain `message`
 //! where the app is subscribed to those; that one is ignored, so that it cannot take the mention's place
-//! in the deduplication by `ts`.
+//! in the deduplication by `ts`. Reactions to messages are taken in, whoever wrote the message: only some
+//! ask for anything.
 //!
 //! Only what counts is read. slack-morphism models events whole, and when one file or attachment has a
 //! shape that it does not know, it leaves out the text of the message without a word.
@@ -11,7 +12,7 @@ use pmk_core::{FrontName, Place, SessionKey};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{mrkdwn, web::Identity};
-use crate::front::{Inbound, ReplyTo};
+use crate::front::{Inbound, Reaction, ReplyTo};
 
 /// The payload of an envelope of type `events_api`.
 #[derive(Debug, Deserialize)]
@@ -27,6 +28,7 @@ pub(super) struct Callback {
 enum Event {
     Message(Said),
     AppMention(Said),
+    ReactionAdded(Reacted),
     #[serde(other)]
     Other,
 }
@@ -44,14 +46,46 @@ struct Said {
     files: Option<Vec<IgnoredAny>>,
 }
 
-/// The message in an event; `None` when it is not for the bot.
-pub(super) fn inbound(callback: Callback, me: &Identity) -> Option<Inbound> {
+#[derive(Debug, Deserialize)]
+struct Reacted {
+    user: String,
+    reaction: String,
+    item: Item,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item {
+    Message {
+        channel: String,
+        ts: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// What an event brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    Message(Box<Inbound>),
+    Reaction(Reaction),
+}
+
+/// What an event brings; `None` when it is not for the bot.
+pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
     let Callback { team_id, event_id, event } = callback;
-    let (said, mentioned) = match event {
-        Event::Message(said) => (said, false),
-        Event::AppMention(said) => (said, true),
-        Event::Other => return None,
-    };
+    match event {
+        Event::Message(said) => message(team_id, event_id, said, false, me),
+        Event::AppMention(said) => message(team_id, event_id, said, true, me),
+        Event::ReactionAdded(Reacted { user, reaction, item: Item::Message { channel, ts } }) if user != me.user => {
+            return Some(News::Reaction(Reaction { user, channel, ts, reaction }));
+        }
+        Event::ReactionAdded(_) | Event::Other => None,
+    }
+    .map(|message| News::Message(Box::new(message)))
+}
+
+fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &Identity) -> Option<Inbound> {
     let user = said.user.filter(|user| *user != me.user)?;
     if said.bot_id.is_some() && said.bot_id == me.bot {
         return None;
@@ -90,7 +124,29 @@ mod tests {
             "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1_700_000_000, "event": event,
         });
         let me = Identity { user: "UBOT".into(), bot: Some("BBOT".into()), name: "pmk".into(), team: "Acme".into() };
-        inbound(serde_json::from_value(callback).expect("a callback"), &me)
+        match news(serde_json::from_value(callback).expect("a callback"), &me) {
+            Some(News::Message(message)) => Some(*message),
+            Some(News::Reaction(reaction)) => panic!("{reaction:?}"),
+            None => None,
+        }
+    }
+
+    #[test]
+    fn reactions_of_people_are_read() {
+        let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+        let read = |event: Value| {
+            let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
+            news(serde_json::from_value(callback).expect("a callback"), &me)
+        };
+        let reacted = |user: &str, item: Value| {
+            json!({"type": "reaction_added", "user": user, "reaction": "x", "item_user": "UBOT", "item": item,
+                   "event_ts": "1.2"})
+        };
+        let message = json!({"type": "message", "channel": "C1", "ts": "1.1"});
+        let expected = Reaction { user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
+        assert_eq!(read(reacted("U2", message.clone())), Some(News::Reaction(expected)));
+        assert_eq!(read(reacted("UBOT", message)), None);
+        assert_eq!(read(reacted("U2", json!({"type": "file", "file": "F1"}))), None);
     }
 
     fn dm(more: Value) -> Value {
@@ -148,7 +204,6 @@ mod tests {
             ("a new subtype", dm(json!({"subtype": "something_new"}))),
             ("channel talk", dm(json!({"channel": "C1", "channel_type": "channel"}))),
             ("group talk", dm(json!({"channel": "G1", "channel_type": "mpim"}))),
-            ("another event", json!({"type": "reaction_added", "user": "U1", "item": {"ts": "1.0"}})),
             ("another event", json!({"type": "channel_created", "channel": {"id": "C1"}})),
         ] {
             assert_eq!(read(event), None, "{why}");

@@ -4,6 +4,8 @@
 //! sequence: a mention, a link, a date. Text that is fully escaped can therefore neither mention nor
 //! link anything.
 
+use crate::front::Speech;
+
 /// How many bytes this character takes once it is escaped.
 pub(super) fn escaped_len(c: char) -> usize {
     match c {
@@ -26,6 +28,12 @@ pub(super) fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// The text as Slack takes it: escaped, but for the mentions of those who are to be pinged.
+pub(super) fn speech(speech: &Speech) -> String {
+    let ids = speech.pings.iter().filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
+    ids.fold(escape(&speech.text), |text, id| text.replace(&format!("&lt;@{id}&gt;"), &format!("<@{id}>")))
 }
 
 /// What a person wrote, as a model should read it: escapes undone, mentions of the bot `me` taken off,
@@ -115,6 +123,14 @@ fn unescape_into(plain: &mut String, mut escaped: &str) {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn only_who_is_to_be_pinged_is() {
+        let text = "<@U1> <@U2> <!channel> <!here> <@U10> &lt;@U1&gt;".into();
+        let pings = vec!["U1".into(), "!channel".into()];
+        let slack = speech(&Speech { text, pings });
+        assert_eq!(slack, "<@U1> &lt;@U2&gt; &lt;!channel&gt; &lt;!here&gt; &lt;@U10&gt; &amp;lt;@U1&amp;gt;");
+    }
+
     use proptest::prelude::*;
 
     use super::*;

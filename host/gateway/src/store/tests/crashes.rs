@@ -7,6 +7,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use pmk_core::CapVerdict;
+
 use super::*;
 
 const KEY: &str = "slack:dm:U1";
@@ -22,7 +24,7 @@ async fn every_step_survives() {
     assert_eq!(first.inbound, inbound(KEY, "Ev1"));
     assert_eq!(first.placeholder, None);
     let seed = [Message::user("seed"), Message::assistant("ack")];
-    open(&home).append(first.session, &seed, NOW).await.unwrap();
+    open(&home).seed(first.session, seed, CapVerdict::Keep, NOW).await.unwrap();
     open(&home).placed(first.turn, "17.1").await.unwrap();
 
     let again = ask(&open(&home), inbox).await;
@@ -35,14 +37,18 @@ async fn every_step_survives() {
     let edited = ask(&open(&home), inbox).await;
     assert_eq!((edited.live.entries.len(), edited.live.dropped_turns), (1, 1));
 
-    let answer = Recorded { parts: vec!["one".into(), "two".into(), "three".into()], ..recorded("q", "onetwothree") };
+    let parts = ["one", "two", "three"].map(Outgoing::reply).into();
+    let answer = Recorded { parts, ..recorded("q", "onetwothree") };
     open(&home).record(first.turn, answer, NOW + 5).await.unwrap();
     let Begin::Deliver(answered) = open(&home).begin(inbox, NOW).await.unwrap() else { panic!("it has an answer") };
     assert_eq!(answered.turn, first.turn);
     assert_eq!(answered.inbound, first.inbound);
     assert_eq!(answered.placeholder.as_deref(), Some("17.1"));
     assert_eq!(answered.report, json!({"calls": 1}));
-    assert_eq!(answered.parts.iter().map(|part| part.body.as_str()).collect::<Vec<_>>(), ["one", "two", "three"]);
+    assert_eq!(
+        answered.parts.iter().map(|part| part.outgoing.speech.text.as_str()).collect::<Vec<_>>(),
+        ["one", "two", "three"]
+    );
 
     open(&home).part_sent(first.turn, (0, Some("17.1".into())), NOW + 6).await.unwrap();
     let Begin::Deliver(rest) = open(&home).begin(inbox, NOW).await.unwrap() else { panic!("it has an answer") };

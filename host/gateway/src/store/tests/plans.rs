@@ -1,7 +1,7 @@
 //! A turn costs the same however much is archived: none of its statements reads a table through.
 
 use super::*;
-use crate::store::{intake, lease, sessions, turns, window};
+use crate::store::{escalations, intake, lease, sessions, turns, window};
 
 /// Everything that a turn, and a command on one conversation, runs.
 const BY_INDEX: &[&str] = &[
@@ -15,7 +15,13 @@ const BY_INDEX: &[&str] = &[
     turns::PLACE,
     turns::ANSWER,
     turns::COUNT_TURN,
+    turns::FORGET_ATTEMPT,
     turns::ADD_PART,
+    escalations::FIND_MARKER,
+    escalations::CLAIM,
+    escalations::RELEASE_CLAIM,
+    escalations::ABSORBED,
+    escalations::AWAIT,
     turns::UNSENT_PARTS,
     turns::PART_SENT,
     turns::ANY_UNSENT,

@@ -47,8 +47,11 @@ async fn messages_come_back_as_they_were() {
         .collect();
     messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });
     messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
-    store.append(open.session, &messages, NOW).await.unwrap();
-    let live = ask(&store, inbox).await.live;
+    let entries = messages.iter().map(|message| Entry::new(0, message.clone())).collect();
+    store.record(open.turn, Recorded { messages: entries, ..recorded("", "") }, NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    let next = accept(&store, KEY, "Ev2").await;
+    let live = ask(&store, next).await.live;
     let back: Vec<Message> = live.entries.iter().map(|entry| (*entry.entry.message).clone()).collect();
     assert_eq!(back, messages);
 }

@@ -1,0 +1,67 @@
+//! A reaction on a notice is a verdict on its atom (seed 003 §10).
+
+use crate::{
+    clock,
+    front::{Delivery, Kind, Reaction, ReplyTo, Speech},
+    gateway::Gateway,
+    knowledge::{
+        LibraryError, Notice, moderation,
+        reaction::{Decision, decide},
+    },
+    ledger::Event,
+};
+
+/// Does what a reaction asks for, where it is a verdict of the one who may give it.
+pub(super) async fn judge(gateway: &Gateway, reaction: Reaction) -> Result<(), LibraryError> {
+    let Reaction { user, channel, ts, reaction } = reaction;
+    // A notice that is just being posted is known to its atom once this is free.
+    let _judging = gateway.judging.lock().await;
+    let notice = Notice { channel_id: channel.clone(), message_ts: ts.clone() };
+    let judged = {
+        let user = user.clone();
+        gateway
+            .with_library(move |library| {
+                let stored = library.by_notice(&notice, clock::now_ms())?;
+                let decision = decide(stored.as_ref().map(|stored| &stored.atom), &user, &reaction);
+                let Some(stored) = stored else { return Ok(None) };
+                match decision {
+                    Decision::Approve => drop(moderation::approve_file(library.files(), &stored.path)?),
+                    Decision::Reject => match moderation::reject_file(library.files(), &stored.path) {
+                        Err(error) if error.is_missing() => {}
+                        deleted => deleted?,
+                    },
+                    Decision::NotTheContributor
+                    | Decision::AlreadyApproved
+                    | Decision::Gone
+                    | Decision::NotAVerdict => {
+                        return Ok(None);
+                    }
+                }
+                library.refresh(clock::now_ms())?;
+                Ok(Some((decision, stored.atom.meta.id)))
+            })
+            .await?
+    };
+    let Some((decision, atom_id)) = judged else { return Ok(()) };
+    tracing::info!(user, atom_id, ?decision, "a verdict on an atom");
+    let (text, event) = if decision == Decision::Approve {
+        (gateway.say.atom_approved(&atom_id), Event::AtomApproved { actor: user, atom_id })
+    } else {
+        (gateway.say.atom_rejected(&atom_id), Event::AtomRejected { actor: user, atom_id })
+    };
+    gateway.ledger.note(event);
+    let speech = Speech { text, pings: vec![] };
+    let reply_to = ReplyTo { channel, thread_ts: None };
+    let notice = Delivery {
+        event_id: "",
+        number: 0,
+        reply_to: &reply_to,
+        replaces: Some(&ts),
+        speech: &speech,
+        kind: Kind::Notice,
+    };
+    if let Err(error) = gateway.front.deliver(notice).await {
+        tracing::warn!(%error, "the notice does not show the verdict, which holds all the same");
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! Step 6: what the model wants done before it answers: look into the code with `mra`, or ask the people
+//! who know. By native tool calls, several at once, or by one fenced directive.
+//!
+//! Whatever comes of it goes back to the model, and the model is asked again. Rounds and calls are bounded;
+//! when they are used up the model is told so and has the last word.
+
+use futures_util::{StreamExt, stream};
+use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
+
+use super::{TurnError, gather::note_capped, work::Work};
+use crate::{
+    clock,
+    directive::{self, Directive, tools},
+    gateway::Gateway,
+    model::{Answer, Stop},
+};
+
+mod escalate;
+mod mra;
+
+/// Rounds a turn may take with tool calls, and with fenced directives, which seed 003 §6 means for one
+/// question at a time.
+const MAX_TOOL_ROUNDS: u32 = 12;
+const MAX_FENCED_ROUNDS: u32 = 3;
+
+/// Calls carried out in a turn.
+const MAX_CALLS: u32 = 24;
+
+/// Calls of one round that run at the same time.
+const CALLS_AT_ONCE: usize = 4;
+
+/// Told to the model when it wants more than it may.
+const USED_UP: &str =
+    "the limit of calls for this question is used up: answer now with what you have, and say what is missing";
+
+/// Told to the model when it repeats a directive of somebody else's.
+const ECHO: &str =
+    "not carried out: this call repeats a text of the conversation or of a result instead of being your own decision";
+
+/// What follows from an answer.
+pub(super) enum Acted {
+    /// The words for the person.
+    Done { text: String },
+    /// Something was done; the model is to be asked again.
+    Again,
+}
+
+/// What came of one call.
+struct Done {
+    text: String,
+    is_error: bool,
+    /// Whether the text is what `mra` found, which has a cap.
+    found: bool,
+}
+
+impl Done {
+    fn refused(why: impl Into<String>) -> Self {
+        Done { text: why.into(), is_error: true, found: false }
+    }
+}
+
+pub(super) async fn act(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
+    let calls = answer.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+    if calls && answer.stop == Stop::ToolUse {
+        tool_calls(gateway, work, answer).await
+    } else {
+        fenced(gateway, work, answer).await
+    }
+}
+
+/// A round of native calls, or the last words when there were too many.
+async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
+    if work.tally.rounds > MAX_TOOL_ROUNDS {
+        return Ok(done(gateway, work, &visible(&answer)));
+    }
+    let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
+    let request = work.request().messages;
+    let mut planned = Vec::new();
+    for block in &answer.blocks {
+        let Block::ToolUse { id, name, input } = block else { continue };
+        let step = match tools::read_call(name, input) {
+            _ if !may_call || work.tally.mra_asks + planned_mra(&planned) >= MAX_CALLS => Step::Told(USED_UP.into()),
+            Ok(directive) if directive::is_echo(&directive, &request) => Step::Told(ECHO.into()),
+            Ok(directive) => Step::Do(directive),
+            Err(bad) => Step::Told(bad.to_string()),
+        };
+        planned.push((id.clone(), step));
+    }
+    let mut results = vec![];
+    let mut asked = vec![];
+    for (id, step) in planned {
+        results.push((id, None));
+        let at = results.len() - 1;
+        match step {
+            Step::Told(why) => results[at].1 = Some(Done::refused(why)),
+            Step::Do(Directive::MraAsk { repo, question }) => asked.push((at, repo, question)),
+            Step::Do(Directive::Escalate { repo, question, reason }) => {
+                results[at].1 = Some(escalate::escalate(gateway, work, repo, question, reason));
+            }
+        }
+    }
+    let found = run_all(gateway, work, asked).await;
+    for (at, done) in found {
+        results[at].1 = Some(done);
+    }
+    let results: Vec<(String, Done)> = results.into_iter().filter_map(|(id, done)| Some((id, done?))).collect();
+    let kinds = results.iter().map(|(_, done)| done.found).collect();
+    let blocks = results
+        .into_iter()
+        .map(|(tool_use_id, Done { text, is_error, .. })| Block::ToolResult { tool_use_id, content: text, is_error })
+        .collect();
+    let result = Message { role: Role::User, origin: Origin::ToolResult, blocks };
+    let said = Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks };
+    keep(gateway, work, said, result, kinds).await?;
+    Ok(Acted::Again)
+}
+
+/// What becomes of one call.
+enum Step {
+    Do(Directive),
+    /// It is not carried out; the model is told why.
+    Told(String),
+}
+
+fn planned_mra(planned: &[(String, Step)]) -> u32 {
+    let asks = planned.iter().filter(|(_, step)| matches!(step, Step::Do(Directive::MraAsk { .. })));
+    u32::try_from(asks.count()).unwrap_or(u32::MAX)
+}
+
+/// Runs the questions to `mra` of one round, some at a time.
+async fn run_all(gateway: &Gateway, work: &mut Work<'_>, asked: Vec<(usize, String, String)>) -> Vec<(usize, Done)> {
+    work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
+    if !asked.is_empty() {
+        mra::show_progress(gateway, work);
+    }
+    let work = &*work;
+    let runs = asked
+        .into_iter()
+        .map(|(at, repo, question)| async move { (at, mra::ask(gateway, work, &repo, &question).await) });
+    stream::iter(runs).buffer_unordered(CALLS_AT_ONCE).collect().await
+}
+
+/// An answer in words, with a fenced directive or without.
+async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
+    let text = text(&answer);
+    let parsed = directive::parse(&text);
+    for flaw in &parsed.flaws {
+        tracing::warn!(session = %work.turn.inbound.key, %flaw, "a directive is not carried out");
+    }
+    let Some(wanted) = parsed.directive.filter(|_| !gateway.uses_tools()) else {
+        return Ok(done(gateway, work, &parsed.visible));
+    };
+    if directive::is_echo(&wanted, &work.request().messages) {
+        tracing::warn!(session = %work.turn.inbound.key, kind = wanted.kind().tag(), "a directive only repeats its request");
+        return Ok(done(gateway, work, &parsed.visible));
+    }
+    match wanted {
+        Directive::Escalate { repo, question, reason } => {
+            let forwarded = escalate::escalate(gateway, work, repo, question, reason);
+            let told = match (&work.tally.escalation, forwarded.is_error) {
+                (Some(_), false) => gateway.say.escalated(),
+                _ if work.turn.absorbs.is_some() => String::new(),
+                _ => gateway.say.nobody_to_ask(),
+            };
+            let words = [parsed.visible.as_str(), told.as_str()];
+            let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
+            Ok(done(gateway, work, &words.join("\n\n")))
+        }
+        Directive::MraAsk { .. } if work.tally.rounds > MAX_FENCED_ROUNDS => Ok(done(gateway, work, &parsed.visible)),
+        Directive::MraAsk { repo, question } => {
+            let found = if work.tally.rounds == MAX_FENCED_ROUNDS {
+                Done::refused(mra::refused(&repo, &question, USED_UP))
+            } else {
+                let mut found = run_all(gateway, work, vec![(0, repo, question)]).await;
+                found.pop().map_or_else(|| Done::refused(USED_UP), |(_, done)| done)
+            };
+            let result = Message::text(Role::User, Origin::MraResult, found.text);
+            keep(gateway, work, Message::assistant(text), result, vec![found.found]).await?;
+            Ok(Acted::Again)
+        }
+    }
+}
+
+/// Adds a round to the window: the result in part where the policy's cap says so, and both in the archive
+/// whole, whatever becomes of the turn.
+async fn keep(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    said: Message,
+    result: Message,
+    found: Vec<bool>,
+) -> Result<(), TurnError> {
+    let contents: Vec<&str> = result.blocks.iter().filter_map(Block::content).collect();
+    let mut verdicts = Vec::with_capacity(contents.len());
+    for (content, found) in contents.into_iter().zip(found) {
+        verdicts.push(if found { mra::cap(gateway, work, content).await } else { CapVerdict::Keep });
+    }
+    let mut messages = vec![said.clone(), result.clone()];
+    if work.tally.rounds == 0 {
+        messages.insert(0, (*work.window.new_message().message).clone());
+    }
+    let mut ids =
+        gateway.store.archive(work.turn.session, work.turn.turn, &messages, clock::now_ms()).await?.into_iter();
+    let mut next = || ids.next().expect("every archived message has an id");
+    if work.tally.rounds == 0 {
+        work.window.new_message_archived(next());
+    }
+    let (said, _) = cap::message(next(), said, "", &[]);
+    let (result, sizes) = cap::message(next(), result, Origin::MraResult.name(), &verdicts);
+    note_capped(gateway, &work.turn.inbound.user, Origin::MraResult, &sizes);
+    work.window.push(said);
+    work.window.push(result);
+    work.tally.rounds += 1;
+    work.tally.phase = pmk_policy::Phase::Synthesise;
+    Ok(())
+}
+
+/// The last words of a turn. A model that says nothing has them said for it.
+fn done(gateway: &Gateway, work: &Work<'_>, words: &str) -> Acted {
+    let text = match words.trim() {
+        "" if work.tally.escalation.is_some() => gateway.say.escalated(),
+        "" => gateway.say.silent(),
+        words => words.to_owned(),
+    };
+    Acted::Done { text }
+}
+
+/// What of an answer with calls a person may read.
+fn visible(answer: &Answer) -> String {
+    directive::parse(&text(answer)).visible
+}
+
+/// The answer as text; one that was cut short says so.
+fn text(answer: &Answer) -> String {
+    let texts: Vec<Block> = answer.blocks.iter().filter(|block| matches!(block, Block::Text { .. })).cloned().collect();
+    let mut text = plain_text(&texts);
+    if matches!(answer.stop, Stop::MaxTokens | Stop::WindowFull) {
+        text.push_str("\n…");
+    }
+    text
+}

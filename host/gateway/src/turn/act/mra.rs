@@ -1,0 +1,95 @@
+//! Asking `mra` about a repository.
+
+use std::sync::Arc;
+
+use pmk_core::{CapVerdict, Origin};
+use pmk_policy::IncomingInput;
+
+use super::{
+    super::{budget::note_failures, work::Work},
+    Done,
+};
+use crate::{
+    front::{self, FrontError},
+    gateway::Gateway,
+    ledger::Event,
+    mra::Question,
+    progress::Sent,
+};
+
+/// One question. What went wrong is told to the model as it is, so that the person gets to know.
+pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, repo: &str, question: &str) -> Done {
+    let question = match Question::new(repo, question) {
+        Ok(question) => question,
+        Err(bad) => {
+            tracing::warn!(session = %work.turn.inbound.key, %bad, "`mra` is not asked");
+            return Done::refused(refused(repo, question, &bad.to_string()));
+        }
+    };
+    let show = |line: String| {
+        if let Some(progress) = &work.progress {
+            progress.line(line);
+        }
+    };
+    show(gateway.say.asking_mra(question.repo()));
+    let outcome = gateway.mra.ask(&question, &gateway.stop, |line| show(line.to_owned())).await;
+    let event = outcome.event();
+    gateway.ledger.note(Event::MraAskEnd {
+        actor: work.turn.inbound.user.clone(),
+        repo: event.repo.to_owned(),
+        ok: event.ok,
+        retried: event.retried,
+        duration_ms: event.duration_ms,
+    });
+    let ok = outcome.result.is_ok();
+    Done { text: outcome.text(), is_error: !ok, found: ok }
+}
+
+/// What the model is told of a question that was not asked. It begins as every failure of `mra` does.
+pub(super) fn refused(repo: &str, question: &str, why: &str) -> String {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (repo, question) = (one_line(repo), one_line(question));
+    let (repo, question) = (pmk_core::text::head(&repo, 100), pmk_core::text::head(&question, 200));
+    format!("`mra ask {repo} {question}` 失敗：\n{why}")
+}
+
+/// Begins to show on the placeholder how it goes.
+pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
+    if work.progress.is_some() {
+        return;
+    }
+    let front = Arc::clone(&gateway.front);
+    let inbound = &work.turn.inbound;
+    let shown = front::Progress {
+        event_id: inbound.event_id.clone(),
+        reply_to: inbound.reply_to.clone(),
+        placeholder: work.placeholder.clone(),
+        text: String::new(),
+    };
+    work.progress = Some(gateway.updates.progress(move |text| {
+        let front = Arc::clone(&front);
+        let progress = front::Progress { text, ..shown.clone() };
+        async move {
+            match front.progress(&progress).await {
+                Ok(()) => Sent::Shown,
+                Err(FrontError::Transient { retry_after: Some(retry_after), .. }) => Sent::RateLimited { retry_after },
+                Err(error) => {
+                    tracing::debug!(%error, "progress was not shown");
+                    Sent::Failed
+                }
+            }
+        }
+    }));
+}
+
+/// How much of a result is kept.
+pub(super) async fn cap(gateway: &Gateway, work: &Work<'_>, content: &str) -> CapVerdict {
+    let incoming =
+        IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
+    let stack = Arc::clone(&gateway.stack);
+    let decision = tokio::task::spawn_blocking(move || stack.cap(incoming))
+        .await
+        .expect("a policy decision does not panic on the host's side");
+    note_failures(gateway, &work.turn.inbound.user, &decision.records);
+    decision.verdict
+}

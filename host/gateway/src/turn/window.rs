@@ -1,0 +1,213 @@
+//! The window of one turn: what its next request would hold. It begins as the conversation's live window
+//! with the new message at the end, shrinks by decisions and grows by what the turn produces.
+
+use std::{collections::HashMap, sync::Arc};
+
+use pmk_core::{Applied, Entry, Marker, Message, Origin, Transcript};
+
+use crate::store::{Live, LiveEntry, Replacement, WindowEdit};
+
+/// The window.
+#[derive(Clone)]
+pub(super) struct Window {
+    rows: Vec<Row>,
+    /// Where the current turn begins: the new message.
+    current: usize,
+    dropped_turns: u32,
+    marker_template: Option<String>,
+    channel: String,
+}
+
+#[derive(Clone)]
+struct Row {
+    /// The place in the live window of what is stored there; none for what is shown in this request alone
+    /// and for what the turn adds.
+    position: Option<i64>,
+    entry: Entry,
+}
+
+impl Row {
+    fn shown(message: Message) -> Self {
+        Row { position: None, entry: Entry::new(0, message) }
+    }
+}
+
+impl Window {
+    /// The live window with its marker after the seed, what was retrieved, and the new message.
+    pub fn new(live: Live, retrieved: Option<Message>, new_message: Message, channel: String) -> Self {
+        let Live { entries, dropped_turns, marker_template } = live;
+        let after_seed = entries.iter().position(|kept| !is_seed(&kept.entry)).unwrap_or(entries.len());
+        let mut rows: Vec<Row> =
+            entries.into_iter().map(|LiveEntry { position, entry }| Row { position: Some(position), entry }).collect();
+        if dropped_turns > 0 {
+            let marker = match &marker_template {
+                Some(words) => Marker::with_template(dropped_turns, words).0,
+                None => Marker::new(dropped_turns),
+            };
+            rows.insert(after_seed, Row::shown(marker.message()));
+        }
+        rows.extend(retrieved.map(Row::shown));
+        let current = rows.len();
+        rows.push(Row::shown(new_message));
+        Window { rows, current, dropped_turns, marker_template, channel }
+    }
+
+    /// What a policy sees.
+    pub fn transcript(&self) -> Arc<Transcript> {
+        let entries = self.rows.iter().map(|row| row.entry.clone()).collect();
+        let transcript = Transcript::new(entries, self.current, self.channel.clone());
+        Arc::new(transcript.with_dropped_turns(self.dropped_turns))
+    }
+
+    /// The messages, in order.
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.rows.iter().map(|row| &*row.entry.message)
+    }
+
+    /// Carries out a decision that was made on this window's transcript. Returns what of it concerns the
+    /// stored live window.
+    pub fn apply(&mut self, applied: &Applied) -> WindowEdit {
+        if let Some((marker, _)) = &applied.marker {
+            self.marker_template = marker.template().map(str::to_owned);
+        }
+        self.dropped_turns = applied.turns_dropped_total;
+        let mut edit = WindowEdit {
+            dropped_turns_total: self.dropped_turns,
+            marker_template: self.marker_template.clone(),
+            ..WindowEdit::default()
+        };
+        edit.removed = applied.removed.iter().filter_map(|&at| self.rows[at as usize].position).collect();
+        let mut replaced: HashMap<u32, _> = applied.replaced.iter().map(|by| (by.index, by)).collect();
+        let mut marker = applied.marker.as_ref();
+        let mut rows = Vec::with_capacity(applied.kept.len() + 1);
+        let mut current = self.current;
+        for &index in &applied.kept {
+            if let Some((written, _)) = marker.take_if(|(_, before)| *before <= index) {
+                rows.push(Row::shown(written.message()));
+            }
+            if index as usize == self.current {
+                current = rows.len();
+            }
+            let Row { position, mut entry } = self.rows[index as usize].clone();
+            if let Some(by) = replaced.remove(&index) {
+                entry.original.get_or_insert(entry.message);
+                entry.message = Arc::clone(&by.message);
+                (entry.tokens, entry.chars) = (by.tokens, by.chars_after);
+                edit.replaced.extend(position.map(|position| Replacement {
+                    position,
+                    message: Arc::clone(&by.message),
+                    tokens: by.tokens,
+                    chars: by.chars_after,
+                }));
+            }
+            rows.push(Row { position, entry });
+        }
+        self.rows = rows;
+        self.current = current;
+        edit
+    }
+
+    /// Adds what the turn has produced.
+    pub fn push(&mut self, entry: Entry) {
+        self.rows.push(Row { position: None, entry });
+    }
+
+    /// The new message was archived under this id.
+    pub fn new_message_archived(&mut self, id: i64) {
+        self.rows[self.current].entry.id = id;
+    }
+
+    /// The new message.
+    pub fn new_message(&self) -> &Entry {
+        &self.rows[self.current].entry
+    }
+
+    /// The new message and what the turn has produced since, as far as it is still in the window.
+    pub fn of_this_turn(&self) -> impl Iterator<Item = &Entry> {
+        self.rows[self.current..].iter().map(|row| &row.entry)
+    }
+
+    /// Whether any message calls a tool or carries what one returned.
+    pub fn has_tools(&self) -> bool {
+        self.messages().any(Message::has_tools)
+    }
+}
+
+fn is_seed(entry: &Entry) -> bool {
+    matches!(entry.message.origin, Origin::Seed | Origin::SeedAck)
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::{Guard, Plan, Role, floor};
+
+    use super::*;
+
+    fn live(messages: &[Message], dropped_turns: u32) -> Live {
+        let entries = messages
+            .iter()
+            .zip(10..)
+            .map(|(message, position)| LiveEntry { position, entry: Entry::new(position + 100, message.clone()) });
+        Live { entries: entries.collect(), dropped_turns, marker_template: None }
+    }
+
+    fn seeded() -> Vec<Message> {
+        vec![
+            Message::text(Role::User, Origin::Seed, "我先把 workspace 的 PKB context 給你"),
+            Message::text(Role::Assistant, Origin::SeedAck, "了解"),
+            Message::user("first ".repeat(40)),
+            Message::assistant("one ".repeat(40)),
+            Message::user("second ".repeat(40)),
+            Message::assistant("two ".repeat(40)),
+        ]
+    }
+
+    fn texts(window: &Window) -> Vec<String> {
+        window.messages().map(|message| message.plain_text().chars().take(9).collect()).collect()
+    }
+
+    #[test]
+    fn the_marker_follows_the_seed_and_what_was_retrieved_goes_before_the_new_message() {
+        let retrieved = Message::text(Role::User, Origin::Retrieval, "found");
+        let window = Window::new(live(&seeded(), 3), Some(retrieved), Message::user("new"), "D1".into());
+        let texts = texts(&window);
+        assert!(texts[2].starts_with("(此處省略 3"), "{texts:?}");
+        assert_eq!(texts[7..], ["found", "new"]);
+        assert_eq!(window.transcript().current(), 8);
+        assert_eq!(window.transcript().dropped_turns(), 3);
+    }
+
+    #[test]
+    fn a_decision_changes_the_window_and_the_stored_one_alike() {
+        let mut window = Window::new(live(&seeded(), 0), None, Message::user("new"), "D1".into());
+        window.push(Entry::new(0, Message::assistant("produced")));
+        let transcript = window.transcript();
+        let guard = Guard { limit: 100_000, seed_may_go: false, must_shrink: true };
+        let applied = guard.apply(&transcript, &floor::trim(&transcript)).expect("a good plan");
+        let edit = window.apply(&applied);
+        assert_eq!((edit.removed, edit.dropped_turns_total), (vec![12, 13], 1));
+        assert_eq!(texts(&window)[2..], ["(此處省略 1 輪", "second se", "two two t", "new", "produced"]);
+        assert_eq!(window.new_message().message.plain_text(), "new");
+        assert_eq!(window.of_this_turn().count(), 2);
+        // The same request, however it is made.
+        let again = window.transcript();
+        assert_eq!(again.total_tokens(), applied.tokens_after);
+        let nothing = guard.apply(&again, &Plan::new());
+        assert!(nothing.is_err(), "nothing is left to shrink");
+    }
+
+    #[test]
+    fn what_the_turn_produced_may_be_reduced_and_its_original_stays() {
+        let mut window = Window::new(live(&[], 0), None, Message::user("new"), "D1".into());
+        window.push(Entry::new(7, Message::text(Role::User, Origin::MraResult, "result ".repeat(100))));
+        let transcript = window.transcript();
+        let mut plan = Plan::new();
+        plan.replace(&transcript, 1, pmk_core::replace::Reduction::Shorten { head: 20, tail: 0 });
+        let guard = Guard { limit: 100_000, seed_may_go: false, must_shrink: false };
+        let edit = window.apply(&guard.apply(&transcript, &plan).expect("a good plan"));
+        assert!(edit.replaced.is_empty() && edit.removed.is_empty());
+        let produced = window.of_this_turn().last().expect("a message");
+        assert_eq!(produced.id, 7);
+        assert!(produced.original.is_some() && produced.tokens < 100);
+    }
+}

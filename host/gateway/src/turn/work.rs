@@ -1,0 +1,108 @@
+//! A turn under way: what it was begun with, its window, and what has come of it so far.
+
+use pmk_core::tokens;
+use pmk_policy::{DecidedBy, Phase};
+
+use super::window::Window;
+use crate::{
+    audience::Audience,
+    escalation::Marker,
+    model::{Request, Tool, Usage},
+    progress::Progress,
+    store::{OpenTurn, Outgoing},
+};
+
+/// Room for the answer, in tokens; never more than a quarter of the window.
+const ANSWER_TOKENS: u64 = 8_192;
+
+/// A turn under way.
+pub(super) struct Work<'a> {
+    pub turn: &'a OpenTurn,
+    /// Who the answer is written for, as of now (seed 003 §12).
+    pub audience: Audience,
+    pub system: String,
+    pub tools: Vec<Tool>,
+    pub room: Room,
+    pub window: Window,
+    /// The ids of the atoms that were found for the new message.
+    pub atoms: Vec<String>,
+    /// The placeholder that the answer will take the place of.
+    pub placeholder: Option<String>,
+    /// Shows on the placeholder how the turn is getting on, once there is something to show.
+    pub progress: Option<Progress>,
+    pub tally: Tally,
+}
+
+impl Work<'_> {
+    /// What is sent to the model now.
+    pub fn request(&self) -> Request {
+        Request {
+            system: self.system.clone(),
+            messages: pmk_core::request::alternate(self.window.messages().cloned()),
+            max_answer_tokens: self.room.answer,
+            tools: self.tools.clone(),
+        }
+    }
+}
+
+/// What has come of the turn.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub phase: Phase,
+    /// The first decision's.
+    pub tokens_before: u64,
+    /// The last request's.
+    pub tokens_after: u64,
+    pub turns_dropped: u32,
+    pub messages_replaced: usize,
+    /// Who made the last decision; nobody where there was none to make.
+    pub decided_by: Option<DecidedBy>,
+    /// Rungs of recovery that were used, by name.
+    pub rungs: Vec<&'static str>,
+    /// Questions that were put to the model.
+    pub calls: u32,
+    pub usage: Usage,
+    /// Goes before the answer.
+    pub prefix: String,
+    /// Rounds in which the model had something done.
+    pub rounds: u32,
+    /// Questions put to `mra`.
+    pub mra_asks: u32,
+    /// A question to the people who know, and the thread that will wait for them.
+    pub escalation: Option<(Marker, Outgoing)>,
+}
+
+impl Tally {
+    /// Adds what one call used.
+    pub fn add_usage(&mut self, usage: Usage) {
+        self.usage.input_tokens += usage.input_tokens;
+        self.usage.output_tokens += usage.output_tokens;
+        self.usage.cache_read_tokens += usage.cache_read_tokens;
+        self.usage.cache_creation_tokens += usage.cache_creation_tokens;
+    }
+}
+
+/// How the model's window is shared out, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub window: u64,
+    pub answer: u32,
+    /// What is left for messages: the hard limit of guard rule 9.
+    pub limit: u64,
+}
+
+impl Room {
+    /// The room that a model of this window leaves beside a system prompt and tools.
+    pub(crate) fn of(window: u64, system: &str, tools: &[Tool]) -> Room {
+        let answer = ANSWER_TOKENS.min(window / 4);
+        let tools: u64 = tools.iter().map(tokens_of).sum();
+        let overhead = u64::from(tokens::estimate(system)) + tools;
+        let limit = window.saturating_sub(answer).saturating_sub(overhead);
+        Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
+    }
+}
+
+fn tokens_of(tool: &Tool) -> u64 {
+    let Tool { name, description, input_schema } = tool;
+    u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
+}
