@@ -11,6 +11,7 @@ pub mod error;
 pub mod front;
 pub mod gateway;
 pub mod home;
+pub mod json;
 pub mod ledger;
 pub mod model;
 pub mod say;

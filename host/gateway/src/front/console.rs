@@ -2,8 +2,7 @@
 //! gateway.
 //!
 //! In: `{"type":"message","user":"U1","channel":"D1","thread_ts":null,"text":"…","event_id":"Ev1"}`.
-//! `type` may be left out, `user`, `channel` and `thread_ts` too. Channels that begin with D are direct
-//! messages, with C channels.
+//! All but `text` may be left out. Channels that begin with D are direct messages, with C channels.
 //!
 //! Out, one object a line: `accepted` (after the inbox commit; a message seen before has
 //! `"duplicate":true` and is not answered again), `reply`, `turn`, `notice`, `error`.
@@ -16,8 +15,10 @@ use super::{Inbound, ReplyTo};
 use crate::clock;
 
 mod chat;
+mod input;
 mod lines;
 mod output;
+mod parse;
 
 pub use chat::Chat;
 pub use lines::Lines;

@@ -3,34 +3,25 @@
 use std::io;
 
 use async_trait::async_trait;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, BufReader},
-    sync::Mutex,
-};
+use tokio::{io::AsyncRead, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
-use super::{DEFAULT_CHANNEL, DEFAULT_USER, Said, output::Output};
+use super::{
+    input::{Input, InputLine, MAX_LINE},
+    output::Output,
+    parse::{BadLine, parse},
+};
 use crate::front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, ReplyTo, TurnReport};
+
+/// What a good line looks like.
+const EXAMPLE: &str = r#"write one JSON object a line, as {"user":"U1","channel":"D1","text":"…","event_id":"Ev1"}"#;
 
 /// The front that speaks JSON lines over standard input and output.
 pub struct Lines {
     output: Output,
     /// Held from storing a message until `accepted` is queued, so that no reply comes before it.
     order: Mutex<()>,
-}
-
-/// One line of input.
-#[derive(Deserialize)]
-struct Line {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    event_id: Option<String>,
-    user: Option<String>,
-    channel: Option<String>,
-    thread_ts: Option<String>,
-    text: Option<String>,
 }
 
 impl Lines {
@@ -42,48 +33,56 @@ impl Lines {
         Ok(Lines { output: Output::start()?, order: Mutex::new(()) })
     }
 
+    /// Why lines could not be written, unless the reader just had seen enough.
+    pub fn failure(&self) -> Option<&str> {
+        self.output.failure()
+    }
+
     async fn read(
         &self,
         input: impl AsyncRead + Unpin,
         intake: &dyn Intake,
         stop: &CancellationToken,
     ) -> Result<(), FrontError> {
-        let mut input = BufReader::new(input);
-        let mut number = 0u64;
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let read = tokio::select! {
+        let mut input = Input::new(input);
+        for number in 1u64.. {
+            let line = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
-                read = input.read_until(b'\n', &mut line) => read,
+                line = input.next() => line,
             };
-            match read {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(error) => {
-                    return Err(FrontError::Fatal {
-                        what: format!("cannot read standard input: {error}"),
-                        hint: "start again; everything accepted so far is stored".into(),
-                    });
-                }
-            }
-            number += 1;
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            match parse(&line) {
-                Ok(message) => self.take(message, intake).await?,
-                Err(what) => {
-                    self.say(&json!({
-                        "type": "error",
-                        "line": number,
-                        "message": format!("line {number} of the input: {what}"),
-                        "hint": "write one JSON object a line, as {\"user\":\"U1\",\"channel\":\"D1\",\"text\":\"…\",\"event_id\":\"Ev1\"}",
-                    }))
-                    .await?;
+            let line = line.map_err(|error| FrontError::Fatal {
+                what: format!("cannot read standard input: {error}"),
+                hint: "start again; everything accepted so far is stored".into(),
+            })?;
+            match line {
+                None => return Ok(()),
+                Some(InputLine::Whole(line)) if line.trim_ascii().is_empty() => {}
+                Some(InputLine::Whole(line)) => match parse(&line) {
+                    Ok(message) => self.take(message, intake).await?,
+                    Err(bad) => self.refuse(number, bad, EXAMPLE).await?,
+                },
+                Some(InputLine::TooLong) => {
+                    let what = format!("it is longer than {MAX_LINE} bytes");
+                    self.refuse(number, BadLine { event_id: None, what }, "send a long text as several messages")
+                        .await?;
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Says what is wrong with a line.
+    async fn refuse(&self, number: u64, bad: BadLine, hint: &str) -> Result<(), FrontError> {
+        let mut line = json!({
+            "type": "error",
+            "line": number,
+            "message": format!("line {number} of the input: {}", bad.what),
+            "hint": hint,
+        });
+        if let Some(event_id) = bad.event_id {
+            line["event_id"] = event_id.into();
+        }
+        self.say(&line).await
     }
 
     /// Stores one message and says so.
@@ -108,26 +107,6 @@ impl Lines {
     fn say(&self, line: &Value) -> impl Future<Output = Result<(), FrontError>> + use<> {
         self.output.write(format!("{line}\n").into_bytes())
     }
-}
-
-/// Reads one line of input.
-fn parse(line: &[u8]) -> Result<Inbound, String> {
-    let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
-    let line: Line = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| error.to_string())?;
-    match line.kind.as_deref() {
-        None | Some("message") => {}
-        Some(other) => return Err(format!("the type `{other}` is not known, only `message`")),
-    }
-    let text = line.text.ok_or("there is no `text`")?;
-    let said = Said {
-        event_id: line.event_id.filter(|id| !id.is_empty()),
-        user: line.user.filter(|user| !user.is_empty()).unwrap_or_else(|| DEFAULT_USER.into()),
-        channel: line.channel.unwrap_or_else(|| DEFAULT_CHANNEL.into()),
-        thread_ts: line.thread_ts.filter(|ts| !ts.is_empty()),
-        text,
-    };
-    let channel = said.channel.clone();
-    said.inbound().ok_or_else(|| format!("the channel `{channel}` begins with neither `D` nor `C`"))
 }
 
 #[async_trait]
@@ -160,44 +139,5 @@ impl Front for Lines {
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
         self.say(report).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn key(line: &str) -> String {
-        parse(line.as_bytes()).expect(line).key.to_string()
-    }
-
-    #[test]
-    fn channels_decide_the_session() {
-        assert_eq!(key(r#"{"text":"q"}"#), "console:dm:U1");
-        assert_eq!(key(r#"{"user":"U2","channel":"D7","thread_ts":"1.2","text":"q"}"#), "console:dm:U2:1.2");
-        assert_eq!(key(r#"{"type":"message","user":"U2","channel":"C7","text":"q"}"#), "console:channel:C7");
-    }
-
-    #[test]
-    fn what_is_wrong_is_said() {
-        for (line, wanted) in [
-            ("{", "EOF"),
-            ("{}", "no `text`"),
-            (r#"{"type":"reaction","text":""}"#, "`reaction`"),
-            (r#"{"channel":"X1","text":"q"}"#, "`X1`"),
-        ] {
-            let error = parse(line.as_bytes()).expect_err(line);
-            assert!(error.contains(wanted), "{error}");
-        }
-        assert!(parse(b"\xff").expect_err("not UTF-8").contains("UTF-8"));
-    }
-
-    proptest! {
-        #[test]
-        fn no_line_makes_the_reader_panic(line in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&line);
-        }
     }
 }
