@@ -94,3 +94,25 @@ fn every_pasted_line_is_answered() {
     let asked: Vec<&str> = shown.lines().map(str::trim).filter(|line| line.chars().all(char::is_alphabetic)).collect();
     assert_eq!(asked, ["one", "two", "three", "four", "five", "six"], "{shown}");
 }
+
+#[test]
+fn help_is_no_question() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
+    terminal.type_in(b"/help\r");
+    terminal.wait_for("Ctrl-D  leave", 1);
+    assert!(terminal.end().success());
+    let sessions = home.run(&["--json", "sessions", "list"], "").ok().json();
+    assert_eq!(sessions, serde_json::json!([]));
+}
+
+#[test]
+fn a_terminal_speaks_json_lines_when_told_to() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim", "--json"]));
+    terminal.type_in(b"{\"text\":\"hello\",\"event_id\":\"Ev1\"}\n");
+    terminal.wait_for("\"type\":\"turn\"", 1);
+    assert!(terminal.screen.contains("\"type\":\"accepted\""), "{}", terminal.screen);
+    assert!(!terminal.screen.contains('›'), "{}", terminal.screen);
+    assert!(terminal.end().success());
+}

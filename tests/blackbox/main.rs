@@ -7,5 +7,7 @@ mod crash;
 mod model;
 mod plan;
 mod policies;
+mod sessions;
 mod slack;
+mod starting;
 mod support;

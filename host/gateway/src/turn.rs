@@ -25,7 +25,7 @@ use crate::{
     store::{InboxId, StoreError},
 };
 use admit::Admitted;
-pub(crate) use gather::Room;
+pub(crate) use gather::{Room, SYSTEM_PROMPT};
 
 /// How long to wait before a turn that could not go on is tried again; doubled each time up to the
 /// last.
