@@ -86,9 +86,9 @@ fn every_pasted_line_is_answered() {
     let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
     // Typed ahead, before the first prompt, then pasted in one go at a prompt.
     terminal.type_in(b"one\ntwo\nthree\n");
-    terminal.wait_for(" tokens", 3);
+    terminal.wait_for("standard: ", 3);
     terminal.type_in(b"four\rfive\rsix\r");
-    terminal.wait_for(" tokens", 6);
+    terminal.wait_for("standard: ", 6);
     assert!(terminal.end().success());
     let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
     let asked: Vec<&str> = shown.lines().map(str::trim).filter(|line| line.chars().all(char::is_alphabetic)).collect();

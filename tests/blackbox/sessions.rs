@@ -37,7 +37,11 @@ fn an_empty_window_says_so() {
     assert_eq!(again.stderr, format!("`{KEY}` was empty already\n"));
     let shown = home.run(&["sessions", "show", KEY], "").ok();
     assert_eq!(shown.stdout, "");
-    assert!(shown.stderr.contains("would see nothing of") && shown.stderr.contains("`--full`"), "{}", shown.stderr);
+    assert!(
+        shown.stderr.contains("would see nothing of") && shown.stderr.contains("\n  hint: `--full`"),
+        "{}",
+        shown.stderr
+    );
 }
 
 #[test]
@@ -52,6 +56,19 @@ fn a_home_without_a_store_is_an_error_and_stays_as_it_is() {
         assert!(finished.stderr.contains("\n  hint: "), "{}", finished.stderr);
     }
     assert_eq!(std::fs::read_dir(home.path()).expect("the home").count(), 0);
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_not_called_missing() {
+    let home = Home::cold();
+    let file = home.write("file", "").display().to_string();
+    let in_a_file = home.run(&["sessions", "list", "--home", &file], "").stderr;
+    std::fs::create_dir_all(home.path().join("gateway/pmk-host.db")).expect("a folder in the store's place");
+    let a_folder = home.run(&["sessions", "list"], "").stderr;
+    for stderr in [in_a_file, a_folder] {
+        assert!(stderr.starts_with("error: cannot use the store `") && stderr.contains("\n  hint: "), "{stderr}");
+        assert!(!stderr.contains("immutable"), "{stderr}");
+    }
 }
 
 #[test]

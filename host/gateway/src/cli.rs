@@ -120,12 +120,12 @@ fn note(text: impl std::fmt::Display) {
 }
 
 impl Context {
-    /// Says something that is neither data nor a reason to stop.
-    fn notice(&self, text: &str) {
-        if self.json {
-            note(json!({"type": "notice", "message": text}));
-        } else {
-            note(text);
+    /// Says something that is neither data nor a reason to stop, and what can be done about it.
+    fn notice(&self, text: &str, hint: Option<&str>) {
+        match hint {
+            _ if self.json => note(json!({"type": "notice", "message": text, "hint": hint})),
+            Some(hint) => note(format_args!("{text}\n  hint: {hint}")),
+            None => note(text),
         }
     }
 

@@ -99,13 +99,18 @@ impl Store {
     /// [`StoreError::Missing`] when nothing was stored yet; as [`Store::open`] otherwise.
     pub fn open_existing(home: &Path) -> Result<Store, StoreError> {
         let path = Store::path(home);
-        if !path.exists() {
-            return Err(StoreError::Missing { path });
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Err(StoreError::Missing { path }),
+            Err(error) => return Err(StoreError::Io { path, message: error.to_string() }),
         }
         let migrate = if run_is_alive(home) { Migrate::No } else { Migrate::Yes };
         match Store::start(home, migrate) {
             // Where nothing may be written, reading may still do; a write then says what is wrong.
-            Err(StoreError::Io { .. }) => Store::start_read_only(home),
+            Err(error @ StoreError::Io { .. }) => match Store::start_read_only(home) {
+                Err(StoreError::Io { .. }) => Err(error),
+                started => started,
+            },
             started => started,
         }
     }

@@ -71,6 +71,12 @@ enum Connection {
     Lines,
 }
 
+/// What was chosen for the operator; said once nothing can go wrong any more.
+struct Note {
+    what: String,
+    hint: String,
+}
+
 impl Run {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         let (config, warnings) = Config::load(&context.home)?;
@@ -98,7 +104,7 @@ impl Run {
         lock: &HomeLock,
         config: Config,
         connection: Connection,
-        mut notes: Vec<String>,
+        mut notes: Vec<Note>,
     ) -> Result<(), Failure> {
         let stack = self.layers.load(&context.home, &config.policy)?;
         let model = self.open_model(&config, &mut notes)?;
@@ -107,8 +113,8 @@ impl Run {
         store.void_leases(lock).await?;
         let stop = CancellationToken::new();
         stop_on_signals(&stop)?;
-        for note in notes {
-            context.notice(&note);
+        for Note { what, hint } in notes {
+            context.notice(&what, Some(&hint));
         }
         let mut lines = None;
         let front: Arc<dyn Front> = match connection {
@@ -131,12 +137,7 @@ impl Run {
     }
 
     /// Slack where it was asked for or its tokens are there, else the console.
-    fn choose_front(
-        &self,
-        tokens: &SlackTokens,
-        terminal: bool,
-        notes: &mut Vec<String>,
-    ) -> Result<Connection, Failure> {
+    fn choose_front(&self, tokens: &SlackTokens, terminal: bool, notes: &mut Vec<Note>) -> Result<Connection, Failure> {
         let console = if terminal { Connection::Chat } else { Connection::Lines };
         let missing = match (&tokens.app_token, &tokens.bot_token) {
             _ if self.front == Some(FrontChoice::Console) => None,
@@ -163,15 +164,17 @@ impl Run {
             None if self.slack_api_url.is_some() => Err(Failure::new("the console has no use for `--slack-api-url`")
                 .hint("leave it out, or say `--front slack`")),
             Some((what, hint)) => {
-                notes.push(format!("front: console, because {what}"));
-                notes.push(format!("  hint: {hint}, to connect Slack"));
+                notes.push(Note {
+                    what: format!("front: console, because {what}"),
+                    hint: format!("{hint}, to connect Slack"),
+                });
                 Ok(console)
             }
             None => Ok(console),
         }
     }
 
-    fn open_model(&self, config: &Config, notes: &mut Vec<String>) -> Result<Arc<dyn Model>, Failure> {
+    fn open_model(&self, config: &Config, notes: &mut Vec<Note>) -> Result<Arc<dyn Model>, Failure> {
         let mut environment = Environment::of_process();
         if let (None, Some(key)) = (&environment.anthropic_api_key, &config.api_key) {
             environment.anthropic_api_key = Some(key.resolve()?);
@@ -188,8 +191,10 @@ impl Run {
                     .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
             }),
             None => {
-                notes.push("model: sim, a stand-in that quotes the conversation, because no model is named".into());
-                notes.push("  hint: `--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one".into());
+                notes.push(Note {
+                    what: "model: sim, a stand-in that quotes the conversation, because no model is named".into(),
+                    hint: "`--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one".into(),
+                });
                 Ok(open(MODEL_WITHOUT_CONFIG)?)
             }
         }

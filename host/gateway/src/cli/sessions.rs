@@ -103,7 +103,8 @@ impl Show {
             return print_json(&json!({"key": self.key, "marker": marker, "messages": messages}));
         }
         if messages.is_empty() {
-            context.notice(&format!("the model would see nothing of `{}`; `--full` shows the archive", self.key));
+            context
+                .notice(&format!("the model would see nothing of `{}`", self.key), Some("`--full` shows the archive"));
         }
         let is_seed = |stored: &&StoredMessage| matches!(stored.entry.message.origin, Origin::Seed | Origin::SeedAck);
         let seed = messages.iter().take_while(is_seed).count();

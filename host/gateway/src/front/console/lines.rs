@@ -20,7 +20,7 @@ const EXAMPLE: &str = r#"write one JSON object a line, as {"user":"U1","channel"
 /// The front that speaks JSON lines over standard input and output.
 pub struct Lines {
     output: Output,
-    /// Held from storing a message until `accepted` is queued, so that no reply comes before it.
+    /// Held from storing a message until `accepted` is queued, so that nothing about it comes before.
     order: Mutex<()>,
 }
 
@@ -104,6 +104,14 @@ impl Lines {
         written.await
     }
 
+    /// Says something about a message that is stored.
+    async fn say_in_order(&self, line: &Value) -> Result<(), FrontError> {
+        let order = self.order.lock().await;
+        let written = self.say(line);
+        drop(order);
+        written.await
+    }
+
     fn say(&self, line: &Value) -> impl Future<Output = Result<(), FrontError>> + use<> {
         self.output.write(format!("{line}\n").into_bytes())
     }
@@ -131,13 +139,10 @@ impl Front for Lines {
             "thread_ts": part.reply_to.thread_ts,
             "text": part.text,
         });
-        let order = self.order.lock().await;
-        let written = self.say(&line);
-        drop(order);
-        written.await.map(|()| None)
+        self.say_in_order(&line).await.map(|()| None)
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
-        self.say(report).await
+        self.say_in_order(report).await
     }
 }
