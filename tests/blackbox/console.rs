@@ -1,6 +1,6 @@
 //! The console as a script drives it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::Write, process::Stdio};
 
 use serde_json::json;
 
@@ -82,6 +82,42 @@ fn bad_lines_are_told_and_the_rest_is_answered() {
     assert_eq!(errors.iter().map(|error| error["line"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(3), Some(4)]);
     assert!(errors.iter().all(|error| error["hint"].is_string()));
     assert_eq!(of_type(&lines, "reply").len(), 1);
+}
+
+#[test]
+fn a_bad_line_is_told_in_our_own_words() {
+    let home = Home::new();
+    let input = [
+        "{\"text\":".to_owned(),
+        r#"["message","Ev1","U1","D1",null,"hello"]"#.to_owned(),
+        r#"{"event_id":"Ev2","text":7}"#.to_owned(),
+        r#"{"event_id":"Ev3","user":"","text":"hello"}"#.to_owned(),
+        r#"{"event_id":"Ev4","user":"U1:1.1","text":"hello"}"#.to_owned(),
+        format!(r#"{{"event_id":"Ev5","text":"{}"}}"#, "x".repeat(2 << 20)),
+        question("Ev6", "hello"),
+    ]
+    .join("\n");
+    let lines = home.run(&["run", "--model", "sim"], &input).ok().lines();
+    let errors: Vec<String> = of_type(&lines, "error").iter().map(|error| format!("{error:#}\n")).collect();
+    insta::assert_snapshot!(errors.concat());
+    assert_eq!(of_type(&lines, "reply").len(), 1);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_an_error() {
+    let home = Home::new();
+    let mut command = home.command(&["run", "--model", "sim"]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device");
+    command.stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    writeln!(stdin, "{}", question("Ev1", "hello")).expect("the input is written");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("error: cannot write to standard output: ") && stderr.contains("hint: "), "{stderr}");
+    assert_eq!(of_type(&home.run(&["run", "--model", "sim"], "").ok().lines(), "reply").len(), 1);
 }
 
 #[test]

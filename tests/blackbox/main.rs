@@ -1,10 +1,13 @@
 //! Black-box tests: the built program, real components, a real store, real processes, loopback
 //! servers. One module a topic.
 
+mod chat;
 mod console;
 mod crash;
 mod model;
 mod plan;
 mod policies;
+mod sessions;
 mod slack;
+mod starting;
 mod support;

@@ -172,21 +172,86 @@ fn json_lines_and_bad_files() {
         let path = home.write("history", content).display().to_string();
         home.run(&["--json", "plan", "--policy", &standard, "--history", &path], "")
     };
-    assert_eq!(run(lines).ok().json()["new_message"], Value::Null);
+    let document = run(lines).ok().json();
+    assert_eq!((&document["new_message"], &document["kept"]), (&Value::Null, &json!([0, 1])));
     for (content, wanted) in [
         ("", "it is empty"),
         ("{\"messages\":[{\"role\":\"user\"", "it is not JSON"),
         ("{\"role\":\"user\",\"content\":\"q\"}\n{\"role\":", "line 2"),
         ("{\"messages\":7}", "`messages`"),
+        ("{\"system\":5,\"messages\":[]}", "its system prompt is neither"),
         ("{\"messages\":[{\"role\":\"wizard\",\"content\":\"q\"}]}", "`wizard`"),
     ] {
         let finished = run(content);
         assert_eq!(finished.status.code(), Some(1), "{content}");
-        assert!(finished.stderr.starts_with("error: the history `"), "{}", finished.stderr);
-        assert!(finished.stderr.contains(wanted) && finished.stderr.contains("hint: "), "{}", finished.stderr);
+        let error: Value = serde_json::from_str(&finished.stderr).unwrap_or_else(|_| panic!("{}", finished.stderr));
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.starts_with("the history `") && message.contains(wanted), "{error}");
+        assert!(!message.contains("hint"), "{error}");
+        assert!(error["hint"].is_string(), "{error}");
     }
     let finished = home.run(&["plan", "--policy", &standard, "--history", "/nowhere"], "");
     assert!(finished.stderr.contains("cannot read the history `/nowhere`"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_history_of_which_nothing_would_be_sent_is_an_error() {
+    let home = Home::new();
+    let strict = component("strict");
+    for (history, budget, wanted) in [
+        (json!([]), "100", "it has no messages"),
+        (json!([{"role": "assistant", "content": "hello"}]), "100", "nobody asks anything in it"),
+        (
+            json!([{"role": "user", "content": "why ".repeat(300)}, {"role": "assistant", "content": "so ".repeat(300)}]),
+            "100",
+            "it has no new message",
+        ),
+    ] {
+        let path = home.write("history.json", history.to_string()).display().to_string();
+        let finished = home.run(&["plan", "--policy", &strict, "--history", &path, "--budget", budget], "");
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+        assert!(finished.stderr.contains("would be sent: ") && finished.stderr.contains(wanted), "{}", finished.stderr);
+        assert!(finished.stderr.contains("\n  hint: "), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn the_page_tells_repaired_messages_from_dropped_ones() {
+    let home = Home::new();
+    let history = json!([
+        {"role": "assistant", "content": "hello"},
+        {"role": "user", "content": [{"type": "text", "text": "what is this?"}, {"type": "image", "source": {}}]},
+        {"role": "assistant", "content": "a cat"},
+        {"role": "user", "content": "and now?"},
+    ]);
+    let path = home.write("history.json", history.to_string()).display().to_string();
+    let finished = home.run(&["plan", "--history", &path], "").ok();
+    let page: String =
+        finished.stdout.lines().filter(|line| !line.starts_with("cost ")).map(|l| format!("{l}\n")).collect();
+    let shown = finished.stderr.replace(&format!("{}/", home.path().display()), "") + &page;
+    insta::with_settings!({filters => vec![(r"[0-9a-f]{64}", "[sha256]")]}, { insta::assert_snapshot!(shown) });
+}
+
+#[test]
+fn a_number_of_tokens_is_positive() {
+    let home = Home::new();
+    for (command, option, value) in [
+        ("plan", "--budget", "-5"),
+        ("plan", "--budget", "0"),
+        ("plan", "--window", "0"),
+        ("run", "--window", "-1"),
+        ("run", "--window", "0"),
+        ("run", "--window", "many"),
+    ] {
+        let mut arguments = vec![command, option, value];
+        if command == "plan" {
+            arguments.extend(["--history", "x"]);
+        }
+        let finished = home.run(&arguments, "");
+        assert_eq!(finished.status.code(), Some(2), "{arguments:?}");
+        assert!(finished.stderr.contains("give a whole number of tokens, 1 or more"), "{}", finished.stderr);
+        assert!(finished.stderr.contains(&format!("'{value}'")), "{}", finished.stderr);
+    }
 }
 
 #[test]
@@ -227,7 +292,11 @@ fn the_shipped_fixtures_hold_on_both_policies() {
                 let policy = component(policy);
                 let path = path.display().to_string();
                 let arguments = ["--json", "plan", "--policy", &policy, "--history", &path, "--budget", budget];
-                check(&history, &home.run(&arguments, "").ok().json());
+                let finished = home.run(&arguments, "");
+                let plan = finished.json();
+                check(&history, &plan);
+                let code = if plan["kept"] == json!([]) { 1 } else { 0 };
+                assert_eq!(finished.status.code(), Some(code), "{arguments:?}: {}", finished.stderr);
                 seen += 1;
             }
         }

@@ -2,12 +2,17 @@
 //! lines. They carry no origins, so those are read off the text; and they may be broken, so they are
 //! repaired before anything is decided on them.
 
+mod error;
 mod repair;
 
-use serde_json::Value;
-use thiserror::Error;
+use std::collections::BTreeMap;
 
-pub use self::repair::{Repaired, repair};
+use serde_json::Value;
+
+pub use self::{
+    error::HistoryError,
+    repair::{Repaired, repair},
+};
 use crate::{
     marker,
     message::{Block, Message, Origin, Role},
@@ -23,46 +28,8 @@ pub struct History {
     pub system: Option<String>,
     /// The messages, oldest first.
     pub messages: Vec<Message>,
-}
-
-/// A file that is no history.
-#[derive(Debug, Error)]
-pub enum HistoryError {
-    #[error("it is empty")]
-    Empty,
-    #[error("it is not JSON: {source}{}", cut_off(source))]
-    NotJson { source: serde_json::Error },
-    #[error("line {line} is not JSON: {}{}", in_line(source), cut_off(source))]
-    BadLine { line: usize, source: serde_json::Error },
-    #[error(
-        "it has no `messages` list\n\
-         hint: a history is pmk's `session.json`, Anthropic's `{{\"system\",\"messages\"}}`, or one message a line"
-    )]
-    NoMessages,
-    /// `line` is given where every message has a line of its own.
-    #[error("{}: {what}", place(*index, *line))]
-    BadMessage { index: usize, line: Option<usize>, what: String },
-}
-
-/// The parser's words without its own line number, which is always 1.
-fn in_line(source: &serde_json::Error) -> String {
-    let text = source.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((what, _)) => format!("{what} at column {}", source.column()),
-        None => text,
-    }
-}
-
-/// Files that are appended to a line at a time end in half a line after a crash.
-fn cut_off(source: &serde_json::Error) -> &'static str {
-    if source.is_eof() { "\nhint: it ends too early; complete what was cut off, or remove it" } else { "" }
-}
-
-fn place(index: usize, line: Option<usize>) -> String {
-    match line {
-        Some(line) => format!("line {line}"),
-        None => format!("message {index}"),
-    }
+    /// What of it stands only as a name in brackets, one line a kind.
+    pub unread: Vec<String>,
 }
 
 impl History {
@@ -77,7 +44,7 @@ impl History {
         }
         match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(mut object)) if object.contains_key("messages") => {
-                let system = object.get("system").and_then(system_text);
+                let system = system_text(object.get("system").unwrap_or(&Value::Null))?;
                 match object.remove("messages") {
                     Some(Value::Array(messages)) => History::of_values(system, in_list(messages)),
                     _ => Err(HistoryError::NoMessages),
@@ -103,6 +70,7 @@ impl History {
 
     fn of_values(mut system: Option<String>, values: Vec<(Option<usize>, Value)>) -> Result<History, HistoryError> {
         let mut messages = Vec::with_capacity(values.len());
+        let mut unread = Unread::default();
         for (index, (line, value)) in values.into_iter().enumerate() {
             let bad = |what: String| HistoryError::BadMessage { index, line, what };
             let content = value.get("content").ok_or_else(|| bad("it has no `content`".into()))?;
@@ -110,18 +78,35 @@ impl History {
                 Some("user") => Role::User,
                 Some("assistant") => Role::Assistant,
                 Some("system") if index == 0 => {
-                    system = system_text(content).or(system);
+                    system = system_text(content)?.or(system);
                     continue;
                 }
                 Some(other) => return Err(bad(format!("role `{other}` is neither `user` nor `assistant`"))),
                 None => return Err(bad("it has no `role`".into())),
             };
-            let blocks = blocks(content).map_err(bad)?;
+            let blocks = blocks(content, &mut |kind| unread.note(kind, index)).map_err(bad)?;
             let mut message = Message { role, origin: Origin::User, blocks };
             message.origin = named_origin(&value, &message).unwrap_or_else(|| recognise(&message, messages.last()));
             messages.push(message);
         }
-        Ok(History { system, messages })
+        Ok(History { system, messages, unread: unread.lines() })
+    }
+}
+
+/// Kinds of blocks that cannot be read, with how many there are and the first message that has one.
+#[derive(Default)]
+struct Unread(BTreeMap<String, (usize, usize)>);
+
+impl Unread {
+    fn note(&mut self, kind: &str, index: usize) {
+        self.0.entry(kind.to_owned()).or_insert((0, index)).0 += 1;
+    }
+
+    fn lines(self) -> Vec<String> {
+        let line = |(kind, (count, first)): (String, (usize, usize))| {
+            format!("`{kind}` blocks cannot be read and stand as `[{kind}]`: {count}, the first in message {first}")
+        };
+        self.0.into_iter().map(line).collect()
     }
 }
 
@@ -138,18 +123,24 @@ fn is_message(value: &Value) -> bool {
     value.get("role").is_some()
 }
 
-fn system_text(value: &Value) -> Option<String> {
+fn system_text(value: &Value) -> Result<Option<String>, HistoryError> {
+    let bad = |what: String| HistoryError::BadSystem { what };
     match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(_) => blocks(value).ok().map(|blocks| crate::message::plain_text(&blocks)),
-        _ => None,
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Array(_) => {
+            let blocks = blocks(value, &mut |_| {}).map_err(|what| bad(format!("cannot be read: {what}")))?;
+            Ok(Some(crate::message::plain_text(&blocks)))
+        }
+        _ => Err(bad("is neither a text nor a list of blocks".to_owned())),
     }
 }
 
-fn blocks(content: &Value) -> Result<Vec<Block>, String> {
+/// `unread` is told the kind of every block that stands as its name.
+fn blocks(content: &Value, unread: &mut dyn FnMut(&str)) -> Result<Vec<Block>, String> {
     match content {
         Value::String(text) => Ok(vec![Block::Text { text: text.clone() }]),
-        Value::Array(items) => items.iter().filter(|item| !is_thinking(item)).map(block).collect(),
+        Value::Array(items) => items.iter().filter(|item| !is_thinking(item)).map(|item| block(item, unread)).collect(),
         Value::Null => Ok(vec![]),
         _ => Err("`content` is neither a text nor a list of blocks".into()),
     }
@@ -160,7 +151,7 @@ fn is_thinking(value: &Value) -> bool {
     matches!(value.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
 }
 
-fn block(value: &Value) -> Result<Block, String> {
+fn block(value: &Value, unread: &mut dyn FnMut(&str)) -> Result<Block, String> {
     let text = |key: &str| {
         value.get(key).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| format!("a block has no `{key}`"))
     };
@@ -173,24 +164,31 @@ fn block(value: &Value) -> Result<Block, String> {
         }),
         Some("tool_result") => Ok(Block::ToolResult {
             tool_use_id: text("tool_use_id")?,
-            content: result_text(value.get("content")),
+            content: result_text(value.get("content"), unread),
             is_error: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
         }),
-        Some(other) => Ok(Block::Text { text: format!("[{other}]") }),
+        Some(other) => {
+            unread(other);
+            Ok(Block::Text { text: format!("[{other}]") })
+        }
         None => Err("a block has no `type`".into()),
     }
 }
 
 /// A tool result is a text or a list of blocks; what is no text is named in brackets.
-fn result_text(content: Option<&Value>) -> String {
+fn result_text(content: Option<&Value>, unread: &mut dyn FnMut(&str)) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(items)) => {
-            let part = |item: &Value| match item.get("text").and_then(Value::as_str) {
+            let mut part = |item: &Value| match item.get("text").and_then(Value::as_str) {
                 Some(text) => text.to_owned(),
-                None => format!("[{}]", item.get("type").and_then(Value::as_str).unwrap_or("unknown")),
+                None => {
+                    let kind = item.get("type").and_then(Value::as_str).unwrap_or("unknown");
+                    unread(kind);
+                    format!("[{kind}]")
+                }
             };
-            items.iter().map(part).collect::<Vec<_>>().join("\n")
+            items.iter().map(&mut part).collect::<Vec<_>>().join("\n")
         }
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
@@ -277,11 +275,42 @@ mod tests {
                      {\"ts\":\"2026-05-07T07:39:56.339Z\",\"role\":\"assistant\",\"content\":\"a\"}\r\n\r\n";
         assert_eq!(History::parse(lines).expect("lines").messages, [Message::user("q"), Message::assistant("a")]);
         let cut = &lines[..lines.trim_end().len() - 9];
-        let error = History::parse(cut).expect_err("the last line is cut off").to_string();
-        assert!(error.starts_with("line 3 is not JSON") && error.contains("hint: it ends too early"), "{error}");
+        let error = History::parse(cut).expect_err("the last line is cut off");
+        assert!(error.hint().starts_with("it ends too early"), "{}", error.hint());
+        let error = error.to_string();
+        assert!(error.starts_with("line 3 is not JSON") && !error.contains('\n'), "{error}");
         assert!(!error.contains("line 1"), "{error}");
         let error = History::parse(&lines.replace("assistant", "tool")).expect_err("no such role").to_string();
         assert_eq!(error, "line 3: role `tool` is neither `user` nor `assistant`");
+    }
+
+    #[test]
+    fn a_system_prompt_that_is_none_is_no_silent_loss() {
+        for system in ["5", "{}", "true", r#"[{"type":"text"}]"#] {
+            let error = History::parse(&format!(r#"{{"system":{system},"messages":[]}}"#)).expect_err(system);
+            assert!(error.to_string().starts_with("its system prompt "), "{error}");
+        }
+        for (system, wanted) in [("null", None), (r#"[{"type":"text","text":"be brief"}]"#, Some("be brief"))] {
+            let history = History::parse(&format!(r#"{{"system":{system},"messages":[]}}"#)).expect(system);
+            assert_eq!(history.system.as_deref(), wanted);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let history = History::parse(
+            r#"[{"role":"user","content":[{"type":"text","text":"look"},{"type":"image"},{"type":"image"}]},
+                {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"ls"}]},
+                {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image"},3]}]}]"#,
+        )
+        .expect("a history");
+        assert_eq!(
+            history.unread,
+            [
+                "`image` blocks cannot be read and stand as `[image]`: 3, the first in message 0",
+                "`unknown` blocks cannot be read and stand as `[unknown]`: 1, the first in message 2",
+            ]
+        );
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::text;
+
 /// The front a conversation takes place on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrontName {
@@ -24,6 +26,16 @@ pub enum Place {
     Channel(String),
 }
 
+/// How long an id may be, in characters.
+pub const MAX_ID_CHARS: usize = 128;
+
+/// Whether a text can be the id of a user, a channel or a thread: a key made of it can be read back,
+/// and shown on a terminal as it is.
+pub fn is_id(text: &str) -> bool {
+    let allowed = |c: char| c.is_alphanumeric() || (c.is_ascii_punctuation() && c != ':');
+    !text.is_empty() && text.chars().all(allowed) && text.chars().nth(MAX_ID_CHARS).is_none()
+}
+
 /// The key of a conversation. As text: `slack:dm:U`, `slack:dm:U:TS`, `slack:channel:C`,
 /// `slack:channel:C:TS`; the console's begin with `console:`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,8 +50,9 @@ pub struct SessionKey {
 /// A text that is no session key.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{0}` is not a session key; it looks like `slack:dm:U1`, `slack:dm:U1:1700000000.000100`, \
-     `slack:channel:C1` or `console:dm:U1`"
+    "`{}` is not a session key; it looks like `slack:dm:U1`, `slack:dm:U1:1700000000.000100`, \
+     `slack:channel:C1` or `console:dm:U1`",
+    text::one_line(text::head(.0, 200))
 )]
 pub struct BadSessionKey(pub String);
 
@@ -72,14 +85,14 @@ impl FromStr for SessionKey {
             _ => return Err(bad()),
         };
         let kind = parts.next().ok_or_else(bad)?;
-        let id = parts.next().filter(|id| !id.is_empty()).ok_or_else(bad)?.to_owned();
+        let id = parts.next().filter(|id| is_id(id)).ok_or_else(bad)?.to_owned();
         let place = match kind {
             "dm" => Place::Dm(id),
             "channel" => Place::Channel(id),
             _ => return Err(bad()),
         };
         let thread = match parts.next() {
-            Some("") => return Err(bad()),
+            Some(thread) if !is_id(thread) => return Err(bad()),
             thread => thread.map(str::to_owned),
         };
         if parts.next().is_some() {
@@ -126,5 +139,15 @@ mod tests {
         for text in ["", "slack", "slack:dm", "slack:dm:", "slack:dm:U:", "irc:dm:U", "slack:x:U", "slack:dm:U:1:2"] {
             assert!(text.parse::<SessionKey>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_in_no_key() {
+        let long = format!("slack:dm:{}", "U".repeat(MAX_ID_CHARS + 1));
+        for text in ["slack:dm:U\u{1b}[2J", "slack:dm:U\n", "slack:dm:U V", "slack:dm:U:\u{202e}1", long.as_str()] {
+            let error = text.parse::<SessionKey>().expect_err(text).to_string();
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
+        assert!("console:dm:王小明:1.2".parse::<SessionKey>().is_ok());
     }
 }

@@ -1,4 +1,6 @@
-//! Cutting text without cutting a grapheme.
+//! Cutting text without cutting a grapheme, and showing it without obeying it.
+
+use std::borrow::Cow;
 
 use unicode_segmentation::{GraphemeCursor, GraphemeIncomplete};
 
@@ -63,6 +65,18 @@ pub fn slice(text: &str, start: usize, max: usize) -> &str {
     &rest[..byte_of_char(rest, max)]
 }
 
+/// The text as a terminal can be given it: control characters, with which it could be told to do things,
+/// are replaced; lines and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
+}
+
+/// The text as [`printable`], on one line.
+pub fn one_line(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], " ")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -79,6 +93,13 @@ mod tests {
         assert_eq!(head(&text, 6), format!("a{FAMILY}"));
         assert_eq!(tail(&text, 4), "b");
         assert_eq!(head_bytes(&text, 9), "a");
+    }
+
+    #[test]
+    fn a_terminal_is_told_nothing() {
+        assert_eq!(printable("a\tb\n中"), "a\tb\n中");
+        assert_eq!(printable("\u{1b}[2Jx\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}y\u{fffd}");
+        assert_eq!(one_line("a\tb\n中\u{7}"), "a b 中\u{fffd}");
     }
 
     proptest! {

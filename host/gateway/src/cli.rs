@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
+use serde_json::json;
 
 use crate::{error::Failure, home};
 
@@ -23,11 +24,11 @@ mod table;
 #[derive(Debug, Parser)]
 #[command(name = "pmk-host", version, about, max_term_width = 100)]
 struct Arguments {
-    /// The folder that holds configuration, store and ledger [default: ~/.pmk]
-    #[arg(long, global = true, value_name = "DIR", env = "PMK_HOME")]
+    /// The folder that holds configuration, store and ledger [env: PMK_HOME] [default: ~/.pmk]
+    #[arg(long, global = true, value_name = "DIR")]
     home: Option<PathBuf>,
 
-    /// Print JSON instead of text
+    /// Print JSON instead of text; errors too, as one object on standard error
     #[arg(long, global = true)]
     json: bool,
 
@@ -57,15 +58,34 @@ struct Context {
 
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") => {
+            note(usage(&error).document());
+            return ExitCode::from(2);
+        }
+        // Help is no error, and goes to standard output.
+        Err(error) => error.exit(),
+    };
+    let json = arguments.json;
     match dispatch(arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if json => {
+            note(failure.document());
+            ExitCode::FAILURE
+        }
         Err(failure) => {
-            // Where standard error is gone there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "error: {failure}");
+            note(format_args!("error: {failure}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Arguments that make no sense, without the page on usage.
+fn usage(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let what = text.split("\n\n").next().unwrap_or_default();
+    Failure::new(what.strip_prefix("error: ").unwrap_or(what)).hint("`--help` shows the arguments")
 }
 
 fn dispatch(arguments: Arguments) -> Result<(), Failure> {
@@ -94,7 +114,40 @@ fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(&format!("{value:#}\n"))
 }
 
-/// Says something that is no data.
+/// Says something that is no data. Where standard error is gone there is nobody left to tell.
 fn note(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+impl Context {
+    /// Says something that is neither data nor a reason to stop, and what can be done about it.
+    fn notice(&self, text: &str, hint: Option<&str>) {
+        match hint {
+            _ if self.json => note(json!({"type": "notice", "message": text, "hint": hint})),
+            Some(hint) => note(format_args!("{text}\n  hint: {hint}")),
+            None => note(text),
+        }
+    }
+
+    /// Says that something is not as it should be, though the command goes on.
+    fn warn(&self, text: &str) {
+        if self.json {
+            note(json!({"type": "warning", "message": text}));
+        } else {
+            note(format_args!("warning: {text}"));
+        }
+    }
+}
+
+/// A number of tokens on the command line.
+fn tokens(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("give a whole number of tokens, 1 or more".to_owned()),
+        Ok(tokens) => Ok(tokens),
+    }
+}
+
+/// A variable of the environment; an empty one counts as not set.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }

@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    audience::Audiences,
+    audience::{Audiences, Toolbox},
     error::{Failure, OrHint},
     escalation::Pools,
+    home, json,
     knowledge::{Ingest, UnknownIngest},
     mra,
     say::Language,
@@ -76,7 +77,7 @@ pub struct Config {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// Component files, the last on top; `--policy` replaces the list.
+    /// Component files, the last on top; `--policy` replaces the list. A relative one is in the home.
     pub files: Vec<PathBuf>,
     /// Settings by policy name, then setting name.
     pub settings: BTreeMap<String, Map<String, Value>>,
@@ -127,6 +128,13 @@ pub enum ToolStyle {
     Auto,
     /// By fenced directives always.
     Fenced,
+}
+
+impl ToolStyle {
+    /// What the system prompt explains to a model that has tool calls, or has none.
+    pub fn toolbox(self, has_tools: bool) -> Toolbox {
+        if has_tools && self == ToolStyle::Auto { Toolbox::Native } else { Toolbox::Fenced }
+    }
 }
 
 /// How long things may take, in seconds.
@@ -183,14 +191,15 @@ pub enum Secret {
 }
 
 impl Config {
-    /// Reads the file; without one, everything has its default. What is not understood but harmless
-    /// comes back as warnings.
+    /// Reads the file of a home; without one, everything has its default. What is not understood but
+    /// harmless comes back as warnings.
     ///
     /// # Errors
     /// The file cannot be read, is not JSON, is of another version, or a key this gateway needs has
     /// the wrong shape.
-    pub fn load(path: &Path) -> Result<(Config, Vec<String>), Failure> {
-        let text = match std::fs::read_to_string(path) {
+    pub fn load(home: &Path) -> Result<(Config, Vec<String>), Failure> {
+        let path = home::config_file(home);
+        let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Config::default(), vec![])),
             Err(error) => {
@@ -198,10 +207,14 @@ impl Config {
                     .hint("is `--home` a folder that you may read?"));
             }
         };
-        Config::parse(&text).map_err(|what| {
+        let (mut config, warnings) = Config::parse(&text).map_err(|what| {
             Failure::new(format!("`{}`: {what}", path.display()))
                 .hint("correct the file, or say `--home DIR` for another")
-        })
+        })?;
+        for file in &mut config.policy.files {
+            *file = home.join(&*file);
+        }
+        Ok((config, warnings))
     }
 
     fn parse(text: &str) -> Result<(Config, Vec<String>), String> {
@@ -221,16 +234,17 @@ impl Config {
         limits.check()?;
         let mra: MraConfig = part(&root, "mra")?.unwrap_or_default();
         mra.check()?;
-        let slack = root.get("slack").and_then(Value::as_object);
-        let token = |key: &str| slack.and_then(|slack| slack.get(key)).and_then(Value::as_str).map(SecretString::from);
+        // Not used yet, but who believes to have named the admins must not be mistaken.
+        users(&root, "admins")?;
         let config = Config {
             exists: true,
-            blocklist: strings(&root, "blocklist", &mut warnings),
+            blocklist: users(&root, "blocklist")?,
             model: part(&root, "model")?,
             policy: part(&root, "policy")?.unwrap_or_default(),
             limits,
-            slack: SlackTokens { app_token: token("appToken"), bot_token: token("botToken") },
-            api_key: part(&root, "apiKey")?,
+            slack: slack_tokens(&root)?,
+            api_key: part(&root, "apiKey")
+                .map_err(|_| r#"`apiKey` is neither a text nor {"env":"NAME"} nor {"cmd":"COMMAND"}"#.to_owned())?,
             language: part(&root, "language")?.unwrap_or_default(),
             audience: people::audiences(&root, &mut warnings),
             escalation: people::pools(&root, &mut warnings),
@@ -251,22 +265,35 @@ fn part<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) ->
     }
 }
 
-/// A list that access depends on: only what is a string counts, and the rest is told.
-fn strings(root: &Map<String, Value>, key: &str, warnings: &mut Vec<String>) -> Vec<String> {
-    match root.get(key) {
-        None | Some(Value::Null) => vec![],
-        Some(Value::Array(items)) => {
-            let kept: Vec<String> = items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-            if kept.len() < items.len() {
-                warnings.push(format!("gateway.json: `{key}` holds something that is no user id; it is ignored"));
-            }
-            kept
+/// A list that access depends on: half of it is worse than none.
+fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
+    let items = match root.get(key) {
+        None | Some(Value::Null) => return Ok(vec![]),
+        Some(Value::Array(items)) => items,
+        Some(other) => return Err(format!("`{key}` is {}, not a list of user ids", json::kind(other))),
+    };
+    let user = |(index, item): (usize, &Value)| match item {
+        Value::String(user) => Ok(user.clone()),
+        other => Err(format!("`{key}[{index}]` is {}, not a user id", json::kind(other))),
+    };
+    items.iter().enumerate().map(user).collect()
+}
+
+/// What the file holds is never in the error: it may be half a token.
+fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
+    let slack = match root.get("slack") {
+        None | Some(Value::Null) => return Ok(SlackTokens::default()),
+        Some(Value::Object(slack)) => slack,
+        Some(other) => return Err(format!("`slack` is {}, not an object", json::kind(other))),
+    };
+    let token = |key: &str| match slack.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(token)) => {
+            Ok(Some(token.as_str()).filter(|token| !token.is_empty()).map(SecretString::from))
         }
-        Some(_) => {
-            warnings.push(format!("gateway.json: `{key}` is not a list; it is ignored"));
-            vec![]
-        }
-    }
+        Some(other) => Err(format!("`slack.{key}` is {}, not a text", json::kind(other))),
+    };
+    Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")? })
 }
 
 /// `defaultIngest`; an empty one is none.
@@ -312,7 +339,7 @@ mod tests {
     #[test]
     fn a_file_of_pmk_is_taken_as_it_is() {
         let (config, warnings) = Config::parse(
-            r#"{"version":1,"admins":["U1"],"defaultIngest":"mra:--all","mraWorkspace":"/w","blocklist":["U9",7],
+            r#"{"version":1,"admins":["U1"],"defaultIngest":"mra:--all","mraWorkspace":"/w","blocklist":["U9"],"surprise":1,
                 "audience":{"default":"biz"},"escalation":{"default":["U2"]},"github":{},"slack":{"appToken":"xapp-1"}}"#,
         )
         .expect("a configuration");
@@ -329,10 +356,25 @@ mod tests {
             (r#"{"version":1,"policy":{"file":"x"}}"#, "`policy`: unknown field `file`"),
             (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds`"),
             ("[]", "not a JSON object"),
+            (r#"{"version":1,"blocklist":"U9"}"#, "`blocklist` is a text, not a list of user ids"),
+            (r#"{"version":1,"blocklist":["U9",7]}"#, "`blocklist[1]` is a number, not a user id"),
+            (r#"{"version":1,"admins":{"U1":true}}"#, "`admins` is an object, not a list of user ids"),
+            (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
+            (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, not a text"),
+            (r#"{"version":1,"apiKey":7}"#, "`apiKey` is neither a text nor"),
         ] {
             let error = Config::parse(text).expect_err(text);
             assert!(error.contains(wanted), "{error}");
         }
+    }
+
+    #[test]
+    fn a_relative_policy_is_in_the_home_wherever_the_program_is_started() {
+        let home = tempfile::tempdir().expect("a folder");
+        let file = r#"{"version":1,"policy":{"files":["mine/a.wasm","/etc/b.wasm"]}}"#;
+        std::fs::write(home.path().join("gateway.json"), file).expect("a file");
+        let (config, _) = Config::load(home.path()).expect("a configuration");
+        assert_eq!(config.policy.files, [home.path().join("mine/a.wasm"), "/etc/b.wasm".into()]);
     }
 
     #[test]

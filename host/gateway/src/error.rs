@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::{Value, json};
+
 /// What went wrong, and what to do about it. Typed errors become one of these where they leave the
 /// program.
 #[derive(Debug)]
@@ -20,6 +22,11 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same for machines: one object, shaped as the console's `error` lines.
+    pub fn document(&self) -> Value {
+        json!({"type": "error", "message": self.message, "hint": self.hint})
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     audience::{Audience, Prompts, Toolbox},
     clock,
-    config::{Config, ToolStyle},
+    config::Config,
     directive,
     error::Failure,
     front::{Accepted, Front, FrontError, Inbound, Intake, Reaction},
@@ -56,6 +56,7 @@ pub struct Gateway {
     /// Held while an atom gets its notice or its verdict.
     pub(crate) judging: tokio::sync::Mutex<()>,
     library: Arc<Mutex<Library>>,
+    toolbox: Toolbox,
     /// What the model may call, where it has tool calls.
     tools: Vec<Tool>,
     /// Cancelled when nothing new may begin.
@@ -91,6 +92,8 @@ impl Gateway {
         Arc::new(Gateway {
             store: parts.store,
             stack: Arc::new(parts.stack),
+            toolbox: parts.config.tools.toolbox(parts.model.has_tools()),
+            tools: if parts.model.has_tools() { directive::tools::definitions().into() } else { vec![] },
             model: parts.model,
             front: parts.front,
             ledger: parts.ledger,
@@ -102,7 +105,6 @@ impl Gateway {
             updates: Updates::new(progress::Settings::default()),
             judging: tokio::sync::Mutex::default(),
             library: Arc::new(Mutex::new(parts.library)),
-            tools: directive::tools::definitions().into(),
             stop,
             queues: Mutex::default(),
             workers: TaskTracker::new(),
@@ -131,17 +133,17 @@ impl Gateway {
 
     /// Whether the model asks for things by tool calls rather than by fenced directives.
     pub(crate) fn uses_tools(&self) -> bool {
-        self.model.has_tools() && self.config.tools == ToolStyle::Auto
+        self.toolbox == Toolbox::Native
     }
 
     /// The tools there are.
     pub(crate) fn tools(&self) -> &[Tool] {
-        if self.model.has_tools() { &self.tools } else { &[] }
+        &self.tools
     }
 
     /// What the model is told about itself and its readers.
     pub(crate) fn system_prompt(&self, audience: Audience) -> String {
-        self.prompts.system(audience, if self.uses_tools() { Toolbox::Native } else { Toolbox::Fenced })
+        self.prompts.system(audience, self.toolbox)
     }
 
     /// Does something with the knowledge base, which blocks on the disk.

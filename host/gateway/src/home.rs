@@ -25,13 +25,18 @@ pub fn compile_cache_dir(home: &Path) -> PathBuf {
     home.join("cache").join("components")
 }
 
-/// The folder given, else `~/.pmk`. Absolute, because the compile cache insists on it.
+/// The variable that names the folder where `--home` does not.
+const VARIABLE: &str = "PMK_HOME";
+
+/// The folder given, else the one that the environment names, else `~/.pmk`. Absolute, because the compile
+/// cache insists on it.
 ///
 /// # Errors
 /// There is no folder to put it in.
 pub fn resolve(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let home = match given {
-        Some(path) => path.to_owned(),
+    let named = std::env::var_os(VARIABLE).filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = match given.map(Path::to_owned).or(named) {
+        Some(path) => path,
         None => std::env::home_dir()
             .filter(|home| !home.as_os_str().is_empty())
             .ok_or_else(|| Failure::new("there is no home folder to keep `.pmk` in").hint("say `--home DIR`"))?
@@ -39,4 +44,5 @@ pub fn resolve(given: Option<&Path>) -> Result<PathBuf, Failure> {
     };
     std::path::absolute(&home)
         .map_err(|error| Failure::new(format!("cannot use `{}` as home: {error}", home.display())))
+        .map_err(|failure| failure.hint("say `--home DIR`"))
 }

@@ -6,7 +6,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, Sender, channel},
     thread::JoinHandle,
@@ -171,7 +171,7 @@ fn flush(folder: &Path, month: &str, lines: &mut Vec<u8>, failures: &mut u64) {
         return;
     }
     let path = folder.join(format!("events-{month}.log"));
-    match append_private(&path).and_then(|mut file| file.write_all(lines)) {
+    match append(&path, lines) {
         Ok(()) => *failures = 0,
         Err(error) => {
             *failures += 1;
@@ -183,9 +183,29 @@ fn flush(folder: &Path, month: &str, lines: &mut Vec<u8>, failures: &mut u64) {
     lines.clear();
 }
 
-fn append_private(path: &Path) -> io::Result<File> {
+/// Appends whole lines. Half a line that a crash or a full disk has left is ended first, so that it spoils
+/// none but itself.
+fn append(path: &Path, lines: &mut Vec<u8>) -> io::Result<()> {
+    let mut file = open_private(path)?;
+    if is_torn(&mut file)? {
+        lines.insert(0, b'\n');
+    }
+    file.write_all(lines)
+}
+
+fn is_torn(file: &mut File) -> io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.create(true).append(true);
+    options.create(true).read(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
@@ -195,16 +215,38 @@ fn append_private(path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
 
+    fn note_one(folder: &Path) {
+        let ledger = Ledger::open(folder);
+        ledger.note(Event::ContextForcePruned { actor: "U1".into(), dropped_pairs: 6, tokens_after: 4_200 });
+    }
+
+    fn file(folder: &Path) -> PathBuf {
+        std::fs::read_dir(folder).expect("the folder").next().expect("a file").expect("readable").path()
+    }
+
+    #[test]
+    fn half_a_line_does_not_swallow_the_next_event() {
+        let folder = tempfile::tempdir().expect("a folder");
+        note_one(folder.path());
+        let path = file(folder.path());
+        let whole = std::fs::read_to_string(&path).expect("the file");
+        std::fs::write(&path, &whole[..whole.len() / 2]).expect("half a line");
+        note_one(folder.path());
+        note_one(folder.path());
+        let text = std::fs::read_to_string(&path).expect("the file");
+        let good: Vec<bool> =
+            text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).collect();
+        assert_eq!(good, [false, true, true], "{text}");
+    }
+
     #[test]
     fn events_are_whole_lines_in_pmks_words() {
         let folder = tempfile::tempdir().expect("a folder");
-        let ledger = Ledger::open(folder.path());
-        ledger.note(Event::ContextForcePruned { actor: "U1".into(), dropped_pairs: 6, tokens_after: 4_200 });
-        drop(ledger);
-        let file = std::fs::read_dir(folder.path()).expect("the folder").next().expect("a file").expect("readable");
-        let name = file.file_name().into_string().expect("a name");
+        note_one(folder.path());
+        let path = file(folder.path());
+        let name = path.file_name().expect("a name").to_string_lossy();
         assert!(name.starts_with("events-2") && name.ends_with(".log"), "{name}");
-        let text = std::fs::read_to_string(file.path()).expect("the file");
+        let text = std::fs::read_to_string(&path).expect("the file");
         let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one line of JSON");
         assert_eq!(line["type"], "context.force-pruned");
         assert_eq!(line["droppedPairs"], 6);

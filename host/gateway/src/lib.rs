@@ -17,6 +17,7 @@ pub mod escalation;
 pub mod front;
 pub mod gateway;
 pub mod home;
+pub mod json;
 pub mod knowledge;
 pub mod ledger;
 pub mod model;

@@ -100,16 +100,41 @@ impl Store {
     /// [`StoreError::Missing`] when nothing was stored yet; as [`Store::open`] otherwise.
     pub fn open_existing(home: &Path) -> Result<Store, StoreError> {
         let path = Store::path(home);
-        if !path.exists() {
-            return Err(StoreError::Missing { path });
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Err(StoreError::Missing { path }),
+            Err(error) => return Err(StoreError::Io { path, message: error.to_string() }),
         }
-        Store::start(home, if run_is_alive(home) { Migrate::No } else { Migrate::Yes })
+        let migrate = if run_is_alive(home) { Migrate::No } else { Migrate::Yes };
+        match Store::start(home, migrate) {
+            // Where nothing may be written, reading may still do; a write then says what is wrong.
+            Err(error @ StoreError::Io { .. }) => match Store::start_read_only(home) {
+                Err(StoreError::Io { .. }) => Err(error),
+                started => started,
+            },
+            started => started,
+        }
     }
 
     fn start(home: &Path, migrate: Migrate) -> Result<Store, StoreError> {
         let path = Store::path(home);
         let conn = connection::writer(&path, migrate)?;
-        let readers = Readers::start(&path)?;
+        Store::assemble(home, path, conn, connection::reader)
+    }
+
+    fn start_read_only(home: &Path) -> Result<Store, StoreError> {
+        let path = Store::path(home);
+        let conn = connection::read_only(&path)?;
+        Store::assemble(home, path, conn, connection::read_only)
+    }
+
+    fn assemble(
+        home: &Path,
+        path: PathBuf,
+        conn: Connection,
+        reader: fn(&Path) -> Result<Connection, StoreError>,
+    ) -> Result<Store, StoreError> {
+        let readers = Readers::start(&path, reader)?;
         let writer =
             Writer::start(conn, path.clone()).map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner("pmk-host run");

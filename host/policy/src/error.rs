@@ -172,7 +172,9 @@ impl LoadError {
                 "raise the limit on memory, or build a smaller policy".into()
             }
             LoadError::Describe { .. } => "`describe` should only call the methods of `description`".into(),
-            LoadError::Engine { .. } | LoadError::Unreadable { .. } | LoadError::BadDescription { .. } => return None,
+            LoadError::Unreadable { .. } => "check that it is a file that you may read".into(),
+            LoadError::BadDescription { .. } => "correct `describe` in the policy's source and build it again".into(),
+            LoadError::Engine { .. } => return None,
         })
     }
 

@@ -237,22 +237,19 @@ fn apply_env(
     for (variable, setting) in ENV_SETTINGS {
         let (Some(given), Some(spec)) = (env.get(variable), description.setting(setting)) else { continue };
         let SettingKind::Integer { min, max, .. } = spec.kind else { continue };
-        let problem = match given.trim().parse::<i64>() {
-            Ok(value) if value > 0 && (min..=max).contains(&value) => {
+        // For these three a policy may take 0 as "no bound", but a shell that says 0 hardly means that.
+        let min = min.max(1);
+        match given.trim().parse::<i64>() {
+            Ok(value) if (min..=max).contains(&value) => {
                 values.insert(setting.to_owned(), Value::Integer(value));
-                continue;
             }
-            Ok(value) if value > 0 => format!("outside {min} to {max}"),
-            _ => "not a positive integer".to_owned(),
-        };
-        warnings.push(Warning {
-            variable: variable.to_owned(),
-            given: shown(given),
-            problem,
-            policy: description.name.clone(),
-            setting: setting.to_owned(),
-            used: values[setting].clone(),
-        });
+            _ => warnings.push(Warning {
+                variable: variable.to_owned(),
+                given: shown(given),
+                accepts: format!("an integer from {min} to {max}"),
+                policies: vec![description.name.clone()],
+            }),
+        }
     }
     warnings
 }
@@ -264,12 +261,11 @@ fn invalid(description: &Description, spec: &SettingSpec, origin: &'static str, 
         origin,
         given: shown(given),
         accepts: match spec.kind {
-            SettingKind::Integer { min: i64::MIN, max: i64::MAX, .. } => "an integer".to_owned(),
-            SettingKind::Integer { min, max: i64::MAX, .. } => format!("an integer from {min}"),
             SettingKind::Integer { min, max, .. } => format!("an integer from {min} to {max}"),
             SettingKind::Boolean { .. } => "`true` or `false`".to_owned(),
             SettingKind::Text { .. } => format!("text of at most {MAX_TEXT_CHARS} characters"),
         },
+        default: Box::new(default(&spec.kind)),
     }
 }
 

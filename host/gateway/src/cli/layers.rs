@@ -9,9 +9,11 @@ use std::{
 
 use clap::Args;
 use pmk_policy::{
-    Layer, LoadError, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, settings::ENV_SETTINGS,
+    Layer, LoadError, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Warning,
+    settings::ENV_SETTINGS,
 };
 
+use super::variable;
 use crate::{config::PolicyConfig, error::Failure, home};
 
 /// The policy under all others.
@@ -36,39 +38,41 @@ impl LayerArguments {
         let overrides = self.overrides(config);
         let base = Policy::from_bytes(&runtime, "standard (embedded)", STANDARD)?;
         let layers = files.iter().rev().map(|file| Policy::load(&runtime, file)).collect::<Result<Vec<_>, _>>()?;
-        overrides.check_policies(layers.iter().chain([&base]).map(Policy::name))?;
+        let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
+        overrides.check_policies(loaded.iter().copied())?;
+        for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
+            tracing::warn!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded");
+        }
         if let Some(stats) = runtime.cache_stats() {
             tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
         }
-        let layers = layers.into_iter().map(|policy| layer(policy, &overrides)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Stack::new(layers, layer(base, &overrides)?))
+        let mut warnings = Vec::new();
+        let mut layer = |policy: Policy| -> Result<Layer, Failure> {
+            let (settings, odd) = Settings::resolve(policy.description(), &overrides)?;
+            warnings.extend(odd);
+            Ok(Layer { policy: Arc::new(policy), settings })
+        };
+        let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
+        let stack = Stack::new(layers, layer(base)?);
+        for warning in Warning::merge(warnings) {
+            tracing::warn!("{warning}");
+        }
+        Ok(stack)
     }
 
     fn overrides(&self, config: &PolicyConfig) -> Overrides {
         let env: BTreeMap<String, String> = ENV_SETTINGS
             .iter()
-            .filter_map(|(variable, _)| std::env::var(variable).ok().map(|value| ((*variable).to_owned(), value)))
+            .filter_map(|(name, _)| variable(name).map(|value| ((*name).to_owned(), value)))
             .collect();
         Overrides { set: self.set.clone(), env, config: config.settings.clone() }
     }
 }
 
-fn layer(policy: Policy, overrides: &Overrides) -> Result<Layer, Failure> {
-    let (settings, warnings) = Settings::resolve(policy.description(), overrides)?;
-    for warning in warnings {
-        tracing::warn!("{warning}");
-    }
-    Ok(Layer { policy: Arc::new(policy), settings })
-}
-
 /// The engine, with compiled components kept in the home.
 pub(super) fn open_runtime(home: &Path) -> Result<Runtime, Failure> {
     let config = RuntimeConfig { cache_dir: Some(home::compile_cache_dir(home)), ..RuntimeConfig::default() };
-    let runtime = Runtime::new(config)?;
-    for warning in runtime.warnings() {
-        tracing::warn!("{warning}");
-    }
-    Ok(runtime)
+    Ok(Runtime::new(config)?)
 }
 
 impl From<LoadError> for Failure {

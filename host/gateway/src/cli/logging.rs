@@ -7,7 +7,9 @@ const VARIABLE: &str = "PMK_LOG";
 
 /// Starts logging. `quiet` is for a terminal chat, where only what needs attention may interrupt.
 pub(super) fn start(quiet: bool, json: bool) {
-    let default = if quiet { "warn" } else { "warn,pmk_host=info,pmk_policy=info" };
+    let ours = if quiet { "" } else { ",pmk_host=info,pmk_policy=info" };
+    // An entry of the compile cache that cannot be used is compiled again: nothing for anybody to do.
+    let default = format!("warn,wasmtime_internal_cache=error{ours}");
     let filter = EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(default));
     let colour = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let log = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour);

@@ -11,11 +11,10 @@ use pmk_core::{
 use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
 use serde_json::{Value, json};
 
-use super::{Context, layers::LayerArguments, logging, note, print, print_json};
+use super::{Context, layers::LayerArguments, logging, print, print_json, tokens};
 use crate::{
     config::Config,
     error::{Failure, OrHint},
-    home,
     turn::Room,
 };
 
@@ -32,11 +31,11 @@ pub(super) struct PlanCommand {
     history: PathBuf,
 
     /// The hard limit in tokens [default: what the window leaves beside answer and system prompt]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     budget: Option<u64>,
 
     /// The model's context window in tokens
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_WINDOW)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_WINDOW, value_parser = tokens, allow_negative_numbers = true)]
     window: u64,
 
     /// Take the trim rung of recovery instead of asking the policy
@@ -56,12 +55,18 @@ struct Decided {
 impl PlanCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         logging::start(true, context.json);
-        let (config, _) = Config::load(&home::config_file(&context.home))?;
-        let History { system, messages } = self.read()?;
+        let (config, warnings) = Config::load(&context.home)?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        let History { system, messages, unread } = self.read()?;
         let total = messages.len();
         let Repaired { messages, repairs } = history::repair(messages);
-        for repair in &repairs {
-            note(format!("warning: `{}`: {repair}", self.history.display()));
+        for oddity in unread.iter().chain(&repairs) {
+            context.warn(&format!("`{}`: {oddity}", self.history.display()));
+        }
+        if messages.is_empty() {
+            return Err(self.nothing(if total == 0 { "it has no messages" } else { "nobody asks anything in it" }));
         }
         let limit =
             self.budget.unwrap_or_else(|| Room::of(self.window, system.as_deref().unwrap_or_default(), &[]).limit);
@@ -70,9 +75,23 @@ impl PlanCommand {
         let decided = self.decide(&stack, &view, limit, config.policy.seed_may_go);
         let top = named(&stack);
         if context.json {
-            return print_json(&view.document(&decided, top, limit));
+            print_json(&view.document(&decided, top, limit))?;
+        } else {
+            print(&view.page(&decided, top, limit))?;
         }
-        print(&view.page(&decided, top, limit))
+        if decided.applied.kept.is_empty() {
+            return Err(self.nothing(&format!(
+                "it has no new message, which would stay, and `{}` keeps nothing else within {limit} tokens",
+                decided.decided_by
+            )));
+        }
+        Ok(())
+    }
+
+    /// There would be no request.
+    fn nothing(&self, why: &str) -> Failure {
+        Failure::new(format!("nothing of the history `{}` would be sent: {why}", self.history.display()))
+            .hint("end the history with a message of role `user`, or raise `--budget`")
     }
 
     fn read(&self) -> Result<History, Failure> {
@@ -80,10 +99,7 @@ impl PlanCommand {
         let text = std::fs::read_to_string(&self.history)
             .map_err(|error| format!("cannot read the history `{path}`: {error}"))
             .or_hint("give `--history` a file of UTF-8 text that you may read")?;
-        History::parse(&text).map_err(|error| {
-            Failure::new(format!("the history `{path}`: {error}"))
-                .hint("give pmk's session.json, Anthropic's {\"system\",\"messages\"}, or one message a line")
-        })
+        History::parse(&text).map_err(|error| Failure::new(format!("the history `{path}`: {error}")).hint(error.hint()))
     }
 
     fn decide(&self, stack: &Stack, view: &View, limit: u64, seed_may_go: bool) -> Decided {
@@ -216,10 +232,13 @@ impl View {
         out.push_str(&format!(
             "messages  {} kept, {} dropped ({} turns), {} shortened\n",
             applied.kept.len(),
-            applied.removed.len() + self.left_out.len(),
+            applied.removed.len(),
             applied.turns_dropped,
             applied.replaced.len()
         ));
+        if !self.left_out.is_empty() {
+            out.push_str(&format!("repaired  {} messages left out that no request can hold\n", self.left_out.len()));
+        }
         if let Some((marker, before)) = &applied.marker {
             out.push_str(&format!("marker    before {}: {}\n", self.file_index(*before), marker.text()));
         }

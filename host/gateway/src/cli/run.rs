@@ -1,16 +1,19 @@
 //! `run`: the gateway itself.
 
-use std::{io::IsTerminal, path::Path, sync::Arc, time::Duration};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, layers::LayerArguments, logging, note};
+use super::{Context, layers::LayerArguments, logging, tokens, variable};
 use crate::{
-    audience::Prompts,
-    child,
-    config::{Config, MraConfig, SlackTokens},
+    config::{Config, SlackTokens},
     error::{Failure, OrHint},
     front::{
         Front, FrontError,
@@ -19,12 +22,13 @@ use crate::{
     },
     gateway::{Gateway, Parts},
     home::{self, HomeLock},
-    knowledge::{Ingest, Library, Seeder},
+    knowledge::Library,
     ledger::Ledger,
-    model::{self, Environment, Model, ModelSpec},
-    mra::{self, Mra},
+    model::{self, Environment, Model, ModelSpec, OpenError},
     store::Store,
 };
+
+mod parts;
 
 /// The model of a configuration that names none (seed 000).
 const DEFAULT_MODEL: &str = "claude-cli";
@@ -45,7 +49,7 @@ pub(super) struct Run {
     model: Option<String>,
 
     /// The model's context window in tokens, where it is not the provider's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
     /// The base of Slack's Web API; any host may be named here, the tokens are sent there
@@ -59,16 +63,32 @@ enum FrontChoice {
     Console,
 }
 
+/// What is needed to listen.
+enum Connection {
+    Slack {
+        app_token: SecretString,
+        bot_token: SecretString,
+    },
+    /// A person at a terminal.
+    Chat,
+    /// JSON lines.
+    Lines,
+}
+
+/// What was chosen for the operator; said once nothing can go wrong any more.
+struct Note {
+    what: String,
+    hint: String,
+}
+
 impl Run {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        let (mut config, warnings) = Config::load(&home::config_file(&context.home))?;
-        if let Some(workspace) = std::env::var_os("PMK_MRA_WORKSPACE").filter(|workspace| !workspace.is_empty()) {
-            config.mra_workspace = Some(workspace.into());
-        }
-        let tokens = slack_tokens(&config.slack);
-        let front = self.choose_front(&tokens);
-        let chat = front == FrontChoice::Console && std::io::stdin().is_terminal();
-        logging::start(chat, context.json);
+        let (mut config, warnings) = Config::load(&context.home)?;
+        config.mra_workspace = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or(config.mra_workspace);
+        let terminal = std::io::stdin().is_terminal() && !context.json;
+        let mut notes = Vec::new();
+        let connection = self.choose_front(&slack_tokens(&config.slack), terminal, &mut notes)?;
+        logging::start(matches!(connection, Connection::Chat), context.json);
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -77,7 +97,7 @@ impl Run {
             .enable_all()
             .build()
             .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-        let finished = runtime.block_on(self.serve(context, &lock, config, front, &tokens, chat));
+        let finished = runtime.block_on(self.serve(context, &lock, config, connection, notes));
         // A terminal or a stream that never ends has a reader that cannot be woken.
         runtime.shutdown_timeout(Duration::from_millis(100));
         finished
@@ -88,23 +108,29 @@ impl Run {
         context: &Context,
         lock: &HomeLock,
         config: Config,
-        front: FrontChoice,
-        tokens: &SlackTokens,
-        chat: bool,
+        connection: Connection,
+        mut notes: Vec<Note>,
     ) -> Result<(), Failure> {
         let stack = self.layers.load(&context.home, &config.policy)?;
-        let model = self.open_model(&context.home, &config)?;
+        let model = self.open_model(&context.home, &config, &mut notes)?;
+        let prompts = parts::prompts(&context.home);
+        parts::check_window(&*model, &prompts, &config)?;
         let store = Store::open(&context.home)?;
         store.void_leases(lock).await?;
         let stop = CancellationToken::new();
         stop_on_signals(&stop)?;
-        let front: Arc<dyn Front> = match front {
-            FrontChoice::Slack => Arc::new(self.connect_slack(&config, tokens).await?),
-            FrontChoice::Console if chat => {
-                Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as the README shows")?)
+        for Note { what, hint } in notes {
+            context.notice(&what, Some(&hint));
+        }
+        let mut lines = None;
+        let front: Arc<dyn Front> = match connection {
+            Connection::Slack { app_token, bot_token } => {
+                Arc::new(self.connect_slack(&config, app_token, bot_token).await?)
             }
-            FrontChoice::Console => {
-                Arc::new(Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?)
+            Connection::Chat => Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as the README shows")?),
+            Connection::Lines => {
+                let front = Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+                lines.insert(Arc::new(front)).clone()
             }
         };
         let parts = Parts {
@@ -114,52 +140,90 @@ impl Run {
             front,
             ledger: Ledger::open(home::gateway_dir(&context.home)),
             library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
-            prompts: prompts(&context.home),
-            mra: Mra::new(mra_config(&config)),
-            seeder: seeder(&config),
+            prompts,
+            mra: parts::mra(&config),
+            seeder: parts::seeder(&config),
             config,
         };
-        Gateway::new(parts, stop).run().await
+        let finished = Gateway::new(parts, stop).run().await;
+        match lines.as_ref().and_then(|lines| lines.failure()) {
+            Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
+                .hint("what was accepted is stored, and answered at the next start")),
+            None => finished,
+        }
     }
 
-    fn choose_front(&self, tokens: &SlackTokens) -> FrontChoice {
-        if let Some(front) = self.front {
-            return front;
-        }
-        if tokens.app_token.is_some() && tokens.bot_token.is_some() {
-            return FrontChoice::Slack;
-        }
-        note("front: console, because there are no Slack tokens");
-        note("  hint: set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN to connect Slack");
-        FrontChoice::Console
-    }
-
-    fn open_model(&self, home: &Path, config: &Config) -> Result<Arc<dyn Model>, Failure> {
-        let named = self.model.as_deref().or(config.model.as_deref());
-        let spec: ModelSpec = match named {
-            Some(named) => named.parse()?,
-            None if config.exists => DEFAULT_MODEL.parse()?,
-            None => {
-                note("model: sim, a stand-in that quotes the conversation, because no model is named");
-                note("  hint: `--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one");
-                MODEL_WITHOUT_CONFIG.parse()?
+    /// Slack where it was asked for or its tokens are there, else the console.
+    fn choose_front(&self, tokens: &SlackTokens, terminal: bool, notes: &mut Vec<Note>) -> Result<Connection, Failure> {
+        let console = if terminal { Connection::Chat } else { Connection::Lines };
+        let missing = match (&tokens.app_token, &tokens.bot_token) {
+            _ if self.front == Some(FrontChoice::Console) => None,
+            (Some(app_token), Some(bot_token)) => {
+                return Ok(Connection::Slack { app_token: app_token.clone(), bot_token: bot_token.clone() });
             }
+            (None, Some(_)) => Some((
+                "the Slack app token (xapp-…) is missing",
+                "set PMK_SLACK_APP_TOKEN, or `slack.appToken` in gateway.json",
+            )),
+            (Some(_), None) => Some((
+                "the Slack bot token (xoxb-…) is missing",
+                "set PMK_SLACK_BOT_TOKEN, or `slack.botToken` in gateway.json",
+            )),
+            (None, None) => Some((
+                "there are no Slack tokens",
+                "set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json",
+            )),
         };
+        match missing {
+            Some((what, hint)) if self.front == Some(FrontChoice::Slack) || self.slack_api_url.is_some() => {
+                Err(Failure::new(format!("cannot connect Slack: {what}")).hint(hint))
+            }
+            None if self.slack_api_url.is_some() => Err(Failure::new("the console has no use for `--slack-api-url`")
+                .hint("leave it out, or say `--front slack`")),
+            Some((what, hint)) => {
+                notes.push(Note {
+                    what: format!("front: console, because {what}"),
+                    hint: format!("{hint}, to connect Slack"),
+                });
+                Ok(console)
+            }
+            None => Ok(console),
+        }
+    }
+
+    fn open_model(&self, home: &Path, config: &Config, notes: &mut Vec<Note>) -> Result<Arc<dyn Model>, Failure> {
         let mut environment = Environment::of_process(home);
         if let (None, Some(key)) = (&environment.anthropic_api_key, &config.api_key) {
             environment.anthropic_api_key = Some(key.resolve()?);
         }
         environment.idle_timeout = Some(Duration::from_secs_f64(config.limits.model_idle_seconds));
         environment.call_timeout = Some(Duration::from_secs_f64(config.limits.model_total_seconds));
-        Ok(model::open(&spec.with_window(self.window), &environment)?)
+        let open = |name: &str| -> Result<Arc<dyn Model>, OpenError> {
+            model::open(&name.parse::<ModelSpec>()?.with_window(self.window), &environment)
+        };
+        match self.model.as_deref().or(config.model.as_deref()) {
+            Some(named) => Ok(open(named)?),
+            None if config.exists => open(DEFAULT_MODEL).map_err(|error| {
+                Failure::new(format!("gateway.json names no `model`, and the default does not do: {error}"))
+                    .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
+            }),
+            None => {
+                notes.push(Note {
+                    what: "model: sim, a stand-in that quotes the conversation, because no model is named".into(),
+                    hint: "`--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one".into(),
+                });
+                Ok(open(MODEL_WITHOUT_CONFIG)?)
+            }
+        }
     }
 
-    async fn connect_slack(&self, config: &Config, tokens: &SlackTokens) -> Result<Slack, Failure> {
-        let (Some(app_token), Some(bot_token)) = (tokens.app_token.clone(), tokens.bot_token.clone()) else {
-            return Err(Failure::new("Slack needs an app token (xapp-…) and a bot token (xoxb-…)")
-                .hint("set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json"));
-        };
-        let api_url = self.slack_api_url.clone().or_else(|| std::env::var("PMK_SLACK_API_URL").ok());
+    async fn connect_slack(
+        &self,
+        config: &Config,
+        app_token: SecretString,
+        bot_token: SecretString,
+    ) -> Result<Slack, Failure> {
+        let api_url = self.slack_api_url.clone().or_else(|| variable("PMK_SLACK_API_URL"));
         let mut slack = SlackConfig::new(app_token, bot_token);
         slack.api_url = api_url.unwrap_or(slack.api_url);
         slack.allow_any_api_url = self.slack_api_url.is_some();
@@ -171,44 +235,10 @@ impl Run {
     }
 }
 
-/// The system prompts, the operator's before ours.
-fn prompts(home: &Path) -> Prompts {
-    let (prompts, problems) = Prompts::load(home);
-    for problem in problems {
-        tracing::warn!("{problem}");
-    }
-    prompts
-}
-
-fn mra_config(config: &Config) -> mra::Config {
-    let MraConfig { command, environment, time_limit_seconds } = &config.mra;
-    let mut words = command.iter().map(Into::into);
-    let named = environment.iter().map(String::as_str);
-    mra::Config {
-        program: words.next().unwrap_or_default(),
-        arguments: words.collect(),
-        workspace: config.mra_workspace.clone(),
-        environment: child::inherit(mra::INHERITED.into_iter().chain(named)),
-        time_limit: Duration::from_secs_f64(*time_limit_seconds),
-    }
-}
-
-/// What opens a session.
-fn seeder(config: &Config) -> Option<Seeder> {
-    let ingest = config.default_ingest.clone()?;
-    if ingest == Ingest::AllRepositories && config.mra_workspace.is_none() {
-        tracing::warn!("`defaultIngest` is `{ingest}`, but no workspace is named: sessions begin without a seed");
-        tracing::warn!("  hint: set `mraWorkspace` in gateway.json, or PMK_MRA_WORKSPACE");
-        return None;
-    }
-    Some(Seeder::new(ingest, config.mra_workspace.clone().unwrap_or_default()))
-}
-
 /// The tokens of the environment, else of the file.
 fn slack_tokens(file: &SlackTokens) -> SlackTokens {
-    let token = |variable: &str, file: &Option<SecretString>| {
-        std::env::var(variable).ok().filter(|token| !token.is_empty()).map(SecretString::from).or_else(|| file.clone())
-    };
+    let token =
+        |name: &str, file: &Option<SecretString>| variable(name).map(SecretString::from).or_else(|| file.clone());
     SlackTokens {
         app_token: token("PMK_SLACK_APP_TOKEN", &file.app_token),
         bot_token: token("PMK_SLACK_BOT_TOKEN", &file.bot_token),

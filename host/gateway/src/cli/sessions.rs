@@ -2,14 +2,14 @@
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use pmk_core::{Block, Message, SessionKey};
+use pmk_core::{Block, Marker, Message, Origin, SessionKey, text};
 use serde_json::{Value, json};
 
 use super::{Context, note, print, print_json, table};
 use crate::{
     clock,
     error::Failure,
-    store::{SessionSummary, Store, StoreError, StoredMessage},
+    store::{SessionSummary, Store, StoredMessage},
 };
 
 #[derive(Debug, Subcommand)]
@@ -44,21 +44,18 @@ impl SessionsCommand {
             .build()
             .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
         runtime.block_on(async {
+            let store = Store::open_existing(&context.home)?;
             match self {
-                SessionsCommand::List => list(context).await,
-                SessionsCommand::Show(show) => show.run(context, &Store::open_existing(&context.home)?).await,
-                SessionsCommand::Reset(reset) => reset.run(context, &Store::open_existing(&context.home)?).await,
+                SessionsCommand::List => list(context, &store).await,
+                SessionsCommand::Show(show) => show.run(context, &store).await,
+                SessionsCommand::Reset(reset) => reset.run(context, &store).await,
             }
         })
     }
 }
 
-/// All conversations; a home that no gateway has run in has none.
-async fn list(context: &Context) -> Result<(), Failure> {
-    let sessions = match Store::open_existing(&context.home) {
-        Err(StoreError::Missing { .. }) => vec![],
-        store => store?.sessions().await?,
-    };
+async fn list(context: &Context, store: &Store) -> Result<(), Failure> {
+    let sessions = store.sessions().await?;
     if context.json {
         return print_json(&sessions.iter().map(summary).collect());
     }
@@ -97,12 +94,39 @@ fn summary(session: &SessionSummary) -> Value {
 
 impl Show {
     async fn run(self, context: &Context, store: &Store) -> Result<(), Failure> {
+        let session = store.session(&self.key).await?;
         let messages = store.session_messages(&self.key, self.full).await?;
+        let marker = self.marker(&session);
         if context.json {
+            let marker = marker.map(|marker| json!({"turns": marker.turns, "text": marker.text()}));
             let messages: Vec<Value> = messages.iter().map(|message| self.document(message)).collect();
-            return print_json(&json!({"key": self.key, "messages": messages}));
+            return print_json(&json!({"key": self.key, "marker": marker, "messages": messages}));
         }
-        print(&messages.iter().map(|message| self.page(message)).collect::<String>())
+        if messages.is_empty() {
+            context
+                .notice(&format!("the model would see nothing of `{}`", self.key), Some("`--full` shows the archive"));
+        }
+        let is_seed = |stored: &&StoredMessage| matches!(stored.entry.message.origin, Origin::Seed | Origin::SeedAck);
+        let seed = messages.iter().take_while(is_seed).count();
+        let mut pages: Vec<String> = messages.iter().map(|message| self.page(message)).collect();
+        if let Some(marker) = marker {
+            pages.insert(
+                seed,
+                format!("- {} ({} tokens)\n  {}\n", Origin::Marker.name(), marker.tokens(), marker.text()),
+            );
+        }
+        print(&pages.concat())
+    }
+
+    /// What stands for the turns that were dropped, where the model would see it.
+    fn marker(&self, session: &SessionSummary) -> Option<Marker> {
+        if self.full || session.dropped_turns == 0 {
+            return None;
+        }
+        Some(match &session.marker_template {
+            Some(words) => Marker::with_template(session.dropped_turns, words).0,
+            None => Marker::new(session.dropped_turns),
+        })
     }
 
     /// The original in full, else what the model would see.
@@ -139,14 +163,14 @@ impl Show {
             time(stored.created_at_ms)
         );
         for block in &message.blocks {
-            page.extend(text(block).lines().map(|line| format!("  {line}\n")));
+            page.extend(text::printable(&block_text(block)).lines().map(|line| format!("  {line}\n")));
         }
         page
     }
 }
 
 /// A block as people read it.
-fn text(block: &Block) -> String {
+fn block_text(block: &Block) -> String {
     match block {
         Block::Text { text } => text.clone(),
         Block::ToolUse { id, name, input } => format!("[tool_use {id}] {name} {input}"),
@@ -156,11 +180,15 @@ fn text(block: &Block) -> String {
 
 impl Reset {
     async fn run(self, context: &Context, store: &Store) -> Result<(), Failure> {
+        let before = store.session(&self.key).await?;
         store.reset(&self.key, clock::now_ms()).await?;
         if context.json {
             return print_json(&json!({"key": self.key, "reset": true}));
         }
-        note(format!("`{}` starts afresh; what was said stays in the archive", self.key));
+        note(match (before.live_messages, before.dropped_turns) {
+            (0, 0) => format!("`{}` was empty already", self.key),
+            (messages, _) => format!("`{}` starts afresh; its {messages} messages stay in the archive", self.key),
+        });
         Ok(())
     }
 }

@@ -1,12 +1,16 @@
 //! Plain columns, readable without colour.
 
+use pmk_core::text;
+
 /// Lays rows out in columns; the first row is the heading. Columns whose heading begins with `#` are
 /// numbers, aligned to the right, without the sign.
 pub(super) fn columns(rows: &[Vec<String>]) -> String {
     let Some(heading) = rows.first() else { return String::new() };
     let numeric: Vec<bool> = heading.iter().map(|cell| cell.starts_with('#')).collect();
-    let shown =
-        |row: usize, cell: &str| if row == 0 { cell.trim_start_matches('#').to_owned() } else { cell.to_owned() };
+    let shown = |row: usize, cell: &str| {
+        let cell = if row == 0 { cell.trim_start_matches('#') } else { cell };
+        text::one_line(cell)
+    };
     let width = |column: usize| {
         rows.iter()
             .enumerate()
@@ -42,5 +46,10 @@ mod tests {
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
         assert_eq!(columns(&rows), "key  turns\na        7\nbcd     10\n");
+    }
+
+    #[test]
+    fn a_cell_cannot_move_the_cursor() {
+        assert_eq!(columns(&[vec!["k".into()], vec!["a\u{1b}[2J\nb".into()]]), "k\na\u{fffd}[2J b\n");
     }
 }

@@ -2,8 +2,7 @@
 //! gateway.
 //!
 //! In: `{"type":"message","user":"U1","channel":"D1","thread_ts":null,"text":"…","event_id":"Ev1"}`.
-//! `type` may be left out, `user`, `channel` and `thread_ts` too. Channels that begin with D are direct
-//! messages, with C channels.
+//! All but `text` may be left out. Channels that begin with D are direct messages, with C channels.
 //!
 //! Out, one object a line: `accepted` (after the inbox commit; a message seen before has
 //! `"duplicate":true` and is not answered again), `reply`, `turn`, `notice`, `error`.
@@ -16,8 +15,10 @@ use super::{Inbound, ReplyTo};
 use crate::clock;
 
 mod chat;
+mod input;
 mod lines;
 mod output;
+mod parse;
 
 pub use chat::Chat;
 pub use lines::Lines;
@@ -28,7 +29,7 @@ const DEFAULT_USER: &str = "U1";
 const DEFAULT_CHANNEL: &str = "D1";
 
 /// A message as the console knows it.
-struct Said {
+struct Typed {
     event_id: Option<String>,
     user: String,
     channel: String,
@@ -36,7 +37,7 @@ struct Said {
     text: String,
 }
 
-impl Said {
+impl Typed {
     /// The message as the gateway stores it; `None` when the channel is neither a direct message nor a
     /// channel.
     fn inbound(self) -> Option<Inbound> {

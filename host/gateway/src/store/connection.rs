@@ -1,6 +1,13 @@
 //! Opening the file: who may read it, how it is written, which schema it has.
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    cmp::Ordering,
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    time::Duration,
+};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -21,6 +28,8 @@ const CACHED_STATEMENTS: usize = 64;
 
 /// The write-ahead log shrinks back to this after a burst.
 const LOG_BYTES: i64 = 64 << 20;
+
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// Whether the schema may be brought up to date.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,11 +74,44 @@ fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<Con
     Ok(conn)
 }
 
+/// The connection of a store that may only be read, on a read-only disk or of another user: it must be
+/// there, of this schema, and at rest or held open by its owner.
+pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
+    let open = || -> Result<Connection, Fault> {
+        let conn = Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
+        common(&conn)?;
+        check_owner(&conn, path)?;
+        let (found, known) = (version(&conn)?, MIGRATIONS.len() as u32);
+        match found.cmp(&known) {
+            Ordering::Equal => Ok(conn),
+            Ordering::Greater => Err(StoreError::Newer { path: path.to_owned(), found, known }.into()),
+            Ordering::Less => Err(StoreError::Outdated { path: path.to_owned(), found, known }.into()),
+        }
+    };
+    open().map_err(|fault| fault.at(path))
+}
+
+/// SQLite makes an index of the log even to read, unless it is told that the file does not change. That is
+/// so where nobody has a log.
+fn uri(path: &Path) -> OsString {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let at_rest = std::fs::metadata(log).map_or(true, |log| log.len() == 0);
+    let mut uri = OsString::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => uri.push(format!("%{byte:02x}")),
+            _ => uri.push(OsStr::from_bytes(&[byte])),
+        }
+    }
+    uri.push(if at_rest { "?immutable=1" } else { "" });
+    uri
+}
+
 /// A connection that reads. It sees what was committed before each of its statements.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> Result<Connection, Fault> {
-        let conn =
-            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let conn = Connection::open_with_flags(path, READ_ONLY)?;
         common(&conn)?;
         Ok(conn)
     };
@@ -144,6 +186,36 @@ mod tests {
         let conn = open_writer(&path, Migrate::Yes, &[FIRST, SECOND]).unwrap();
         let carried: i64 = conn.query_row("SELECT x FROM b", [], |row| row.get(0)).unwrap();
         assert_eq!((carried, version(&conn).unwrap()), (2, 2));
+    }
+
+    #[test]
+    fn a_store_at_rest_is_read_without_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("100%? #1.db");
+        create(&path).unwrap();
+        drop(open_writer(&path, Migrate::Yes, MIGRATIONS).unwrap());
+        let files = || {
+            let mut names: Vec<_> =
+                std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = files();
+        let conn = read_only(&path).unwrap();
+        let sessions: i64 = conn.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
+        assert_eq!((sessions, files()), (0, before));
+        let refused = Fault::from(conn.execute("DELETE FROM session", []).unwrap_err()).at(&path);
+        assert!(matches!(refused, StoreError::Io { .. }), "{refused}");
+    }
+
+    #[test]
+    fn a_store_in_use_is_read_with_its_log() {
+        let (_folder, path) = fresh();
+        let writer = open_writer(&path, Migrate::Yes, MIGRATIONS).unwrap();
+        writer.execute("INSERT INTO session (key, created_at, active_at) VALUES ('slack:dm:U1', 0, 0)", []).unwrap();
+        let sessions: i64 =
+            read_only(&path).unwrap().query_row("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
+        assert_eq!(sessions, 1);
     }
 
     #[test]

@@ -76,10 +76,10 @@ impl StoreError {
             StoreError::Leased { .. } => Some("try again when its turn is over"),
             StoreError::LeaseLost { .. } => Some("try again"),
             StoreError::UnknownSession(_) => Some("`pmk-host sessions list` shows them all"),
-            StoreError::WrongState { .. }
-            | StoreError::NoSuchPosition(_)
-            | StoreError::Closed
-            | StoreError::Sqlite { .. } => None,
+            StoreError::Sqlite { .. } => {
+                Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is sound")
+            }
+            StoreError::WrongState { .. } | StoreError::NoSuchPosition(_) | StoreError::Closed => None,
         }
     }
 }

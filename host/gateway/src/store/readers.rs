@@ -13,10 +13,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{
-    connection,
-    error::{Fault, StoreError},
-};
+use super::error::{Fault, StoreError};
 
 /// How many reads can go on at once.
 const THREADS: usize = 2;
@@ -31,12 +28,13 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(path: &Path) -> Result<Self, StoreError> {
+    /// Starts them on connections that `open` opens.
+    pub(super) fn start(path: &Path, open: fn(&Path) -> Result<Connection, StoreError>) -> Result<Self, StoreError> {
         let (queue, reads) = mpsc::channel();
         let reads = Arc::new(Mutex::new(reads));
         let mut readers = Readers { path: path.to_owned(), queue: Some(queue), threads: Vec::with_capacity(THREADS) };
         for _ in 0..THREADS {
-            let conn = connection::reader(path)?;
+            let conn = open(path)?;
             let reads = Arc::clone(&reads);
             let thread = thread::Builder::new()
                 .name("store-reader".into())

@@ -18,7 +18,7 @@ const RESET_WAIT: Duration = Duration::from_secs(5);
 macro_rules! summary {
     ($end:literal) => {
         concat!(
-            "SELECT s.key, s.turns, s.dropped_turns, s.active_at,
+            "SELECT s.key, s.turns, s.dropped_turns, s.marker, s.active_at,
                     (SELECT count(*) FROM live l WHERE l.session_id = s.id) AS live_messages,
                     (SELECT coalesce(sum(tokens), 0) FROM live l WHERE l.session_id = s.id) AS live_tokens,
                     (SELECT count(*) FROM message m WHERE m.session_id = s.id) AS messages
@@ -116,6 +116,7 @@ fn summary(row: &Row<'_>) -> Result<SessionSummary, Fault> {
         live_tokens: count("live_tokens")?,
         archived_messages: count("messages")?.saturating_sub(live_messages),
         dropped_turns: row.get("dropped_turns")?,
+        marker_template: row.get("marker")?,
         active_at_ms: row.get("active_at")?,
     })
 }

@@ -201,6 +201,8 @@ pub struct SessionSummary {
     pub archived_messages: u64,
     /// Turns that the live window's marker stands for.
     pub dropped_turns: u32,
+    /// A policy's own words for that marker.
+    pub marker_template: Option<String>,
     /// When a message last came in, milliseconds since the epoch.
     pub active_at_ms: i64,
 }

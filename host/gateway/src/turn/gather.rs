@@ -36,11 +36,7 @@ pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: 
     };
     let window = Window::new(live, retrieved, new_message, turn.inbound.reply_to.channel.clone());
     // A provider wants its tools defined where a history speaks of them.
-    let tools = if gateway.uses_tools() || gateway.model.has_tools() && window.has_tools() {
-        gateway.tools().to_vec()
-    } else {
-        vec![]
-    };
+    let tools = if gateway.uses_tools() || window.has_tools() { gateway.tools().to_vec() } else { vec![] };
     Ok(Work {
         turn,
         audience,

@@ -6,20 +6,31 @@ use super::Value;
 
 /// A value that was passed over.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{variable}` is `{given}`, {problem}; policy `{policy}` uses {used} for `{setting}`")]
+#[error("`{variable}` is `{given}`, not {accepts}; ignored for {}", list(.policies))]
 pub struct Warning {
     /// The environment variable.
     pub variable: String,
     /// What it holds, cut to one line.
     pub given: String,
-    /// What is wrong with it.
-    pub problem: String,
-    /// The policy that would have taken it.
-    pub policy: String,
-    /// Its setting.
-    pub setting: String,
-    /// What it uses instead.
-    pub used: Value,
+    /// What it could hold.
+    pub accepts: String,
+    /// The policies that would have taken it.
+    pub policies: Vec<String>,
+}
+
+impl Warning {
+    /// The same, each said once: layers that pass over the same value for the same reason share a warning.
+    pub fn merge(warnings: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
+        let mut merged: Vec<Warning> = Vec::new();
+        for warning in warnings {
+            let same = |other: &&mut Warning| other.variable == warning.variable && other.accepts == warning.accepts;
+            match merged.iter_mut().find(same) {
+                Some(other) => other.policies.extend(warning.policies),
+                None => merged.push(warning),
+            }
+        }
+        merged
+    }
 }
 
 /// A setting that cannot be.
@@ -64,6 +75,8 @@ pub enum SettingError {
         given: String,
         /// What it accepts.
         accepts: String,
+        /// What it is when nobody says anything.
+        default: Box<Value>,
     },
 }
 
@@ -80,7 +93,9 @@ impl SettingError {
                 None if settings.is_empty() => format!("`{policy}` has no settings at all"),
                 None => format!("it has {}", list(settings)),
             }),
-            SettingError::Invalid { .. } => None,
+            SettingError::Invalid { default, .. } => {
+                Some(format!("the default is `{default}`; `pmk-host policy inspect FILE` shows what each setting does"))
+            }
         }
     }
 }

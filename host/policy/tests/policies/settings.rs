@@ -66,16 +66,33 @@ fn an_invalid_variable_is_passed_over_with_a_warning() {
         assert_eq!(settings.get("max-session-tokens"), Some(&Value::Integer(25_000)), "{given}");
         assert_eq!(
             warnings[0].to_string(),
-            format!(
-                "`PMK_MAX_SESSION_TOKENS` is `{given}`, not a positive integer; policy `strict` uses 25000 for \
-                 `max-session-tokens`"
-            )
+            format!("`PMK_MAX_SESSION_TOKENS` is `{given}`, not an integer from 1 to 1000000; ignored for `strict`")
         );
     }
     let outside = Overrides { env: env(&[("PMK_SEED_CAP", "99999")]), ..Overrides::default() };
-    assert!(resolve(&outside).unwrap().1[0].to_string().contains("outside 100 to 50000"));
+    assert!(resolve(&outside).unwrap().1[0].to_string().contains("an integer from 100 to 50000"));
     let undeclared = Overrides { env: env(&[("PMK_MRA_RESULT_CAP", "x"), ("PATH", "/bin")]), ..Overrides::default() };
     assert_eq!(resolve(&undeclared).unwrap().1, []);
+}
+
+#[test]
+fn layers_that_pass_over_the_same_value_warn_once() {
+    let warning = |accepts: &str, policy: &str| Warning {
+        variable: "PMK_SEED_CAP".into(),
+        given: "many".into(),
+        accepts: accepts.into(),
+        policies: vec![policy.into()],
+    };
+    let merged =
+        Warning::merge([warning("1 to 9", "strict"), warning("1 to 5", "mine"), warning("1 to 9", "standard")]);
+    let shown: Vec<String> = merged.iter().map(Warning::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "`PMK_SEED_CAP` is `many`, not 1 to 9; ignored for `strict`, `standard`",
+            "`PMK_SEED_CAP` is `many`, not 1 to 5; ignored for `mine`",
+        ]
+    );
 }
 
 #[test]
@@ -101,7 +118,9 @@ fn an_ill_typed_value_says_what_is_accepted() {
         ),
         ("strict.keep-seed=yes", "setting `keep-seed` of policy `strict` is `true` or `false`, not `yes` (--set)"),
     ] {
-        assert_eq!(resolve(&set(&[given])).unwrap_err().to_string(), message);
+        let error = resolve(&set(&[given])).unwrap_err();
+        assert_eq!(error.to_string(), message);
+        assert!(error.hint().unwrap().starts_with("the default is `"), "{:?}", error.hint());
     }
     for value in [json!("5000"), json!(1.5), json!(null), json!([1]), json!(u64::MAX)] {
         let overrides = Overrides { config: config(json!({ "seed-cap": value })), ..Overrides::default() };

@@ -1,14 +1,23 @@
 //! The terminal chat: a prompt, the answer under it, and in a dim line what the policy did.
 
+use std::io::{self, Write};
+
 use anstyle::{AnsiColor, Style};
 use async_trait::async_trait;
+use pmk_core::text;
 use rustyline::{DefaultEditor, ExternalPrinter, error::ReadlineError};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{DEFAULT_CHANNEL, DEFAULT_USER, Said};
+use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
 use crate::front::{Delivery, Front, FrontError, Intake, Progress, ReplyTo, TurnReport};
 
+/// What `/help` says.
+const HELP: &str = "\
+type a question and press Enter; what was said before is remembered, also from the last time
+  /help   this page
+  Ctrl-D  leave; the answers under way still come
+the dim line tells which policy decided what the model got to see, and how much that was";
 const PROMPT: &str = "› ";
 const ANSWER: Style = AnsiColor::Cyan.on_default();
 const DIM: Style = Style::new().dimmed();
@@ -46,9 +55,18 @@ impl Chat {
     }
 
     async fn print(&self, style: Style, text: &str) -> Result<(), FrontError> {
+        let text = text::printable(text);
         let line = if self.colour { format!("{style}{text}{style:#}\n") } else { format!("{text}\n") };
-        self.printer.lock().await.print(line).map_err(|_| FrontError::Closed)
+        let mut printer = self.printer.lock().await;
+        // Without a prompt there is nothing to print around.
+        printer.print(line.clone()).or_else(|_| write(&line)).map_err(|_| FrontError::Closed)
     }
+}
+
+fn write(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(line.as_bytes())?;
+    stdout.flush()
 }
 
 #[async_trait]
@@ -62,7 +80,11 @@ impl Front for Chat {
             };
             // Ctrl-D, Ctrl-C or a closed terminal.
             let Some(text) = line else { return Ok(()) };
-            let said = Said {
+            if text.trim() == "/help" {
+                self.print(DIM, HELP).await?;
+                continue;
+            }
+            let said = Typed {
                 event_id: None,
                 user: DEFAULT_USER.into(),
                 channel: DEFAULT_CHANNEL.into(),

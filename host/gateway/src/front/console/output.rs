@@ -3,7 +3,10 @@
 
 use std::{
     io::{self, Write},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Receiver, Sender, channel},
+    },
 };
 
 use tokio::sync::oneshot;
@@ -16,14 +19,22 @@ type Job = (Vec<u8>, oneshot::Sender<io::Result<()>>);
 /// Writes text, in the order it is given.
 pub(super) struct Output {
     jobs: Sender<Job>,
+    failure: Arc<OnceLock<String>>,
 }
 
 impl Output {
     /// Starts the writer.
     pub(super) fn start() -> io::Result<Output> {
         let (jobs, waiting) = channel();
-        std::thread::Builder::new().name("console-output".into()).spawn(move || write_all(&waiting))?;
-        Ok(Output { jobs })
+        let failure = Arc::default();
+        let failed = Arc::clone(&failure);
+        std::thread::Builder::new().name("console-output".into()).spawn(move || write_all(&waiting, &failed))?;
+        Ok(Output { jobs, failure })
+    }
+
+    /// Why text could not be written. A reader that has seen enough is no failure.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 
     /// Queues text now; the future tells when it is out.
@@ -40,11 +51,16 @@ impl Output {
 }
 
 /// Writes what waits in one go, then tells all who wait.
-fn write_all(jobs: &Receiver<Job>) {
+fn write_all(jobs: &Receiver<Job>, failure: &OnceLock<String>) {
     let mut stdout = io::stdout().lock();
     while let Ok(first) = jobs.recv() {
         let batch: Vec<Job> = std::iter::once(first).chain(jobs.try_iter()).collect();
         let result = batch.iter().try_for_each(|(text, _)| stdout.write_all(text)).and_then(|()| stdout.flush());
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            failure.get_or_init(|| error.to_string());
+        }
         for (_, done) in batch {
             let copy = match &result {
                 Ok(()) => Ok(()),

@@ -1,0 +1,52 @@
+//! Why a file is no history.
+
+use thiserror::Error;
+
+/// A file that is no history.
+#[derive(Debug, Error)]
+pub enum HistoryError {
+    #[error("it is empty")]
+    Empty,
+    #[error("it is not JSON: {source}")]
+    NotJson { source: serde_json::Error },
+    #[error("line {line} is not JSON: {}", in_line(source))]
+    BadLine { line: usize, source: serde_json::Error },
+    #[error("it has no `messages` list")]
+    NoMessages,
+    #[error("its system prompt {what}")]
+    BadSystem { what: String },
+    /// `line` is given where every message has a line of its own.
+    #[error("{}: {what}", place(*index, *line))]
+    BadMessage { index: usize, line: Option<usize>, what: String },
+}
+
+impl HistoryError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            // Files that are appended to a line at a time end in half a line after a crash.
+            HistoryError::NotJson { source } | HistoryError::BadLine { source, .. } if source.is_eof() => {
+                "it ends too early; complete what was cut off, or remove it"
+            }
+            HistoryError::BadSystem { .. } => "a system prompt is a text or a list of text blocks",
+            HistoryError::BadMessage { .. } => "a message has a `role` and as `content` a text or a list of blocks",
+            _ => "a history is pmk's `session.json`, Anthropic's `{\"system\",\"messages\"}`, or one message a line",
+        }
+    }
+}
+
+/// The parser's words without its own line number, which is always 1.
+fn in_line(source: &serde_json::Error) -> String {
+    let text = source.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((what, _)) => format!("{what} at column {}", source.column()),
+        None => text,
+    }
+}
+
+fn place(index: usize, line: Option<usize>) -> String {
+    match line {
+        Some(line) => format!("line {line}"),
+        None => format!("message {index}"),
+    }
+}

@@ -1,0 +1,80 @@
+//! What a running gateway has beside policies, model, front and store.
+
+use std::{path::Path, time::Duration};
+
+use pmk_core::tokens;
+
+use crate::{
+    audience::{Audience, Prompts},
+    child,
+    config::{Config, MraConfig},
+    directive,
+    error::Failure,
+    knowledge::{Ingest, Seeder},
+    model::Model,
+    mra::{self, Mra},
+    turn::Room,
+};
+
+/// What a window must leave for a conversation: a question of a few sentences.
+const LEAST_ROOM: u64 = 64;
+
+/// The system prompts, the operator's before ours.
+pub(super) fn prompts(home: &Path) -> Prompts {
+    let (prompts, problems) = Prompts::load(home);
+    for problem in problems {
+        tracing::warn!("{problem}");
+    }
+    prompts
+}
+
+/// A window in which nobody could ask anything is a slip.
+///
+/// # Errors
+/// The model's window has no room beside the longest system prompt, the tools and the answer.
+pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config) -> Result<(), Failure> {
+    let has_tools = model.has_tools();
+    let tools = if has_tools { directive::tools::definitions().to_vec() } else { vec![] };
+    let system = Audience::ALL
+        .map(|audience| prompts.system(audience, config.tools.toolbox(has_tools)))
+        .into_iter()
+        .max_by_key(|system| tokens::estimate(system))
+        .unwrap_or_default();
+    let does = |window: u64| Room::of(window, &system, &tools).limit >= LEAST_ROOM;
+    let window = model.window();
+    if does(window) {
+        return Ok(());
+    }
+    let least = (window..).find(|&window| does(window)).unwrap_or(u64::MAX);
+    Err(Failure::new(format!(
+        "a context window of {window} tokens leaves no room for a conversation beside the system prompt and the answer"
+    ))
+    .hint(format!("give `--window` at least {least}, or leave it out")))
+}
+
+/// How code is looked into.
+pub(super) fn mra(config: &Config) -> Mra {
+    let MraConfig { command, environment, time_limit_seconds } = &config.mra;
+    let mut words = command.iter().map(Into::into);
+    let named = environment.iter().map(String::as_str);
+    Mra::new(mra::Config {
+        program: words.next().unwrap_or_default(),
+        arguments: words.collect(),
+        workspace: config.mra_workspace.clone(),
+        environment: child::inherit(mra::INHERITED.into_iter().chain(named)),
+        time_limit: Duration::from_secs_f64(*time_limit_seconds),
+    })
+}
+
+/// What opens a session.
+pub(super) fn seeder(config: &Config) -> Option<Seeder> {
+    let ingest = config.default_ingest.clone()?;
+    if ingest == Ingest::AllRepositories && config.mra_workspace.is_none() {
+        tracing::warn!(
+            "`defaultIngest` is `{ingest}`, but no workspace is named: sessions begin without a seed\n  hint: set \
+             `mraWorkspace` in gateway.json, or PMK_MRA_WORKSPACE"
+        );
+        return None;
+    }
+    Some(Seeder::new(ingest, config.mra_workspace.clone().unwrap_or_default()))
+}

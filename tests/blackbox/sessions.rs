@@ -1,0 +1,80 @@
+//! `sessions`: what operators see of conversations, and do to them.
+
+use serde_json::json;
+
+use crate::support::{Home, component, question};
+
+const KEY: &str = "console:dm:U1";
+
+/// A home in which turns were dropped.
+fn pruned() -> Home {
+    let home = Home::new();
+    let questions: Vec<String> = (0..14).map(|n| question(&format!("Ev{n}"), &format!("Number {n}"))).collect();
+    let mut command = home.command(&["run", "--policy", &component("strict"), "--model", "sim"]);
+    command.env("PMK_MAX_SESSION_TOKENS", "1");
+    crate::support::finish(command, &questions.join("\n")).ok();
+    home
+}
+
+#[test]
+fn the_marker_of_dropped_turns_is_shown() {
+    let home = pruned();
+    let shown = home.run(&["sessions", "show", KEY], "").ok().stdout;
+    assert!(shown.starts_with("- marker ("), "{shown}");
+    assert!(shown.contains("  (此處省略 3 輪較舊的對話以節省 context)\n"), "{shown}");
+    let document = home.run(&["--json", "sessions", "show", KEY], "").ok().json();
+    assert_eq!(document["marker"], json!({"turns": 3, "text": "(此處省略 3 輪較舊的對話以節省 context)"}));
+    let full = home.run(&["sessions", "show", KEY, "--full"], "").ok().stdout;
+    assert!(full.contains("Number 0\n") && !full.contains("此處省略"), "{full}");
+}
+
+#[test]
+fn an_empty_window_says_so() {
+    let home = pruned();
+    let reset = home.run(&["sessions", "reset", KEY], "").ok();
+    assert!(reset.stderr.contains("starts afresh; its 22 messages stay in the archive"), "{}", reset.stderr);
+    let again = home.run(&["sessions", "reset", KEY], "").ok();
+    assert_eq!(again.stderr, format!("`{KEY}` was empty already\n"));
+    let shown = home.run(&["sessions", "show", KEY], "").ok();
+    assert_eq!(shown.stdout, "");
+    assert!(
+        shown.stderr.contains("would see nothing of") && shown.stderr.contains("\n  hint: `--full`"),
+        "{}",
+        shown.stderr
+    );
+}
+
+#[test]
+fn a_home_without_a_store_is_an_error_and_stays_as_it_is() {
+    let home = Home::cold();
+    let nowhere = home.path().join("nowhere").display().to_string();
+    for arguments in [&["sessions", "list", "--home", &nowhere][..], &["sessions", "list"], &["sessions", "show", KEY]]
+    {
+        let finished = home.run(arguments, "");
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        assert!(finished.stderr.starts_with("error: there is no store at `"), "{}", finished.stderr);
+        assert!(finished.stderr.contains("\n  hint: "), "{}", finished.stderr);
+    }
+    assert_eq!(std::fs::read_dir(home.path()).expect("the home").count(), 0);
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_not_called_missing() {
+    let home = Home::cold();
+    let file = home.write("file", "").display().to_string();
+    let in_a_file = home.run(&["sessions", "list", "--home", &file], "").stderr;
+    std::fs::create_dir_all(home.path().join("gateway/pmk-host.db")).expect("a folder in the store's place");
+    let a_folder = home.run(&["sessions", "list"], "").stderr;
+    for stderr in [in_a_file, a_folder] {
+        assert!(stderr.starts_with("error: cannot use the store `") && stderr.contains("\n  hint: "), "{stderr}");
+        assert!(!stderr.contains("immutable"), "{stderr}");
+    }
+}
+
+#[test]
+fn what_a_message_says_to_a_terminal_is_not_obeyed() {
+    let home = Home::new();
+    home.run(&["run", "--model", "sim"], &question("Ev1", "a\u{1b}[2Jb")).ok();
+    let shown = home.run(&["sessions", "show", KEY], "").ok().stdout;
+    assert!(shown.contains("a\u{fffd}[2Jb") && !shown.contains('\u{1b}'), "{shown:?}");
+}

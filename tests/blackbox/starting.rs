@@ -1,0 +1,164 @@
+//! What is said before anything starts: configuration, environment and arguments that cannot be.
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Home, component, finish, question};
+
+/// Runs to the end of an empty input with these variables.
+fn run_with(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Finished {
+    let mut command = home.command(arguments);
+    command.envs(variables.iter().copied());
+    finish(command, "")
+}
+
+#[test]
+fn errors_are_one_object_where_json_is_asked_for() {
+    let home = Home::new();
+    for (arguments, code) in [
+        (&["--json", "run", "--policy", "/nowhere.wasm"][..], 1),
+        (&["--json", "plan", "--history", "/nowhere"], 1),
+        (&["--json", "policy", "inspect", "/nowhere.wasm"], 1),
+        (&["--json", "sessions", "list"], 1),
+        (&["--json", "run", "--window", "many"], 2),
+        (&["--json", "dance"], 2),
+    ] {
+        let finished = home.run(arguments, "");
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(code), ""), "{arguments:?}");
+        let error: Value = serde_json::from_str(&finished.stderr).unwrap_or_else(|_| panic!("{}", finished.stderr));
+        assert_eq!(error["type"], "error");
+        assert!(error["message"].is_string() && error["hint"].is_string(), "{error}");
+    }
+}
+
+#[test]
+fn a_window_too_small_to_ask_anything_is_refused_with_the_least_that_does() {
+    let home = Home::new();
+    let run = |window: &str| home.run(&["run", "--model", "sim", "--window", window], &question("Ev1", "hello"));
+    let refused = run("50");
+    assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""));
+    let (_, rest) =
+        refused.stderr.split_once("give `--window` at least ").unwrap_or_else(|| panic!("{}", refused.stderr));
+    let least: u64 = rest.split(',').next().and_then(|number| number.parse().ok()).expect("a number");
+    assert_eq!(run(&(least - 1).to_string()).status.code(), Some(1));
+    let lines = run(&least.to_string()).ok().lines();
+    let reply = lines.iter().find(|line| line["type"] == "reply").expect("a reply");
+    assert!(!reply["text"].as_str().expect("a text").starts_with(":x:"), "{reply}");
+}
+
+#[test]
+fn the_missing_slack_token_is_the_one_that_is_named() {
+    let home = Home::new();
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut all = vec!["run", "--model", "sim"];
+        all.extend(arguments);
+        run_with(&home, &all, variables)
+    };
+    let app = ("PMK_SLACK_APP_TOKEN", "xapp-1");
+    let bot = ("PMK_SLACK_BOT_TOKEN", "xoxb-1");
+    assert!(run(&[], &[]).ok().stderr.contains("because there are no Slack tokens"));
+    assert!(run(&[], &[app]).ok().stderr.contains("because the Slack bot token (xoxb-…) is missing"));
+    assert!(run(&[], &[bot]).ok().stderr.contains("because the Slack app token (xapp-…) is missing"));
+    let refused = run(&["--front", "slack"], &[bot]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains("error: cannot connect Slack: the Slack app token"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: set PMK_SLACK_APP_TOKEN, or"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_address_of_slack_is_refused_where_slack_is_not_connected() {
+    let home = Home::new();
+    let url = ["--slack-api-url", "http://127.0.0.1:1/api"];
+    let run = |front: &[&str]| {
+        let finished = home.run(&[&["run", "--model", "sim"], front, &url].concat(), "");
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+        finished.stderr
+    };
+    assert!(run(&[]).contains("there are no Slack tokens"));
+    assert!(run(&["--front", "console"]).contains("the console has no use for `--slack-api-url`"));
+}
+
+#[test]
+fn an_empty_variable_is_not_set() {
+    let home = Home::new();
+    let finished = run_with(
+        &home,
+        &["run", "--model", "sim"],
+        &[("PMK_MAX_SESSION_TOKENS", ""), ("PMK_SLACK_APP_TOKEN", ""), ("PMK_SLACK_API_URL", "")],
+    );
+    assert!(!finished.ok().stderr.contains("PMK_MAX_SESSION_TOKENS"));
+    // `--home` is on every command of these tests; without it an empty variable means `~/.pmk`.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+    command.env_clear().env("HOME", home.path()).env("PMK_HOME", "").args(["sessions", "list"]);
+    let shown = finish(command, "").stderr;
+    assert!(shown.contains(&home.path().join(".pmk").display().to_string()), "{shown}");
+}
+
+#[test]
+fn an_invalid_variable_is_warned_of_once_with_its_range() {
+    let home = Home::new();
+    let finished =
+        run_with(&home, &["run", "--model", "sim", "--policy", &component("strict")], &[("PMK_SEED_CAP", "many")]);
+    let stderr = finished.ok().stderr;
+    assert_eq!(stderr.matches("PMK_SEED_CAP").count(), 1, "{stderr}");
+    assert!(stderr.contains("not an integer from 1 to 4294967295; ignored for `strict`, `standard`"), "{stderr}");
+}
+
+#[test]
+fn settings_of_a_policy_that_is_not_loaded_are_told() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"model":"sim","policy":{"settings":{"strickt":{"seed-cap":5}}}}"#);
+    let stderr = home.run(&["run"], "").ok().stderr;
+    assert!(stderr.contains("`policy.settings.strickt` has no effect, policy `strickt` is not loaded"), "{stderr}");
+}
+
+#[test]
+fn a_blocklist_that_cannot_be_read_stops_the_start() {
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "model": "sim", "blocklist": "U9"}).to_string());
+    let finished = home.run(&["run"], "");
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(finished.stderr.contains("`blocklist` is a text, not a list of user ids"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_policy_of_the_configuration_is_looked_for_in_the_home() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"model":"sim","policy":{"files":["mine.wasm"]}}"#);
+    let missing = home.run(&["run"], "");
+    let path = home.path().join("mine.wasm").display().to_string();
+    assert!(missing.stderr.contains(&format!("policy `{path}` does not exist")), "{}", missing.stderr);
+    std::fs::copy(component("strict"), &path).expect("a component");
+    home.run(&["run"], "").ok();
+}
+
+#[test]
+fn nothing_is_said_before_an_error_of_the_start() {
+    let home = Home::new();
+    let finished = home.run(&["run", "--policy", "/nowhere.wasm"], "");
+    assert!(finished.stderr.starts_with("error: "), "{}", finished.stderr);
+    home.write("gateway.json", r#"{"version":1}"#);
+    let finished = home.run(&["run"], "");
+    assert!(finished.stderr.starts_with("error: gateway.json names no `model`"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_damaged_compile_cache_is_no_news() {
+    let home = Home::cold();
+    home.run(&["run", "--model", "sim"], "").ok();
+    let mut folders = vec![home.path().join("cache")];
+    let mut damaged = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the cache") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                std::fs::write(path, "garbage").expect("a damaged entry");
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 0);
+    let stderr = home.run(&["run", "--model", "sim"], "").ok().stderr;
+    assert!(!stderr.contains("WARN"), "{stderr}");
+}
