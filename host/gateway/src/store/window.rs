@@ -78,12 +78,10 @@ impl Store {
             let (seed, sizes) = cap::message(id, seed, kind, &[verdict]);
             let id = archive(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
             let entries = [seed, Entry::new(id, acknowledgement)];
-            let mut position = next_position(conn, session)?;
             let mut live = Vec::with_capacity(entries.len());
-            for entry in entries {
+            for (position, entry) in (next_position(conn, session)?..).zip(entries) {
                 show(conn, session, position, entry.id, &Shown::from(&entry))?;
                 live.push(LiveEntry { position, entry });
-                position += 1;
             }
             Ok((live, sizes))
         })
