@@ -4,6 +4,7 @@
 mod console;
 mod crash;
 mod model;
+mod operator;
 mod plan;
 mod policies;
 mod slack;

@@ -11,6 +11,10 @@ use clap::{Parser, Subcommand};
 
 use crate::{error::Failure, home};
 
+mod atoms;
+mod audience;
+mod change;
+mod escalation;
 mod layers;
 mod logging;
 mod plan;
@@ -18,6 +22,7 @@ mod policy;
 mod run;
 mod sessions;
 mod table;
+mod text;
 
 /// A Slack to LLM gateway whose context-budget decisions are WebAssembly components.
 #[derive(Debug, Parser)]
@@ -47,6 +52,15 @@ enum Command {
     /// Look at and reset conversations
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Look at answers that people gave, and say which may be found
+    #[command(subcommand)]
+    Atoms(atoms::AtomsCommand),
+    /// Choose how the model speaks to whom
+    #[command(subcommand)]
+    Audience(audience::AudienceCommand),
+    /// Choose who is asked what the model cannot find out
+    #[command(subcommand)]
+    Escalation(escalation::EscalationCommand),
 }
 
 /// What every subcommand gets.
@@ -75,6 +89,9 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Plan(plan) => plan.execute(&context),
         Command::Policy(policy) => policy.execute(&context),
         Command::Sessions(sessions) => sessions.execute(&context),
+        Command::Atoms(atoms) => atoms.execute(&context),
+        Command::Audience(audience) => audience.execute(&context),
+        Command::Escalation(escalation) => escalation.execute(&context),
     }
 }
 

@@ -17,7 +17,12 @@ use crate::{
     say::Language,
 };
 
+mod document;
+mod edit;
 mod people;
+
+pub use document::{Json, Object, WrongShape};
+pub use edit::{EditError, edit};
 
 /// The version of the format that is understood.
 const VERSION: u64 = 1;

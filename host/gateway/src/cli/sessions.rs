@@ -1,11 +1,10 @@
 //! `sessions list|show|reset`: conversations, while the gateway runs or not.
 
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use pmk_core::{Block, Message, SessionKey};
 use serde_json::{Value, json};
 
-use super::{Context, note, print, print_json, table};
+use super::{Context, note, print, print_json, table, text::time};
 use crate::{
     clock,
     error::Failure,
@@ -163,9 +162,4 @@ impl Reset {
         note(format!("`{}` starts afresh; what was said stays in the archive", self.key));
         Ok(())
     }
-}
-
-/// A time as people read it, UTC.
-fn time(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
 }
