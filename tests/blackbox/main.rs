@@ -5,6 +5,7 @@ mod chat;
 mod console;
 mod crash;
 mod model;
+mod operator;
 mod plan;
 mod policies;
 mod sessions;

@@ -12,6 +12,10 @@ use serde_json::json;
 
 use crate::{error::Failure, home};
 
+mod atoms;
+mod audience;
+mod change;
+mod escalation;
 mod layers;
 mod logging;
 mod plan;
@@ -19,6 +23,7 @@ mod policy;
 mod run;
 mod sessions;
 mod table;
+mod text;
 
 /// A Slack to LLM gateway whose context-budget decisions are WebAssembly components.
 #[derive(Debug, Parser)]
@@ -48,6 +53,15 @@ enum Command {
     /// Look at and reset conversations
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Look at answers that people gave, and say which may be found
+    #[command(subcommand)]
+    Atoms(atoms::AtomsCommand),
+    /// Choose how the model speaks to whom
+    #[command(subcommand)]
+    Audience(audience::AudienceCommand),
+    /// Choose who is asked what the model cannot find out
+    #[command(subcommand)]
+    Escalation(escalation::EscalationCommand),
 }
 
 /// What every subcommand gets.
@@ -95,6 +109,9 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Plan(plan) => plan.execute(&context),
         Command::Policy(policy) => policy.execute(&context),
         Command::Sessions(sessions) => sessions.execute(&context),
+        Command::Atoms(atoms) => atoms.execute(&context),
+        Command::Audience(audience) => audience.execute(&context),
+        Command::Escalation(escalation) => escalation.execute(&context),
     }
 }
 
@@ -150,4 +167,13 @@ fn tokens(text: &str) -> Result<u64, String> {
 /// A variable of the environment; an empty one counts as not set.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// Runs what has to wait for the store.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    runtime.block_on(work)
 }

@@ -18,7 +18,15 @@ use crate::{
     say::Language,
 };
 
+mod document;
+mod edit;
 mod people;
+mod watched;
+
+pub use watched::Watched;
+
+pub use document::{Json, Object, WrongShape};
+pub use edit::{EditError, edit};
 
 /// The version of the format that is understood.
 const VERSION: u64 = 1;
@@ -49,8 +57,7 @@ const PMK_KEYS: &[&str] = &[
 pub struct Config {
     /// Whether there is a file at all.
     pub exists: bool,
-    /// Users that are ignored.
-    pub blocklist: Vec<String>,
+    pub people: People,
     /// `PROVIDER[:NAME]`.
     pub model: Option<String>,
     pub policy: PolicyConfig,
@@ -58,10 +65,6 @@ pub struct Config {
     pub slack: SlackTokens,
     /// The language of what the gateway itself says.
     pub language: Language,
-    /// Which system prompt a person gets.
-    pub audience: Audiences,
-    /// Who answers what neither documents nor code can.
-    pub escalation: Pools,
     /// What opens a session.
     pub default_ingest: Option<Ingest>,
     /// Where the repositories are; `PMK_MRA_WORKSPACE` goes before the file.
@@ -71,6 +74,17 @@ pub struct Config {
     pub tools: ToolStyle,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
+}
+
+/// Who is who. A running gateway follows changes of it ([`Watched`]).
+#[derive(Clone, Debug, Default)]
+pub struct People {
+    /// Users that are ignored.
+    pub blocklist: Vec<String>,
+    /// Which system prompt a person gets.
+    pub audience: Audiences,
+    /// Who answers what neither documents nor code can.
+    pub escalation: Pools,
 }
 
 /// Which policies decide, and with which settings.
@@ -238,7 +252,11 @@ impl Config {
         users(&root, "admins")?;
         let config = Config {
             exists: true,
-            blocklist: users(&root, "blocklist")?,
+            people: People {
+                blocklist: users(&root, "blocklist")?,
+                audience: people::audiences(&root, &mut warnings),
+                escalation: people::pools(&root, &mut warnings),
+            },
             model: part(&root, "model")?,
             policy: part(&root, "policy")?.unwrap_or_default(),
             limits,
@@ -246,8 +264,6 @@ impl Config {
             api_key: part(&root, "apiKey")
                 .map_err(|_| r#"`apiKey` is neither a text nor {"env":"NAME"} nor {"cmd":"COMMAND"}"#.to_owned())?,
             language: part(&root, "language")?.unwrap_or_default(),
-            audience: people::audiences(&root, &mut warnings),
-            escalation: people::pools(&root, &mut warnings),
             default_ingest: ingest(&root)?,
             mra_workspace: part(&root, "mraWorkspace")?,
             mra,
@@ -343,7 +359,7 @@ mod tests {
                 "audience":{"default":"biz"},"escalation":{"default":["U2"]},"github":{},"slack":{"appToken":"xapp-1"}}"#,
         )
         .expect("a configuration");
-        assert_eq!(config.blocklist, ["U9"]);
+        assert_eq!(config.people.blocklist, ["U9"]);
         assert!(config.slack.app_token.is_some() && config.slack.bot_token.is_none());
         assert_eq!(warnings.len(), 1, "{warnings:?}");
     }

@@ -18,6 +18,11 @@ impl Failure {
         Failure { message: message.to_string(), hint: None }
     }
 
+    /// What happened, without the hint.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// What to do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

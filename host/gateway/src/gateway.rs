@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     audience::{Audience, Prompts, Toolbox},
     clock,
-    config::Config,
+    config::{Config, Watched},
     directive,
     error::Failure,
     front::{Accepted, Front, FrontError, Inbound, Intake, Reaction},
@@ -46,6 +47,8 @@ pub struct Gateway {
     pub(crate) front: Arc<dyn Front>,
     pub(crate) ledger: Ledger,
     pub(crate) config: Config,
+    /// Who is who, as gateway.json has it now.
+    pub(crate) people: Watched,
     pub(crate) say: Say,
     pub(crate) prompts: Prompts,
     pub(crate) mra: Mra,
@@ -73,7 +76,8 @@ struct Waiting {
 }
 
 /// What a gateway is made of.
-pub struct Parts {
+pub struct Parts<'a> {
+    pub home: &'a Path,
     pub store: Store,
     pub stack: Stack,
     pub model: Arc<dyn Model>,
@@ -88,7 +92,7 @@ pub struct Parts {
 
 impl Gateway {
     /// Puts the parts together.
-    pub fn new(parts: Parts, stop: CancellationToken) -> Arc<Gateway> {
+    pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Gateway> {
         Arc::new(Gateway {
             store: parts.store,
             stack: Arc::new(parts.stack),
@@ -98,6 +102,7 @@ impl Gateway {
             front: parts.front,
             ledger: parts.ledger,
             say: Say::new(parts.config.language),
+            people: Watched::new(parts.home, parts.config.people.clone()),
             config: parts.config,
             prompts: parts.prompts,
             mra: parts.mra,

@@ -8,7 +8,10 @@ mod lock;
 mod private;
 
 pub use lock::{HomeError, HomeLock};
-pub use private::{create_private_dir, open_private_file};
+pub use private::{
+    append_private_file, create_private_dir, open_private_file, replace_private_file, stage_private_file,
+    sync_folder_of,
+};
 
 /// `<home>/gateway`: the store, the lock and the ledger.
 pub fn gateway_dir(home: &Path) -> PathBuf {

@@ -4,8 +4,9 @@
 //! One turn reads like the list in [`turn`]. What talks to people is a [`front`], what answers is a
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
-//! [`escalation`].
+//! [`escalation`]. What operators change meanwhile is in [`admin`].
 
+pub mod admin;
 pub mod audience;
 pub mod child;
 pub mod cli;

@@ -14,7 +14,7 @@ mod outcome;
 mod question;
 
 pub use outcome::{AskEnded, Failure, Outcome};
-pub use question::{BadQuestion, MAX_QUESTION_CHARS, Question};
+pub use question::{BadQuestion, MAX_QUESTION_CHARS, Question, repo_name};
 
 /// How long one call may take (seed 003 §6).
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);

@@ -134,6 +134,7 @@ impl Run {
             }
         };
         let parts = Parts {
+            home: &context.home,
             store,
             stack,
             model,

@@ -1,11 +1,10 @@
 //! `sessions list|show|reset`: conversations, while the gateway runs or not.
 
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use pmk_core::{Block, Marker, Message, Origin, SessionKey, text};
 use serde_json::{Value, json};
 
-use super::{Context, note, print, print_json, table};
+use super::{Context, block_on, note, print, print_json, table, text::time};
 use crate::{
     clock,
     error::Failure,
@@ -39,11 +38,7 @@ pub(super) struct Reset {
 
 impl SessionsCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-        runtime.block_on(async {
+        block_on(async {
             let store = Store::open_existing(&context.home)?;
             match self {
                 SessionsCommand::List => list(context, &store).await,
@@ -191,9 +186,4 @@ impl Reset {
         });
         Ok(())
     }
-}
-
-/// A time as people read it, UTC.
-fn time(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
 }

@@ -2,9 +2,11 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io,
+    io::{self, Write},
     path::Path,
 };
+
+use tempfile::NamedTempFile;
 
 /// Makes a folder and those above it, readable by the owner alone (0700). Folders that are there stay
 /// as they are.
@@ -24,10 +26,21 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The file cannot be opened, or belongs to someone else.
 pub fn open_private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
+    open_private(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
+}
+
+/// Opens a file for reading and for writing at its end, which is made if it is missing; readable by the owner
+/// alone (0600).
+///
+/// # Errors
+/// The file cannot be opened, or belongs to someone else.
+pub fn append_private_file(path: &Path) -> io::Result<File> {
+    open_private(path, OpenOptions::new().read(true).append(true).create(true))
+}
+
+fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     let file = options.open(path)?;
     #[cfg(unix)]
     {
@@ -37,4 +50,37 @@ pub fn open_private_file(path: &Path) -> io::Result<File> {
         }
     }
     Ok(file)
+}
+
+/// Replaces a file as a whole or not at all; readable by the owner alone (0600).
+///
+/// # Errors
+/// It cannot be written; the old one is still there then.
+pub fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    stage_private_file(path, content)?.persist(path)?;
+    sync_folder_of(path)
+}
+
+/// Writes what is to become this file to a hidden one beside it, readable by the owner alone (0600), and on to
+/// the disk. Unless it is persisted it goes away.
+///
+/// # Errors
+/// It cannot be written.
+pub fn stage_private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+    let mut file = NamedTempFile::with_prefix_in(".", folder_of(path))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// A rename or deletion survives a power cut once the folder is synced.
+///
+/// # Errors
+/// The folder cannot be synced.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }

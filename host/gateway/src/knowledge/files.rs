@@ -6,14 +6,14 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
-use tempfile::NamedTempFile;
 use thiserror::Error;
 
 use super::atom::{Atom, AtomError};
+use crate::home;
 
 /// A larger file is no atom: somebody put a dump there.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -62,10 +62,23 @@ impl AtomFiles {
     /// # Errors
     /// It cannot be made.
     pub fn open(home: &Path) -> Result<Self, FileError> {
-        let root = home.join("knowledge");
+        let root = folder(home);
         make_private_dir(&root)?;
         let root = root.canonicalize().map_err(|source| io_error(&root, "opened", source))?;
         Ok(AtomFiles { root })
+    }
+
+    /// The same folder; `None` when nobody made it yet.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_existing(home: &Path) -> Result<Option<Self>, FileError> {
+        let root = folder(home);
+        match root.canonicalize() {
+            Ok(root) => Ok(Some(AtomFiles { root })),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(io_error(&root, "opened", source)),
+        }
     }
 
     /// Where the scopes' folders are.
@@ -161,9 +174,13 @@ impl AtomFiles {
     pub fn delete(&self, _lock: &Lock, path: &Path) -> Result<(), FileError> {
         match fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => Err(io_error(path, "deleted", source)),
-            _ => sync_dir(path),
+            _ => sync_folder(path),
         }
     }
+}
+
+fn folder(home: &Path) -> PathBuf {
+    home.join("knowledge")
 }
 
 /// Whether a path's name is that of an atom: Markdown, and not hidden as temporary files are.
@@ -172,7 +189,10 @@ pub(super) fn is_atom_name(path: &Path) -> bool {
 }
 
 /// Reads a regular file of bounded size.
-pub(super) fn read_text(path: &Path) -> Result<String, FileError> {
+///
+/// # Errors
+/// [`FileError`] says why it is no such text.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = |source| io_error(path, "read", source);
     let meta = fs::metadata(path).map_err(failed)?;
     // Opening a named pipe would wait for a writer for ever.
@@ -210,19 +230,15 @@ fn render(atom: &Atom, path: &Path) -> Result<String, FileError> {
     atom.render().map_err(|source| FileError::Atom { path: path.to_owned(), source })
 }
 
-/// Temporary files are made 0600 and keep that when they are renamed.
 fn write(path: &Path, text: &str, clobber: Clobber) -> Result<(), FileError> {
     let failed = |source| io_error(path, "written", source);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = NamedTempFile::with_prefix_in(".", folder).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
+    let staged = home::stage_private_file(path, text.as_bytes()).map_err(failed)?;
     let persisted = match clobber {
-        Clobber::Yes => file.persist(path),
-        Clobber::No => file.persist_noclobber(path),
+        Clobber::Yes => staged.persist(path),
+        Clobber::No => staged.persist_noclobber(path),
     };
     match persisted {
-        Ok(_) => sync_dir(path),
+        Ok(_) => sync_folder(path),
         Err(error) if clobber == Clobber::No && error.error.kind() == io::ErrorKind::AlreadyExists => {
             Err(FileError::Exists { path: path.to_owned() })
         }
@@ -230,10 +246,8 @@ fn write(path: &Path, text: &str, clobber: Clobber) -> Result<(), FileError> {
     }
 }
 
-/// A rename or deletion survives a power cut once the folder is synced.
-fn sync_dir(path: &Path) -> Result<(), FileError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|source| io_error(folder, "synced", source))
+fn sync_folder(path: &Path) -> Result<(), FileError> {
+    home::sync_folder_of(path).map_err(|source| io_error(path.parent().unwrap_or(path), "synced", source))
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -40,6 +40,22 @@ pub enum BadQuestion {
     TooLong { chars: usize },
 }
 
+/// The plain name of a repository, without blanks around it.
+///
+/// # Errors
+/// It is none.
+pub fn repo_name(repo: &str) -> Result<&str, BadQuestion> {
+    let repo = repo.trim();
+    if repo.is_empty() {
+        return Err(BadQuestion::NoRepo);
+    }
+    let is_name = repo.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+    if !is_name || repo.starts_with('-') || matches!(repo, "." | "..") || repo.len() > MAX_REPO_CHARS {
+        return Err(BadQuestion::BadRepo(pmk_core::text::head(repo, MAX_REPO_CHARS).to_owned()));
+    }
+    Ok(repo)
+}
+
 impl Question {
     /// Checks both parts. A repository that is not a plain name is refused. A question is passed as it
     /// is, except that control characters become blanks and one that begins with `-` gets `Q: ` put
@@ -48,14 +64,7 @@ impl Question {
     /// # Errors
     /// [`BadQuestion`] says which part cannot be passed, and why.
     pub fn new(repo: &str, question: &str) -> Result<Self, BadQuestion> {
-        let repo = repo.trim();
-        if repo.is_empty() {
-            return Err(BadQuestion::NoRepo);
-        }
-        let is_name = repo.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
-        if !is_name || repo.starts_with('-') || matches!(repo, "." | "..") || repo.len() > MAX_REPO_CHARS {
-            return Err(BadQuestion::BadRepo(pmk_core::text::head(repo, MAX_REPO_CHARS).to_owned()));
-        }
+        let repo = repo_name(repo)?;
         let question: String =
             question.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect();
         let question = question.trim();

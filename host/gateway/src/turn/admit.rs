@@ -30,7 +30,7 @@ pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted,
             Begin::Busy => tokio::time::sleep(LEASE_POLL).await,
             Begin::Done => return Ok(Admitted::Nothing),
             Begin::Deliver(answered) => return Ok(Admitted::Deliver(answered)),
-            Begin::Ask(turn) if gateway.config.blocklist.contains(&turn.inbound.user) => {
+            Begin::Ask(turn) if gateway.people.now().blocklist.contains(&turn.inbound.user) => {
                 ignore(gateway, turn).await?;
                 return Ok(Admitted::Nothing);
             }

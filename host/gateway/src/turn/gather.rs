@@ -58,7 +58,7 @@ fn audience(gateway: &Gateway, turn: &OpenTurn) -> crate::audience::Audience {
         Place::Channel(channel) => Some(channel.as_str()),
         Place::Dm(_) => None,
     };
-    gateway.config.audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
+    gateway.people.now().audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
 }
 
 /// The live window of a session that opens with the knowledge base, if there is one.

@@ -27,7 +27,7 @@ pub(super) fn escalate(
         return Done::refused("somebody is being asked already; one question at a time");
     }
     let inbound = &work.turn.inbound;
-    let contacts = gateway.config.escalation.contacts(repo.as_deref(), &inbound.user);
+    let contacts = gateway.people.now().escalation.contacts(repo.as_deref(), &inbound.user);
     if contacts.is_empty() {
         tracing::warn!(session = %inbound.key, repo, "nobody is set up to be asked");
         return Done::refused("nobody is set up to be asked: tell the person so, and that an admin can change it");

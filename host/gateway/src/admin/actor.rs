@@ -1,0 +1,72 @@
+//! Who changes something.
+
+use std::fmt;
+
+/// A person, and the way they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// At a terminal of the host, by the name of their account.
+    Cli { user: String },
+    /// In Slack, by their id there.
+    Slack { user: String },
+}
+
+impl Actor {
+    /// Whoever runs this process.
+    pub fn of_process() -> Self {
+        let uid = rustix::process::getuid().as_raw();
+        let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        // An account of a directory service is not in the file; its shell sets the variable.
+        let named = || ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));
+        let user = account_name(&accounts, uid).map(str::to_owned).or_else(named);
+        Actor::Cli { user: user.unwrap_or_else(|| uid.to_string()) }
+    }
+
+    /// The word for the way they came.
+    pub fn origin(&self) -> &'static str {
+        match self {
+            Actor::Cli { .. } => "cli",
+            Actor::Slack { .. } => "slack",
+        }
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Actor::Cli { user } => write!(f, "cli:{user}"),
+            Actor::Slack { user } => f.write_str(user),
+        }
+    }
+}
+
+/// The name of an account in the format of `/etc/passwd`.
+fn account_name(accounts: &str, uid: u32) -> Option<&str> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, _password, id) = (fields.next()?, fields.next()?, fields.next()?);
+        (id.parse() == Ok(uid) && !name.is_empty()).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_found_by_number() {
+        let accounts = "# users\nroot:x:0:0:root:/root:/bin/sh\nhan:x:1000:1000::/home/han:/bin/sh\n:x:7:\nbroken\n";
+        assert_eq!(account_name(accounts, 1000), Some("han"));
+        assert_eq!(account_name(accounts, 0), Some("root"));
+        for missing in [7, 100] {
+            assert_eq!(account_name(accounts, missing), None, "{missing}");
+        }
+    }
+
+    #[test]
+    fn an_actor_is_written_as_pmk_writes_it() {
+        let shown = |actor: Actor| (actor.to_string(), actor.origin());
+        assert_eq!(shown(Actor::Cli { user: "han".into() }), ("cli:han".into(), "cli"));
+        assert_eq!(shown(Actor::Slack { user: "U0HANFOUR".into() }), ("U0HANFOUR".into(), "slack"));
+    }
+}

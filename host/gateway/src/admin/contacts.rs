@@ -1,0 +1,94 @@
+//! Who is asked when nothing else has the answer.
+
+use std::{fmt, path::Path};
+
+use super::{error::ChangeError, id::Id};
+use crate::{config, mra};
+
+const DEFAULT: &str = "default";
+
+/// The people who are asked about one repository, or about all the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool<'a> {
+    Default,
+    Repo(&'a str),
+}
+
+impl<'a> Pool<'a> {
+    /// `default`, or the name of a repository.
+    ///
+    /// # Errors
+    /// No repository can have this name.
+    pub fn parse(text: &'a str) -> Result<Self, ChangeError> {
+        if text == DEFAULT {
+            return Ok(Pool::Default);
+        }
+        Ok(Pool::Repo(mra::repo_name(text)?))
+    }
+
+    fn path(self) -> Vec<&'a str> {
+        match self {
+            Pool::Default => vec!["escalation", DEFAULT],
+            Pool::Repo(repo) => vec!["escalation", "repos", repo],
+        }
+    }
+}
+
+impl fmt::Display for Pool<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Pool::Default => DEFAULT,
+            Pool::Repo(repo) => repo,
+        })
+    }
+}
+
+/// Adds a person to the end of a pool, which is made if it is missing.
+///
+/// # Errors
+/// There can be no such pool or person, the person is in it, or gateway.json cannot be changed.
+pub fn add_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
+    let pool = Pool::parse(pool)?;
+    let user = Id::user(user)?;
+    config::edit(home, |root| {
+        let contacts = root.list_at(&pool.path())?;
+        if contacts.iter().any(|contact| is(contact, user)) {
+            return Err(ChangeError::InPool { user: user.to_owned(), pool: pool.to_string() });
+        }
+        contacts.push(user.into());
+        Ok(())
+    })
+}
+
+/// Takes a person out of a pool. A repository's pool that has nobody left goes with them, so that the default
+/// one counts.
+///
+/// # Errors
+/// There is no such pool, the person is not in it, or gateway.json cannot be changed.
+pub fn remove_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
+    let pool = Pool::parse(pool)?;
+    config::edit(home, |root| {
+        if let Pool::Repo(repo) = pool
+            && !root.object_at(&["escalation", "repos"])?.contains(repo)
+        {
+            return Err(ChangeError::NoPool(pool.to_string()));
+        }
+        let contacts = root.list_at(&pool.path())?;
+        let before = contacts.len();
+        contacts.retain(|contact| !is(contact, user));
+        if contacts.len() == before {
+            return Err(ChangeError::NotInPool { user: user.to_owned(), pool: pool.to_string() });
+        }
+        if let Pool::Repo(repo) = pool
+            && contacts.is_empty()
+        {
+            root.object_at(&["escalation", "repos"])?.remove(repo);
+        }
+        Ok(())
+    })
+}
+
+/// Blanks around an id do not count, as they do not when somebody is asked.
+fn is(contact: &config::Json, user: &str) -> bool {
+    contact.as_str().is_some_and(|contact| contact.trim() == user)
+}

@@ -1,0 +1,286 @@
+//! `atoms list|show|approve|reject|edit`: the answers that people gave, and verdicts on them (seed 003 §10).
+
+use std::cmp::Reverse;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use self::edit::Edited;
+use super::{
+    Context,
+    change::record,
+    note, print, print_json, table,
+    text::{one_line, printable, time},
+};
+use crate::{
+    clock,
+    error::Failure,
+    knowledge::{
+        Status,
+        files::{AtomFiles, FileError},
+        moderation::{self, ModerationError, Promote, StoredAtom},
+    },
+};
+
+mod edit;
+
+/// Minute and four digits: as much of an id as one can type, and enough nearly always.
+const SHORT_ID_CHARS: usize = "2026-04-28T0213-5388".len();
+/// As much of a question as a line of the list can bear, in characters.
+const LISTED_CHARS: usize = 60;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AtomsCommand {
+    /// List all atoms, the latest first
+    List(List),
+    /// Show one atom
+    Show(One),
+    /// Let retrieval find a pending atom at once
+    Approve(One),
+    /// Delete an atom
+    Reject(One),
+    /// Correct an atom in $VISUAL or $EDITOR
+    Edit(One),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only those that wait for a verdict
+    #[arg(long)]
+    pending: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct One {
+    /// The atom's id, or the beginning of it that no other has
+    id: String,
+}
+
+impl AtomsCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        let shelf = Shelf::open(context)?;
+        match self {
+            AtomsCommand::List(list) => list.run(context, &shelf),
+            AtomsCommand::Show(one) => show(context, shelf.find(&one.id)?),
+            AtomsCommand::Approve(one) => approve(context, &one.id, &shelf),
+            AtomsCommand::Reject(one) => reject(context, &one.id, &shelf),
+            AtomsCommand::Edit(one) => edit(context, &one.id, &shelf),
+        }
+    }
+}
+
+/// The atoms as they are now; those whose time has come have just been approved.
+struct Shelf {
+    /// `None` where no atom was ever saved.
+    files: Option<AtomFiles>,
+    atoms: Vec<StoredAtom>,
+}
+
+impl Shelf {
+    fn open(context: &Context) -> Result<Shelf, Failure> {
+        let Some(files) = AtomFiles::open_existing(&context.home)? else {
+            return Ok(Shelf { files: None, atoms: vec![] });
+        };
+        let loaded = moderation::load(&files, clock::now_ms(), Promote::Yes)?;
+        for problem in loaded.problems {
+            context.warn(&problem.to_string());
+        }
+        Ok(Shelf { files: Some(files), atoms: loaded.atoms })
+    }
+
+    fn find(&self, prefix: &str) -> Result<&StoredAtom, Failure> {
+        Ok(moderation::find(&self.atoms, prefix)?)
+    }
+
+    /// The atom meant, with the files to change it in.
+    fn found(&self, prefix: &str) -> Result<(&AtomFiles, &StoredAtom), Failure> {
+        let stored = self.find(prefix)?;
+        // Where there is an atom there is a folder.
+        self.files.as_ref().map(|files| (files, stored)).ok_or_else(|| ModerationError::NotFound(prefix.into()).into())
+    }
+
+    /// The beginning of an id that is enough to find its atom.
+    fn short_id<'a>(&self, id: &'a str) -> &'a str {
+        let others = || self.atoms.iter().map(|it| it.atom.meta.id.as_str()).filter(|other| *other != id);
+        let ends = id.char_indices().map(|(at, _)| at).chain([id.len()]).skip(SHORT_ID_CHARS);
+        ends.map(|end| &id[..end]).find(|short| !others().any(|other| other.starts_with(short))).unwrap_or(id)
+    }
+}
+
+impl List {
+    fn run(self, context: &Context, shelf: &Shelf) -> Result<(), Failure> {
+        let mut atoms: Vec<&StoredAtom> =
+            shelf.atoms.iter().filter(|it| !self.pending || it.atom.meta.status == Status::Pending).collect();
+        atoms.sort_by_key(|it| Reverse(it.atom.meta.created_at));
+        if context.json {
+            return print_json(&atoms.into_iter().map(summary).collect());
+        }
+        if atoms.is_empty() {
+            let pending = if self.pending { "pending " } else { "" };
+            note(format!("no {pending}atoms in `{}`", context.home.display()));
+            return Ok(());
+        }
+        let heading = ["ID", "STATUS", "SCOPE", "AUTO-APPROVED", "QUESTION"].map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(heading)
+            .chain(atoms.into_iter().map(|StoredAtom { atom, .. }| {
+                vec![
+                    printable(shelf.short_id(&atom.meta.id)),
+                    status_name(atom.meta.status).to_owned(),
+                    printable(&atom.meta.scope),
+                    atom.due_at_ms().map_or_else(|| "-".into(), time),
+                    one_line(&atom.meta.question, LISTED_CHARS),
+                ]
+            }))
+            .collect();
+        print(&table::columns(&rows))
+    }
+}
+
+fn show(context: &Context, stored: &StoredAtom) -> Result<(), Failure> {
+    let StoredAtom { path, atom } = stored;
+    if context.json {
+        let mut document = summary(stored);
+        document["answer"] = atom.answer().into();
+        return print_json(&document);
+    }
+    let status = match atom.due_at_ms() {
+        Some(due) => format!("pending, auto-approved {}", time(due)),
+        None => status_name(atom.meta.status).to_owned(),
+    };
+    let mut page = String::new();
+    for (name, value) in [
+        ("id", atom.meta.id.as_str()),
+        ("status", &status),
+        ("scope", &atom.meta.scope),
+        ("question", &atom.meta.question),
+        ("summary", atom.summary()),
+        ("created", &time(atom.meta.created_at)),
+        ("by", &atom.meta.source.contributor_user_id),
+        ("thread", &atom.meta.source.thread_key),
+        ("tags", &atom.meta.tags.join(", ")),
+        ("file", &path.display().to_string()),
+    ] {
+        page.push_str(format!("{name:<9} {}", one_line(value, usize::MAX)).trim_end());
+        page.push('\n');
+    }
+    page.push('\n');
+    page.push_str(atom.body.trim_end());
+    page.push('\n');
+    print(&printable(&page))
+}
+
+fn summary(StoredAtom { path, atom }: &StoredAtom) -> Value {
+    json!({
+        "id": atom.meta.id,
+        "status": atom.meta.status,
+        "scope": atom.meta.scope,
+        "question": atom.meta.question,
+        "summary": atom.summary(),
+        "tags": atom.meta.tags,
+        "contributor": atom.meta.source.contributor_user_id,
+        "thread": atom.meta.source.thread_key,
+        "created_at": time(atom.meta.created_at),
+        "due_at": atom.due_at_ms().map(time),
+        "file": path,
+    })
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "pending",
+        Status::Approved => "approved",
+    }
+}
+
+fn approve(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure> {
+    let found = shelf.found(prefix);
+    let id = id_or(prefix, &found);
+    let approved = found.and_then(|(files, stored)| {
+        moderation::approve_file(files, &stored.path)?.ok_or_else(|| ModerationError::NotFound(prefix.into()).into())
+    });
+    record(context, "atoms.approve", &[&id], approved)?;
+    if context.json {
+        return print_json(&json!({"id": id, "status": "approved"}));
+    }
+    note(format!("`{id}` is approved"));
+    Ok(())
+}
+
+fn reject(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure> {
+    let found = shelf.found(prefix);
+    let id = id_or(prefix, &found);
+    let rejected = found.and_then(|(files, stored)| Ok(moderation::reject_file(files, &stored.path)?));
+    record(context, "atoms.reject", &[&id], rejected)?;
+    if context.json {
+        return print_json(&json!({"id": id, "status": "rejected"}));
+    }
+    note(format!("`{id}` is deleted"));
+    Ok(())
+}
+
+fn edit(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure> {
+    let found = shelf.found(prefix);
+    let id = id_or(prefix, &found);
+    let edited = found.and_then(|(files, stored)| edit::edit(&context.home, files, &stored.path));
+    let saved = match edited {
+        // Nothing was to be changed, so there is nothing to note.
+        Ok(Edited::Unchanged) => false,
+        edited => record(context, "atoms.edit", &[&id], edited).map(|_| true)?,
+    };
+    if context.json {
+        return print_json(&json!({"id": id, "saved": saved}));
+    }
+    note(if saved { format!("`{id}` is saved") } else { format!("`{id}` stays as it was") });
+    Ok(())
+}
+
+/// The id of the atom found, else what was asked for.
+fn id_or(prefix: &str, found: &Result<(&AtomFiles, &StoredAtom), Failure>) -> String {
+    found.as_ref().map_or_else(|_| prefix.to_owned(), |(_, stored)| stored.atom.meta.id.clone())
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Failure::new(error).hint("check that you own the folder and may write to it, or give another `--home`")
+    }
+}
+
+impl From<ModerationError> for Failure {
+    fn from(error: ModerationError) -> Self {
+        match error {
+            ModerationError::File(error) => error.into(),
+            ModerationError::NotFound(_) => Failure::new(error).hint("`pmk-host atoms list` shows them"),
+            ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more of it"),
+            error => Failure::new(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::knowledge::Atom;
+
+    #[test]
+    fn a_short_id_is_enough_to_find_its_atom() {
+        let ids = [
+            "a",
+            "2026-04-28T0213-5388-預算",
+            "2026-04-28T0213-5388-預",
+            "2026-04-28T0213-53ff-x",
+            "2026-04-28T0213-5388",
+        ];
+        let atoms = ids.map(|id| StoredAtom {
+            path: PathBuf::from(id),
+            atom: Atom::parse(&format!("---\nid: {id}\nquestion: q\n---\n")).unwrap(),
+        });
+        let shelf = Shelf { files: None, atoms: atoms.into() };
+        let short = ids.map(|id| shelf.short_id(id));
+        assert_eq!(short, ["a", ids[1], ids[2], "2026-04-28T0213-53ff", ids[4]]);
+        for (short, id) in short.into_iter().zip(ids) {
+            assert_eq!(shelf.find(short).unwrap().atom.meta.id, id);
+        }
+    }
+}

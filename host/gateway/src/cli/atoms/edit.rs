@@ -1,0 +1,139 @@
+//! An atom in somebody's editor: on a private copy, checked before it is saved, and never lost.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    error::{Failure, OrHint},
+    home,
+    knowledge::{
+        files::{AtomFiles, read_text},
+        moderation,
+    },
+};
+
+const NAME_ONE: &str = "say for example `EDITOR=nano` or `VISUAL='code --wait'`";
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edited {
+    Saved,
+    Unchanged,
+}
+
+/// Opens an editor on an atom and saves what comes back, once it is checked.
+pub(super) fn edit(home: &Path, files: &AtomFiles, atom: &Path) -> Result<Edited, Failure> {
+    let editor = Editor::of_environment()?;
+    let original = read_text(atom)?;
+    let draft = Draft::new(home, atom, &original)?;
+    let outcome = editor.open(&draft.file).and_then(|()| save(files, atom, &original, &draft));
+    outcome.map_err(|failure| if draft.differs_from(&original) { draft.keep(&failure) } else { failure })
+}
+
+fn save(files: &AtomFiles, atom: &Path, original: &str, draft: &Draft) -> Result<Edited, Failure> {
+    let edited = read_text(&draft.file)?;
+    if edited == original {
+        return Ok(Edited::Unchanged);
+    }
+    moderation::save_edit(files, atom, original, &edited)?;
+    Ok(Edited::Saved)
+}
+
+/// The copy that is edited, in a folder of its own that only the operator can look into: editors write a new file
+/// and leave others beside it. It is in the home, so that it outlives even a machine that stops meanwhile.
+struct Draft {
+    folder: TempDir,
+    file: PathBuf,
+}
+
+impl Draft {
+    fn new(home: &Path, atom: &Path, text: &str) -> Result<Draft, Failure> {
+        let drafts = home::gateway_dir(home).join("edits");
+        let made = home::create_private_dir(&drafts).and_then(|()| {
+            let folder = TempDir::new_in(&drafts)?;
+            let file = folder.path().join(atom.file_name().unwrap_or("atom.md".as_ref()));
+            home::replace_private_file(&file, text.as_bytes())?;
+            Ok(Draft { folder, file })
+        });
+        made.map_err(|error| format!("cannot write a copy to edit in `{}`: {error}", drafts.display()))
+            .or_hint("check that you own the folder and may write to it")
+    }
+
+    fn differs_from(&self, original: &str) -> bool {
+        fs::read(&self.file).is_ok_and(|bytes| bytes != original.as_bytes())
+    }
+
+    /// Leaves the text where it is, and says so.
+    fn keep(self, failure: &Failure) -> Failure {
+        let _folder = self.folder.keep();
+        Failure::new(failure.message()).hint(format!(
+            "the atom stays as it was; your text is in `{}`, copy it from there and edit again",
+            self.file.display()
+        ))
+    }
+}
+
+/// A program and its first arguments.
+#[derive(Debug, PartialEq, Eq)]
+struct Editor {
+    program: String,
+    arguments: Vec<String>,
+}
+
+impl Editor {
+    fn of_environment() -> Result<Editor, Failure> {
+        let set = |name: &'static str| {
+            let value = env::var(name).ok().filter(|value| !value.trim().is_empty())?;
+            Some((name, value))
+        };
+        let (name, value) = set("VISUAL")
+            .or_else(|| set("EDITOR"))
+            .ok_or_else(|| Failure::new("neither VISUAL nor EDITOR names an editor").hint(NAME_ONE))?;
+        Editor::parse(&value).ok_or_else(|| Failure::new(format!("{name} is not a command: `{value}`")).hint(NAME_ONE))
+    }
+
+    /// The words of a command, by the quoting rules of a shell but without one.
+    fn parse(command: &str) -> Option<Editor> {
+        let mut words = shlex::split(command)?.into_iter();
+        Some(Editor { program: words.next()?, arguments: words.collect() })
+    }
+
+    /// Waits until the editor is closed.
+    fn open(&self, file: &Path) -> Result<(), Failure> {
+        let Editor { program, arguments } = self;
+        let status = Command::new(program)
+            .args(arguments)
+            .arg(file)
+            .status()
+            .map_err(|error| format!("cannot start the editor `{program}`: {error}"))
+            .or_hint(NAME_ONE)?;
+        if !status.success() {
+            return Err(Failure::new(format!("the editor `{program}` ended with {status}")).hint("nothing was changed"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_split_into_words_without_a_shell() {
+        let words = |command: &str| {
+            let Editor { program, arguments } = Editor::parse(command)?;
+            Some([vec![program], arguments].concat())
+        };
+        assert_eq!(words("code --wait").unwrap(), ["code", "--wait"]);
+        assert_eq!(words(r#"emacsclient -c -a """#).unwrap(), ["emacsclient", "-c", "-a", ""]);
+        assert_eq!(words("'/opt/my editor' $HOME;ls").unwrap(), ["/opt/my editor", "$HOME;ls"]);
+        for bad in ["'vim", "", "  "] {
+            assert_eq!(words(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `audience list|default|set|unset`: how the model speaks to whom (seed 003 §5).
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{Context, change::record, note, print, print_json, table, text::printable};
+use crate::{
+    admin,
+    audience::{Audience, Audiences},
+    config::Config,
+    error::Failure,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AudienceCommand {
+    /// List who has which audience
+    List,
+    /// Choose the audience of everybody who has none of their own
+    Default(SetDefault),
+    /// Give a person or a channel an audience of its own
+    Set(Set),
+    /// Take a person's or a channel's own audience away
+    Unset(Unset),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SetDefault {
+    /// One of tech, pm, biz, exec
+    audience: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Set {
+    /// A person (U…, W…) or a channel (C…, G…, D…); a person's own goes before the channel's
+    #[arg(value_name = "USER-or-CHANNEL-ID")]
+    id: String,
+    /// One of tech, pm, biz, exec
+    audience: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Unset {
+    /// A person or a channel, as `audience list` prints it
+    #[arg(value_name = "USER-or-CHANNEL-ID")]
+    id: String,
+}
+
+impl AudienceCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            AudienceCommand::List => list(context),
+            AudienceCommand::Default(default) => default.run(context),
+            AudienceCommand::Set(set) => set.run(context),
+            AudienceCommand::Unset(unset) => unset.run(context),
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let (config, warnings) = Config::load(&context.home)?;
+    for warning in warnings {
+        context.warn(&warning);
+    }
+    let Audiences { default, users, channels } = config.people.audience;
+    if context.json {
+        let effective = default.unwrap_or(Audience::FALLBACK);
+        return print_json(&json!({
+            "default": effective, "default_is_set": default.is_some(), "users": users, "channels": channels,
+        }));
+    }
+    let everybody = match default {
+        Some(audience) => ["default".into(), audience.to_string()],
+        None => ["default (nothing set)".into(), Audience::FALLBACK.to_string()],
+    };
+    let own = users.iter().chain(&channels).map(|(id, audience)| [printable(id), audience.to_string()]);
+    let heading = ["WHO", "AUDIENCE"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = [heading, everybody].into_iter().chain(own).map(Vec::from).collect();
+    print(&table::columns(&rows))
+}
+
+impl SetDefault {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let changed = admin::set_default_audience(&context.home, &self.audience).map_err(Failure::from);
+        let audience = record(context, "audience.default", &[&self.audience], changed)?;
+        if context.json {
+            return print_json(&json!({"default": audience}));
+        }
+        note(format!("whoever has no audience of their own is `{audience}`"));
+        Ok(())
+    }
+}
+
+impl Set {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let changed = admin::set_audience(&context.home, &self.id, &self.audience).map_err(Failure::from);
+        let audience = record(context, "audience.set", &[&self.id, &self.audience], changed)?;
+        if context.json {
+            return print_json(&json!({"id": self.id, "audience": audience}));
+        }
+        note(format!("`{}` is `{audience}`", self.id));
+        Ok(())
+    }
+}
+
+impl Unset {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let changed = admin::unset_audience(&context.home, &self.id).map_err(Failure::from);
+        record(context, "audience.unset", &[&self.id], changed)?;
+        if context.json {
+            return print_json(&json!({"id": self.id, "audience": null}));
+        }
+        note(format!("`{}` has no audience of its own any more", self.id));
+        Ok(())
+    }
+}

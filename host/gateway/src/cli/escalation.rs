@@ -1,0 +1,160 @@
+//! `escalation list|add|remove|import`: who is asked what neither documents nor code can answer, and which
+//! threads wait for them (seed 003 §7, §8).
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use pmk_core::FrontName;
+use serde_json::json;
+
+use super::{
+    Context, block_on,
+    change::record,
+    note, print, print_json, table,
+    text::{one_line, printable, time},
+};
+use crate::{
+    admin,
+    config::Config,
+    error::Failure,
+    escalation::{self, Marker, Pools},
+    home,
+    store::{Store, StoreError},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum EscalationCommand {
+    /// List the people who are asked, and the threads that wait for an answer
+    List,
+    /// Ask one more person
+    Add(Contact),
+    /// Ask a person no longer
+    Remove(Contact),
+    /// Take over the threads that an existing pmk left waiting
+    Import(Import),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// The folder of pmk's markers [default: gateway/slack/escalations in the home]
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Contact {
+    /// A repository, or `default` for all that have nobody of their own
+    #[arg(value_name = "REPO|default")]
+    pool: String,
+    /// A person's id (U…, W…)
+    user: String,
+}
+
+impl EscalationCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            EscalationCommand::List => list(context),
+            EscalationCommand::Add(contact) => contact.add(context),
+            EscalationCommand::Remove(contact) => contact.remove(context),
+            EscalationCommand::Import(import) => import.run(context),
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let (config, warnings) = Config::load(&context.home)?;
+    for warning in warnings {
+        context.warn(&warning);
+    }
+    let Pools { default, repos } = config.people.escalation;
+    let pending = pending(context)?;
+    if context.json {
+        return print_json(&json!({"default": default, "repos": repos, "pending": pending}));
+    }
+    let people = |users: &[String]| match users {
+        [] => "nobody".to_owned(),
+        users => printable(&users.join(", ")),
+    };
+    let heading = vec!["POOL".to_owned(), "PEOPLE".to_owned()];
+    let rows: Vec<Vec<String>> = [heading, vec!["default".into(), people(&default)]]
+        .into_iter()
+        .chain(repos.iter().map(|(repo, users)| vec![printable(repo), people(users)]))
+        .collect();
+    print(&table::columns(&rows))?;
+    if pending.is_empty() {
+        return Ok(());
+    }
+    let heading = ["THREAD", "ASKED", "SINCE", "QUESTION"].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(pending.iter().map(row)).collect();
+    print(&format!("\n{}", table::columns(&rows)))
+}
+
+fn row(marker: &Marker) -> Vec<String> {
+    vec![
+        printable(&format!("{}:{}", marker.channel_id, marker.thread_ts)),
+        printable(&marker.mentioned_user_ids.join(", ")),
+        time(i64::try_from(marker.pending_since).unwrap_or(i64::MAX)),
+        one_line(&marker.question, 60),
+    ]
+}
+
+/// The threads that wait; none where nothing was ever stored.
+fn pending(context: &Context) -> Result<Vec<Marker>, Failure> {
+    match Store::open_existing(&context.home) {
+        Ok(store) => block_on(async { Ok(store.escalations().await?) }),
+        Err(StoreError::Missing { .. }) => Ok(vec![]),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Import {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let folder = self.folder.unwrap_or_else(|| home::gateway_dir(&context.home).join("slack").join("escalations"));
+        if !folder.is_dir() {
+            return Err(Failure::new(format!("there is no folder `{}`", folder.display()))
+                .hint("name the folder `gateway/slack/escalations` of the pmk that was"));
+        }
+        let (markers, problems) = escalation::import(&folder);
+        for problem in &problems {
+            context.warn(&problem.to_string());
+        }
+        let found = markers.len();
+        let imported = block_on(async {
+            let store = Store::open(&context.home)?;
+            let mut imported = 0;
+            for marker in &markers {
+                imported += usize::from(store.import_escalation(FrontName::Slack, marker).await?);
+            }
+            Ok(imported)
+        });
+        let imported = record(context, "escalation.import", &[&folder.display().to_string()], imported)?;
+        if context.json {
+            return print_json(&json!({"found": found, "imported": imported, "unreadable": problems.len()}));
+        }
+        note(format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()));
+        Ok(())
+    }
+}
+
+impl Contact {
+    fn add(self, context: &Context) -> Result<(), Failure> {
+        let changed = admin::add_contact(&context.home, &self.pool, &self.user).map_err(Failure::from);
+        record(context, "escalation.add", &[&self.pool, &self.user], changed)?;
+        self.told(context, true)
+    }
+
+    fn remove(self, context: &Context) -> Result<(), Failure> {
+        let changed = admin::remove_contact(&context.home, &self.pool, &self.user).map_err(Failure::from);
+        record(context, "escalation.remove", &[&self.pool, &self.user], changed)?;
+        self.told(context, false)
+    }
+
+    fn told(&self, context: &Context, is_in: bool) -> Result<(), Failure> {
+        if context.json {
+            return print_json(&json!({"pool": self.pool, "user": self.user, "is_in": is_in}));
+        }
+        let verb = if is_in { "is in" } else { "is no longer in" };
+        note(format!("`{}` {verb} the pool `{}`", self.user, self.pool));
+        Ok(())
+    }
+}

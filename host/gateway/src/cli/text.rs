@@ -1,0 +1,33 @@
+//! Texts as they stand on a terminal.
+
+use jiff::Timestamp;
+
+/// A time as people read it, UTC.
+pub(super) fn time(at_ms: i64) -> String {
+    Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
+}
+
+/// What somebody else wrote, without characters that would steer the terminal.
+pub(super) fn printable(text: &str) -> String {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    text.chars().map(|c| if steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// The same on one line, at most so many characters of it.
+pub(super) fn one_line(text: &str, max: usize) -> String {
+    let line = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let short = pmk_core::text::head(&line, max);
+    if short.len() < line.len() { format!("{short}…") } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_steers_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\r\n\tc\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}");
+        assert_eq!(one_line("a\nb\x07  c", 9), "a b\u{fffd} c");
+        assert_eq!(one_line("預算很多", 2), "預算…");
+    }
+}

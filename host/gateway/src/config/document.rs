@@ -1,0 +1,263 @@
+//! JSON that is written as it was read: every key, known or not, in its place.
+//!
+//! `serde_json` sorts the keys of an object. Its feature that does not would hold for the whole program,
+//! and with it change the order of keys in every output and every request, so gateway.json has a type of its own.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::Value;
+use thiserror::Error;
+
+/// Any JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    Object(Object),
+    List(Vec<Json>),
+    /// Neither an object nor a list.
+    Scalar(Value),
+}
+
+/// An object whose keys keep their order. A key that stands there twice stays twice; the last one counts,
+/// as it does for the reader of the configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object {
+    entries: Vec<(String, Json)>,
+}
+
+/// A key holds something else than what belongs there.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{key}` is not {wanted}")]
+pub struct WrongShape {
+    pub key: String,
+    pub wanted: &'static str,
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Json::Scalar(Value::from(text))
+    }
+}
+
+impl From<u64> for Json {
+    fn from(number: u64) -> Self {
+        Json::Scalar(Value::from(number))
+    }
+}
+
+impl Json {
+    /// The text, where it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Json::Scalar(value) => value.as_str(),
+            _ => None,
+        }
+    }
+}
+
+impl Object {
+    /// Gives a key a value: in its place, else at the end.
+    pub fn set(&mut self, key: &str, value: impl Into<Json>) {
+        *self.entry(key, || Json::Scalar(Value::Null)) = value.into();
+    }
+
+    /// Whether there is such a key.
+    pub fn contains(&self, key: &str) -> bool {
+        self.entries.iter().any(|(name, _)| name == key)
+    }
+
+    /// Takes a key away; whether it was there.
+    pub fn remove(&mut self, key: &str) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|(name, _)| name != key);
+        self.entries.len() < before
+    }
+
+    /// The object at this path, with everything on the way there; made where it is missing or `null`.
+    ///
+    /// # Errors
+    /// Something else stands there.
+    pub fn object_at(&mut self, path: &[&str]) -> Result<&mut Object, WrongShape> {
+        let mut at = self;
+        for (depth, key) in path.iter().enumerate() {
+            let Json::Object(next) = at.entry(key, || Json::Object(Object::default())) else {
+                return Err(WrongShape { key: path[..=depth].join("."), wanted: "an object" });
+            };
+            at = next;
+        }
+        Ok(at)
+    }
+
+    /// The list at this path; made where it is missing or `null`.
+    ///
+    /// # Errors
+    /// Something else stands there.
+    pub fn list_at(&mut self, path: &[&str]) -> Result<&mut Vec<Json>, WrongShape> {
+        let (key, parents) = path.split_last().unwrap_or((&"", &[]));
+        match self.object_at(parents)?.entry(key, || Json::List(vec![])) {
+            Json::List(list) => Ok(list),
+            _ => Err(WrongShape { key: path.join("."), wanted: "a list" }),
+        }
+    }
+
+    /// The value of a key, made where it is missing or `null`.
+    fn entry(&mut self, key: &str, missing: impl FnOnce() -> Json) -> &mut Json {
+        let at = match self.entries.iter().rposition(|(name, _)| name == key) {
+            Some(at) => {
+                if self.entries[at].1 == Json::Scalar(Value::Null) {
+                    self.entries[at].1 = missing();
+                }
+                at
+            }
+            None => {
+                self.entries.push((key.to_owned(), missing()));
+                self.entries.len() - 1
+            }
+        };
+        &mut self.entries[at].1
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.entries.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Json::Object(object) => object.serialize(serializer),
+            Json::List(list) => list.serialize(serializer),
+            Json::Scalar(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Json::deserialize(deserializer)? {
+            Json::Object(object) => Ok(object),
+            _ => Err(D::Error::custom("it is not an object")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Scalar(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(Json::Scalar(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(Json::Scalar(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(Json::Scalar(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(Json::Scalar(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Json::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Json::Object(Object { entries }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{
+  "version": 1,
+  "zeta": [
+    null,
+    true,
+    -7,
+    0.25,
+    18446744073709551615,
+    "中\n"
+  ],
+  "alpha": {
+    "twice": 1,
+    "twice": 2,
+    "empty": {},
+    "none": []
+  }
+}"#;
+
+    fn object(text: &str) -> Object {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn text(object: &Object) -> String {
+        serde_json::to_string(object).unwrap()
+    }
+
+    #[test]
+    fn what_is_read_is_written() {
+        assert_eq!(serde_json::to_string_pretty(&object(TEXT)).unwrap(), TEXT);
+        assert!(serde_json::from_str::<Object>("[]").is_err());
+    }
+
+    #[test]
+    fn a_change_leaves_everything_else_where_it_was() {
+        let mut root = object(r#"{"z":1,"a":{"y":1,"x":null},"list":["U1"],"twice":1,"twice":2}"#);
+        root.set("z", "new");
+        root.set("twice", 3);
+        root.object_at(&["a", "x", "deep"]).unwrap().set("k", "v");
+        root.list_at(&["list"]).unwrap().push("U2".into());
+        root.list_at(&["more", "list"]).unwrap().push("U3".into());
+        assert!(root.object_at(&["a"]).unwrap().remove("y"));
+        assert!(!root.object_at(&["a"]).unwrap().remove("y"));
+        let expected =
+            r#"{"z":"new","a":{"x":{"deep":{"k":"v"}}},"list":["U1","U2"],"twice":1,"twice":3,"more":{"list":["U3"]}}"#;
+        assert_eq!(text(&root), expected);
+    }
+
+    #[test]
+    fn another_shape_is_named_with_its_path() {
+        let mut root = object(r#"{"a":{"b":"x"}}"#);
+        assert_eq!(root.object_at(&["a", "b", "c"]).unwrap_err().to_string(), "`a.b` is not an object");
+        assert_eq!(root.list_at(&["a"]).unwrap_err().to_string(), "`a` is not a list");
+        assert_eq!(text(&root), r#"{"a":{"b":"x"}}"#);
+    }
+}

@@ -1,0 +1,171 @@
+//! Changes to `gateway.json`, made by commands while others read it or change it too.
+//!
+//! Whoever changes the file holds a lock, reads it again, and replaces it as a whole: a reader finds the
+//! old one or the new one, and of two changes none is lost. What is not understood stays as it was.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use thiserror::Error;
+
+use super::{
+    Config, VERSION,
+    document::{Object, WrongShape},
+};
+use crate::home;
+
+/// Why the file was not changed.
+#[derive(Debug, Error)]
+pub enum EditError {
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("`{}`: {what}", path.display())]
+    Invalid { path: PathBuf, what: String },
+    #[error("gateway.json: {0}")]
+    Shape(#[from] WrongShape),
+}
+
+impl EditError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            EditError::Io { .. } => "check that you own the folder and may write to it, or give another `--home`",
+            EditError::Invalid { .. } | EditError::Shape(_) => "correct the file by hand first; it was left as it is",
+        }
+    }
+}
+
+/// Changes the file of this home. One that is missing is made; one that this build cannot read is left alone,
+/// as it is when `change` fails.
+///
+/// # Errors
+/// [`EditError`], or what `change` says.
+pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
+    let _lock = lock(home)?;
+    let path = real_path(home)?;
+    let mut root = read(&path)?;
+    let changed = change(&mut root)?;
+    write(&path, &root)?;
+    Ok(changed)
+}
+
+/// The file has a lock beside it, because it is itself replaced.
+fn lock(home: &Path) -> Result<File, EditError> {
+    let folder = home::gateway_dir(home);
+    home::create_private_dir(&folder).map_err(failed("create", &folder))?;
+    let path = folder.join("config.lock");
+    let file = home::open_private_file(&path).map_err(failed("open", &path))?;
+    file.lock().map_err(failed("lock", &path))?;
+    Ok(file)
+}
+
+/// Where the file is, so that a link to it stays a link.
+fn real_path(home: &Path) -> Result<PathBuf, EditError> {
+    let path = home::config_file(home);
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path),
+        real => real.map_err(failed("open", &path)),
+    }
+}
+
+fn read(path: &Path) -> Result<Object, EditError> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut root = Object::default();
+            root.set("version", VERSION);
+            return Ok(root);
+        }
+        text => text.map_err(failed("read", path))?,
+    };
+    let invalid = |what| EditError::Invalid { path: path.to_owned(), what };
+    Config::parse(&text).map_err(invalid)?;
+    serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))
+}
+
+fn write(path: &Path, root: &Object) -> Result<(), EditError> {
+    let written = serde_json::to_string_pretty(root)
+        .map_err(io::Error::from)
+        .and_then(|text| home::replace_private_file(path, format!("{text}\n").as_bytes()));
+    written.map_err(failed("write", path))
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> EditError {
+    let path = path.to_owned();
+    move |source| EditError::Io { action, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn set(home: &Path, key: &str) -> Result<(), EditError> {
+        edit(home, |root| {
+            root.set(key, "new");
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn a_missing_file_is_made_and_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("new");
+        set(&home, "model").unwrap();
+        let path = home::config_file(&home);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"version\": 1,\n  \"model\": \"new\"\n}\n");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home::config_file(home.path());
+        for text in ["{", "[]", "{}", r#"{"version":2}"#, r#"{"version":1,"policy":7}"#] {
+            fs::write(&path, text).unwrap();
+            let error = set(home.path(), "model").unwrap_err();
+            assert!(matches!(error, EditError::Invalid { .. }), "{text}: {error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_refused_change_is_not_written() {
+        let home = tempfile::tempdir().unwrap();
+        let refused: Result<(), EditError> = edit(home.path(), |root| {
+            root.set("model", "new");
+            root.object_at(&["model"])?;
+            Ok(())
+        });
+        assert_eq!(refused.unwrap_err().to_string(), "gateway.json: `model` is not an object");
+        assert!(!home::config_file(home.path()).exists());
+    }
+
+    #[test]
+    fn a_link_to_the_file_stays_a_link() {
+        let (home, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let real = elsewhere.path().join("shared.json");
+        fs::write(&real, r#"{"version":1}"#).unwrap();
+        symlink(&real, home::config_file(home.path())).unwrap();
+        set(home.path(), "model").unwrap();
+        assert!(home::config_file(home.path()).is_symlink());
+        assert!(fs::read_to_string(&real).unwrap().contains("new"));
+    }
+
+    #[test]
+    fn no_change_of_many_at_once_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                scope.spawn(move || set(home, &format!("key{n}")).unwrap());
+            }
+        });
+        let text = fs::read_to_string(home::config_file(home)).unwrap();
+        assert_eq!(text.matches("\"new\"").count(), 16, "{text}");
+    }
+}
