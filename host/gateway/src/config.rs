@@ -79,6 +79,8 @@ pub struct Config {
 /// Who is who. A running gateway follows changes of it ([`Watched`]).
 #[derive(Clone, Debug, Default)]
 pub struct People {
+    /// Users that are told when a conversation had to be rotated or could not be recovered.
+    pub admins: Vec<String>,
     /// Users that are ignored.
     pub blocklist: Vec<String>,
     /// Which system prompt a person gets.
@@ -248,11 +250,10 @@ impl Config {
         limits.check()?;
         let mra: MraConfig = part(&root, "mra")?.unwrap_or_default();
         mra.check()?;
-        // Not used yet, but who believes to have named the admins must not be mistaken.
-        users(&root, "admins")?;
         let config = Config {
             exists: true,
             people: People {
+                admins: users(&root, "admins")?,
                 blocklist: users(&root, "blocklist")?,
                 audience: people::audiences(&root, &mut warnings),
                 escalation: people::pools(&root, &mut warnings),

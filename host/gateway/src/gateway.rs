@@ -16,19 +16,20 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     audience::{Audience, Prompts, Toolbox},
+    calibration::Calibration,
     clock,
     config::{Config, Watched},
     directive,
     error::Failure,
-    front::{Accepted, Front, FrontError, Inbound, Intake, Reaction},
+    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Kind, Reaction, ReplyTo, Speech},
     knowledge::{Library, LibraryError, Seeder},
     ledger::Ledger,
     model::{Model, Tool},
     mra::Mra,
     progress::{self, Updates},
     say::Say,
-    store::{InboxId, Store, StoreError},
-    turn,
+    store::{InboxId, SessionId, Store, StoreError},
+    turn::{self, Room},
 };
 
 mod verdict;
@@ -59,6 +60,7 @@ pub struct Gateway {
     /// Held while an atom gets its notice or its verdict.
     pub(crate) judging: tokio::sync::Mutex<()>,
     library: Arc<Mutex<Library>>,
+    calibration: Mutex<Calibration>,
     toolbox: Toolbox,
     /// What the model may call, where it has tool calls.
     tools: Vec<Tool>,
@@ -85,6 +87,7 @@ pub struct Parts<'a> {
     pub ledger: Ledger,
     pub config: Config,
     pub library: Library,
+    pub calibration: Calibration,
     pub prompts: Prompts,
     pub mra: Mra,
     pub seeder: Option<Seeder>,
@@ -110,6 +113,7 @@ impl Gateway {
             updates: Updates::new(progress::Settings::default()),
             judging: tokio::sync::Mutex::default(),
             library: Arc::new(Mutex::new(parts.library)),
+            calibration: Mutex::new(parts.calibration),
             stop,
             queues: Mutex::default(),
             workers: TaskTracker::new(),
@@ -149,6 +153,39 @@ impl Gateway {
     /// What the model is told about itself and its readers.
     pub(crate) fn system_prompt(&self, audience: Audience) -> String {
         self.prompts.system(audience, self.toolbox)
+    }
+
+    /// How the model's window is shared out for a conversation now, beside this system prompt and tools.
+    pub(crate) fn room(&self, session: SessionId, system: &str, tools: &[Tool]) -> Room {
+        let calibration = self.calibration();
+        let window = calibration.window(self.model.window());
+        let fixed = turn::fixed_tokens(system, tools);
+        Room::counted(window, fixed, |tokens| calibration.estimate_for(session, tokens))
+    }
+
+    /// What is known of how the model counts.
+    pub(crate) fn calibration(&self) -> MutexGuard<'_, Calibration> {
+        // Sums and anchors are whole after each of its methods.
+        self.calibration.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the admins of gateway.json something, beside whatever else is going on. A message that does not
+    /// reach them is only logged: the ledger has it, too.
+    pub(crate) fn tell_admins(&self, text: String) {
+        let speech = Speech { text, pings: vec![] };
+        for admin in &self.people.now().admins {
+            let (front, speech) = (Arc::clone(&self.front), speech.clone());
+            // A direct message: Slack takes the user's id for the channel.
+            let reply_to = ReplyTo { channel: admin.clone(), thread_ts: None };
+            self.workers.spawn(async move {
+                let kind = Kind::Notice;
+                let notice =
+                    Delivery { event_id: "", number: 0, reply_to: &reply_to, replaces: None, speech: &speech, kind };
+                if let Err(error) = front.deliver(notice).await {
+                    tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
+                }
+            });
+        }
     }
 
     /// Does something with the knowledge base, which blocks on the disk.

@@ -87,6 +87,21 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         allowed_tokens: Option<u64>,
     },
+    /// The model has summed up a part of the conversation.
+    #[serde(rename = "context.compacted")]
+    ContextCompacted { actor: String, turns: u32, tokens_before: u64, tokens_after: u64 },
+    /// The conversation goes on in a fresh window.
+    #[serde(rename = "context.rotated")]
+    ContextRotated {
+        actor: String,
+        session: String,
+        has_summary: bool,
+        summary_length: usize,
+        entries_left_behind: usize,
+    },
+    /// Every rung was tried, and the prompt was still too long.
+    #[serde(rename = "context.recovery_failed")]
+    ContextRecoveryFailed { actor: String, session: String, rungs: Vec<String> },
     /// The trim rung was used.
     #[serde(rename = "context.force-pruned")]
     ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },

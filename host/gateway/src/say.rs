@@ -114,6 +114,26 @@ impl Say {
         self.text("trimmed", [("turns", turns.into())]) + "\n\n"
     }
 
+    /// Goes before an answer that was made with a summary of the older turns.
+    pub fn compacted(&self, turns: u32) -> String {
+        self.text("compacted", [("turns", turns.into())]) + "\n\n"
+    }
+
+    /// Goes before an answer that was made in a fresh session.
+    pub fn rotated(&self, turns: u32) -> String {
+        self.text("rotated", [("turns", turns.into())]) + "\n\n"
+    }
+
+    /// To the admins: a conversation goes on in a fresh session.
+    pub fn rotated_for_admins(&self, session: &str, entries: usize) -> String {
+        self.text("rotated-for-admins", [("session", session.into()), ("entries", entries.into())])
+    }
+
+    /// To the admins: a message could not be answered.
+    pub fn recovery_failed(&self, session: &str) -> String {
+        self.text("recovery-failed", [("session", session.into())])
+    }
+
     /// Goes before the answer to a message that had files attached.
     pub fn files_not_read(&self, files: u32) -> String {
         self.text("files-not-read", [("files", files.into())]) + "\n\n"
@@ -282,6 +302,10 @@ mod tests {
             say.asking_mra("erp"),
             say.trimmed(1),
             say.trimmed(7),
+            say.compacted(7),
+            say.rotated(7),
+            say.rotated_for_admins("slack:dm:U1", 15_276),
+            say.recovery_failed("slack:dm:U1"),
             say.files_not_read(1),
             say.files_not_read(2),
             say.too_long(),

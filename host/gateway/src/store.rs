@@ -21,6 +21,7 @@
 //!
 //! Times are milliseconds since the epoch, and the caller says what time it is.
 
+mod calibrations;
 mod codec;
 mod connection;
 mod error;
@@ -48,7 +49,7 @@ pub use error::StoreError;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use types::{
-    Answered, Begin, InboxId, Lease, Live, LiveEntry, OpenTurn, Outgoing, Part, Pending, Purpose, Recorded,
+    Answered, Begin, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, Outgoing, Part, Pending, Purpose, Recorded,
     Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, WindowEdit,
 };
 

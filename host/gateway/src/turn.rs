@@ -35,8 +35,8 @@ use act::Acted;
 use admit::Admitted;
 use ask::Asked;
 use record::Outcome;
-pub(crate) use work::Room;
 use work::Work;
+pub(crate) use work::{Room, fixed_tokens};
 
 /// How long to wait before a turn that could not go on is tried again; doubled each time up to the
 /// last.

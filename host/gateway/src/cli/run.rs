@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Context, layers::LayerArguments, logging, tokens, variable};
 use crate::{
+    calibration::Calibration,
     config::{Config, SlackTokens},
     error::{Failure, OrHint},
     front::{
@@ -133,6 +134,7 @@ impl Run {
                 lines.insert(Arc::new(front)).clone()
             }
         };
+        let fit = store.calibration(model.provider(), model.name()).await?;
         let parts = Parts {
             home: &context.home,
             store,
@@ -141,6 +143,7 @@ impl Run {
             front,
             ledger: Ledger::open(home::gateway_dir(&context.home)),
             library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
+            calibration: Calibration::new(fit),
             prompts,
             mra: parts::mra(&config),
             seeder: parts::seeder(&config),

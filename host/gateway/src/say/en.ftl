@@ -7,6 +7,16 @@ trimmed = :scissors: { $turns ->
     [one] The conversation had grown too long; one older turn was left out
    *[other] The conversation had grown too long; { $turns } older turns were left out
 }
+compacted = :scissors: { $turns ->
+    [one] The conversation had grown too long; one older turn was summed up
+   *[other] The conversation had grown too long; { $turns } older turns were summed up
+}
+rotated = :scissors: { $turns ->
+    [one] The conversation had grown too long and goes on with a summary; one earlier turn is out of view
+   *[other] The conversation had grown too long and goes on with a summary; { $turns } earlier turns are out of view
+}
+rotated-for-admins = :recycle: `{ $session }` had grown too long and goes on in a fresh session; { $entries } messages stay in the archive
+recovery-failed = :rotating_light: The prompt of `{ $session }` is too long and nothing helped; who asked got an apology instead of an answer
 files-not-read = :paperclip: { $files ->
     [one] The attached file was not read, only the text
    *[other] The { $files } attached files were not read, only the text

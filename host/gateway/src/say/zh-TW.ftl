@@ -4,6 +4,10 @@ thinking = :hourglass_flowing_sand: 思考中…
 asking-mra = 正在查詢 { $repo }…
 
 trimmed = :scissors: 對話過長，已自動裁掉 { $turns } 輪舊訊息
+compacted = :scissors: 對話過長，較舊的 { $turns } 輪已整理成摘要
+rotated = :scissors: 對話過長，已帶著摘要重新開始，先前的 { $turns } 輪不再顯示給模型
+rotated-for-admins = :recycle: `{ $session }` 太長，已在新的 session 繼續；{ $entries } 則訊息留在封存裡
+recovery-failed = :rotating_light: `{ $session }` 的提示太長，所有縮短的方法都試過了，提問者收到的是道歉而不是回答
 files-not-read = :paperclip: 附加的 { $files } 個檔案沒有讀取，只讀了文字
 too-long = :x: 對話太長，請開新 thread 重新提問
 message-too-long = :x: 這則訊息太長：約 { $tokens } tokens，上限 { $limit }，請縮短或分成幾則

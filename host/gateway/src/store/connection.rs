@@ -21,7 +21,11 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"pmkh");
 
 /// Each takes the schema one version further. Only ever add to the end.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_store.sql"), include_str!("migrations/0002_knowledge.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_store.sql"),
+    include_str!("migrations/0002_knowledge.sql"),
+    include_str!("migrations/0003_safety.sql"),
+];
 
 /// Room for every statement we have, so that none is compiled twice.
 const CACHED_STATEMENTS: usize = 64;

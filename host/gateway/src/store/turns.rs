@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Answered, Begin, InboxId, Live, OpenTurn, Outgoing, Part, Purpose, Recorded, Sent, SessionId, Store, StoreError,
-    TurnId,
+    TurnId, calibrations,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, lease, window,
@@ -77,7 +77,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let Recorded { messages, usage, parts, escalation, report, keep_live } = recorded;
+        let Recorded { messages, usage, parts, calibration, escalation, report, keep_live } = recorded;
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
         let parts: Vec<(String, Option<String>)> = parts.into_iter().map(encode).collect();
@@ -99,6 +99,9 @@ impl Store {
             let mut add_part = conn.prepare_cached(ADD_PART)?;
             for (number, (body, how)) in (0u32..).zip(&parts) {
                 add_part.execute(params![turn.0, number, body, how])?;
+            }
+            if let Some((provider, model, fit)) = &calibration {
+                calibrations::learn(conn, provider, model, *fit)?;
             }
             conn.prepare_cached(escalations::ABSORBED)?.execute([turn.0])?;
             match &escalation {

@@ -6,6 +6,7 @@ use pmk_core::{Entry, FrontName, Message, SessionKey};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    calibration::Fit,
     escalation::Marker,
     front::{Inbound, Speech, TurnReport},
     model::Usage,
@@ -22,6 +23,14 @@ pub struct InboxId(pub(super) i64);
 /// A turn's number: that of the question it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TurnId(pub(super) i64);
+
+#[cfg(test)]
+impl SessionId {
+    /// Some conversation's number.
+    pub(crate) fn of(number: i64) -> Self {
+        SessionId(number)
+    }
+}
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,6 +166,19 @@ pub struct WindowEdit {
     pub marker_template: Option<String>,
 }
 
+/// A part of the live window that gives way to a summary.
+#[derive(Clone, Debug)]
+pub struct FoldEdit {
+    /// The first and last position that go.
+    pub first: i64,
+    pub last: i64,
+    /// What stands in their place from now on, at the first position.
+    pub summary: Option<Message>,
+    /// Turns that the window's marker stands for from now on.
+    pub dropped_turns: u32,
+    pub marker_template: Option<String>,
+}
+
 /// A reduced message and the position it takes.
 #[derive(Clone, Debug)]
 pub struct Replacement {
@@ -177,6 +199,8 @@ pub struct Recorded {
     pub usage: Usage,
     /// What is to be delivered, in order.
     pub parts: Vec<Outgoing>,
+    /// What was learnt of how the model counts, by provider and model.
+    pub calibration: Option<(String, String, Fit)>,
     /// A thread that waits for an answer from now on.
     pub escalation: Option<(FrontName, Marker)>,
     /// What the front is told after delivery.

@@ -4,7 +4,7 @@ use pmk_core::{CapVerdict, Entry, Message, cap};
 use rusqlite::{Connection, params};
 
 use super::{
-    LiveEntry, Replacement, SessionId, Store, StoreError, TurnId, WindowEdit,
+    FoldEdit, LiveEntry, Replacement, SessionId, Store, StoreError, TurnId, WindowEdit,
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
 };
@@ -55,6 +55,24 @@ impl Store {
             let marked = params![session.0, edit.dropped_turns_total, edit.marker_template];
             conn.prepare_cached(MARK_SESSION)?.execute(marked)?;
             Ok(())
+        })
+        .await
+    }
+
+    /// Puts a summary in the place of a part of the live window. The archive keeps what it stands for.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn fold(&self, session: SessionId, edit: FoldEdit, now_ms: i64) -> Result<Option<LiveEntry>, StoreError> {
+        self.write(move |conn| {
+            let FoldEdit { first, last, summary, dropped_turns, marker_template } = edit;
+            conn.prepare_cached(REMOVE_LIVE)?.execute(params![session.0, first, last])?;
+            conn.prepare_cached(MARK_SESSION)?.execute(params![session.0, dropped_turns, marker_template])?;
+            let Some(summary) = summary else { return Ok(None) };
+            let id = archive(conn, session, None, &NewMessage::from(&summary), now_ms)?;
+            let entry = Entry::new(id, summary);
+            show(conn, session, first, id, &Shown::from(&entry))?;
+            Ok(Some(LiveEntry { position: first, entry }))
         })
         .await
     }

@@ -31,12 +31,14 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
             return Ok(Asked::Failed { message: gateway.say.message_too_long(alone, work.room.limit) });
         }
     }
-    let mut tried = vec![];
+    let mut recovery = recover::Recovery::default();
     loop {
         work.tally.calls += 1;
+        let (session, estimate) = (work.turn.session, work.estimate());
         let error = match gateway.model.ask(&work.request()).await {
             Ok(answer) => {
                 note_usage(gateway, &work.turn.inbound.user, answer.usage);
+                gateway.calibration().answered(session, estimate, answer.usage.prompt_tokens());
                 work.tally.add_usage(answer.usage);
                 return Ok(Asked::Answer(answer));
             }
@@ -46,8 +48,9 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
             tracing::warn!(session = %work.turn.inbound.key, class = error.class(), %error, "no answer");
             return Ok(Asked::Failed { message: gateway.say.no_answer(&error) });
         };
+        gateway.calibration().refused(session, estimate, observed_tokens, allowed_tokens);
         let overflow = recover::Overflow { observed_tokens, allowed_tokens };
-        if !recover::recover(gateway, work, &mut tried, overflow).await? {
+        if !recover::recover(gateway, work, &mut recovery, overflow).await? {
             return Ok(Asked::Failed { message: gateway.say.too_long() });
         }
     }

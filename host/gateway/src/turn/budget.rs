@@ -10,6 +10,8 @@ use super::{TurnError, work::Work};
 use crate::{gateway::Gateway, ledger::Event};
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
+    // What the last call has told of how the model counts.
+    work.room = gateway.room(work.turn.session, &work.system, &work.tools);
     let transcript = work.window.transcript();
     if !fits_at_all(work) {
         // There is nothing to decide, and the conversation must not lose anything over it.
@@ -38,7 +40,7 @@ pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(),
             applied.tokens_after
         );
     }
-    if work.tally.rounds == 0 {
+    if work.tally.calls == 0 {
         work.tally.tokens_before = applied.tokens_before;
     }
     work.tally.decided_by = Some(decision.decided_by);

@@ -23,7 +23,7 @@ use crate::{
 pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: Live) -> Result<Work<'a>, TurnError> {
     let audience = audience(gateway, turn);
     let system = gateway.system_prompt(audience);
-    let room = Room::of(gateway.model.window(), &system, gateway.tools());
+    let room = gateway.room(turn.session, &system, gateway.tools());
     if live.entries.is_empty() && live.dropped_turns == 0 {
         live = seed(gateway, turn, live, room).await?;
     }

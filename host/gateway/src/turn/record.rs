@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{TurnError, absorb, work::Work};
 use crate::{
+    calibration::Fit,
     clock,
     gateway::Gateway,
     knowledge::Atom,
@@ -30,7 +31,7 @@ pub(super) async fn record(
     let (reply, keep_live) = match outcome {
         Outcome::Answered { text } => {
             work.window.push(Entry::new(0, Message::assistant(text.clone())));
-            (format!("{}{text}", work.tally.prefix), true)
+            (format!("{}{}{text}", work.tally.prefix, work.tally.cut), true)
         }
         Outcome::Failed { message } => (message, false),
     };
@@ -54,6 +55,7 @@ pub(super) async fn record(
         messages: work.window.of_this_turn().cloned().collect(),
         usage: work.tally.usage,
         parts: parts.clone(),
+        calibration: learnt_of_the_model(gateway, &work),
         escalation: escalation.clone().map(|marker| (work.turn.inbound.key.front, marker)),
         report: report.clone(),
         keep_live,
@@ -70,6 +72,12 @@ pub(super) async fn record(
         parts,
         report,
     })
+}
+
+/// What is known now of how the model counts, where this turn has asked it.
+fn learnt_of_the_model(gateway: &Gateway, work: &Work<'_>) -> Option<(String, String, Fit)> {
+    let model = &gateway.model;
+    (work.tally.calls > 0).then(|| (model.provider().to_owned(), model.name().to_owned(), gateway.calibration().fit()))
 }
 
 fn note_escalations(

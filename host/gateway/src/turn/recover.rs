@@ -1,21 +1,26 @@
 //! Step 5: the prompt was too long. The policy names the next rung, the host carries it out; each rung
 //! starts from the window as it was before recovery began and must shrink the request by a tenth.
 //!
-//! This version has the trim rung; a policy that asks for another is told what is available.
+//! | rung | what it does |
+//! |---|---|
+//! | trim | seed pair and most recent turn stay (seed 000 §2.2) |
+//! | [`compact`] | the model summarises what lies between seed and most recent turn (seed 001, stage 1) |
+//! | [`rotate`] | seed pair and a summary made without the model (seed 001, stage 2) |
+//! | give up | an honest message, and a window that does not make the next turn fail |
 
 use std::sync::Arc;
 
 use pmk_core::{Applied, Guard, floor};
 use pmk_policy::{OverflowInput, Rung};
 
-use super::{TurnError, budget, work::Work};
-use crate::{gateway::Gateway, ledger::Event};
+use super::{TurnError, budget, window::Window, work::Work};
+use crate::{clock, gateway::Gateway, ledger::Event};
 
-/// The last rung's name, in events and on the console.
-const GIVE_UP: &str = "give-up";
+pub(super) mod compact;
+mod rotate;
 
-/// The trim rung's name.
-const TRIM: &str = "trim";
+/// Requests that are made again after a refusal, at most.
+const MAX_RETRIES: usize = 3;
 
 /// What the provider said about the size.
 #[derive(Clone, Copy)]
@@ -24,67 +29,155 @@ pub(super) struct Overflow {
     pub allowed_tokens: Option<u64>,
 }
 
-/// Makes the window smaller by the next rung, after those that were `tried` for this call. False when there
-/// is nothing left to try: then the floor's window is kept, so that the next turn does not fail the same
-/// way.
+/// The recovery of one model call.
+#[derive(Default)]
+pub(super) struct Recovery {
+    /// The window that was refused first.
+    base: Option<Base>,
+    /// Rungs that were tried, whatever came of them.
+    tried: Vec<Rung>,
+    retries: usize,
+}
+
+/// The window as it was before recovery began.
+#[derive(Clone)]
+pub(super) struct Base {
+    pub window: Window,
+    pub tokens: u64,
+}
+
+impl Base {
+    /// Whether a request of this size is a tenth smaller.
+    fn shrinks_to(&self, tokens: u64) -> bool {
+        tokens.saturating_mul(10) <= self.tokens.saturating_mul(9)
+    }
+}
+
+/// Makes the window smaller by the next rung. False when there is nothing left to try: then the floor's
+/// window is kept, so that the next turn does not fail the same way.
 pub(super) async fn recover(
     gateway: &Gateway,
     work: &mut Work<'_>,
-    tried: &mut Vec<Rung>,
+    recovery: &mut Recovery,
     overflow: Overflow,
 ) -> Result<bool, TurnError> {
-    let actor = work.turn.inbound.user.clone();
-    gateway.ledger.note(Event::ContextExceeded {
-        actor: actor.clone(),
-        session_tokens_before: work.tally.tokens_after,
-        retrieval_atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX),
-        phase: if work.tally.rounds == 0 { "first-call" } else { "synthesise" },
-        observed_tokens: overflow.observed_tokens,
-        allowed_tokens: overflow.allowed_tokens,
-    });
-    let trimmed = if tried.is_empty() { trim(work) } else { None };
-    let available: Vec<Rung> = trimmed.iter().map(|_| Rung::Trim).chain([Rung::GiveUp]).collect();
-    let input = OverflowInput {
-        phase: work.tally.phase,
-        tried: tried.clone(),
-        available,
-        observed_tokens: overflow.observed_tokens,
-        allowed_tokens: overflow.allowed_tokens,
-    };
-    match (choose(gateway, &actor, input).await, trimmed) {
-        (Rung::Trim, Some(applied)) => {
-            gateway.ledger.note(Event::ContextForcePruned {
-                actor,
-                dropped_pairs: applied.turns_dropped,
-                tokens_after: applied.tokens_after,
-            });
-            tried.push(Rung::Trim);
-            work.tally.rungs.push(TRIM);
-            work.tally.prefix.push_str(&gateway.say.trimmed(applied.turns_dropped));
-            budget::carry_out(gateway, work, &applied).await?;
-            Ok(true)
-        }
-        _ => {
-            work.tally.rungs.push(GIVE_UP);
-            let floor = floor::decide(&work.window.transcript(), work.room.limit);
-            budget::carry_out(gateway, work, &floor).await?;
-            Ok(false)
+    note_overflow(gateway, work, overflow);
+    let base = recovery
+        .base
+        .get_or_insert_with(|| Base { window: work.window.clone(), tokens: work.tally.tokens_after })
+        .clone();
+    loop {
+        let rung = if recovery.retries < MAX_RETRIES {
+            choose(gateway, work, &base, &recovery.tried, overflow).await
+        } else {
+            Rung::GiveUp
+        };
+        recovery.tried.push(rung);
+        let taken = match rung {
+            Rung::Trim => trim(gateway, work, &base).await?,
+            Rung::Compact => compact::rung(gateway, work, &base).await?,
+            Rung::Rotate => rotate::rung(gateway, work, &base).await?,
+            Rung::GiveUp => {
+                give_up(gateway, work, &base).await?;
+                return Ok(false);
+            }
+        };
+        if taken {
+            recovery.retries += 1;
+            work.tally.rungs.push(rung.name());
+            // The smaller window is budgeted like any other.
+            budget::budget(gateway, work).await?;
+            return Ok(true);
         }
     }
 }
 
-/// The trim rung, if it helps.
-fn trim(work: &Work<'_>) -> Option<Applied> {
-    let transcript = work.window.transcript();
-    let guard = Guard { limit: work.room.limit, seed_may_go: false, must_shrink: true };
-    guard.apply(&transcript, &floor::trim(&transcript)).ok()
+fn note_overflow(gateway: &Gateway, work: &Work<'_>, overflow: Overflow) {
+    let Overflow { observed_tokens, allowed_tokens } = overflow;
+    tracing::warn!(
+        session = %work.turn.inbound.key,
+        estimate = work.tally.tokens_after,
+        observed_tokens,
+        allowed_tokens,
+        "queue.context_overflow.detected"
+    );
+    gateway.ledger.note(Event::ContextExceeded {
+        actor: work.turn.inbound.user.clone(),
+        session_tokens_before: work.tally.tokens_after,
+        retrieval_atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX),
+        phase: if work.tally.rounds == 0 { "first-call" } else { "synthesise" },
+        observed_tokens,
+        allowed_tokens,
+    });
 }
 
-async fn choose(gateway: &Gateway, actor: &str, input: OverflowInput) -> Rung {
+/// Asks the policy which of the rungs that can still help comes next.
+async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung], overflow: Overflow) -> Rung {
+    let helps = |rung: &Rung| match rung {
+        Rung::Trim => trimmed(work, base).is_some(),
+        Rung::Compact => base.window.middle().is_some(),
+        Rung::Rotate => base.window.before_this_turn().is_some(),
+        Rung::GiveUp => true,
+    };
+    let input = OverflowInput {
+        phase: work.tally.phase,
+        tried: tried.to_vec(),
+        available: Rung::ALL.into_iter().filter(|rung| !tried.contains(rung)).filter(helps).collect(),
+        observed_tokens: overflow.observed_tokens,
+        allowed_tokens: overflow.allowed_tokens,
+    };
     let stack = Arc::clone(&gateway.stack);
     let decision = tokio::task::spawn_blocking(move || stack.recover(input))
         .await
         .expect("a policy decision does not panic on the host's side");
-    budget::note_failures(gateway, actor, &decision.records);
+    budget::note_failures(gateway, &work.turn.inbound.user, &decision.records);
     decision.rung
+}
+
+/// What the trim rung leaves of a window, if that helps.
+fn trimmed(work: &Work<'_>, base: &Base) -> Option<Applied> {
+    let transcript = base.window.transcript();
+    let guard = Guard { limit: work.room.limit.max(base.tokens), seed_may_go: false, must_shrink: true };
+    guard.apply(&transcript, &floor::trim(&transcript)).ok()
+}
+
+async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
+    let Some(applied) = trimmed(work, base) else { return Ok(false) };
+    gateway.ledger.note(Event::ContextForcePruned {
+        actor: work.turn.inbound.user.clone(),
+        dropped_pairs: applied.turns_dropped,
+        tokens_after: applied.tokens_after,
+    });
+    work.tally.cut = gateway.say.trimmed(applied.turns_dropped);
+    work.window = base.window.clone();
+    budget::carry_out(gateway, work, &applied).await?;
+    Ok(true)
+}
+
+/// All rungs failed. What is kept is what the floor leaves.
+async fn give_up(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<(), TurnError> {
+    tracing::error!(session = %work.turn.inbound.key, rungs = ?work.tally.rungs, "queue.context_overflow.recovery_failed");
+    work.tally.rungs.push(Rung::GiveUp.name());
+    gateway.ledger.note(Event::ContextRecoveryFailed {
+        actor: work.turn.inbound.user.clone(),
+        session: work.turn.inbound.key.to_string(),
+        rungs: work.tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
+    });
+    gateway.tell_admins(gateway.say.recovery_failed(&work.turn.inbound.key.to_string()));
+    // Where a rung has made the window smaller already, that stays.
+    if work.window.transcript().total_tokens() >= base.tokens {
+        let floor = floor::decide(&work.window.transcript(), work.room.limit / 2);
+        budget::carry_out(gateway, work, &floor).await?;
+    }
+    Ok(())
+}
+
+/// Puts a summary in the place of a part of the base window, in the stored live window, too.
+async fn fold(gateway: &Gateway, work: &mut Work<'_>, base: &Base, fold: super::window::Fold) -> Result<(), TurnError> {
+    let mut window = base.window.clone();
+    let stored = gateway.store.fold(work.turn.session, window.fold_edit(&fold), clock::now_ms()).await?;
+    window.fold(fold, stored);
+    work.tally.turns_dropped += u32::try_from(base.window.turns_in_full() - window.turns_in_full()).unwrap_or(0);
+    work.window = window;
+    Ok(())
 }

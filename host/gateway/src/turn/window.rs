@@ -1,11 +1,19 @@
 //! The window of one turn: what its next request would hold. It begins as the conversation's live window
 //! with the new message at the end, shrinks by decisions and grows by what the turn produces.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use pmk_core::{Applied, Entry, Marker, Message, Origin, Transcript};
 
-use crate::store::{Live, LiveEntry, Replacement, WindowEdit};
+use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
+
+/// A part of the window that a summary takes the place of.
+pub(super) struct Fold {
+    pub range: Range<usize>,
+    pub summary: Option<Message>,
+    /// Whether the count of dropped turns begins anew: in a fresh session there are none.
+    pub forget_dropped: bool,
+}
 
 /// The window.
 #[derive(Clone)]
@@ -105,6 +113,54 @@ impl Window {
         self.rows = rows;
         self.current = current;
         edit
+    }
+
+    /// What lies between the seed, with its marker, and the most recent turn, where that is something.
+    pub fn middle(&self) -> Option<Range<usize>> {
+        let transcript = self.transcript();
+        let mut start = transcript.seed_end();
+        while transcript.is_marker(start) {
+            start += 1;
+        }
+        self.stored(start..transcript.last_turn())
+    }
+
+    /// What lies between the seed and this turn, where that is something.
+    pub fn before_this_turn(&self) -> Option<Range<usize>> {
+        let transcript = self.transcript();
+        self.stored(transcript.seed_end()..transcript.current_part())
+    }
+
+    /// The range, where something of it is stored.
+    fn stored(&self, range: Range<usize>) -> Option<Range<usize>> {
+        let rows = self.rows.get(range.clone())?;
+        rows.iter().any(|row| row.position.is_some()).then_some(range)
+    }
+
+    /// How many turns of the past are in the window as they were.
+    pub fn turns_in_full(&self) -> usize {
+        self.transcript().turns()
+    }
+
+    /// What a fold does to the stored live window.
+    pub fn fold_edit(&self, fold: &Fold) -> FoldEdit {
+        let positions = || self.rows[fold.range.clone()].iter().filter_map(|row| row.position);
+        let (first, last) = (positions().min().unwrap_or(0), positions().max().unwrap_or(-1));
+        let (dropped_turns, marker_template) =
+            if fold.forget_dropped { (0, None) } else { (self.dropped_turns, self.marker_template.clone()) };
+        FoldEdit { first, last, summary: fold.summary.clone(), dropped_turns, marker_template }
+    }
+
+    /// Puts a summary, stored at a place of its own, where a range of messages was.
+    pub fn fold(&mut self, fold: Fold, stored: Option<LiveEntry>) {
+        let Fold { range, forget_dropped, .. } = fold;
+        let summary = stored.map(|LiveEntry { position, entry }| Row { position: Some(position), entry });
+        self.current = self.current - range.len() + usize::from(summary.is_some());
+        self.rows.splice(range, summary);
+        if forget_dropped {
+            self.dropped_turns = 0;
+            self.marker_template = None;
+        }
     }
 
     /// Adds what the turn has produced.

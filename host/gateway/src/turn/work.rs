@@ -34,6 +34,11 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
+    /// The estimate of the whole prompt that is sent now.
+    pub fn estimate(&self) -> u64 {
+        self.tally.tokens_after + fixed_tokens(&self.system, &self.tools)
+    }
+
     /// What is sent to the model now.
     pub fn request(&self) -> Request {
         Request {
@@ -64,6 +69,8 @@ pub(super) struct Tally {
     pub usage: Usage,
     /// Goes before the answer.
     pub prefix: String,
+    /// Goes before it, too: what had to be cut for it.
+    pub cut: String,
     /// Rounds in which the model had something done.
     pub rounds: u32,
     /// Questions put to `mra`.
@@ -92,14 +99,24 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room that a model of this window leaves beside a system prompt and tools.
+    /// The room that a model of this window leaves beside a system prompt and tools, where nothing is known
+    /// of how it counts.
     pub(crate) fn of(window: u64, system: &str, tools: &[Tool]) -> Room {
+        Room::counted(window, fixed_tokens(system, tools), |tokens| tokens)
+    }
+
+    /// The same where something is known: `estimate_for` gives the largest estimate of a whole prompt that
+    /// the provider counts as so many tokens.
+    pub(crate) fn counted(window: u64, fixed_tokens: u64, estimate_for: impl Fn(u64) -> u64) -> Room {
         let answer = ANSWER_TOKENS.min(window / 4);
-        let tools: u64 = tools.iter().map(tokens_of).sum();
-        let overhead = u64::from(tokens::estimate(system)) + tools;
-        let limit = window.saturating_sub(answer).saturating_sub(overhead);
+        let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(fixed_tokens);
         Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
     }
+}
+
+/// The estimate of what goes along with every request.
+pub(crate) fn fixed_tokens(system: &str, tools: &[Tool]) -> u64 {
+    u64::from(tokens::estimate(system)) + tools.iter().map(tokens_of).sum::<u64>()
 }
 
 fn tokens_of(tool: &Tool) -> u64 {

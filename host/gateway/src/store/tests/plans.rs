@@ -1,7 +1,7 @@
 //! A turn costs the same however much is archived: none of its statements reads a table through.
 
 use super::*;
-use crate::store::{escalations, intake, lease, sessions, turns, window};
+use crate::store::{calibrations, escalations, intake, lease, sessions, turns, window};
 
 /// Everything that a turn, and a command on one conversation, runs.
 const BY_INDEX: &[&str] = &[
@@ -17,6 +17,7 @@ const BY_INDEX: &[&str] = &[
     turns::COUNT_TURN,
     turns::FORGET_ATTEMPT,
     turns::ADD_PART,
+    calibrations::LEARN,
     escalations::FIND_MARKER,
     escalations::CLAIM,
     escalations::RELEASE_CLAIM,

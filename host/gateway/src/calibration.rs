@@ -1,0 +1,233 @@
+//! What a provider counts for what we estimate.
+//!
+//! Tokens are estimated by script class; a provider counts by its tokenizer, and adds what it sends along
+//! by itself (seed 000's second cause). Both are measured: every answer says what its prompt cost, so a line is
+//! laid through estimates and counts, the newest counting most. Its slope is the *factor*, its height at
+//! nothing the *overhead*. Within one conversation the last count is the anchor: only what came since is
+//! estimated at all.
+//!
+//! Counts and settings of policies stay in the host's unit; what is calibrated is the hard limit.
+
+use std::collections::HashMap;
+
+use crate::store::SessionId;
+
+/// What a sample still counts when the next one is there.
+const DECAY: f64 = 0.8;
+
+/// A factor beyond these is somebody's mistake.
+const FACTORS: (f64, f64) = (0.4, 4.0);
+
+/// Estimates must differ by this share before a slope is read off them.
+const LEAST_SPREAD: f64 = 0.02;
+
+/// So many conversations have an anchor at a time; one that lost it goes by the line.
+const MAX_ANCHORS: usize = 4_096;
+
+/// The line through estimates and counts of one model, as decaying sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fit {
+    pub weight: f64,
+    pub x: f64,
+    pub y: f64,
+    pub xx: f64,
+    pub xy: f64,
+    /// The least context window that the provider has named in a refusal, in its own tokens.
+    pub window: Option<u64>,
+}
+
+impl Fit {
+    /// Takes a sample in: our estimate of a whole prompt, and the provider's count.
+    pub fn add(&mut self, estimate: u64, counted: u64) {
+        if estimate == 0 || counted == 0 {
+            return;
+        }
+        let (x, y) = (estimate as f64, counted as f64);
+        for (sum, sample) in
+            [(&mut self.weight, 1.0), (&mut self.x, x), (&mut self.y, y), (&mut self.xx, x * x), (&mut self.xy, x * y)]
+        {
+            *sum = *sum * DECAY + sample;
+        }
+    }
+
+    /// Provider's tokens for one of ours, within 0.4 and 4.
+    pub fn factor(&self) -> f64 {
+        let (mean_x, mean_y) = self.means();
+        if mean_x == 0.0 {
+            return 1.0;
+        }
+        let variance = self.xx / self.weight - mean_x * mean_x;
+        let slope = if variance.max(0.0).sqrt() > LEAST_SPREAD * mean_x {
+            (self.xy / self.weight - mean_x * mean_y) / variance
+        } else {
+            1.0
+        };
+        // A line that would begin below nothing: then there is no overhead, and all is factor.
+        let slope = if slope * mean_x > mean_y { mean_y / mean_x } else { slope };
+        slope.clamp(FACTORS.0, FACTORS.1)
+    }
+
+    /// What the provider counts beyond what is sent, in its tokens.
+    pub fn overhead(&self) -> f64 {
+        let (mean_x, mean_y) = self.means();
+        (mean_y - self.factor() * mean_x).max(0.0)
+    }
+
+    fn means(&self) -> (f64, f64) {
+        if self.weight == 0.0 { (0.0, 0.0) } else { (self.x / self.weight, self.y / self.weight) }
+    }
+}
+
+/// The calibration of the model in use.
+#[derive(Clone, Debug, Default)]
+pub struct Calibration {
+    fit: Fit,
+    /// The last sample of each conversation.
+    anchors: HashMap<SessionId, (u64, u64)>,
+}
+
+impl Calibration {
+    /// Goes on from what was learnt before.
+    pub fn new(fit: Fit) -> Self {
+        Calibration { fit, anchors: HashMap::new() }
+    }
+
+    /// What was learnt.
+    pub fn fit(&self) -> Fit {
+        self.fit
+    }
+
+    /// An answer came: our estimate of its whole prompt, and what the provider counted.
+    pub fn answered(&mut self, session: SessionId, estimate: u64, counted: u64) {
+        if counted == 0 {
+            return;
+        }
+        self.fit.add(estimate, counted);
+        if self.anchors.len() >= MAX_ANCHORS && !self.anchors.contains_key(&session) {
+            self.anchors.clear();
+        }
+        self.anchors.insert(session, (estimate, counted));
+    }
+
+    /// A prompt was refused as too long; the numbers are a sample, too, where they can be one. A count
+    /// that includes the room for the answer still leans to the safe side.
+    pub fn refused(&mut self, session: SessionId, estimate: u64, observed: Option<u64>, allowed: Option<u64>) {
+        if let Some(observed) = observed {
+            self.answered(session, estimate, observed);
+        }
+        if let Some(allowed) = allowed.filter(|&allowed| allowed > 0) {
+            self.fit.window = Some(self.fit.window.map_or(allowed, |known| known.min(allowed)));
+        }
+    }
+
+    /// The window in the provider's tokens: what it has named in a refusal goes before what is configured.
+    pub fn window(&self, configured: u64) -> u64 {
+        self.fit.window.map_or(configured, |named| named.min(configured))
+    }
+
+    /// What the provider will count for a prompt of this estimate.
+    pub fn predict(&self, session: SessionId, estimate: u64) -> u64 {
+        let factor = self.fit.factor();
+        let counted = match self.anchors.get(&session) {
+            Some(&(x, y)) => y as f64 + factor * (estimate as f64 - x as f64),
+            None => self.fit.overhead() + factor * estimate as f64,
+        };
+        counted.max(0.0).round() as u64
+    }
+
+    /// The largest estimate of a whole prompt that the provider will count as no more than `tokens`.
+    pub fn estimate_for(&self, session: SessionId, tokens: u64) -> u64 {
+        let factor = self.fit.factor();
+        let estimate = match self.anchors.get(&session) {
+            Some(&(x, y)) => x as f64 + (tokens as f64 - y as f64) / factor,
+            None => (tokens as f64 - self.fit.overhead()) / factor,
+        };
+        estimate.max(0.0).floor() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::SessionId;
+
+    fn within(estimate: u64, truth: u64, share: f64) -> bool {
+        (estimate as f64 - truth as f64).abs() <= truth as f64 * share
+    }
+
+    #[test]
+    fn nothing_known_is_taken_at_its_word() {
+        let calibration = Calibration::default();
+        assert_eq!(calibration.predict(SessionId::of(1), 1_000), 1_000);
+        assert_eq!(calibration.estimate_for(SessionId::of(1), 1_000), 1_000);
+        assert_eq!(calibration.window(200_000), 200_000);
+    }
+
+    #[test]
+    fn the_first_count_is_overhead_or_factor() {
+        let mut more = Fit::default();
+        more.add(1_000, 9_000);
+        assert_eq!((more.factor(), more.overhead()), (1.0, 8_000.0));
+        let mut less = Fit::default();
+        less.add(1_000, 500);
+        assert_eq!((less.factor(), less.overhead()), (0.5, 0.0));
+    }
+
+    #[test]
+    fn a_refusal_is_a_sample_and_names_the_window() {
+        let mut calibration = Calibration::default();
+        let session = SessionId::of(1);
+        calibration.refused(session, 100_000, Some(213_462), Some(200_000));
+        assert_eq!(calibration.window(1_000_000), 200_000);
+        assert_eq!(calibration.predict(session, 100_000), 213_462);
+        assert!(calibration.estimate_for(session, 190_000) < 100_000);
+    }
+
+    #[test]
+    fn the_conversations_of_one_gateway_share_the_line_and_not_the_anchor() {
+        let mut calibration = Calibration::default();
+        for (session, estimate) in [(1, 1_000), (1, 3_000), (2, 8_000)] {
+            calibration.answered(SessionId::of(session), estimate, 2 * estimate + 500);
+        }
+        // A prompt of its own that costs more than others of its size.
+        calibration.answered(SessionId::of(3), 2_000, 4_700);
+        assert!(calibration.predict(SessionId::of(3), 2_100) > calibration.predict(SessionId::of(9), 2_100));
+    }
+
+    proptest! {
+        #[test]
+        fn five_turns_of_different_sizes_are_enough(
+            factor in 0.5f64..3.0, overhead in 0u64..40_000, sizes in prop::collection::vec(200u64..60_000, 5),
+            next in 200u64..60_000,
+        ) {
+            let (least, most) = (sizes.iter().min().copied().unwrap_or(0), sizes.iter().max().copied().unwrap_or(0));
+            prop_assume!(most > least + least / 4);
+            let truth = |estimate: u64| (estimate as f64 * factor).ceil() as u64 + overhead;
+            let mut calibration = Calibration::default();
+            for &size in &sizes {
+                calibration.answered(SessionId::of(1), size, truth(size));
+            }
+            for session in [1, 2] {
+                let predicted = calibration.predict(SessionId::of(session), next);
+                prop_assert!(within(predicted, truth(next), 0.05), "{predicted} for {}", truth(next));
+            }
+        }
+
+        #[test]
+        fn what_is_allowed_is_predicted_to_fit(
+            samples in prop::collection::vec((1u64..100_000, 1u64..400_000), 0..8), tokens in 0u64..400_000,
+        ) {
+            let mut calibration = Calibration::default();
+            for (estimate, counted) in samples {
+                calibration.answered(SessionId::of(1), estimate, counted);
+            }
+            for session in [1, 2] {
+                let estimate = calibration.estimate_for(SessionId::of(session), tokens);
+                let fits = calibration.predict(SessionId::of(session), estimate) <= tokens + 4;
+                prop_assert!(fits || estimate == 0);
+            }
+        }
+    }
+}
