@@ -4,6 +4,7 @@
 mod chat;
 mod console;
 mod crash;
+mod ladder;
 mod model;
 mod operator;
 mod plan;

@@ -1,6 +1,6 @@
 //! Policy files, good and bad, as an operator meets them.
 
-use crate::support::{Home, component, question};
+use crate::support::{Home, component, question, repository};
 
 #[test]
 fn inspect_shows_what_a_component_is() {
@@ -71,4 +71,18 @@ fn a_warm_start_does_not_compile() {
     };
     assert!(run().contains("cached=0 compiled=2"), "the first start compiles both");
     assert!(run().contains("cached=2 compiled=0"), "the second takes what the first compiled");
+}
+
+#[test]
+fn a_component_built_against_1_0_0_still_decides() {
+    let home = Home::new();
+    let old = repository("tests/contract-1.0.0/strict.wasm").display().to_string();
+    let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
+    let plan = |policy: &str| {
+        let arguments = ["plan", "--policy", policy, "--history", &history, "--budget", "8000", "--json"];
+        let plan = home.run(&arguments, "").ok().json();
+        assert_eq!(plan["decided_by"], "strict", "{plan:#}");
+        plan["kept"].clone()
+    };
+    assert_eq!(plan(&old), plan(&component("strict")));
 }

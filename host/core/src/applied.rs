@@ -1,5 +1,7 @@
 //! A plan carried out: what is sent, and what that costs.
 
+use std::ops::Range;
+
 use crate::{
     guard::{Rule, Verdict},
     marker::Marker,
@@ -29,6 +31,8 @@ pub struct Applied {
     pub tokens_after: u64,
     /// Rules whose text the guard corrected.
     pub corrected: Vec<Rule>,
+    /// Messages that the policy wants summed up first; what else is here holds where that fails.
+    pub compaction: Option<Range<usize>>,
 }
 
 impl Applied {
@@ -93,6 +97,7 @@ pub(crate) fn carry_out(
         tokens_after: kept_tokens - saved + marker.as_ref().map_or(0, |marker| u64::from(marker.tokens())),
         marker: marker.map(|marker| (marker, before)),
         corrected,
+        compaction: None,
     }
 }
 

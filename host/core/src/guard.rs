@@ -109,7 +109,8 @@ impl Guard {
         self.check_parts(transcript, &goes)?;
         let mut replaced: Vec<Replaced> = plan.edits().iter().filter_map(replacement).cloned().collect();
         replaced.sort_unstable_by_key(|replaced| replaced.index);
-        let applied = applied::carry_out(transcript, goes, replaced, Some(plan.words()));
+        let mut applied = applied::carry_out(transcript, goes, replaced, Some(plan.words()));
+        applied.compaction = compaction(transcript, plan)?;
         check_start(transcript, &applied)?;
         self.check_size(transcript, &applied)?;
         Ok(applied)
@@ -198,6 +199,23 @@ impl Guard {
         }
         Ok(())
     }
+}
+
+/// Rule 1 for a range to be summed up: whole turns, between the seed with its marker and the most recent turn.
+fn compaction(transcript: &Transcript, plan: &Plan) -> Result<Option<Range<usize>>, Breach> {
+    let Some((start, end)) = plan.compaction() else { return Ok(None) };
+    let range = start as usize..end as usize;
+    let starts = |at: usize| transcript.parts().any(|part| part.start == at);
+    let is_legal = range.start < range.end
+        && range.start >= transcript.seed_end()
+        && range.end <= transcript.last_turn()
+        && (starts(range.start) || range.start > 0 && transcript.is_marker(range.start - 1))
+        && starts(range.end)
+        && !range.clone().any(|at| transcript.is_marker(at));
+    if is_legal {
+        return Ok(Some(range));
+    }
+    Err(breach(Rule::Pairs, format!("{start}..{end} is no range of whole turns that can be summed up")))
 }
 
 /// Rule 4. A written marker is a user's message, and everything else that may go leaves a user's message

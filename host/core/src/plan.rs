@@ -43,6 +43,7 @@ pub struct Plan {
     removed_tokens: u64,
     removed_turns: u32,
     saved_tokens: u64,
+    compaction: Option<(u32, u32)>,
 }
 
 impl Plan {
@@ -84,6 +85,16 @@ impl Plan {
     pub fn set_marker(&mut self, text: impl Into<String>) {
         let text = text.into();
         self.words = if Marker::is_template(&text) { Words::Good(text) } else { Words::Bad };
+    }
+
+    /// Asks for a summary in place of messages `start..end`; the last call counts.
+    pub fn compact(&mut self, start: u32, end: u32) {
+        self.compaction = Some((start, end));
+    }
+
+    /// What is to be summed up, where the policy asks for it.
+    pub fn compaction(&self) -> Option<(u32, u32)> {
+        self.compaction
     }
 
     /// Takes back every edit and the marker's words.

@@ -89,7 +89,15 @@ pub enum Event {
     },
     /// The model has summed up a part of the conversation.
     #[serde(rename = "context.compacted")]
-    ContextCompacted { actor: String, turns: u32, tokens_before: u64, tokens_after: u64 },
+    ContextCompacted {
+        actor: String,
+        session: String,
+        turns: u32,
+        tokens_before: u64,
+        tokens_after: u64,
+        /// Whether the model had refused the prompt; otherwise a policy wanted it ahead of the call.
+        recovering: bool,
+    },
     /// The conversation goes on in a fresh window.
     #[serde(rename = "context.rotated")]
     ContextRotated {

@@ -29,8 +29,8 @@ fn exported_by_source(policy: &str) -> Vec<String> {
 }
 
 #[test]
-fn both_policies_are_found() {
-    assert_eq!(workspace().policies, ["standard", "strict"]);
+fn every_policy_is_found() {
+    assert_eq!(workspace().policies, ["rolling-summary", "standard", "strict"]);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn every_policy_is_checked_in_and_exports_what_its_source_lists() {
 fn a_component_imports_nothing_but_the_contract() {
     for policy in workspace().policies {
         let imports = checked_in(&policy).imports;
-        assert_eq!(imports, ["pmk:policy/context@1.0.0", "pmk:policy/host@1.0.0"], "{policy}");
+        assert_eq!(imports, ["pmk:policy/context@1.1.0", "pmk:policy/host@1.1.0"], "{policy}");
     }
 }
 
@@ -63,7 +63,10 @@ fn no_path_of_a_machine_is_in_a_component() {
 fn an_unknown_policy_is_named_with_those_there_are() {
     let error = workspace().select(&["strikt".to_owned()]).expect_err("no such policy");
     assert!(matches!(error, Error::NoSuchPolicy { .. }));
-    assert_eq!(error.to_string(), "there is no policy `strikt` under `plugins/`\nhint: there is standard, strict");
+    assert_eq!(
+        error.to_string(),
+        "there is no policy `strikt` under `plugins/`\nhint: there is rolling-summary, standard, strict"
+    );
 }
 
 #[test]

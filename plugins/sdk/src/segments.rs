@@ -148,6 +148,29 @@ impl Iterator for Segments<'_> {
 }
 
 impl Plan {
+    /// Asks for a summary of all turns but the newest that cost no more than `keep` tokens together; the most recent
+    /// always stays. Earlier summaries are summed up along, the marker stays. Call it last: `clear` takes it back.
+    pub fn compact_older(&self, transcript: &Transcript, keep: u64) {
+        let mut start = transcript.seed_end();
+        while matches!(transcript.origins(start, start + 1)[..], [origin::MARKER]) {
+            start += 1;
+        }
+        let mut cut = transcript.stored_end();
+        let (mut kept, mut turns) = (0, 0);
+        for segment in transcript.segments() {
+            let tokens = segment.tokens();
+            if segment.turns() == 0 || turns > 0 && kept + tokens > keep {
+                break;
+            }
+            kept += tokens;
+            turns += segment.turns();
+            cut = segment.start;
+        }
+        if start < cut && turns < transcript.turns() {
+            self.compact(start, cut);
+        }
+    }
+
     /// Removes what lies between the seed and `cut`, unless that is nothing or a marker alone.
     pub fn remove_before(&self, transcript: &Transcript, cut: u32) {
         let start = transcript.seed_end();

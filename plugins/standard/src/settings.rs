@@ -13,6 +13,14 @@ pub const MAX_SESSION_TOKENS: IntegerSetting =
 pub const LOW_WATER: IntegerSetting =
     IntegerSetting::new("low-water", 70, 1..=100, "percent of the bound that a prune goes down to");
 
+/// Seed 001's wish: sum up before the window is full rather than recover after. Off, because it costs a model call.
+pub const COMPACT_AT: IntegerSetting = IntegerSetting::new(
+    "compact-at",
+    0,
+    0..=100,
+    "percent of the hard limit from which on the model sums up the older half; 0 for never",
+);
+
 /// Results that the model is most likely still working with.
 pub const KEEP_RESULTS: IntegerSetting =
     IntegerSetting::new("keep-results", 3, 0..=1_000, "newest tool and mra results that are shrunk last");
@@ -47,6 +55,7 @@ pub fn declare(description: &Description) {
     for setting in [
         MAX_SESSION_TOKENS,
         LOW_WATER,
+        COMPACT_AT,
         KEEP_RESULTS,
         RESULT_HEAD,
         RESULT_TAIL,

@@ -97,7 +97,6 @@ impl FromStr for ModelSpec {
             None => (text, None),
         };
         let provider = match provider.trim() {
-            sim::PROVIDER if name.is_some() => return Err(OpenError::SimHasNoNames),
             sim::PROVIDER => Provider::Sim,
             anthropic::PROVIDER => Provider::AnthropicApi,
             openai::PROVIDER => Provider::OpenAi,
@@ -160,8 +159,8 @@ pub enum OpenError {
     UnknownProvider(String),
     #[error("`{0}:` lacks the model's name")]
     EmptyName(&'static str),
-    #[error("the model provider `sim` has no models to choose from")]
-    SimHasNoNames,
+    #[error("`sim:` is followed by how the stand-in behaves: {0}")]
+    BadSim(String),
     #[error("a context window of 0 tokens leaves no room for a prompt")]
     EmptyWindow,
     #[error("`{provider}` needs a key, and {variable} is not set")]
@@ -182,7 +181,10 @@ impl OpenError {
         match self {
             OpenError::UnknownProvider(_) => "take `--model anthropic-api`, or `--model sim`, which needs no key",
             OpenError::EmptyName(_) => "leave the colon out for the default model, or name one: `anthropic-api:NAME`",
-            OpenError::SimHasNoNames => "write `--model sim`; `--window N` sets its window",
+            OpenError::BadSim(_) => {
+                "write `--model sim`, or `sim:factor=2.5,overhead=20000,delay=50` for one that counts 2.5 tokens for one of \
+                 ours and 20,000 more, and takes 50 ms; `--window N` sets its window"
+            }
             OpenError::EmptyWindow => "give `--window` the model's context window in tokens, such as 200000",
             OpenError::MissingKey { .. } => {
                 "set it, or take `--model claude-cli`, which uses the login of `claude`, or `--model sim`, which needs none"
@@ -216,7 +218,8 @@ pub fn open(spec: &ModelSpec, environment: &Environment) -> Result<Arc<dyn Model
     }
     match spec.provider {
         Provider::Sim => {
-            let mut config = SimConfig::default();
+            let options = spec.name.as_deref().map(SimConfig::parse).transpose().map_err(OpenError::BadSim)?;
+            let mut config = options.unwrap_or_default();
             config.window = spec.window.unwrap_or(config.window);
             Ok(Arc::new(Sim::new(config)))
         }
@@ -305,7 +308,8 @@ mod tests {
         let missing = OpenError::MissingKey { provider: "openai", variable: OPENAI_API_KEY };
         assert_eq!(refused("openai:gpt-5"), missing);
         assert_eq!(refused("anthropic-api:"), OpenError::EmptyName("anthropic-api"));
-        assert_eq!(refused("sim:large"), OpenError::SimHasNoNames);
+        assert!(matches!(refused("sim:large"), OpenError::BadSim(_)));
+        assert!(matches!(refused("sim:factor=much"), OpenError::BadSim(_)));
         let missing = OpenError::MissingKey { provider: "anthropic-api", variable: ANTHROPIC_API_KEY };
         assert_eq!(refused("anthropic-api"), missing);
         assert_eq!(refused("claude-cli:"), OpenError::EmptyName("claude-cli"));

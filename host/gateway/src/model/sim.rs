@@ -40,6 +40,30 @@ impl Default for SimConfig {
     }
 }
 
+impl SimConfig {
+    /// Reads what may follow `sim:` on the command line, such as `factor=2.5,overhead=20000,delay=50`.
+    ///
+    /// # Errors
+    /// What of it makes no sense.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut config = SimConfig::default();
+        for word in text.split(',') {
+            let (name, value) = word.split_once('=').ok_or_else(|| format!("`{word}` is not `NAME=VALUE`"))?;
+            let bad = || format!("`{value}` is no value of `{name}`");
+            match name.trim() {
+                "factor" => {
+                    config.factor =
+                        value.parse().ok().filter(|factor| (0.01..=100.0).contains(factor)).ok_or_else(bad)?;
+                }
+                "overhead" => config.overhead_tokens = value.parse().map_err(|_| bad())?,
+                "delay" => config.delay_ms = value.parse().map_err(|_| bad())?,
+                other => return Err(format!("there is no `{other}`, only `factor`, `overhead` and `delay`")),
+            }
+        }
+        Ok(config)
+    }
+}
+
 /// The stand-in.
 #[derive(Clone, Debug)]
 pub struct Sim {

@@ -6,10 +6,30 @@ use std::sync::Arc;
 use pmk_core::Applied;
 use pmk_policy::{PruneInput, Record};
 
-use super::{TurnError, work::Work};
+use super::{TurnError, recover::compact, work::Work};
 use crate::{gateway::Gateway, ledger::Event};
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
+    if let Some(wanted) = decide(gateway, work).await? {
+        // Tried once a turn; where it fails, the plan holds that came with it.
+        let may_compact = !std::mem::replace(&mut work.tally.compacted, true);
+        if may_compact && compact::ahead(gateway, work, wanted.range).await? {
+            decide(gateway, work).await?;
+            return Ok(());
+        }
+        carry_out(gateway, work, &wanted.otherwise).await?;
+    }
+    Ok(())
+}
+
+/// A summary that a policy wants before the call, and what holds without it.
+struct Wanted {
+    range: std::ops::Range<usize>,
+    otherwise: Applied,
+}
+
+/// Asks the policy and carries its plan out, unless it wants something summed up first.
+async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>, TurnError> {
     // What the last call has told of how the model counts.
     work.room = gateway.room(work.turn.session, &work.system, &work.tools);
     let transcript = work.window.transcript();
@@ -17,7 +37,7 @@ pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(),
         // There is nothing to decide, and the conversation must not lose anything over it.
         let tokens = transcript.total_tokens();
         (work.tally.tokens_before, work.tally.tokens_after) = (tokens, tokens);
-        return Ok(());
+        return Ok(None);
     }
     let stack = Arc::clone(&gateway.stack);
     let input = PruneInput {
@@ -44,7 +64,13 @@ pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(),
         work.tally.tokens_before = applied.tokens_before;
     }
     work.tally.decided_by = Some(decision.decided_by);
-    carry_out(gateway, work, applied).await
+    match decision.applied.compaction.clone() {
+        Some(range) if !work.tally.compacted => Ok(Some(Wanted { range, otherwise: decision.applied })),
+        _ => {
+            carry_out(gateway, work, &decision.applied).await?;
+            Ok(None)
+        }
+    }
 }
 
 /// Whether the new message alone leaves the request within the limit.

@@ -177,7 +177,6 @@ async fn fold(gateway: &Gateway, work: &mut Work<'_>, base: &Base, fold: super::
     let mut window = base.window.clone();
     let stored = gateway.store.fold(work.turn.session, window.fold_edit(&fold), clock::now_ms()).await?;
     window.fold(fold, stored);
-    work.tally.turns_dropped += u32::try_from(base.window.turns_in_full() - window.turns_in_full()).unwrap_or(0);
     work.window = window;
     Ok(())
 }

@@ -137,11 +137,6 @@ impl Window {
         rows.iter().any(|row| row.position.is_some()).then_some(range)
     }
 
-    /// How many turns of the past are in the window as they were.
-    pub fn turns_in_full(&self) -> usize {
-        self.transcript().turns()
-    }
-
     /// What a fold does to the stored live window.
     pub fn fold_edit(&self, fold: &Fold) -> FoldEdit {
         let positions = || self.rows[fold.range.clone()].iter().filter_map(|row| row.position);

@@ -62,6 +62,8 @@ pub(super) struct Tally {
     pub messages_replaced: usize,
     /// Who made the last decision; nobody where there was none to make.
     pub decided_by: Option<DecidedBy>,
+    /// Whether a policy has had its wish to sum something up before the call.
+    pub compacted: bool,
     /// Rungs of recovery that were used, by name.
     pub rungs: Vec<&'static str>,
     /// Questions that were put to the model.

@@ -102,6 +102,12 @@ impl HostPlan for State {
         Ok(plan.tokens(transcript))
     }
 
+    fn compact(&mut self, _: PlanHandle, start: u32, end: u32) -> wasmtime::Result<()> {
+        self.meter.charge(cost::CALL)?;
+        self.plan()?.0.compact(start, end);
+        Ok(())
+    }
+
     fn clear(&mut self, _: PlanHandle) -> wasmtime::Result<()> {
         let edits = self.plan()?.0.edits().len();
         self.meter.charge(cost::CALL + cost::ELEMENT * edits as u64)?;

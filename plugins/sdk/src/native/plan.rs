@@ -86,6 +86,12 @@ impl Plan {
         self.edits.borrow().tokens(&self.transcript)
     }
 
+    /// Asks the host to have the model sum up messages `start..end`, whole turns between the seed and the most
+    /// recent turn, before the call. The rest of the plan holds where that fails.
+    pub fn compact(&self, start: u32, end: u32) {
+        self.edits.borrow_mut().compact(start, end);
+    }
+
     /// Takes back every edit and the marker's words.
     pub fn clear(&self) {
         self.edits.borrow_mut().clear();

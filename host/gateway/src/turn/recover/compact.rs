@@ -4,6 +4,8 @@
 //! and the summaries of the pieces are put together. What an earlier summary says is kept: it goes along
 //! word for word while there is room for it, and is summed up once more together with the rest when not.
 
+use std::ops::Range;
+
 use pmk_core::{Block, Message, Origin, Role, Transcript, text, tokens};
 
 use super::{
@@ -39,32 +41,59 @@ const PIECE_SHARE: u64 = 2;
 /// The rung: what lies between the seed and the most recent turn is summed up.
 pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
     let Some(middle) = base.window.middle() else { return Ok(false) };
+    let Some(turns) = compact(gateway, work, base, middle, true).await? else { return Ok(false) };
+    work.tally.cut = gateway.say.compacted(turns);
+    Ok(true)
+}
+
+/// Before the call, because a policy wants it. Nothing is cut off for the person then, so they are told
+/// nothing.
+pub(in crate::turn) async fn ahead(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    range: Range<usize>,
+) -> Result<bool, TurnError> {
+    let base = Base { window: work.window.clone(), tokens: work.window.transcript().total_tokens() };
+    Ok(compact(gateway, work, &base, range, false).await?.is_some())
+}
+
+/// Puts the model's summary in the place of a range, and says how many turns it stands for. `None` when the
+/// model failed, or the request got no smaller, on recovery by a tenth.
+async fn compact(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    base: &Base,
+    range: Range<usize>,
+    recovering: bool,
+) -> Result<Option<u32>, TurnError> {
     let transcript = base.window.transcript();
-    let summary = match summarise(gateway, work, &transcript, middle.clone()).await {
+    let session = work.turn.inbound.key.to_string();
+    let summary = match summarise(gateway, work, &transcript, range.clone()).await {
         Ok(summary) => summary,
         Err(error) => {
-            tracing::warn!(session = %work.turn.inbound.key, %error, "a compaction failed");
-            return Ok(false);
+            tracing::warn!(session, %error, "a compaction failed");
+            return Ok(None);
         }
     };
-    let replaced = transcript.tokens_in(middle.start, middle.end);
     let message = Message::text(Role::User, Origin::Summary, format!("{FRAME}\n\n{summary}"));
+    let replaced = transcript.tokens_in(range.start, range.end);
     let after = base.tokens.saturating_sub(replaced) + u64::from(tokens::message(&message));
-    if !base.shrinks_to(after) {
-        tracing::warn!(session = %work.turn.inbound.key, after, before = base.tokens, "a compaction did not help");
-        return Ok(false);
+    if after >= base.tokens || recovering && !base.shrinks_to(after) {
+        tracing::warn!(session, after, before = base.tokens, "a compaction did not help");
+        return Ok(None);
     }
-    let turns = u32::try_from(transcript.turns_in(middle.start, middle.end)).unwrap_or(u32::MAX);
-    tracing::info!(session = %work.turn.inbound.key, turns, after, "queue.context_overflow.compacted");
+    let turns = u32::try_from(transcript.turns_in(range.start, range.end)).unwrap_or(u32::MAX);
+    tracing::info!(session, turns, after, "queue.context_overflow.compacted");
     gateway.ledger.note(Event::ContextCompacted {
         actor: work.turn.inbound.user.clone(),
+        session,
         turns,
         tokens_before: base.tokens,
         tokens_after: after,
+        recovering,
     });
-    fold(gateway, work, base, Fold { range: middle, summary: Some(message), forget_dropped: false }).await?;
-    work.tally.cut = gateway.say.compacted(turns);
-    Ok(true)
+    fold(gateway, work, base, Fold { range, summary: Some(message), forget_dropped: false }).await?;
+    Ok(Some(turns))
 }
 
 /// A summary of a range of messages, by the model.
@@ -72,7 +101,7 @@ async fn summarise(
     gateway: &Gateway,
     work: &mut Work<'_>,
     transcript: &Transcript,
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
 ) -> Result<String, ModelError> {
     let room = gateway.room(work.turn.session, SYSTEM, &[]);
     let most = MAX_SUMMARY_TOKENS.min(room.limit / 4);

@@ -1,0 +1,64 @@
+//! Decisions of the policy, natively and under the host's guard.
+
+use pmk_policy_sdk::{
+    rung,
+    testing::{Conversation, Harness, Refused},
+};
+use proptest::prelude::*;
+use rolling_summary::RollingSummary;
+
+/// So many turns of about a hundred tokens, and a new message.
+fn talk(turns: usize) -> Conversation {
+    let mut conversation = Conversation::new();
+    for turn in 0..turns {
+        conversation = conversation.turn(&format!("question {turn} {}", "word ".repeat(40)), &"answer ".repeat(40));
+    }
+    conversation.ask("and now?")
+}
+
+#[test]
+fn below_the_mark_nothing_happens() {
+    let transcript = talk(10).transcript();
+    let limit = transcript.total_tokens() * 2;
+    let applied = Harness::<RollingSummary>::new().prune(&transcript, limit).expect("a good plan");
+    assert!(!applied.changes_anything() && applied.compaction.is_none());
+}
+
+#[test]
+fn above_the_mark_the_older_turns_are_summed_up_and_nothing_is_lost_meanwhile() {
+    let transcript = talk(20).transcript();
+    let limit = transcript.total_tokens() * 5 / 4;
+    let applied = Harness::<RollingSummary>::new().prune(&transcript, limit).expect("a good plan");
+    let range = applied.compaction.clone().expect("a summary is wanted");
+    assert!(range.start == 0 && range.end > 10 && range.end < transcript.current(), "{range:?}");
+    assert!(!applied.changes_anything(), "the rest of the plan sends everything");
+}
+
+#[test]
+fn over_the_limit_the_oldest_turns_go_if_the_summary_fails() {
+    let transcript = talk(20).transcript();
+    let limit = transcript.total_tokens() / 2;
+    let applied = Harness::<RollingSummary>::new().prune(&transcript, limit).expect("a good plan");
+    assert!(applied.compaction.is_some() && applied.turns_dropped > 5 && applied.tokens_after <= limit);
+}
+
+#[test]
+fn the_ladder_begins_with_a_summary() {
+    let harness = Harness::<RollingSummary>::new();
+    let mut tried = vec![];
+    for expected in [rung::COMPACT, rung::ROTATE, rung::GIVE_UP] {
+        let chosen = harness.recover(Refused { tried: tried.clone(), ..Refused::default() });
+        assert_eq!(chosen, Some(expected));
+        tried.push(expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_plan_breaks_a_rule_where_whole_turns_fit(turns in 1usize..40, percent in 20u64..150) {
+        let transcript = talk(turns).transcript();
+        let limit = (transcript.total_tokens() * percent / 100).max(200);
+        let applied = Harness::<RollingSummary>::new().prune(&transcript, limit);
+        prop_assert!(applied.is_ok(), "{:?}", applied.err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Recovery: for each rung a conversation that exactly this rung saves, and what happens when none does.
+//!
+//! The model is `sim` with a hidden factor, so that the first prompts are larger than anybody knows, or
+//! Anthropic's API with a window of its own.
+
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use serde_json::{Value, json};
+
+use crate::support::{Home, component, finish, of_type, question};
+
+/// A turn of a few hundred tokens.
+fn turn(n: usize) -> String {
+    question(
+        &format!("Ev{n}"),
+        &format!("Fact {n}: the port of service {n} is {}. {}", 4_000 + n, "filler ".repeat(150)),
+    )
+}
+
+/// Answers by the API, whose window is smaller than what the gateway is told, with these policies.
+fn run(home: &Home, anthropic: &Anthropic, policies: &[&str], input: &[String]) -> Vec<Value> {
+    let mut arguments = vec!["run".to_owned(), "--model".into(), "anthropic-api".into()];
+    for policy in policies {
+        arguments.extend(["--policy".to_owned(), component(policy)]);
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut command = home.command(&arguments);
+    command.env("ANTHROPIC_API_KEY", pmk_stand_ins::anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
+    finish(command, &input.join("\n")).ok().lines()
+}
+
+fn rungs(lines: &[Value]) -> Vec<Vec<String>> {
+    let names = |turn: &Value| {
+        turn["rungs"].as_array().expect("a list").iter().filter_map(|rung| rung.as_str().map(str::to_owned)).collect()
+    };
+    of_type(lines, "turn").into_iter().map(names).collect()
+}
+
+fn replies(lines: &[Value]) -> Vec<String> {
+    of_type(lines, "reply").iter().map(|reply| reply["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+fn events(home: &Home, kind: &str) -> Vec<Value> {
+    home.ledger().into_iter().filter(|event| event["type"] == kind).collect()
+}
+
+#[test]
+fn trim_saves_a_turn_with_the_standard_policy() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(6_000);
+    let input: Vec<String> = (0..20).map(turn).collect();
+    let lines = run(&home, &anthropic, &["standard"], &input);
+    let used = rungs(&lines);
+    assert!(used.iter().any(|rungs| rungs == &["trim"]) && used.iter().all(|rungs| rungs.len() < 2), "{used:?}");
+    assert!(replies(&lines).iter().all(|reply| !reply.starts_with(":x:")), "{:#?}", replies(&lines));
+    assert!(replies(&lines).iter().any(|reply| reply.starts_with(":scissors: 對話過長，已自動裁掉 ")));
+    // One refusal teaches the window; the next turns keep within it.
+    assert_eq!(events(&home, "context.exceeded").len(), 1, "{used:?}");
+}
+
+#[test]
+fn compaction_saves_a_turn_and_the_summary_rolls_on() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(6_000);
+    let input: Vec<String> = (0..24).map(turn).collect();
+    let lines = run(&home, &anthropic, &["rolling-summary"], &input);
+    let used = rungs(&lines);
+    assert!(used.iter().any(|rungs| rungs == &["compact"]), "{used:?}");
+    assert!(replies(&lines).iter().all(|reply| !reply.starts_with(":x:")), "{:#?}", replies(&lines));
+    assert!(replies(&lines).iter().any(|reply| reply.starts_with(":scissors: ") && reply.contains("摘要")));
+    let compacted = events(&home, "context.compacted");
+    assert!(compacted.len() > 1, "the window fills up again: {compacted:#?}");
+    assert_eq!(compacted[0]["recovering"], true);
+    assert!(compacted[1..].iter().any(|event| event["recovering"] == false), "ahead of the call: {compacted:#?}");
+    let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
+    assert_eq!(shown.matches("summary (").count(), 1, "one summary at a time:\n{shown}");
+    let archive = home.run(&["sessions", "show", "console:dm:U1", "--full"], "").ok().stdout;
+    assert!(archive.contains("Fact 0:") && archive.contains("Fact 23:"), "the archive keeps what was summed up");
+}
+
+#[test]
+fn rotation_saves_a_turn_and_the_admins_are_told() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"admins":["U0ADMIN"]}"#);
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(6_000);
+    // The last turn alone is larger than the window once it is smaller: neither trim nor compaction gets rid of it.
+    let large = question("Ev1", &format!("The password of the lab is heliotrope. {}", "filler ".repeat(2_500)));
+    (0..2).for_each(|_| anthropic.push(Behaviour::answer("noted")));
+    let lines = run(&home, &anthropic, &["standard"], &[turn(0), large]);
+    assert!(replies(&lines).iter().all(|reply| !reply.starts_with(":x:")), "{:#?}", replies(&lines));
+    anthropic.set_window(4_000);
+    let lines = run(&home, &anthropic, &["standard"], &[turn(2)]);
+    let used = rungs(&lines);
+    assert_eq!(used[0].last().map(String::as_str), Some("rotate"), "{used:?}");
+    assert!(replies(&lines)[0].starts_with(":scissors: 對話過長，已帶著摘要重新開始"), "{:?}", replies(&lines));
+    let notices = of_type(&lines, "notice");
+    assert!(notices.iter().any(|notice| notice["channel"] == "U0ADMIN"), "{lines:#?}");
+    let rotated = &events(&home, "context.rotated")[0];
+    assert_eq!(rotated["hasSummary"], true);
+    assert!(rotated["summaryLength"].as_u64() > Some(50) && rotated["entriesLeftBehind"].as_u64() > Some(2));
+}
+
+#[test]
+fn when_all_rungs_fail_the_person_is_told_and_the_next_turn_works() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"admins":["U0ADMIN"]}"#);
+    let anthropic = Anthropic::start_blocking();
+    let lines = run(&home, &anthropic, &["standard"], &(0..4).map(turn).collect::<Vec<_>>());
+    assert_eq!(replies(&lines).len(), 4);
+    let too_long = || Behaviour::error(400, "invalid_request_error", "prompt is too long");
+    (0..8).for_each(|_| anthropic.push(too_long()));
+    let lines = run(&home, &anthropic, &["standard"], &[turn(4)]);
+    assert_eq!(replies(&lines), [":x: 對話太長，請開新 thread 重新提問"]);
+    assert_eq!(rungs(&lines)[0].last().map(String::as_str), Some("give-up"));
+    assert_eq!(events(&home, "context.recovery_failed").len(), 1);
+    assert!(of_type(&lines, "notice").iter().any(|notice| notice["channel"] == "U0ADMIN"), "{lines:#?}");
+    let fresh = Anthropic::start_blocking();
+    let lines = run(&home, &fresh, &["standard"], &[turn(5)]);
+    assert!(!replies(&lines)[0].starts_with(":"), "{:?}", replies(&lines));
+    let sent = fresh.requests()[0].body.to_string();
+    assert!(!sent.contains("Fact 4:"), "what failed is not in the live window");
+}
+
+#[test]
+fn a_compaction_that_overflows_itself_or_finds_the_model_down_makes_way_for_the_next_rung() {
+    for trouble in [
+        Behaviour::error(400, "invalid_request_error", "prompt is too long: 9000 tokens > 6000 maximum"),
+        Behaviour::error(401, "authentication_error", "gone"),
+    ] {
+        let home = Home::new();
+        let anthropic = Anthropic::start_blocking();
+        run(&home, &anthropic, &["rolling-summary"], &(0..6).map(turn).collect::<Vec<_>>());
+        anthropic.push(Behaviour::error(400, "invalid_request_error", "prompt is too long"));
+        anthropic.push(trouble);
+        let lines = run(&home, &anthropic, &["rolling-summary"], &[turn(6)]);
+        assert_eq!(rungs(&lines), [["rotate"]], "{lines:#?}");
+        assert!(!replies(&lines)[0].starts_with(":x:"), "{:?}", replies(&lines));
+    }
+}
+
+#[test]
+fn what_a_model_counts_is_learnt_across_a_restart() {
+    let home = Home::new();
+    let model = "sim:factor=2.5,overhead=20000";
+    let ask =
+        |input: &[String]| home.run(&["run", "--model", model, "--window", "60000"], &input.join("\n")).ok().lines();
+    let lines = ask(&(0..6).map(turn).collect::<Vec<_>>());
+    let limit = |turn: &Value| turn.pointer("/tokens/limit").and_then(Value::as_u64).expect("a limit");
+    let turns = of_type(&lines, "turn");
+    assert!(limit(turns[0]) > 40_000 && limit(turns[5]) < 16_000, "{turns:#?}");
+    let more = ask(&[turn(7)]);
+    assert!(limit(of_type(&more, "turn")[0]) < 16_000, "{more:#?}");
+    let lines = ask(&(10..60).map(turn).collect::<Vec<_>>());
+    assert_eq!(
+        events(&home, "context.exceeded"),
+        [] as [Value; 0],
+        "the estimate is good enough that nothing overflows"
+    );
+    assert!(of_type(&lines, "turn").iter().all(|turn| turn["calls"] == json!(1)), "{lines:#?}");
+}
