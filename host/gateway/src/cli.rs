@@ -14,6 +14,7 @@ use crate::{error::Failure, home};
 
 mod atoms;
 mod audience;
+mod audit;
 mod change;
 mod escalation;
 mod layers;
@@ -59,6 +60,8 @@ enum Command {
     /// Choose how the model speaks to whom
     #[command(subcommand)]
     Audience(audience::AudienceCommand),
+    /// Show what the ledger tells of the last days
+    Audit(audit::AuditCommand),
     /// Choose who is asked what the model cannot find out
     #[command(subcommand)]
     Escalation(escalation::EscalationCommand),
@@ -111,6 +114,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Sessions(sessions) => sessions.execute(&context),
         Command::Atoms(atoms) => atoms.execute(&context),
         Command::Audience(audience) => audience.execute(&context),
+        Command::Audit(audit) => audit.execute(&context),
         Command::Escalation(escalation) => escalation.execute(&context),
     }
 }

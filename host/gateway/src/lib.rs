@@ -8,6 +8,7 @@
 
 pub mod admin;
 pub mod audience;
+pub mod audit;
 pub mod calibration;
 pub mod child;
 pub mod cli;

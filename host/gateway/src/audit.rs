@@ -1,0 +1,126 @@
+//! What the ledger tells of the last days (seed 003 §12, seed 000 §3): is this thing working, and is anything
+//! close to the edge? [`read`] takes the events in, [`Audit`] counts them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+mod count;
+pub mod read;
+
+pub use count::{Now, audit};
+
+/// Counts by name, the most frequent first when shown.
+pub type Counts = BTreeMap<String, u64>;
+
+/// The counts of a window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Audit {
+    pub days: u32,
+    pub conversations: Conversations,
+    pub context_safety: ContextSafety,
+    pub policies: Policies,
+    pub tokens: Tokens,
+    pub mra_ask: MraAsk,
+    pub escalate: Escalate,
+    pub atoms: Atoms,
+    /// What an operator should look at.
+    pub flags: Vec<String>,
+    /// Lines of the ledger that could not be read.
+    pub unreadable_lines: u64,
+}
+
+/// Who talked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Conversations {
+    pub turns: u64,
+    pub by_user: Counts,
+    pub by_audience: Counts,
+    pub undelivered: u64,
+}
+
+/// How close conversations came to the window's edge.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ContextSafety {
+    /// Prompts that the model refused as too long, by phase.
+    pub exceeded: Counts,
+    pub force_pruned: u64,
+    /// Compactions on recovery, and ahead of a call.
+    pub compacted_recovering: u64,
+    pub compacted_ahead: u64,
+    pub rotated: u64,
+    pub recovery_failed: u64,
+    /// Contents stored in part, by kind.
+    pub capped: Counts,
+    /// Replies that went out in several parts.
+    pub replies_split: u64,
+}
+
+/// Which policies did not decide although they were asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Policies {
+    pub failures: u64,
+    pub by_policy: Counts,
+}
+
+/// What the providers counted, and what they count beyond what is sent (seed 000, cause 2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tokens {
+    pub by_model: BTreeMap<String, ModelTokens>,
+}
+
+/// One provider and model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ModelTokens {
+    pub calls: u64,
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_creation: u64,
+    /// Provider's tokens for one of the host's estimate; `null` where nothing was measured.
+    pub factor: Option<f64>,
+    /// Tokens that the provider counts beyond what is sent.
+    pub overhead: Option<u64>,
+}
+
+/// Questions to `mra`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MraAsk {
+    pub invocations: u64,
+    pub ok: u64,
+    pub retried: u64,
+    pub failed: u64,
+    pub median_ms: Option<u64>,
+    pub by_repo: Counts,
+}
+
+/// Questions to people.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Escalate {
+    pub triggered: u64,
+    pub absorbed: u64,
+    /// Threads that wait now, whenever they began to.
+    pub pending: u64,
+    pub median_ms_to_reply: Option<u64>,
+}
+
+/// What people's answers came to; the corpus as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Atoms {
+    pub total: u64,
+    pub approved: u64,
+    pub pending: u64,
+    /// Atoms shown to the model, and in how many turns.
+    pub injected: u64,
+    pub turns_with_atoms: u64,
+    pub by_contributor: Counts,
+}
+
+/// One line of the ledger.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub at: Timestamp,
+    pub event: Value,
+}

@@ -1,0 +1,169 @@
+//! Counting events.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Audit, Counts, ModelTokens, Record};
+use crate::{
+    calibration::Fit,
+    escalation::Marker,
+    knowledge::{Status, atom::Atom},
+};
+
+/// A pending atom that is older should have been promoted.
+const STUCK_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// A question that waits longer needs another one to ask.
+const FORGOTTEN_MS: i64 = 48 * 60 * 60 * 1_000;
+
+/// What the audit is made from, beside the events.
+pub struct Now<'a> {
+    pub at: Timestamp,
+    pub atoms: &'a [Atom],
+    pub pending: &'a [Marker],
+    /// What was learnt of each provider and model.
+    pub fits: &'a [(String, String, Fit)],
+}
+
+/// Counts the events of the last days.
+pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>) -> Audit {
+    let mut audit = Audit { days, unreadable_lines, ..Audit::default() };
+    let mut durations = Vec::new();
+    let mut waiting: HashMap<(String, String), Timestamp> = HashMap::new();
+    let mut replies = Vec::new();
+    for Record { at, event } in records {
+        let thread = || (text(event, "channelId"), text(event, "threadTs"));
+        match event["type"].as_str().unwrap_or_default() {
+            "turn.processed" => turn(&mut audit, event),
+            "reply.undelivered" => audit.conversations.undelivered += 1,
+            "reply.split" => audit.context_safety.replies_split += 1,
+            "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
+            "context.force-pruned" => audit.context_safety.force_pruned += 1,
+            "context.compacted" if event["recovering"] == true => audit.context_safety.compacted_recovering += 1,
+            "context.compacted" => audit.context_safety.compacted_ahead += 1,
+            "context.rotated" => audit.context_safety.rotated += 1,
+            "context.recovery_failed" => audit.context_safety.recovery_failed += 1,
+            "message.capped" => add(&mut audit.context_safety.capped, text(event, "kind")),
+            "policy.failed" => {
+                audit.policies.failures += 1;
+                add(&mut audit.policies.by_policy, text(event, "policy"));
+            }
+            "token.usage" => usage(&mut audit, event),
+            "mra-ask.end" => {
+                mra_ask(&mut audit, event);
+                durations.extend(event["durationMs"].as_u64());
+            }
+            "escalate.triggered" => {
+                audit.escalate.triggered += 1;
+                waiting.insert(thread(), *at);
+            }
+            "escalate.absorbed" => {
+                audit.escalate.absorbed += 1;
+                let since = waiting.remove(&thread());
+                replies
+                    .extend(since.and_then(|since| u64::try_from(at.as_millisecond() - since.as_millisecond()).ok()));
+            }
+            _ => {}
+        }
+    }
+    audit.mra_ask.median_ms = median(durations);
+    audit.escalate.median_ms_to_reply = median(replies);
+    corpus(&mut audit, now);
+    for (provider, model, fit) in now.fits {
+        let tokens = audit.tokens.by_model.entry(format!("{provider}:{model}")).or_default();
+        tokens.factor = Some((fit.factor() * 1_000.0).round() / 1_000.0);
+        tokens.overhead = Some(fit.overhead().round() as u64);
+    }
+    audit.flags = flags(&audit, now);
+    audit
+}
+
+fn turn(audit: &mut Audit, event: &Value) {
+    audit.conversations.turns += 1;
+    add(&mut audit.conversations.by_user, text(event, "actor"));
+    add(&mut audit.conversations.by_audience, text(event, "audience"));
+    let injected = event["atomsInjected"].as_u64().unwrap_or(0);
+    audit.atoms.injected += injected;
+    audit.atoms.turns_with_atoms += u64::from(injected > 0);
+}
+
+fn usage(audit: &mut Audit, event: &Value) {
+    let count = |key: &str| event[key].as_u64().unwrap_or(0);
+    let model = format!("{}:{}", text(event, "provider"), text(event, "model"));
+    let tokens: &mut ModelTokens = audit.tokens.by_model.entry(model).or_default();
+    tokens.calls += 1;
+    tokens.input += count("inputTokens");
+    tokens.output += count("outputTokens");
+    tokens.cache_read += count("cacheReadTokens");
+    tokens.cache_creation += count("cacheCreationTokens");
+}
+
+fn mra_ask(audit: &mut Audit, event: &Value) {
+    let ok = event["ok"] == true;
+    audit.mra_ask.invocations += 1;
+    audit.mra_ask.ok += u64::from(ok);
+    audit.mra_ask.failed += u64::from(!ok);
+    audit.mra_ask.retried += u64::from(event["retried"] == true);
+    add(&mut audit.mra_ask.by_repo, text(event, "repo"));
+}
+
+fn corpus(audit: &mut Audit, now: &Now<'_>) {
+    for atom in now.atoms {
+        audit.atoms.total += 1;
+        match atom.meta.status {
+            Status::Approved => audit.atoms.approved += 1,
+            Status::Pending => audit.atoms.pending += 1,
+        }
+        let contributor = &atom.meta.source.contributor_user_id;
+        if !contributor.is_empty() {
+            add(&mut audit.atoms.by_contributor, contributor.clone());
+        }
+    }
+    audit.escalate.pending = now.pending.len() as u64;
+}
+
+/// The anti-patterns of seed 003 §12, and what seed 000 would have shown.
+fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
+    let at_ms = now.at.as_millisecond();
+    let stuck = now
+        .atoms
+        .iter()
+        .filter(|atom| atom.meta.status == Status::Pending && at_ms - atom.meta.created_at > STUCK_MS)
+        .count();
+    let forgotten = now
+        .pending
+        .iter()
+        .filter(|marker| at_ms - i64::try_from(marker.pending_since).unwrap_or(i64::MAX) > FORGOTTEN_MS)
+        .count();
+    let safety = &audit.context_safety;
+    let exceeded: u64 = safety.exceeded.values().sum();
+    [
+        (stuck as u64, "atoms have been pending for more than 24 h: `atoms list` promotes them"),
+        (forgotten as u64, "threads have waited for an answer for more than 48 h: ask somebody else"),
+        (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that goes on"),
+        (safety.recovery_failed, "messages could not be answered because of their size"),
+        (audit.conversations.undelivered, "replies were refused by the front"),
+        (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
+        (audit.unreadable_lines, "lines of the ledger cannot be read"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect()
+}
+
+fn add(counts: &mut Counts, name: String) {
+    let name = if name.is_empty() { "?".to_owned() } else { name };
+    *counts.entry(name).or_default() += 1;
+}
+
+fn text(event: &Value, key: &str) -> String {
+    event[key].as_str().unwrap_or_default().to_owned()
+}
+
+fn median(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}

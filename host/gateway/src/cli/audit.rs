@@ -1,0 +1,191 @@
+//! `audit`: what the ledger tells of the last days.
+
+use std::fmt::Write;
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Context, block_on, print, print_json, text::printable};
+use crate::{
+    audit::{self, Audit, Counts, Now},
+    calibration::Fit,
+    error::{Failure, OrHint},
+    escalation::Marker,
+    home,
+    knowledge::{
+        Atom,
+        files::AtomFiles,
+        moderation::{self, Promote},
+    },
+    store::{Store, StoreError},
+};
+
+/// Names that are listed; the others are summed up.
+const NAMES: usize = 5;
+
+#[derive(Debug, Args)]
+pub(super) struct AuditCommand {
+    /// How many days back
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=3660))]
+    days: u32,
+}
+
+impl AuditCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        let at = Timestamp::now();
+        let since = at - SignedDuration::from_hours(24 * i64::from(self.days));
+        let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
+            .map_err(|error| format!("cannot read the ledger: {error}"))
+            .or_hint("is `--home` a folder that you may read?")?;
+        let (pending, fits) = stored(context)?;
+        let atoms = atoms(context, at)?;
+        let now = Now { at, atoms: &atoms, pending: &pending, fits: &fits };
+        let audit = audit::audit(self.days, &records, unreadable, &now);
+        if context.json {
+            return print_json(&serde_json::to_value(&audit).map_err(Failure::new)?);
+        }
+        print(&page(&audit))
+    }
+}
+
+/// The atoms as they are; looking promotes none.
+fn atoms(context: &Context, at: Timestamp) -> Result<Vec<Atom>, Failure> {
+    let Some(files) = AtomFiles::open_existing(&context.home)? else { return Ok(vec![]) };
+    let loaded = moderation::load(&files, at.as_millisecond(), Promote::No)?;
+    for problem in loaded.problems {
+        context.warn(&problem.to_string());
+    }
+    Ok(loaded.atoms.into_iter().map(|stored| stored.atom).collect())
+}
+
+type Stored = (Vec<Marker>, Vec<(String, String, Fit)>);
+
+/// What the store knows; nothing where there is none yet.
+fn stored(context: &Context) -> Result<Stored, Failure> {
+    match Store::open_existing(&context.home) {
+        Ok(store) => block_on(async { Ok((store.escalations().await?, store.calibrations().await?)) }),
+        Err(StoreError::Missing { .. }) => Ok((vec![], vec![])),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn page(audit: &Audit) -> String {
+    let mut page = Page(format!("pmk-host audit (last {} days)\n", audit.days));
+    page.section("Conversations");
+    let talk = &audit.conversations;
+    page.line("turns", talk.turns);
+    page.counts("by user", &talk.by_user);
+    page.counts("by audience", &talk.by_audience);
+    page.line("undelivered replies", talk.undelivered);
+
+    page.section("Context safety");
+    let safety = &audit.context_safety;
+    page.counted("context.exceeded", &safety.exceeded);
+    page.line("context.force-pruned", safety.force_pruned);
+    page.line(
+        "context.compacted",
+        format!("{} on recovery, {} ahead of a call", safety.compacted_recovering, safety.compacted_ahead),
+    );
+    page.line("context.rotated", safety.rotated);
+    page.line("context.recovery_failed", safety.recovery_failed);
+    page.counted("message.capped", &safety.capped);
+    page.line("reply.split", safety.replies_split);
+    page.counted("policy.failed", &audit.policies.by_policy);
+
+    page.section("Tokens");
+    for (model, tokens) in &audit.tokens.by_model {
+        page.line(
+            model,
+            format!(
+                "{} calls, {} in ({} from the cache), {} out",
+                tokens.calls,
+                tokens.input + tokens.cache_read + tokens.cache_creation,
+                tokens.cache_read,
+                tokens.output
+            ),
+        );
+        if let (Some(factor), Some(overhead)) = (tokens.factor, tokens.overhead) {
+            page.line("", format!("{factor} for one of the host's estimate, {overhead} beyond what is sent"));
+        }
+    }
+
+    page.section("mra-ask");
+    let mra = &audit.mra_ask;
+    page.line("invocations", mra.invocations);
+    page.line("ok / retried / failed", format!("{} / {} / {}", mra.ok, mra.retried, mra.failed));
+    page.line("median duration", duration(mra.median_ms));
+    page.counts("by repository", &mra.by_repo);
+
+    page.section("Escalate");
+    let escalate = &audit.escalate;
+    page.line("triggered", escalate.triggered);
+    page.line("absorbed", escalate.absorbed);
+    page.line("waiting now", escalate.pending);
+    page.line("median time to reply", duration(escalate.median_ms_to_reply));
+
+    page.section("Knowledge atoms");
+    let atoms = &audit.atoms;
+    page.line("total", format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));
+    page.line("shown to the model", format!("{} in {} turns", atoms.injected, atoms.turns_with_atoms));
+    page.counts("by contributor", &atoms.by_contributor);
+
+    page.section("Flags");
+    for flag in &audit.flags {
+        page.0.push_str(&format!("  WARN {flag}\n"));
+    }
+    if audit.flags.is_empty() {
+        page.0.push_str("  none\n");
+    }
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn section(&mut self, name: &str) {
+        self.0.push_str(&format!("\n{name}\n"));
+    }
+
+    fn line(&mut self, name: &str, value: impl std::fmt::Display) {
+        // A String takes everything that is written to it.
+        let _ = writeln!(self.0, "  {:<24} {value}", printable(name));
+    }
+
+    /// Names and counts, where there are any.
+    fn counts(&mut self, name: &str, counts: &Counts) {
+        if !counts.is_empty() {
+            self.line(name, most_frequent(counts));
+        }
+    }
+
+    /// The sum, and what it consists of.
+    fn counted(&mut self, name: &str, counts: &Counts) {
+        let sum: u64 = counts.values().sum();
+        let parts = if sum == 0 { String::new() } else { format!(" ({})", most_frequent(counts)) };
+        self.line(name, format!("{sum}{parts}"));
+    }
+}
+
+/// The most frequent names, and what the others come to.
+fn most_frequent(counts: &Counts) -> String {
+    let mut sorted: Vec<(&String, &u64)> = counts.iter().collect();
+    // The map is in order of names, and equal counts stay so.
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let mut shown: Vec<String> =
+        sorted.iter().take(NAMES).map(|(name, count)| format!("{} {count}", printable(name))).collect();
+    if sorted.len() > NAMES {
+        let rest: u64 = sorted[NAMES..].iter().map(|(_, count)| **count).sum();
+        shown.push(format!("{} others {rest}", sorted.len() - NAMES));
+    }
+    shown.join(", ")
+}
+
+fn duration(ms: Option<u64>) -> String {
+    match ms {
+        None => "-".into(),
+        Some(ms) if ms < 10_000 => format!("{:.1} s", ms as f64 / 1_000.0),
+        Some(ms) if ms < 60_000 => format!("{} s", ms / 1_000),
+        Some(ms) if ms < 3_600_000 => format!("{} min", ms / 60_000),
+        Some(ms) => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}

@@ -1,0 +1,72 @@
+//! The audit, over a ledger that is written down here.
+
+use serde_json::json;
+
+use crate::support::Home;
+
+/// Events of the last hours, one of every kind that is counted.
+fn ledger(home: &Home) {
+    let now = jiff::Timestamp::now();
+    let at = |hours: i64| (now - jiff::SignedDuration::from_hours(hours)).to_string();
+    let events = [
+        json!({"at": at(240), "type": "turn.processed", "actor": "U_OLD", "audience": "tech"}),
+        json!({"at": at(5), "type": "turn.processed", "actor": "U1", "audience": "biz", "atomsInjected": 2}),
+        json!({"at": at(4), "type": "turn.processed", "actor": "U1", "audience": "biz", "atomsInjected": 0}),
+        json!({"at": at(4), "type": "turn.processed", "actor": "U2", "audience": "tech", "atomsInjected": 1}),
+        json!({"at": at(4), "type": "context.exceeded", "actor": "U1", "phase": "first-call"}),
+        json!({"at": at(4), "type": "context.exceeded", "actor": "U1", "phase": "synthesise"}),
+        json!({"at": at(4), "type": "context.force-pruned", "actor": "U1", "droppedPairs": 6, "tokensAfter": 4200}),
+        json!({"at": at(4), "type": "context.compacted", "actor": "U1", "recovering": true}),
+        json!({"at": at(4), "type": "context.compacted", "actor": "U1", "recovering": false}),
+        json!({"at": at(4), "type": "context.rotated", "actor": "U1", "hasSummary": true}),
+        json!({"at": at(4), "type": "context.recovery_failed", "actor": "U1"}),
+        json!({"at": at(4), "type": "message.capped", "actor": "U1", "kind": "seed", "originalChars": 88292}),
+        json!({"at": at(4), "type": "message.capped", "actor": "U1", "kind": "mra-result"}),
+        json!({"at": at(4), "type": "policy.failed", "actor": "U1", "policy": "mine", "reason": "trap"}),
+        json!({"at": at(4), "type": "token.usage", "actor": "U1", "provider": "sim", "model": "sim",
+               "inputTokens": 100, "outputTokens": 20, "cacheReadTokens": 50}),
+        json!({"at": at(3), "type": "mra-ask.end", "actor": "U1", "repo": "erp", "ok": true, "durationMs": 42000}),
+        json!({"at": at(3), "type": "mra-ask.end", "actor": "U1", "repo": "erp", "ok": false, "retried": true,
+               "durationMs": 900}),
+        json!({"at": at(3), "type": "escalate.triggered", "channelId": "C1", "threadTs": "1.1"}),
+        json!({"at": at(2), "type": "escalate.absorbed", "channelId": "C1", "threadTs": "1.1", "atomId": "a"}),
+        json!({"at": at(2), "type": "something.new", "actor": "U1"}),
+    ];
+    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+    std::fs::create_dir_all(home.path().join("gateway")).expect("a folder");
+    home.write("gateway/events.log", lines + "half a li");
+}
+
+#[test]
+fn the_page() {
+    let home = Home::new();
+    ledger(&home);
+    insta::assert_snapshot!(home.run(&["audit"], "").ok().stdout);
+}
+
+#[test]
+fn the_document() {
+    let home = Home::new();
+    ledger(&home);
+    insta::assert_json_snapshot!(home.run(&["--json", "audit", "--days", "30"], "").ok().json());
+}
+
+#[test]
+fn a_home_without_a_ledger_has_an_empty_audit_and_looking_makes_nothing() {
+    let home = Home::cold();
+    insta::assert_snapshot!(home.run(&["audit", "--days", "1"], "").ok().stdout);
+    assert_eq!(std::fs::read_dir(home.path()).expect("the home").count(), 0);
+}
+
+#[test]
+fn what_a_model_counts_beyond_what_is_sent_is_shown() {
+    let home = Home::new();
+    let input: Vec<String> = (0..6)
+        .map(|n| crate::support::question(&format!("Ev{n}"), &format!("Number {n} {}", "filler ".repeat(100 * n))))
+        .collect();
+    home.run(&["run", "--model", "sim:factor=2,overhead=5000"], &input.join("\n")).ok();
+    let audit = home.run(&["--json", "audit"], "").ok().json();
+    let tokens = &audit["tokens"]["by_model"]["sim:sim"];
+    let (factor, overhead) = (tokens["factor"].as_f64().expect("a factor"), tokens["overhead"].as_f64().expect("one"));
+    assert!((1.9..2.1).contains(&factor) && (4_500.0..5_500.0).contains(&overhead), "{tokens:#}");
+}
