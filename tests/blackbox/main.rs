@@ -10,6 +10,7 @@ mod model;
 mod operator;
 mod plan;
 mod policies;
+mod queue;
 mod sessions;
 mod slack;
 mod starting;

@@ -1,8 +1,13 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `limits`,
-//! `language`, `mra` and `tools`.
+//! `language`, `mra`, `tools`, `queue` and `historyTurns`.
 
-use std::{collections::BTreeMap, path::Path, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -50,6 +55,8 @@ const PMK_KEYS: &[&str] = &[
     "language",
     "mra",
     "tools",
+    "queue",
+    "historyTurns",
 ];
 
 /// The configuration, every field with its default.
@@ -72,6 +79,10 @@ pub struct Config {
     pub mra: MraConfig,
     /// How the model asks for `mra` and for people.
     pub tools: ToolStyle,
+    /// What becomes of messages that come while one is being answered.
+    pub queue: QueueConfig,
+    /// So many turns of a direct message stay in the window at most.
+    pub history_turns: Option<NonZeroU32>,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
 }
@@ -151,6 +162,48 @@ impl ToolStyle {
     pub fn toolbox(self, has_tools: bool) -> Toolbox {
         if has_tools && self == ToolStyle::Auto { Toolbox::Native } else { Toolbox::Fenced }
     }
+}
+
+/// What becomes of messages that come while one is being answered (seed 004).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct QueueConfig {
+    pub mode: QueueMode,
+    /// How long to wait for more of them, in milliseconds; not in `sequential`.
+    pub debounce_ms: u64,
+    /// How many are answered together at most.
+    pub most: usize,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        QueueConfig { mode: QueueMode::Sequential, debounce_ms: 1_000, most: 20 }
+    }
+}
+
+impl QueueConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.debounce_ms > 60_000 {
+            return Err(format!("`queue.debounceMs` is {}, more than a minute", self.debounce_ms));
+        }
+        if !(1..=100).contains(&self.most) {
+            return Err(format!("`queue.most` is {}, not from 1 to 100", self.most));
+        }
+        Ok(())
+    }
+}
+
+/// How waiting messages are answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueMode {
+    /// One after the other, each with a reply of its own.
+    #[default]
+    Sequential,
+    /// Those that have come meanwhile together, with one reply.
+    Collect,
+    /// As `collect`, and what comes while the model has something looked up is shown to it at once.
+    Steer,
 }
 
 /// How long things may take, in seconds.
@@ -250,6 +303,8 @@ impl Config {
         limits.check()?;
         let mra: MraConfig = part(&root, "mra")?.unwrap_or_default();
         mra.check()?;
+        let queue: QueueConfig = part(&root, "queue")?.unwrap_or_default();
+        queue.check()?;
         let config = Config {
             exists: true,
             people: People {
@@ -269,6 +324,8 @@ impl Config {
             mra_workspace: part(&root, "mraWorkspace")?,
             mra,
             tools: part(&root, "tools")?.unwrap_or_default(),
+            queue,
+            history_turns: part(&root, "historyTurns")?,
         };
         Ok((config, warnings))
     }

@@ -105,6 +105,8 @@ pub struct Speech {
 pub struct Delivery<'a> {
     /// The question this answers.
     pub event_id: &'a str,
+    /// All questions that it answers, as a JSON list, where there are several.
+    pub event_ids: Option<&'a serde_json::Value>,
     /// Which of the turn's messages it is, from 0.
     pub number: u32,
     pub reply_to: &'a ReplyTo,

@@ -18,7 +18,7 @@ use crate::{
     audience::{Audience, Prompts, Toolbox},
     calibration::Calibration,
     clock,
-    config::{Config, Watched},
+    config::{Config, QueueConfig, QueueMode, Watched},
     directive,
     error::Failure,
     front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Kind, Reaction, ReplyTo, Speech},
@@ -36,6 +36,9 @@ mod verdict;
 
 /// Turns that run at once; more wait their turn.
 pub const MAX_RUNNING_TURNS: usize = 256;
+
+/// How often messages that keep coming put off an answer.
+const MAX_DEBOUNCES: usize = 10;
 
 /// How long running turns get to finish once the gateway is told to stop.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
@@ -179,8 +182,15 @@ impl Gateway {
             let reply_to = ReplyTo { channel: admin.clone(), thread_ts: None };
             self.workers.spawn(async move {
                 let kind = Kind::Notice;
-                let notice =
-                    Delivery { event_id: "", number: 0, reply_to: &reply_to, replaces: None, speech: &speech, kind };
+                let notice = Delivery {
+                    event_id: "",
+                    event_ids: None,
+                    number: 0,
+                    reply_to: &reply_to,
+                    replaces: None,
+                    speech: &speech,
+                    kind,
+                };
                 if let Err(error) = front.deliver(notice).await {
                     tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
                 }
@@ -246,23 +256,60 @@ impl Gateway {
     /// Works through one conversation's queue, first in, first out.
     async fn work(self: Arc<Self>, key: SessionKey) {
         loop {
-            let next = {
-                let mut queues = self.lock_queues();
-                let next = queues.get_mut(&key).and_then(VecDeque::pop_front);
-                if next.is_none() {
-                    queues.remove(&key);
-                }
-                next
-            };
-            let Some(next) = next else { return };
+            let batch = self.next_batch(&key).await;
+            if batch.is_empty() {
+                return;
+            }
             let Ok(_permit) = self.running.acquire().await else { return };
             if self.stop.is_cancelled() {
                 // What has not begun stays in the inbox for the next start.
                 self.lock_queues().remove(&key);
                 return;
             }
-            turn::run(&self, next.inbox).await;
+            turn::run(&self, batch).await;
         }
+    }
+
+    /// What is to be answered next: one message, or under `collect` and `steer` those that have come, once no
+    /// more are coming. Empty when the conversation has no messages left, and then no worker.
+    async fn next_batch(&self, key: &SessionKey) -> Vec<InboxId> {
+        let first = {
+            let mut queues = self.lock_queues();
+            match queues.get_mut(key).and_then(VecDeque::pop_front) {
+                Some(first) => first,
+                None => {
+                    queues.remove(key);
+                    return vec![];
+                }
+            }
+        };
+        let QueueConfig { mode, debounce_ms, most } = self.config.queue;
+        let mut batch = vec![first.inbox];
+        if mode != QueueMode::Sequential {
+            let waiting = || self.lock_queues().get(key).map_or(0, VecDeque::len);
+            let mut seen = waiting();
+            for _ in 0..MAX_DEBOUNCES {
+                tokio::select! {
+                    () = self.stop.cancelled() => break,
+                    () = tokio::time::sleep(Duration::from_millis(debounce_ms)) => {}
+                }
+                let now = waiting();
+                if now == seen || now + 1 >= most {
+                    break;
+                }
+                seen = now;
+            }
+            batch.extend(self.take_waiting(key, most - 1));
+        }
+        batch
+    }
+
+    /// Takes messages of a conversation that wait, at most so many.
+    pub(crate) fn take_waiting(&self, key: &SessionKey, most: usize) -> Vec<InboxId> {
+        let mut queues = self.lock_queues();
+        let Some(queue) = queues.get_mut(key) else { return vec![] };
+        let taken = queue.len().min(most);
+        queue.drain(..taken).map(|waiting| waiting.inbox).collect()
     }
 }
 

@@ -8,7 +8,8 @@
 //! 7. [`record`]: answer, usage, session and outbox in one transaction.
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
-//! [`absorb`] is what is different where the message is an answer that somebody waits for. A turn under way
+//! [`absorb`] is what is different where the message is an answer that somebody waits for, [`together`] where
+//! several messages are answered at once. A turn under way
 //! is a [`work::Work`] with its [`window`].
 
 mod absorb;
@@ -20,6 +21,7 @@ mod deliver;
 mod gather;
 mod record;
 mod recover;
+mod together;
 mod window;
 mod work;
 
@@ -69,19 +71,19 @@ impl TurnError {
     }
 }
 
-/// Takes one message through all steps. A full disk or a Slack that is down holds up this conversation
+/// Takes messages that are answered together, usually one, through all steps. A full disk or a Slack that is down holds up this conversation
 /// alone, until it works again or the gateway stops; the next start goes on from what is stored.
-pub(crate) async fn run(gateway: &Gateway, inbox: InboxId) {
+pub(crate) async fn run(gateway: &Gateway, batch: Vec<InboxId>) {
     let mut pauses = PAUSES.iter().chain(PAUSES.last().into_iter().cycle());
     loop {
-        let pause = match steps(gateway, inbox).await {
+        let pause = match steps(gateway, &batch).await {
             Ok(()) => return,
             Err(TurnError::Front(FrontError::Closed)) => {
                 gateway.stop.cancel();
                 return;
             }
             Err(error) => {
-                tracing::warn!(%inbox, %error, "the turn is held up and will be tried again");
+                tracing::warn!(?batch, %error, "the turn is held up and will be tried again");
                 pauses.next().copied().unwrap_or_default().max(error.retry_after())
             }
         };
@@ -92,20 +94,45 @@ pub(crate) async fn run(gateway: &Gateway, inbox: InboxId) {
     }
 }
 
-async fn steps(gateway: &Gateway, inbox: InboxId) -> Result<(), TurnError> {
-    let answered = match admit::admit(gateway, inbox).await? {
-        Admitted::Nothing => return Ok(()),
-        Admitted::Deliver(answered) => answered,
-        Admitted::Ask(turn) => answer(gateway, turn).await?,
+async fn steps(gateway: &Gateway, batch: &[InboxId]) -> Result<(), TurnError> {
+    let mut together = vec![];
+    for &inbox in batch {
+        match admit::admit(gateway, inbox).await? {
+            Admitted::Nothing => {}
+            Admitted::Deliver(answered) => deliver::deliver(gateway, answered).await?,
+            // The answer that somebody waits for is a turn of its own.
+            Admitted::Ask(turn) if turn.absorbs.is_some() => {
+                let answered = answer(gateway, turn, vec![]).await?;
+                deliver::deliver(gateway, answered).await?;
+            }
+            Admitted::Ask(turn) => together.push((inbox, turn)),
+        }
+    }
+    let Some((newest, turn)) = together.pop() else { return Ok(()) };
+    let also: Vec<OpenTurn> = together.into_iter().map(|(_, turn)| turn).collect();
+    let turn = match batch {
+        [_] => turn,
+        // What went before may have changed the conversation.
+        _ => match admit::admit(gateway, newest).await? {
+            Admitted::Ask(turn) => turn,
+            Admitted::Nothing | Admitted::Deliver(_) => return Ok(()),
+        },
     };
+    let answered = answer(gateway, turn, also).await?;
     deliver::deliver(gateway, answered).await
 }
 
 /// Steps 2 to 7.
-async fn answer(gateway: &Gateway, mut turn: OpenTurn) -> Result<crate::store::Answered, TurnError> {
+async fn answer(
+    gateway: &Gateway,
+    mut turn: OpenTurn,
+    also: Vec<OpenTurn>,
+) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
+    together::merge(&mut turn, &also);
     let (placeholder, begun) = tokio::join!(deliver::placeholder(gateway, &turn), async {
         let mut work = gather::gather(gateway, &turn, live).await?;
+        work.also = also;
         budget::budget(gateway, &mut work).await?;
         Ok::<_, TurnError>(work)
     });
@@ -134,7 +161,10 @@ async fn converse(gateway: &Gateway, work: &mut Work<'_>) -> Result<Outcome, Tur
         };
         match act::act(gateway, work, answer).await? {
             Acted::Done { text } => return Ok(Outcome::Answered { text }),
-            Acted::Again => budget::budget(gateway, work).await?,
+            Acted::Again => {
+                together::steer(gateway, work).await?;
+                budget::budget(gateway, work).await?;
+            }
         }
     }
 }

@@ -54,6 +54,7 @@ pub(super) async fn judge(gateway: &Gateway, reaction: Reaction) -> Result<(), L
     let reply_to = ReplyTo { channel, thread_ts: None };
     let notice = Delivery {
         event_id: "",
+        event_ids: None,
         number: 0,
         reply_to: &reply_to,
         replaces: Some(&ts),

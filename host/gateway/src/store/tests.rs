@@ -71,6 +71,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         messages: [Message::user(question), Message::assistant(answer)].map(|message| Entry::new(0, message)).into(),
         usage: Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 },
         parts: vec![Outgoing::reply(answer)],
+        also: vec![],
         calibration: None,
         escalation: None,
         report: json!({"calls": 1}),

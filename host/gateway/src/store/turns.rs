@@ -25,6 +25,8 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
             cache_read_tokens = ?6, cache_creation_tokens = ?7
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
      RETURNING session_id";
+pub(super) const ANSWERED_WITH: &str =
+    "UPDATE turn SET answered_at = ?2, delivered_at = ?2 WHERE id = ?1 AND answered_at IS NULL";
 pub(super) const COUNT_TURN: &str = "UPDATE session SET turns = turns + 1 WHERE id = ?1";
 pub(super) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
@@ -77,7 +79,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let Recorded { messages, usage, parts, calibration, escalation, report, keep_live } = recorded;
+        let Recorded { messages, usage, also, parts, calibration, escalation, report, keep_live } = recorded;
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
         let parts: Vec<(String, Option<String>)> = parts.into_iter().map(encode).collect();
@@ -96,6 +98,11 @@ impl Store {
                 }
             }
             conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
+            for other in &also {
+                conn.prepare_cached(ANSWERED_WITH)?.execute(params![other.0, now_ms])?;
+                conn.prepare_cached(EMPTY_QUESTION)?.execute([other.0])?;
+                conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
+            }
             let mut add_part = conn.prepare_cached(ADD_PART)?;
             for (number, (body, how)) in (0u32..).zip(&parts) {
                 add_part.execute(params![turn.0, number, body, how])?;

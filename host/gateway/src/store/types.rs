@@ -25,6 +25,14 @@ pub struct InboxId(pub(super) i64);
 pub struct TurnId(pub(super) i64);
 
 #[cfg(test)]
+impl TurnId {
+    /// Some turn's number.
+    pub(crate) fn of(number: i64) -> Self {
+        TurnId(number)
+    }
+}
+
+#[cfg(test)]
 impl SessionId {
     /// Some conversation's number.
     pub(crate) fn of(number: i64) -> Self {
@@ -197,6 +205,8 @@ pub struct Recorded {
     /// new to the archive, the others were put there by [`Store::archive`](super::Store::archive).
     pub messages: Vec<Entry>,
     pub usage: Usage,
+    /// Turns that this answer is for, too; they are over with it.
+    pub also: Vec<TurnId>,
     /// What is to be delivered, in order.
     pub parts: Vec<Outgoing>,
     /// What was learnt of how the model counts, by provider and model.

@@ -46,6 +46,7 @@ async fn ignore(gateway: &Gateway, turn: OpenTurn) -> Result<(), TurnError> {
         let speech = Speech { text: gateway.say.blocked(), pings: vec![] };
         let notice = Delivery {
             event_id: &turn.inbound.event_id,
+            event_ids: None,
             number: 0,
             reply_to: &turn.inbound.reply_to,
             replaces: None,

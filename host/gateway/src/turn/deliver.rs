@@ -90,8 +90,15 @@ async fn deliver_part(
         Purpose::Escalation => (Kind::Escalation, None),
         Purpose::Notice { .. } => (Kind::Notice, None),
     };
-    let delivery =
-        Delivery { event_id: &inbound.event_id, number: *number, reply_to: &reply_to, replaces, speech, kind };
+    let delivery = Delivery {
+        event_id: &inbound.event_id,
+        event_ids: answered.report.get("event_ids"),
+        number: *number,
+        reply_to: &reply_to,
+        replaces,
+        speech,
+        kind,
+    };
     match purpose {
         Purpose::Notice { atom } => notice(gateway, delivery, atom).await,
         Purpose::Reply | Purpose::Escalation => Ok(send(gateway, delivery).await?),

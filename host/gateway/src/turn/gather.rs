@@ -34,11 +34,17 @@ pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: 
             (Message::user(turn.inbound.text.clone()), retrieved, atoms)
         }
     };
-    let window = Window::new(live, retrieved, new_message, turn.inbound.reply_to.channel.clone());
+    let mut window = Window::new(live, retrieved, new_message, turn.inbound.reply_to.channel.clone());
+    if let (Place::Dm(_), Some(most)) = (&turn.inbound.key.place, gateway.config.history_turns)
+        && let Some(edit) = window.keep_turns(most.get())
+    {
+        gateway.store.edit_live(turn.session, edit).await?;
+    }
     // A provider wants its tools defined where a history speaks of them.
     let tools = if gateway.uses_tools() || window.has_tools() { gateway.tools().to_vec() } else { vec![] };
     Ok(Work {
         turn,
+        also: vec![],
         audience,
         system,
         tools,

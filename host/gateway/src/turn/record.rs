@@ -54,6 +54,7 @@ pub(super) async fn record(
     let recorded = Recorded {
         messages: work.window.of_this_turn().cloned().collect(),
         usage: work.tally.usage,
+        also: work.also.iter().map(|other| other.turn).collect(),
         parts: parts.clone(),
         calibration: learnt_of_the_model(gateway, &work),
         escalation: escalation.clone().map(|marker| (work.turn.inbound.key.front, marker)),
@@ -114,7 +115,7 @@ fn policy(decided_by: Option<&DecidedBy>) -> serde_json::Value {
 /// The `turn` line of the console, which the ledger's `turn.processed` is made from, too.
 fn report(work: &Work<'_>) -> serde_json::Value {
     let tally = &work.tally;
-    json!({
+    let mut report = json!({
         "type": "turn",
         "event_id": work.turn.inbound.event_id,
         "session": work.turn.inbound.key,
@@ -131,5 +132,10 @@ fn report(work: &Work<'_>) -> serde_json::Value {
         "calls": tally.calls,
         "mra_asks": tally.mra_asks,
         "atoms": work.atoms,
-    })
+    });
+    if !work.also.is_empty() {
+        let others = work.also.iter().map(|other| &other.inbound.event_id);
+        report["event_ids"] = others.chain([&work.turn.inbound.event_id]).cloned().collect();
+    }
+    report
 }

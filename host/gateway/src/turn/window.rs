@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Entry, Marker, Message, Origin, Transcript};
+use pmk_core::{Applied, Entry, Guard, Marker, Message, Origin, Plan, Transcript};
 
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
@@ -115,6 +115,18 @@ impl Window {
         edit
     }
 
+    /// Takes out all turns but the newest; `None` when there are no more than that.
+    pub fn keep_turns(&mut self, most: u32) -> Option<WindowEdit> {
+        let transcript = self.transcript();
+        let too_many = transcript.turns().checked_sub(most as usize).filter(|&count| count > 0)?;
+        let cut = transcript.structure().turn_starts[too_many];
+        let mut plan = Plan::new();
+        plan.remove(&transcript, u32::try_from(transcript.seed_end()).ok()?, cut);
+        let guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
+        // Where a tool pair straddles the cut, or the marker would cost more, everything stays.
+        guard.apply(&transcript, &plan).ok().map(|applied| self.apply(&applied))
+    }
+
     /// What lies between the seed, with its marker, and the most recent turn, where that is something.
     pub fn middle(&self) -> Option<Range<usize>> {
         let transcript = self.transcript();
@@ -190,7 +202,7 @@ fn is_seed(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::{Guard, Plan, Role, floor};
+    use pmk_core::{Role, floor};
 
     use super::*;
 
@@ -245,6 +257,17 @@ mod tests {
         assert_eq!(again.total_tokens(), applied.tokens_after);
         let nothing = guard.apply(&again, &Plan::new());
         assert!(nothing.is_err(), "nothing is left to shrink");
+    }
+
+    #[test]
+    fn only_the_newest_turns_stay_where_a_limit_says_so() {
+        let mut messages = seeded();
+        messages.extend([Message::user("third ".repeat(40)), Message::assistant("three ".repeat(40))]);
+        let mut window = Window::new(live(&messages, 0), None, Message::user("new"), "D1".into());
+        assert!(window.keep_turns(3).is_none());
+        let edit = window.keep_turns(1).expect("two go");
+        assert_eq!((edit.removed, edit.dropped_turns_total), (vec![12, 13, 14, 15], 2));
+        assert_eq!(texts(&window)[2..4], ["(此處省略 2 輪", "third thi"]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ const ANSWER_TOKENS: u64 = 8_192;
 /// A turn under way.
 pub(super) struct Work<'a> {
     pub turn: &'a OpenTurn,
+    /// Turns that are answered along.
+    pub also: Vec<OpenTurn>,
     /// Who the answer is written for, as of now (seed 003 §12).
     pub audience: Audience,
     pub system: String,

@@ -151,7 +151,7 @@ impl Front for Lines {
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
         // The same after a crash, so that a reader can tell a line that was printed twice.
         let ts = part.replaces.map_or_else(|| format!("{}.{}", part.event_id, part.number), str::to_owned);
-        let line = json!({
+        let mut line = json!({
             "type": part.kind.name(),
             "event_id": part.event_id,
             "channel": part.reply_to.channel,
@@ -159,6 +159,9 @@ impl Front for Lines {
             "ts": ts,
             "text": part.speech.text,
         });
+        if let Some(event_ids) = part.event_ids {
+            line["event_ids"] = event_ids.clone();
+        }
         self.say_in_order(&line).await.map(|()| Some(ts))
     }
 

@@ -14,6 +14,7 @@ const BY_INDEX: &[&str] = &[
     turns::START,
     turns::PLACE,
     turns::ANSWER,
+    turns::ANSWERED_WITH,
     turns::COUNT_TURN,
     turns::FORGET_ATTEMPT,
     turns::ADD_PART,

@@ -1,0 +1,94 @@
+//! Several messages, one answer: those that came while another was being answered (seed 004 §6), and those
+//! that come while the model has something looked up.
+
+use pmk_core::{Entry, Message, Place};
+
+use super::{
+    TurnError,
+    admit::{self, Admitted},
+    work::Work,
+};
+use crate::{clock, config::QueueMode, front::Inbound, gateway::Gateway, store::OpenTurn};
+
+/// Makes one message of several: the newest takes the others in, in the order they were written.
+pub(super) fn merge(turn: &mut OpenTurn, also: &[OpenTurn]) {
+    if also.is_empty() {
+        return;
+    }
+    let all: Vec<String> = also.iter().map(|other| &other.inbound).chain([&turn.inbound]).map(said).collect();
+    turn.inbound.text = all.join("\n\n");
+    turn.inbound.files += also.iter().map(|other| other.inbound.files).sum::<u32>();
+}
+
+/// What somebody wrote; in a channel with who it was.
+fn said(inbound: &Inbound) -> String {
+    match inbound.key.place {
+        Place::Dm(_) => inbound.text.clone(),
+        Place::Channel(_) => format!("{}: {}", inbound.user, inbound.text),
+    }
+}
+
+/// Under `steer`, shows the model what has been written since it began.
+pub(super) async fn steer(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
+    let queue = gateway.config.queue;
+    if queue.mode != QueueMode::Steer {
+        return Ok(());
+    }
+    let room = queue.most.saturating_sub(1 + work.also.len());
+    for inbox in gateway.take_waiting(&work.turn.inbound.key, room) {
+        let Admitted::Ask(turn) = admit::admit(gateway, inbox).await? else { continue };
+        let message = Message::user(said(&turn.inbound));
+        let ids = gateway.store.archive(work.turn.session, turn.turn, &[message.clone()], clock::now_ms()).await?;
+        work.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
+        work.also.push(turn);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        front::ReplyTo,
+        store::{Live, SessionId},
+    };
+
+    fn turn(key: &str, user: &str, text: &str, files: u32) -> OpenTurn {
+        let inbound = Inbound {
+            event_id: text.into(),
+            aliases: vec![],
+            key: key.parse().expect("a key"),
+            user: user.into(),
+            reply_to: ReplyTo { channel: "C1".into(), thread_ts: None },
+            text: text.into(),
+            files,
+            ts: String::new(),
+        };
+        OpenTurn {
+            turn: crate::store::TurnId::of(1),
+            session: SessionId::of(1),
+            inbound,
+            placeholder: None,
+            absorbs: None,
+            live: Live::default(),
+        }
+    }
+
+    #[test]
+    fn the_newest_takes_the_others_in() {
+        let mut newest = turn("slack:dm:U1", "U1", "three", 1);
+        merge(&mut newest, &[turn("slack:dm:U1", "U1", "one", 0), turn("slack:dm:U1", "U1", "two", 2)]);
+        assert_eq!((newest.inbound.text.as_str(), newest.inbound.files), ("one\n\ntwo\n\nthree", 3));
+        assert_eq!(newest.inbound.event_id, "three");
+    }
+
+    #[test]
+    fn in_a_channel_everybody_is_named_and_alone_nobody_is() {
+        let mut newest = turn("slack:channel:C1", "U2", "b", 0);
+        merge(&mut newest, &[turn("slack:channel:C1", "U1", "a", 0)]);
+        assert_eq!(newest.inbound.text, "U1: a\n\nU2: b");
+        let mut alone = turn("slack:channel:C1", "U2", "b", 0);
+        merge(&mut alone, &[]);
+        assert_eq!(alone.inbound.text, "b");
+    }
+}
