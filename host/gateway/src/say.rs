@@ -8,7 +8,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use unic_langid::LanguageIdentifier;
 
-use crate::{front::Speech, model::ModelError};
+use crate::{front::Speech, model::ModelError, store::Verbosity};
 
 /// A language that the gateway speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -157,6 +157,17 @@ impl Say {
     /// To somebody on the blocklist, on fronts that tell.
     pub fn blocked(&self) -> String {
         self.text("blocked", [])
+    }
+
+    /// What a conversation is shown of tool calls from now on.
+    pub fn verbose(&self, verbosity: Verbosity) -> String {
+        self.text("verbose", [("verbosity", verbosity.name().into())])
+    }
+
+    /// A call that people want to see.
+    pub fn mra_asked(&self, repo: &str, ok: bool, seconds: &str) -> String {
+        let outcome = if ok { "ok" } else { "failed" };
+        self.text("mra-asked", [("repo", repo.into()), ("outcome", outcome.into()), ("seconds", seconds.into())])
     }
 
     /// The model gave no answer.
@@ -312,6 +323,9 @@ mod tests {
             say.message_too_long(9_000, 8_000),
             say.nothing_to_read(),
             say.blocked(),
+            say.verbose(Verbosity::Summary),
+            say.mra_asked("erp", true, "3.2"),
+            say.mra_asked("erp", false, "3.2"),
             say.silent(),
             say.escalated(),
             say.nobody_to_ask(),

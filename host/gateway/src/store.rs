@@ -50,7 +50,7 @@ pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use types::{
     Answered, Begin, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, Outgoing, Part, Pending, Purpose, Recorded,
-    Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, WindowEdit,
+    Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Verbosity, WindowEdit,
 };
 
 use crate::home::{self, HomeLock};

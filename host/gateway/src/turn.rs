@@ -9,7 +9,7 @@
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
 //! [`absorb`] is what is different where the message is an answer that somebody waits for, [`together`] where
-//! several messages are answered at once. A turn under way
+//! several messages are answered at once, [`command`] where it is an order to the gateway. A turn under way
 //! is a [`work::Work`] with its [`window`].
 
 mod absorb;
@@ -17,6 +17,7 @@ mod act;
 mod admit;
 mod ask;
 mod budget;
+mod command;
 mod deliver;
 mod gather;
 mod record;
@@ -105,6 +106,10 @@ async fn steps(gateway: &Gateway, batch: &[InboxId]) -> Result<(), TurnError> {
                 let answered = answer(gateway, turn, vec![]).await?;
                 deliver::deliver(gateway, answered).await?;
             }
+            Admitted::Command(turn, command) => {
+                let answered = command::carry_out(gateway, turn, command).await?;
+                deliver::deliver(gateway, answered).await?;
+            }
             Admitted::Ask(turn) => together.push((inbox, turn)),
         }
     }
@@ -115,7 +120,7 @@ async fn steps(gateway: &Gateway, batch: &[InboxId]) -> Result<(), TurnError> {
         // What went before may have changed the conversation.
         _ => match admit::admit(gateway, newest).await? {
             Admitted::Ask(turn) => turn,
-            Admitted::Nothing | Admitted::Deliver(_) => return Ok(()),
+            Admitted::Nothing | Admitted::Deliver(_) | Admitted::Command(..) => return Ok(()),
         },
     };
     let answered = answer(gateway, turn, also).await?;

@@ -26,6 +26,16 @@ message-too-long = :x: This message is too long: about { $tokens } tokens where 
 nothing-to-read = :grey_question: There was no text to read in this message
 blocked = this account is on the blocklist; its messages are not answered
 
+verbose = { $verbosity ->
+    [off] Tool calls are no longer shown
+    [summary] Each tool call is shown in one line
+   *[full] Each tool call is shown with its result
+}
+mra-asked = :wrench: `mra ask { $repo }`: { $outcome ->
+    [ok] done
+   *[failed] failed
+} ({ $seconds } s)
+
 model-busy = :x: The model is too busy right now; please ask again in a while
 model-account = :x: The model's account needs attention; please tell an admin
 model-refused = :x: The model declined to answer this

@@ -14,6 +14,16 @@ message-too-long = :x: 這則訊息太長：約 { $tokens } tokens，上限 { $l
 nothing-to-read = :grey_question: 這則訊息沒有文字可讀
 blocked = 這個帳號在封鎖名單上，訊息不會得到回答
 
+verbose = { $verbosity ->
+    [off] 不再顯示工具呼叫
+    [summary] 每次工具呼叫會顯示一行摘要
+   *[full] 每次工具呼叫會顯示摘要與結果
+}
+mra-asked = :wrench: `mra ask { $repo }`：{ $outcome ->
+    [ok] 完成
+   *[failed] 失敗
+}（{ $seconds } 秒）
+
 model-busy = :x: 模型現在太忙，請稍後再問一次
 model-account = :x: 模型的帳號設定有問題，請通知管理員
 model-refused = :x: 模型拒絕回答這個問題

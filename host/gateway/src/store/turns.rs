@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Answered, Begin, InboxId, Live, OpenTurn, Outgoing, Part, Purpose, Recorded, Sent, SessionId, Store, StoreError,
-    TurnId, calibrations,
+    TurnId, Verbosity, calibrations,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, lease, window,
@@ -15,10 +15,12 @@ use crate::{
     model::Usage,
 };
 
-pub(super) const FIND_QUESTION: &str = "SELECT i.message, i.session_id, s.lease_until, s.dropped_turns, s.marker,
+pub(super) const FIND_QUESTION: &str =
+    "SELECT i.message, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1";
+pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
 pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at) VALUES (?1, ?2, ?3)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
@@ -69,6 +71,18 @@ impl Store {
         self.write(move |conn| match conn.prepare_cached(PLACE)?.execute(params![turn.0, placeholder])? {
             0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
             _ => Ok(()),
+        })
+        .await
+    }
+
+    /// Changes what the people of a conversation are shown of tool calls.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn set_verbosity(&self, session: SessionId, verbosity: Verbosity) -> Result<(), StoreError> {
+        self.write(move |conn| {
+            conn.prepare_cached(SET_VERBOSITY)?.execute(params![session.0, verbosity.name()])?;
+            Ok(())
         })
         .await
     }
@@ -182,7 +196,9 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         let absorbs = escalations::claim(conn, turn, &inbound)?;
         let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
-        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, absorbs, live })
+        let verbosity: Option<String> = row.get("verbose")?;
+        let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
+        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, verbosity, absorbs, live })
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)

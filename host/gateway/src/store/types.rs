@@ -86,9 +86,41 @@ pub struct OpenTurn {
     pub inbound: Inbound,
     /// The placeholder of an earlier attempt.
     pub placeholder: Option<String>,
+    /// What people of this conversation are shown of tool calls.
+    pub verbosity: Verbosity,
     /// What the message answers, where it is the awaited word of somebody who knows.
     pub absorbs: Option<Marker>,
     pub live: Live,
+}
+
+/// What people are shown of tool calls (seed 004).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Nothing at all.
+    #[default]
+    Off,
+    /// One line a call.
+    Summary,
+    /// And what came of it.
+    Full,
+}
+
+impl Verbosity {
+    const ALL: [Verbosity; 3] = [Verbosity::Off, Verbosity::Summary, Verbosity::Full];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verbosity::Off => "off",
+            Verbosity::Summary => "summary",
+            Verbosity::Full => "full",
+        }
+    }
+
+    /// The verbosity of that word.
+    pub fn from_name(name: &str) -> Option<Verbosity> {
+        Verbosity::ALL.into_iter().find(|verbosity| verbosity.name().eq_ignore_ascii_case(name))
+    }
 }
 
 /// A turn whose answer is stored but not, or not wholly, delivered.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::TurnError;
+use super::{TurnError, command::Command};
 use crate::{
     clock,
     front::{Delivery, Kind, Speech},
@@ -18,6 +18,8 @@ const LEASE_POLL: Duration = Duration::from_millis(50);
 pub(super) enum Admitted {
     /// It gets an answer. Where [`OpenTurn::absorbs`] says so, it is itself one that somebody waits for.
     Ask(OpenTurn),
+    /// It is an order to the gateway.
+    Command(OpenTurn, Command),
     /// It has one, which was not delivered whole.
     Deliver(Answered),
     /// It is done, or from somebody who is ignored.
@@ -34,7 +36,13 @@ pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted,
                 ignore(gateway, turn).await?;
                 return Ok(Admitted::Nothing);
             }
-            Begin::Ask(turn) => return Ok(Admitted::Ask(turn)),
+            Begin::Ask(turn) => {
+                let command = Command::of(&turn.inbound.text).filter(|_| turn.absorbs.is_none());
+                return Ok(match command {
+                    Some(command) => Admitted::Command(turn, command),
+                    None => Admitted::Ask(turn),
+                });
+            }
         }
     }
 }

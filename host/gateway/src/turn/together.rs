@@ -6,6 +6,7 @@ use pmk_core::{Entry, Message, Place};
 use super::{
     TurnError,
     admit::{self, Admitted},
+    command, deliver,
     work::Work,
 };
 use crate::{clock, config::QueueMode, front::Inbound, gateway::Gateway, store::OpenTurn};
@@ -36,7 +37,15 @@ pub(super) async fn steer(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), 
     }
     let room = queue.most.saturating_sub(1 + work.also.len());
     for inbox in gateway.take_waiting(&work.turn.inbound.key, room) {
-        let Admitted::Ask(turn) = admit::admit(gateway, inbox).await? else { continue };
+        let turn = match admit::admit(gateway, inbox).await? {
+            Admitted::Ask(turn) => turn,
+            Admitted::Command(turn, command) => {
+                let answered = command::carry_out(gateway, turn, command).await?;
+                deliver::deliver(gateway, answered).await?;
+                continue;
+            }
+            Admitted::Nothing | Admitted::Deliver(_) => continue,
+        };
         let message = Message::user(said(&turn.inbound));
         let ids = gateway.store.archive(work.turn.session, turn.turn, &[message.clone()], clock::now_ms()).await?;
         work.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
@@ -69,6 +78,7 @@ mod tests {
             session: SessionId::of(1),
             inbound,
             placeholder: None,
+            verbosity: crate::store::Verbosity::Off,
             absorbs: None,
             live: Live::default(),
         }

@@ -10,3 +10,6 @@ CREATE TABLE calibration (
     window   INTEGER,                   -- the least context window that a refusal has named
     PRIMARY KEY (provider, model)
 ) STRICT, WITHOUT ROWID;
+
+-- What of tool calls is shown to the people of a conversation: `summary` or `full`; NULL: nothing.
+ALTER TABLE session ADD COLUMN verbose TEXT;

@@ -11,6 +11,7 @@ const BY_INDEX: &[&str] = &[
     intake::ENTER_SESSION,
     intake::ENTER_INBOX,
     turns::FIND_QUESTION,
+    turns::SET_VERBOSITY,
     turns::START,
     turns::PLACE,
     turns::ANSWER,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmk_core::{CapVerdict, Origin};
+use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
 
 use super::{
@@ -10,12 +10,16 @@ use super::{
     Done,
 };
 use crate::{
-    front::{self, FrontError},
+    front::{self, Delivery, FrontError, Kind, Speech},
     gateway::Gateway,
     ledger::Event,
-    mra::Question,
+    mra::{Outcome, Question},
     progress::Sent,
+    store::Verbosity,
 };
+
+/// The most characters of a result that people are shown.
+const MAX_SHOWN_CHARS: usize = 2_500;
 
 /// One question. What went wrong is told to the model as it is, so that the person gets to know.
 pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, repo: &str, question: &str) -> Done {
@@ -42,14 +46,44 @@ pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, repo: &str, question
         duration_ms: event.duration_ms,
     });
     let ok = outcome.result.is_ok();
+    show_call(gateway, work, &outcome).await;
     Done { text: outcome.text(), is_error: !ok, found: ok }
+}
+
+/// Shows a call to the people, where they want to see it. It is a courtesy: the turn goes on without.
+async fn show_call(gateway: &Gateway, work: &Work<'_>, outcome: &Outcome) {
+    let inbound = &work.turn.inbound;
+    let seconds = format!("{:.1}", outcome.duration.as_secs_f64());
+    let mut text = gateway.say.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
+    match work.turn.verbosity {
+        Verbosity::Off => return,
+        Verbosity::Summary => {}
+        Verbosity::Full => {
+            // No fence in it may end ours.
+            let shown = head(&outcome.text(), MAX_SHOWN_CHARS).replace("```", "` ` `");
+            text = format!("{text}\n```\n{shown}\n```");
+        }
+    }
+    let speech = Speech { text, pings: vec![] };
+    let shown = Delivery {
+        event_id: &inbound.event_id,
+        event_ids: None,
+        number: 0,
+        reply_to: &inbound.reply_to,
+        replaces: None,
+        speech: &speech,
+        kind: Kind::Notice,
+    };
+    if let Err(error) = gateway.front.deliver(shown).await {
+        tracing::debug!(%error, "a tool call was not shown");
+    }
 }
 
 /// What the model is told of a question that was not asked. It begins as every failure of `mra` does.
 pub(super) fn refused(repo: &str, question: &str, why: &str) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (repo, question) = (one_line(repo), one_line(question));
-    let (repo, question) = (pmk_core::text::head(&repo, 100), pmk_core::text::head(&question, 200));
+    let (repo, question) = (head(&repo, 100), head(&question, 200));
     format!("`mra ask {repo} {question}` 失敗：\n{why}")
 }
 
