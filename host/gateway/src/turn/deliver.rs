@@ -1,4 +1,4 @@
-//! Step 8: the reply reaches the person. The first part takes the placeholder's place, the others are
+//! Step 8: the reply reaches the person. One part takes the placeholder's place, the others are
 //! posted after it; each is marked as it goes, so that a crash repeats at most the one under way.
 
 use std::time::Duration;
@@ -87,14 +87,15 @@ async fn deliver_part(
     };
     let (kind, replaces) = match purpose {
         Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),
+        Purpose::PassedOn => (Kind::Reply, None),
         Purpose::Escalation => (Kind::Escalation, None),
-        Purpose::Notice { .. } => (Kind::Notice, None),
+        Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
     let delivery =
         Delivery { event_id: &inbound.event_id, number: *number, reply_to: &reply_to, replaces, speech, kind };
     match purpose {
         Purpose::Notice { atom } => notice(gateway, delivery, atom).await,
-        Purpose::Reply | Purpose::Escalation => Ok(send(gateway, delivery).await?),
+        Purpose::Reply | Purpose::PassedOn | Purpose::Escalation => Ok(send(gateway, delivery).await?),
     }
 }
 
