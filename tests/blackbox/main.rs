@@ -4,6 +4,7 @@
 mod chat;
 mod console;
 mod crash;
+mod knowledge;
 mod model;
 mod operator;
 mod plan;
@@ -12,3 +13,4 @@ mod sessions;
 mod slack;
 mod starting;
 mod support;
+mod workspace;
