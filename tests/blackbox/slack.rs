@@ -119,6 +119,7 @@ async fn a_bad_start_is_one_clear_line() {
         let slack = Slack::start(SlackRules::quick()).await;
         slack.fault(method, fault.clone());
         let home = Home::new();
+        home.write("gateway.json", r#"{"version":1,"limits":{"slackCallSeconds":1}}"#);
         let command = command(&home, &slack, &[]);
         let finished = tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it ends");
         assert_eq!(finished.status.code(), Some(1), "{method} {fault:?}");

@@ -34,9 +34,12 @@ pub struct Home {
 impl Home {
     pub fn new() -> Home {
         let home = Home::cold();
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
-        std::fs::create_dir_all(&cache).expect("the shared cache");
-        std::os::unix::fs::symlink(cache, home.path().join("cache")).expect("the link to it");
+        let compiled = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
+        std::fs::create_dir_all(&compiled).expect("the shared cache");
+        // Only this: the rest of the cache is about the home that it is in.
+        let cache = home.path().join("cache");
+        std::fs::create_dir(&cache).expect("a folder");
+        std::os::unix::fs::symlink(compiled, cache.join("components")).expect("the link to it");
         home
     }
 
