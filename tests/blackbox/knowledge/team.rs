@@ -23,7 +23,7 @@ pub const CURATOR: &str = "You curate a team's knowledge base";
 /// What the model is told when a contact's word has come in.
 pub const ARRIVED: &str = "先前轉問的問題有回覆了";
 /// What the model is told once it has called `escalate`.
-pub const FORWARDED: &str = "people were asked in the thread";
+pub const FORWARDED: &str = "put to the people who know";
 
 /// One story, in one language.
 pub struct Story {
