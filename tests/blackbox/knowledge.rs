@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pmk_stand_ins::{
-    anthropic::{self, Anthropic, Behaviour},
+    anthropic::{Anthropic, Behaviour},
     slack::{Fault, Message},
 };
 use serde_json::json;
@@ -197,7 +197,6 @@ async fn a_kill_between_the_steps_loses_nothing_and_doubles_no_atom() {
         team.message("approval", approved).await;
     }
     assert!(team.atoms().iter().all(|(_, atom)| atom.contains("status: approved")));
-    assert_eq!(team.slack.placeholders(CHANNEL), []);
     team.behaved();
 }
 
@@ -241,6 +240,31 @@ async fn an_answer_the_model_cannot_write_reaches_the_asker_word_for_word() {
     assert_eq!(team.atoms().len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_the_model_or_a_contact_writes_pings_anybody_else() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let shout = format!("<!channel> <!here> <@U0OUT> <!subteam^S1> <@{CONTACT}|x> &lt;!everyone&gt;");
+    let input = json!({"repo": "erp", "question": format!("{shout}\n{}", ENGLISH.forwarded), "reason": shout});
+    team.anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", input)]));
+    team.anthropic.when(FORWARDED, Behaviour::answer(&shout));
+    team.anthropic.when(ARRIVED, Behaviour::answer(&shout));
+    let curated = json!({"question": shout, "summary": shout, "tags": [shout]});
+    team.anthropic.when(CURATOR, Behaviour::answer(curated.to_string()));
+    let (asked, put) = team.escalate().await;
+    let told = team.slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    team.slack.mention(CHANNEL, CONTACT, &format!("{shout} {}", ENGLISH.reply), Some(&asked.ts));
+    let answer = team.passed_on(&asked).await;
+    let notice = team.notice(&asked).await;
+    let [asker, contact, other] = [ASKER, CONTACT, OTHER_CONTACT].map(|user| format!("<@{user}>"));
+    assert_eq!(put.notified(), [contact.clone(), other, asker.clone()]);
+    assert_eq!(told.text.matches('<').count(), 0, "{}", told.text);
+    assert_eq!(answer.notified(), [asker, contact.clone()]);
+    assert_eq!(notice.text.matches("<@").count(), notice.text.matches(&contact).count(), "{}", notice.text);
+    assert!(!notice.text.contains("<!"), "{}", notice.text);
+    team.behaved();
+}
+
 #[test]
 fn a_script_drives_the_loop_in_the_console() {
     let home = Home::new();
@@ -253,9 +277,7 @@ fn a_script_drives_the_loop_in_the_console() {
     let curated = json!({"question": ENGLISH.forwarded, "summary": ENGLISH.summary, "tags": ENGLISH.tags});
     anthropic.when(CURATOR, Behaviour::answer(curated.to_string()));
     anthropic.when(ENGLISH.similar, Behaviour::answer(ENGLISH.answer_to_similar));
-    let mut command = home.command(&["run", "--model", "anthropic-api"]);
-    command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
-    let mut gateway = Running::start(command);
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
 
     gateway.say(&json!({"user": ASKER, "channel": "C1", "text": ENGLISH.question, "event_id": "Ev1"}).to_string());
     let put = gateway.next_of("escalation");

@@ -2,10 +2,14 @@
 //! servers. One module a topic.
 
 mod chat;
+mod claude_cli;
 mod console;
 mod crash;
+mod directives;
 mod knowledge;
 mod model;
+mod mra;
+mod opening;
 mod operator;
 mod plan;
 mod policies;
@@ -13,4 +17,5 @@ mod sessions;
 mod slack;
 mod starting;
 mod support;
+mod tools;
 mod workspace;

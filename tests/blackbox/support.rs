@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use pmk_stand_ins::anthropic::{self, Anthropic};
 use serde_json::{Value, json};
 
 /// The program under test.
@@ -24,6 +25,16 @@ pub fn repository(path: &str) -> PathBuf {
 /// The checked-in component of that name.
 pub fn component(name: &str) -> String {
     repository(&format!("plugins/{name}.wasm")).display().to_string()
+}
+
+/// A stand-in program, as gateway.json wants a command: it plays this script.
+///
+/// # Panics
+/// It is not built: cargo builds the programs of another package only together with everything else.
+pub fn stand_in(name: &str, script: &Path) -> Vec<String> {
+    let program = Path::new(PROGRAM).with_file_name(name);
+    assert!(program.exists(), "`{}` is not there; run `cargo build --workspace` first", program.display());
+    vec![program.display().to_string(), "--script".into(), script.display().to_string()]
 }
 
 /// A home of its own. Compiled components are shared between tests, as they would be between starts.
@@ -63,6 +74,13 @@ impl Home {
         let mut command = Command::new(PROGRAM);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path());
         command.arg("--home").arg(self.path()).args(arguments);
+        command
+    }
+
+    /// `run` in the console, with a stand-in's model behind it.
+    pub fn asking(&self, anthropic: &Anthropic, more: &[&str]) -> Command {
+        let mut command = self.command(&[&["run", "--model", "anthropic-api:claude-haiku-4-5"], more].concat());
+        command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
         command
     }
 
@@ -141,6 +159,11 @@ pub fn finish(mut command: Command, input: &str) -> Finished {
 pub fn question(event_id: &str, text: &str) -> String {
     json!({"type": "message", "user": "U1", "channel": "D1", "thread_ts": null, "text": text, "event_id": event_id})
         .to_string()
+}
+
+/// What was replied, reply by reply.
+pub fn replies(lines: &[Value]) -> Vec<&str> {
+    of_type(lines, "reply").into_iter().filter_map(|reply| reply["text"].as_str()).collect()
 }
 
 /// The lines of one type.

@@ -110,6 +110,8 @@ pub enum Fault {
     Garbage,
     /// It is carried out, but the answer never comes.
     Lost,
+    /// It is carried out, but only after this long.
+    Slow(Duration),
 }
 
 /// A running stand-in. It stops when dropped.
