@@ -205,7 +205,7 @@ fn megabytes_of_no_text_are_survived() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_shown_every_three_seconds_and_never_after_the_answer() {
     let stage = Stage::new(
-        "out [ask] PKB loaded\nsleep 300\nout [ask] querying a\nsleep 300\nout [ask] querying b\nsleep 2900\n\
+        "out [ask] PKB loaded\nsleep 300\nout [ask] querying a\nsleep 300\nout [ask] querying <!channel> <@U9>\nsleep 2900\n\
          out [ask] late\nsleep 200\nout in app/models/sales.rb",
         json!({}),
     );
@@ -216,7 +216,7 @@ async fn progress_is_shown_every_three_seconds_and_never_after_the_answer() {
     let asked = slack.dm("U1", QUESTION);
     let answer = slack.await_reply(&asked, PATIENCE).await.expect("a reply");
     assert_eq!(answer.text, ANSWER);
-    let shown = ["Thinking…", "Looking into erp…", "[ask] querying b"];
+    let shown = ["Thinking…", "Looking into erp…", "[ask] querying &lt;!channel&gt; &lt;@U9&gt;"];
     assert_eq!(answer.history, shown.map(|line| format!(":hourglass_flowing_sand: {line}")));
     let updates: Vec<Instant> = slack.calls("chat.update").iter().map(|call| call.at).collect();
     assert!(updates[1] - updates[0] >= Duration::from_millis(2_900), "{:?}", updates[1] - updates[0]);

@@ -199,3 +199,70 @@ fn a_question_to_people_and_one_to_the_code_go_together() {
     assert!(results[1].contains("ask erp number 1?"), "{results:?}");
     assert!(results[2].contains("somebody is being asked already"), "{results:?}");
 }
+
+#[test]
+fn a_turn_that_fails_after_calls_leaves_no_half_of_them() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.push(Behaviour::calls([call(0), call(1)]));
+    anthropic.push(Behaviour::error(400, "invalid_request_error", "messages: odd"));
+    assert!(replies(&ask(&home, &anthropic, "two questions").lines())[0].starts_with(":x: "));
+    assert_eq!(pairs(&home).len(), 2, "the archive has them");
+    ask(&home, &anthropic, "and now?");
+    the_next_request_is_valid(&anthropic, 0);
+}
+
+#[test]
+fn a_session_with_calls_goes_on_with_other_settings_and_another_provider() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.push(Behaviour::calls([call(0), call(1)]));
+    anthropic.push(Behaviour::answer("Both."));
+    ask(&home, &anthropic, "two questions");
+
+    // The provider wants tools defined where a history has calls, although the model is told to write fences.
+    let fenced = json!({"version": 1, "language": "en", "tools": "fenced", "mra": {"command": ["echo"]}});
+    home.write("gateway.json", fenced.to_string());
+    anthropic.push(Behaviour::answer("```mra-ask\nrepo: erp\nquestion: number 2?\n```"));
+    anthropic.push(Behaviour::answer("A third."));
+    assert_eq!(replies(&ask(&home, &anthropic, "one more").lines()), ["A third."]);
+    assert_eq!(replies(&ask(&home, &anthropic, "and now?").lines()), ["You said: and now?"]);
+    the_next_request_is_valid(&anthropic, 2);
+
+    let openai = OpenAi::start();
+    let mut command = home.command(&["run", "--model", "openai:gpt-4o"]);
+    command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", openai.url());
+    let lines = finish(command, &question("Ev-openai", "still there?")).ok().lines();
+    assert_eq!(replies(&lines), ["You said: still there?"]);
+    let request = openai.requests().pop().expect("a request").to_string();
+    assert_eq!(request.matches("\"tool_call_id\"").count(), 2, "{request}");
+}
+
+/// Guard rules 1 and 9, through the whole program: results that together are far more than the window.
+#[test]
+fn calls_whose_results_exceed_the_window_stay_valid_pairs() {
+    for (calls_a_round, policy) in [(1, "strict"), (1, "standard"), (10, "standard")] {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        // 1,500 Chinese characters each: about 2,000 tokens, in a window of 12,000.
+        let printed = "預算分配比例".repeat(250);
+        let config = json!({"version": 1, "language": "en", "mra": {"command": ["sh", "-c", "echo \"$1 $2 $3\" \"$0\"", printed]}});
+        home.write("gateway.json", config.to_string());
+        let policy = crate::support::component(policy);
+        let more = ["--policy", &policy, "--window", "12000"];
+        for turn in 0..3 {
+            for round in 0..10 / calls_a_round {
+                let first = 100 * turn + round * calls_a_round;
+                anthropic.push(Behaviour::calls((first..first + calls_a_round).map(call)));
+            }
+            anthropic.push(Behaviour::answer(format!("Turn {turn}.")));
+            let event = question(&format!("Ev{turn}"), &format!("question {turn}?"));
+            let finished = finish(home.asking(&anthropic, &more), &event).ok();
+            let lines = finished.lines();
+            let refused: Vec<String> = anthropic.requests().into_iter().filter_map(|asked| asked.refused).collect();
+            assert_eq!(refused, [] as [&str; 0], "{policy}: {}", finished.stderr);
+            assert_eq!(replies(&lines), [format!("Turn {turn}.")], "{policy}: {}", finished.stderr);
+            let report = of_type(&lines, "turn")[0];
+            assert!(report["tokens"]["after"].as_u64() <= report["tokens"]["limit"].as_u64(), "{report}");
+        }
+        assert!(anthropic.requests().iter().all(|request| request.prompt_tokens < 12_000), "{policy}");
+        assert_eq!(pairs(&home).len(), 30, "the archive has all of them");
+    }
+}
