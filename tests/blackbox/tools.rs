@@ -6,7 +6,7 @@ use pmk_stand_ins::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, finish, of_type, question, replies};
+use crate::support::{Finished, Home, Running, component, finish, of_type, question, replies};
 
 const KEY: &str = "console:dm:U1";
 
@@ -245,7 +245,7 @@ fn calls_whose_results_exceed_the_window_stay_valid_pairs() {
         let printed = "預算分配比例".repeat(250);
         let config = json!({"version": 1, "language": "en", "mra": {"command": ["sh", "-c", "echo \"$1 $2 $3\" \"$0\"", printed]}});
         home.write("gateway.json", config.to_string());
-        let policy = crate::support::component(policy);
+        let policy = component(policy);
         let more = ["--policy", &policy, "--window", "12000"];
         for turn in 0..3 {
             for round in 0..10 / calls_a_round {
@@ -265,4 +265,27 @@ fn calls_whose_results_exceed_the_window_stay_valid_pairs() {
         assert!(anthropic.requests().iter().all(|request| request.prompt_tokens < 12_000), "{policy}");
         assert_eq!(pairs(&home).len(), 30, "the archive has all of them");
     }
+}
+
+#[test]
+fn a_turn_that_is_killed_between_its_calls_is_made_anew() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    let slow = json!(["sh", "-c", "sleep 0.3; echo \"$@\"", "mra"]);
+    home.write("gateway.json", json!({"version": 1, "language": "en", "mra": {"command": slow}}).to_string());
+    anthropic.when("two questions", Behaviour::calls([call(0)]));
+    anthropic.when("ask erp number 0?", Behaviour::calls([call(1)]));
+    anthropic.when("ask erp number 1?", Behaviour::answer("Both."));
+    anthropic.when("and now?", Behaviour::answer("Still both."));
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    gateway.say(&question("Ev1", "two questions"));
+    while anthropic.requests().len() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let printed = gateway.kill();
+    assert_eq!(replies(&printed), [] as [&str; 0]);
+
+    let lines = ask(&home, &anthropic, "and now?").lines();
+    assert_eq!(replies(&lines), ["Both.", "Still both."]);
+    assert_eq!(pairs(&home).len(), 2, "what the killed attempt found is forgotten");
+    the_next_request_is_valid(&anthropic, 2);
 }
