@@ -3,10 +3,15 @@
 
 mod audit;
 mod chat;
+mod claude_cli;
 mod console;
 mod crash;
+mod directives;
+mod knowledge;
 mod ladder;
 mod model;
+mod mra;
+mod opening;
 mod operator;
 mod plan;
 mod policies;
@@ -15,3 +20,5 @@ mod sessions;
 mod slack;
 mod starting;
 mod support;
+mod tools;
+mod workspace;

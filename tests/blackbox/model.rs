@@ -1,26 +1,12 @@
 //! The gateway with Anthropic's API behind it, against a stand-in that keeps its rules.
 
-use std::process::Command;
-
-use pmk_stand_ins::anthropic::{Anthropic, Behaviour, KEY};
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::Value;
 
-use crate::support::{Finished, Home, component, finish, of_type, question};
-
-fn command(home: &Home, anthropic: &Anthropic, more: &[&str]) -> Command {
-    let mut arguments = vec!["run", "--model", "anthropic-api:claude-haiku-4-5"];
-    arguments.extend(more);
-    let mut command = home.command(&arguments);
-    command.env("ANTHROPIC_API_KEY", KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
-    command
-}
+use crate::support::{Finished, Home, component, finish, of_type, question, replies};
 
 fn ask(home: &Home, anthropic: &Anthropic, more: &[&str], questions: &[String]) -> Finished {
-    finish(command(home, anthropic, more), &questions.join("\n")).ok()
-}
-
-fn replies(lines: &[Value]) -> Vec<&str> {
-    of_type(lines, "reply").into_iter().filter_map(|reply| reply["text"].as_str()).collect()
+    finish(home.asking(anthropic, more), &questions.join("\n")).ok()
 }
 
 #[test]

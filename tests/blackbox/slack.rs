@@ -1,62 +1,16 @@
 //! The gateway over Slack's protocol, against a workspace that enforces Slack's rules.
 
-use std::{
-    collections::HashMap,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use pmk_stand_ins::{
-    anthropic::{self, Anthropic, Behaviour},
+    anthropic::{Anthropic, Behaviour},
     slack::{Fault, Sent, Slack, SlackRules},
 };
 
-use crate::support::{Home, PATIENCE, component, finish};
-
-/// A gateway between a home and a workspace, killed when dropped.
-struct Gateway(Child);
-
-impl Gateway {
-    fn start(home: &Home, slack: &Slack, more: &[&str]) -> Gateway {
-        let mut command = command(home, slack, more);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-        Gateway(command.spawn().expect("the program starts"))
-    }
-
-    /// SIGKILL.
-    fn kill(mut self) {
-        self.0.kill().expect("SIGKILL");
-        self.0.wait().expect("it is gone");
-    }
-
-    /// SIGTERM, and how the program ends.
-    fn terminate(mut self) -> std::process::ExitStatus {
-        let status = Command::new("kill").arg(self.0.id().to_string()).status().expect("kill is installed");
-        assert!(status.success());
-        self.0.wait().expect("it ends")
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn command(home: &Home, slack: &Slack, more: &[&str]) -> Command {
-    let mut arguments = vec!["run", "--front", "slack"];
-    arguments.extend(more);
-    if !more.contains(&"--model") {
-        arguments.extend(["--model", "sim"]);
-    }
-    let mut command = home.command(&arguments);
-    command
-        .env("PMK_SLACK_API_URL", slack.api_url())
-        .env("PMK_SLACK_APP_TOKEN", &slack.rules().app_token)
-        .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token);
-    command
-}
+use crate::{
+    support::{Home, PATIENCE, component, finish},
+    workspace::{Gateway, command},
+};
 
 /// Exactly one final answer for each question, and no rule of Slack's was broken.
 async fn each_is_answered_once(slack: &Slack, asked: &[Sent]) {
@@ -118,10 +72,7 @@ async fn a_long_answer_arrives_whole_in_parts_slack_takes() {
     let answer = format!("<!channel> {}", "預算分配比例 & more\n".repeat(700));
     anthropic.push(Behaviour::answer(&answer));
     let home = Home::new();
-    let mut command = command(&home, &slack, &["--model", "anthropic-api"]);
-    command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let _gateway = Gateway(command.spawn().expect("the program starts"));
+    let _gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     let asked = slack.dm("U1", "預算分配比例是什麼？");
     assert!(slack.await_replies(&asked.channel, 6, PATIENCE).await, "{:#?}", slack.replies(&asked.channel));
@@ -168,6 +119,7 @@ async fn a_bad_start_is_one_clear_line() {
         let slack = Slack::start(SlackRules::quick()).await;
         slack.fault(method, fault.clone());
         let home = Home::new();
+        home.write("gateway.json", r#"{"version":1,"limits":{"slackCallSeconds":1}}"#);
         let command = command(&home, &slack, &[]);
         let finished = tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it ends");
         assert_eq!(finished.status.code(), Some(1), "{method} {fault:?}");

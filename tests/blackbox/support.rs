@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use pmk_stand_ins::anthropic::{self, Anthropic};
 use serde_json::{Value, json};
 
 /// The program under test.
@@ -26,6 +27,16 @@ pub fn component(name: &str) -> String {
     repository(&format!("plugins/{name}.wasm")).display().to_string()
 }
 
+/// A stand-in program, as gateway.json wants a command: it plays this script.
+///
+/// # Panics
+/// It is not built: cargo builds the programs of another package only together with everything else.
+pub fn stand_in(name: &str, script: &Path) -> Vec<String> {
+    let program = Path::new(PROGRAM).with_file_name(name);
+    assert!(program.exists(), "`{}` is not there; run `cargo build --workspace` first", program.display());
+    vec![program.display().to_string(), "--script".into(), script.display().to_string()]
+}
+
 /// A home of its own. Compiled components are shared between tests, as they would be between starts.
 pub struct Home {
     folder: tempfile::TempDir,
@@ -34,9 +45,12 @@ pub struct Home {
 impl Home {
     pub fn new() -> Home {
         let home = Home::cold();
-        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled");
-        std::fs::create_dir_all(&cache).expect("the shared cache");
-        std::os::unix::fs::symlink(cache, home.path().join("cache")).expect("the link to it");
+        let compiled = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
+        std::fs::create_dir_all(&compiled).expect("the shared cache");
+        // Only this: the rest of the cache is about the home that it is in.
+        let cache = home.path().join("cache");
+        std::fs::create_dir(&cache).expect("a folder");
+        std::os::unix::fs::symlink(compiled, cache.join("components")).expect("the link to it");
         home
     }
 
@@ -60,6 +74,13 @@ impl Home {
         let mut command = Command::new(PROGRAM);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path());
         command.arg("--home").arg(self.path()).args(arguments);
+        command
+    }
+
+    /// `run` in the console, with a stand-in's model behind it.
+    pub fn asking(&self, anthropic: &Anthropic, more: &[&str]) -> Command {
+        let mut command = self.command(&[&["run", "--model", "anthropic-api:claude-haiku-4-5"], more].concat());
+        command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
         command
     }
 
@@ -138,6 +159,11 @@ pub fn finish(mut command: Command, input: &str) -> Finished {
 pub fn question(event_id: &str, text: &str) -> String {
     json!({"type": "message", "user": "U1", "channel": "D1", "thread_ts": null, "text": text, "event_id": event_id})
         .to_string()
+}
+
+/// What was replied, reply by reply.
+pub fn replies(lines: &[Value]) -> Vec<&str> {
+    of_type(lines, "reply").into_iter().filter_map(|reply| reply["text"].as_str()).collect()
 }
 
 /// The lines of one type.

@@ -219,12 +219,13 @@ impl Say {
         Speech { text: format!("{text}\n{}", self.text(how, [])), pings }
     }
 
-    /// To the asker: goes before the answer that a contact's reply made possible.
+    /// To the asker: goes before the answer that a contact's reply made possible. Names both.
     pub fn answer_arrived(&self, asker: Option<&str>, contributor: &str) -> Speech {
         let filled =
             [("asker", asker.map(mention).unwrap_or_default().into()), ("contributor", mention(contributor).into())];
         let text = self.text("answer-arrived", filled).trim_start().to_owned();
-        Speech { text: text + "\n\n", pings: asker.map(str::to_owned).into_iter().collect() }
+        let pings = asker.into_iter().chain([contributor]).map(str::to_owned).collect();
+        Speech { text: text + "\n\n", pings }
     }
 
     /// To the contributor: asks for a verdict on what was learnt.

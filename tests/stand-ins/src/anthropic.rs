@@ -2,8 +2,9 @@
 //!
 //! It refuses what the real one refuses, in its words, counts prompts against a window, streams its
 //! answers, and misbehaves on demand: what [`Anthropic::push`] queues is used up one valid request at
-//! a time; with nothing queued it echoes the question. It runs on a thread of its own, so a test may
-//! block on the program under test.
+//! a time; [`Anthropic::when`] answers by what a request contains, however often and in whatever order. With
+//! neither it echoes the question. It runs on a thread of its own, so a test may block on the program under
+//! test.
 //!
 //! ```no_run
 //! # async fn test() {
@@ -64,13 +65,34 @@ impl Recorded {
     pub fn question(&self) -> &str {
         rules::question(&self.body)
     }
+
+    /// The system prompt and what was said since the model last spoke, tool results included.
+    pub fn said_now(&self) -> String {
+        rules::said_now(&self.body)
+    }
 }
 
 #[derive(Default)]
 struct Shared {
     window: u64,
+    rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
     requests: Vec<Recorded>,
+}
+
+impl Shared {
+    /// What happens to a valid request.
+    fn behaviour(&mut self, body: &Value) -> Result<Behaviour, rules::Refusal> {
+        let said = rules::said_now(body);
+        if let Some((_, behaviour)) = self.rules.iter().rev().find(|(needle, _)| said.contains(needle)) {
+            return Ok(behaviour.clone());
+        }
+        match self.queue.pop_front() {
+            Some(behaviour) => Ok(behaviour),
+            None if self.rules.is_empty() => Ok(Behaviour::Echo),
+            None => Err(rules::Refusal::invalid(format!("the test has no rule for: {said}"))),
+        }
+    }
 }
 
 /// A running stand-in; it stops when dropped.
@@ -122,6 +144,13 @@ impl Anthropic {
         self.lock().queue.push_back(behaviour);
     }
 
+    /// What happens to every valid request whose system prompt, or what was said since the model last spoke,
+    /// has this text. The newest rule that fits counts, before the queue; with any rule, a request that
+    /// nothing fits is refused.
+    pub fn when(&self, needle: impl Into<String>, behaviour: Behaviour) {
+        self.lock().rules.push((needle.into(), behaviour));
+    }
+
     /// Sets the window, in the stand-in's own tokens.
     pub fn set_window(&self, tokens: u64) {
         self.lock().window = tokens;
@@ -151,9 +180,10 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
             .and_then(|()| rules::check_body(&body))
             .and_then(|()| rules::check_window(prompt_tokens, shared.window));
+        let verdict = verdict.and_then(|()| shared.behaviour(&body));
         let refused = verdict.as_ref().err().map(|refusal| refusal.message.clone());
         shared.requests.push(Recorded { headers, body: body.clone(), prompt_tokens, refused });
-        verdict.map(|()| shared.queue.pop_front().unwrap_or(Behaviour::Echo))
+        verdict
     };
     match verdict {
         Ok(behaviour) => behaviour.respond(&body, prompt_tokens).await,

@@ -110,6 +110,8 @@ pub enum Fault {
     Garbage,
     /// It is carried out, but the answer never comes.
     Lost,
+    /// It is carried out, but only after this long.
+    Slow(Duration),
 }
 
 /// A running stand-in. It stops when dropped.
@@ -187,6 +189,11 @@ impl Slack {
         events::say(&self.inner, channel, user, &format!("<@{BOT_USER}> {text}"), thread)
     }
 
+    /// Somebody reacts to a message; returns the event's id.
+    pub fn react(&self, user: &str, message: &Message, reaction: &str) -> String {
+        events::react(&self.inner, user, message, reaction)
+    }
+
     /// Sends any event, and returns its id.
     pub fn send_event(&self, event: Value) -> String {
         events::send(&self.inner, event)
@@ -210,6 +217,17 @@ impl Slack {
     /// Nothing goes wrong with it any more.
     pub fn heal(&self, method: &str) {
         self.inner.state().faults.remove(method);
+    }
+
+    /// Waits until a message of a channel is as `wanted` says.
+    pub async fn await_message(
+        &self,
+        channel: &str,
+        limit: Duration,
+        wanted: impl Fn(&Message) -> bool,
+    ) -> Option<Message> {
+        let find = |state: &State| state.channel(channel).iter().find(|message| wanted(message)).cloned();
+        self.inner.wait_for(limit, find).await
     }
 
     /// Every message of a channel, in order.

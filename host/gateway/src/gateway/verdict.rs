@@ -1,5 +1,7 @@
 //! A reaction on a notice is a verdict on its atom (seed 003 §10).
 
+use std::sync::Arc;
+
 use crate::{
     clock,
     front::{Delivery, Kind, Reaction, ReplyTo, Speech},
@@ -11,8 +13,9 @@ use crate::{
     ledger::Event,
 };
 
-/// Does what a reaction asks for, where it is a verdict of the one who may give it.
-pub(super) async fn judge(gateway: &Gateway, reaction: Reaction) -> Result<(), LibraryError> {
+/// Does what a reaction asks for, where it is a verdict of the one who may give it. The notice shows it a
+/// moment later: Slack waits for the acknowledgement meanwhile.
+pub(super) async fn judge(gateway: &Arc<Gateway>, reaction: Reaction) -> Result<(), LibraryError> {
     let Reaction { user, channel, ts, reaction } = reaction;
     // A notice that is just being posted is known to its atom once this is free.
     let _judging = gateway.judging.lock().await;
@@ -50,19 +53,23 @@ pub(super) async fn judge(gateway: &Gateway, reaction: Reaction) -> Result<(), L
         (gateway.say.atom_rejected(&atom_id), Event::AtomRejected { actor: user, atom_id })
     };
     gateway.ledger.note(event);
-    let speech = Speech { text, pings: vec![] };
-    let reply_to = ReplyTo { channel, thread_ts: None };
+    let showing = Arc::clone(gateway);
+    gateway.workers.spawn(async move { show(&showing, channel, &ts, text).await });
+    Ok(())
+}
+
+/// Puts the verdict in the notice's place.
+async fn show(gateway: &Gateway, channel: String, ts: &str, text: String) {
     let notice = Delivery {
         event_id: "",
         event_ids: None,
         number: 0,
-        reply_to: &reply_to,
-        replaces: Some(&ts),
-        speech: &speech,
+        reply_to: &ReplyTo { channel, thread_ts: None },
+        replaces: Some(ts),
+        speech: &Speech { text, pings: vec![] },
         kind: Kind::Notice,
     };
     if let Err(error) = gateway.front.deliver(notice).await {
         tracing::warn!(%error, "the notice does not show the verdict, which holds all the same");
     }
-    Ok(())
 }

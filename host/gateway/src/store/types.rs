@@ -165,9 +165,11 @@ pub enum Purpose {
     /// It answers the question; the first takes the placeholder's place.
     #[default]
     Reply,
+    /// It passes an answer on to who asked for it, as a message of its own: an edit notifies nobody.
+    PassedOn,
     /// It asks the people who may know.
     Escalation,
-    /// It asks for a verdict on an atom, whose file is saved just before.
+    /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.
     Notice {
         /// The file's text.
         atom: String,

@@ -7,7 +7,7 @@ use super::{ask::note_usage, work::Work};
 use crate::{
     clock,
     escalation::Marker,
-    front::Inbound,
+    front::{Inbound, Speech},
     gateway::Gateway,
     knowledge::{
         Atom,
@@ -71,7 +71,8 @@ async fn extract(gateway: &Gateway, marker: &Marker, inbound: &Inbound) -> Resul
     extract::parse(&pmk_core::message::plain_text(&answer.blocks)).map_err(|error| error.to_string())
 }
 
-/// What the asker is told before the answer, and the notice that asks the contributor for a verdict.
+/// What the asker is told, before whose answer stands who gave it, and the notice that asks the contributor
+/// for a verdict.
 pub(super) fn outgoing(
     gateway: &Gateway,
     work: &Work<'_>,
@@ -79,24 +80,32 @@ pub(super) fn outgoing(
     answer: &str,
     atom: &Atom,
 ) -> Vec<Outgoing> {
-    let contributor = &work.turn.inbound.user;
-    let mut speech = gateway.say.answer_arrived(marker.asker_user_id.as_deref(), contributor);
+    let notice = notice(gateway, &work.turn.inbound.user, atom);
+    let mut speech = gateway.say.answer_arrived(marker.asker_user_id.as_deref(), &work.turn.inbound.user);
     speech.text.push_str(answer);
+    // The placeholder is the notice's, as the contributor is looking at it anyway.
+    let purpose = if notice.is_some() { Purpose::PassedOn } else { Purpose::Reply };
     let parts = gateway.front.split(&speech.text).into_iter();
-    let mut outgoing: Vec<Outgoing> = parts
-        .map(|text| {
-            let mut part = Outgoing::reply(text);
-            part.speech.pings.clone_from(&speech.pings);
-            part
+    parts
+        .map(|text| Outgoing {
+            speech: Speech { text, pings: speech.pings.clone() },
+            thread_ts: None,
+            purpose: purpose.clone(),
         })
-        .collect();
+        .chain(notice)
+        .collect()
+}
+
+fn notice(gateway: &Gateway, contributor: &str, atom: &Atom) -> Option<Outgoing> {
     match atom.render() {
-        Ok(file) => outgoing.push(Outgoing {
+        Ok(file) => Some(Outgoing {
             speech: gateway.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id),
             thread_ts: None,
             purpose: Purpose::Notice { atom: file },
         }),
-        Err(error) => tracing::error!(%error, id = atom.meta.id, "the atom cannot be written"),
+        Err(error) => {
+            tracing::error!(%error, id = atom.meta.id, "the atom cannot be written");
+            None
+        }
     }
-    outgoing
 }

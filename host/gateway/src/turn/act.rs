@@ -215,10 +215,12 @@ async fn keep(
     Ok(())
 }
 
-/// The last words of a turn. A model that says nothing has them said for it.
+/// The last words of a turn. A model that says nothing has them said for it: with the contact's own words, where
+/// those are to be passed on.
 fn done(gateway: &Gateway, work: &Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if work.tally.escalation.is_some() => gateway.say.escalated(),
+        "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
         "" => gateway.say.silent(),
         words => words.to_owned(),
     };

@@ -1,16 +1,16 @@
-//! Step 8: the reply reaches the person. The first part takes the placeholder's place, the others are
+//! Step 8: the reply reaches the person. One part takes the placeholder's place, the others are
 //! posted after it; each is marked as it goes, so that a crash repeats at most the one under way.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use serde_json::Value;
 
 use super::TurnError;
 use crate::{
     clock,
-    front::{Delivery, FrontError, Inbound, Kind, ReplyTo},
+    front::{Delivery, FrontError, Inbound, Kind, ReplyTo, Speech},
     gateway::Gateway,
-    knowledge::{Atom, Notice, files::FileError, moderation},
+    knowledge::{Atom, Notice, atom::Status, files::FileError, moderation},
     ledger::Event,
     store::{Answered, OpenTurn, Outgoing, Part, Purpose},
 };
@@ -87,8 +87,9 @@ async fn deliver_part(
     };
     let (kind, replaces) = match purpose {
         Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),
+        Purpose::PassedOn => (Kind::Reply, None),
         Purpose::Escalation => (Kind::Escalation, None),
-        Purpose::Notice { .. } => (Kind::Notice, None),
+        Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
     let delivery = Delivery {
         event_id: &inbound.event_id,
@@ -101,11 +102,12 @@ async fn deliver_part(
     };
     match purpose {
         Purpose::Notice { atom } => notice(gateway, delivery, atom).await,
-        Purpose::Reply | Purpose::Escalation => Ok(send(gateway, delivery).await?),
+        Purpose::Reply | Purpose::PassedOn | Purpose::Escalation => Ok(send(gateway, delivery).await?),
     }
 }
 
-/// Saves an atom and asks for a verdict on it. No reaction is judged before the atom knows its notice.
+/// Saves an atom and asks for a verdict on it. The atom knows its notice before anybody can react to it,
+/// where the notice takes a placeholder's place; else no reaction is judged before it does.
 async fn notice(gateway: &Gateway, delivery: Delivery<'_>, file: &str) -> Result<Option<String>, TurnError> {
     let atom = match Atom::parse(file) {
         Ok(atom) => atom,
@@ -114,6 +116,7 @@ async fn notice(gateway: &Gateway, delivery: Delivery<'_>, file: &str) -> Result
             return Ok(None);
         }
     };
+    let id = atom.meta.id.clone();
     let path = gateway
         .with_library(move |library| match library.files().save_new(&atom) {
             // Saved just before a crash.
@@ -122,11 +125,28 @@ async fn notice(gateway: &Gateway, delivery: Delivery<'_>, file: &str) -> Result
         })
         .await?;
     let _judging = gateway.judging.lock().await;
-    let channel_id = delivery.reply_to.channel.clone();
-    let Some(message_ts) = send(gateway, delivery).await? else { return Ok(None) };
-    let notice = Notice { channel_id, message_ts: message_ts.clone() };
-    gateway.with_library(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
+    let channel = &delivery.reply_to.channel;
+    let mut is_approved = false;
+    if let Some(placeholder) = delivery.replaces {
+        is_approved = note_notice(gateway, &path, channel, placeholder).await?;
+    }
+    // Approved between a crash and now: then it says so.
+    let approved = Speech { text: gateway.say.atom_approved(&id), pings: vec![] };
+    let speech = if is_approved { &approved } else { delivery.speech };
+    let Some(message_ts) = send(gateway, Delivery { speech, ..delivery.clone() }).await? else { return Ok(None) };
+    if delivery.replaces != Some(&*message_ts) {
+        note_notice(gateway, &path, channel, &message_ts).await?;
+    }
     Ok(Some(message_ts))
+}
+
+/// Tells an atom's file which message asks for a verdict; whether there is an approval already.
+async fn note_notice(gateway: &Gateway, path: &Path, channel: &str, message_ts: &str) -> Result<bool, TurnError> {
+    let notice = Notice { channel_id: channel.to_owned(), message_ts: message_ts.to_owned() };
+    let path = path.to_owned();
+    let atom =
+        gateway.with_library(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
+    Ok(atom.is_some_and(|atom| atom.meta.status == Status::Approved))
 }
 
 /// The event of a turn that is over.

@@ -20,6 +20,8 @@ pub enum Behaviour {
     Answer { text: String, stop_reason: String, pause: Duration },
     /// Calls one tool.
     ToolUse { id: String, name: String, input: Value },
+    /// Says this first, if anything, and calls these tools in one round, with ids that the request does not have.
+    Calls { text: String, calls: Vec<(String, Value)> },
     /// Answers with a status, headers and a body, and no stream.
     Error { status: u16, headers: Vec<(String, String)>, body: String },
     /// Begins the answer with this text, then sends an `error` event.
@@ -50,6 +52,12 @@ impl Behaviour {
     /// An answer with another stop reason: `max_tokens`, `refusal`, `model_context_window_exceeded` …
     pub fn stopping(text: impl Into<String>, stop_reason: &str) -> Self {
         Behaviour::Answer { text: text.into(), stop_reason: stop_reason.into(), pause: Duration::ZERO }
+    }
+
+    /// Calls of tools in one round.
+    pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+        let calls = calls.into_iter().map(|(name, input)| (name.to_owned(), input)).collect();
+        Behaviour::Calls { text: String::new(), calls }
     }
 
     /// An error in the API's own form.
@@ -101,17 +109,22 @@ impl Behaviour {
                 steps
             }
             Behaviour::ToolUse { id, name, input } => {
-                let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-                let json = input.to_string();
-                let mut steps = vec![
-                    start(request, prompt_tokens),
-                    event("content_block_start", json!({"index": 0, "content_block": block})),
-                ];
-                steps.extend(
-                    pieces(&json).map(|piece| delta(json!({"type": "input_json_delta", "partial_json": piece}))),
-                );
-                steps.push(event("content_block_stop", json!({"index": 0})));
-                steps.extend(end("tool_use", &json));
+                let mut steps = vec![start(request, prompt_tokens)];
+                steps.extend(call_block(0, &id, &name, &input));
+                steps.extend(end("tool_use", &input.to_string()));
+                steps
+            }
+            Behaviour::Calls { text, calls } => {
+                let mut steps = vec![start(request, prompt_tokens)];
+                if !text.is_empty() {
+                    steps.extend(text_block(&text, Duration::ZERO));
+                }
+                let first = usize::from(!text.is_empty());
+                let earlier = rules::count_calls(request);
+                for (at, (name, input)) in calls.iter().enumerate() {
+                    steps.extend(call_block(first + at, &format!("toolu_{}", earlier + at), name, input));
+                }
+                steps.extend(end("tool_use", &format!("{calls:?}")));
                 steps
             }
             Behaviour::ErrorEvent { text, code, message } => {
@@ -177,14 +190,23 @@ fn text_block(text: &str, pause: Duration) -> Vec<Step> {
         if !pause.is_zero() {
             steps.push(Step::Pause(pause));
         }
-        steps.push(delta(json!({"type": "text_delta", "text": piece})));
+        steps.push(delta(0, json!({"type": "text_delta", "text": piece})));
     }
     steps.push(event("content_block_stop", json!({"index": 0})));
     steps
 }
 
-fn delta(delta: Value) -> Step {
-    event("content_block_delta", json!({"index": 0, "delta": delta}))
+fn call_block(index: usize, id: &str, name: &str, input: &Value) -> Vec<Step> {
+    let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+    let mut steps = vec![event("content_block_start", json!({"index": index, "content_block": block}))];
+    let input = input.to_string();
+    steps.extend(pieces(&input).map(|piece| delta(index, json!({"type": "input_json_delta", "partial_json": piece}))));
+    steps.push(event("content_block_stop", json!({"index": index})));
+    steps
+}
+
+fn delta(index: usize, delta: Value) -> Step {
+    event("content_block_delta", json!({"index": index, "delta": delta}))
 }
 
 fn end(stop_reason: &str, said: &str) -> [Step; 2] {

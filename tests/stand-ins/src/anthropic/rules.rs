@@ -67,6 +67,23 @@ pub fn question(body: &Value) -> &str {
         .unwrap_or_default()
 }
 
+/// How many tool calls a request holds.
+pub fn count_calls(body: &Value) -> usize {
+    let blocks = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"]));
+    blocks.filter(|block| is(block, "tool_use")).count()
+}
+
+/// The system prompt, and everything after the model's last words.
+pub fn said_now(body: &Value) -> String {
+    let messages = array(&body["messages"]);
+    let since = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
+    let said = messages[since..].iter().flat_map(|message| blocks(&message["content"]));
+    let texts = blocks(&body["system"])
+        .chain(said)
+        .filter_map(|block| block.as_str().or_else(|| block["text"].as_str()).or_else(|| block["content"].as_str()));
+    texts.collect::<Vec<_>>().join("\n")
+}
+
 /// The content of a message or of the system prompt: a string counts as one block.
 fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
     let alone = content.is_string().then_some(content);
@@ -323,6 +340,14 @@ mod tests {
         body["messages"] =
             json!([{"role": "user", "content": "a"}, call("a"), {"role": "user", "content": [result("a")]}]);
         assert!(check_body(&body).expect_err("no tools").message.contains("must define tools"));
+    }
+
+    #[test]
+    fn what_is_said_now_ends_with_the_models_last_words() {
+        let messages = json!([{"role": "user", "content": "early"}, call("a"), {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "a", "content": "found"}, {"type": "text", "text": "and now?"},
+        ]}]);
+        assert_eq!(said_now(&json!({"system": "be brief", "messages": messages})), "be brief\nfound\nand now?");
     }
 
     #[test]

@@ -63,6 +63,18 @@ pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thr
     Sent { event_id, channel: channel.to_owned(), ts, thread_ts: thread.map(str::to_owned) }
 }
 
+/// A person reacts to a message.
+pub(super) fn react(inner: &Arc<Inner>, user: &str, message: &Message, reaction: &str) -> String {
+    let event_ts = inner.state().ts();
+    send(
+        inner,
+        json!({
+            "type": "reaction_added", "user": user, "reaction": reaction, "item_user": message.user,
+            "item": {"type": "message", "channel": message.channel, "ts": message.ts}, "event_ts": event_ts,
+        }),
+    )
+}
+
 /// Sends an event.
 pub(super) fn send(inner: &Arc<Inner>, event: Value) -> String {
     let event_id = {

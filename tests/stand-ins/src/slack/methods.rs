@@ -54,6 +54,7 @@ async fn method(
         Some(Fault::Error(code)) => return answer(Err(code)),
         Some(Fault::RateLimited(seconds)) => return rate_limited(Duration::from_secs(seconds)),
         Some(Fault::Garbage) => return Html("<html>be right back</html>").into_response(),
+        Some(Fault::Slow(wait)) => tokio::time::sleep(wait).await,
         Some(Fault::Lost) | None => {}
     }
     let Ok(body) = parsed else { return answer(Err("invalid_json")) };

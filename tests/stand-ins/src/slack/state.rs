@@ -12,6 +12,7 @@ use super::{
     Fault,
     limits::Traffic,
     sockets::{Command, Socket},
+    text,
 };
 
 /// A message in a channel.
@@ -26,6 +27,13 @@ pub struct Message {
     /// What it said before each edit, the oldest first.
     pub history: Vec<String>,
     pub metadata: Option<Value>,
+}
+
+impl Message {
+    /// Whom it notified: those it mentioned when it was posted. Slack notifies nobody of an edit.
+    pub fn notified(&self) -> Vec<&str> {
+        text::mentions(self.history.first().unwrap_or(&self.text))
+    }
 }
 
 /// Something a person said.

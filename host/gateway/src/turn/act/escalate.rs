@@ -44,7 +44,7 @@ pub(super) fn escalate(
         thread_ts: Some(inbound.thread().to_owned()),
         purpose: Purpose::Escalation,
     };
-    let told = format!("{} people were asked in the thread; their answer comes later", contacts.len());
+    let told = "the question was put to the people who know, in the same thread; their answer comes later";
     let marker = Marker {
         channel_id: inbound.reply_to.channel.clone(),
         thread_ts: inbound.thread().to_owned(),
@@ -56,5 +56,5 @@ pub(super) fn escalate(
         asker_user_id: Some(inbound.user.clone()),
     };
     work.tally.escalation = Some((marker, outgoing));
-    Done { text: told, is_error: false, found: false }
+    Done { text: told.into(), is_error: false, found: false }
 }

@@ -1,0 +1,142 @@
+//! What goes wrong along the way: kills, models that fail, a Slack that stalls, commands at once.
+
+use std::time::Duration;
+
+use pmk_stand_ins::{
+    anthropic::Behaviour,
+    slack::{Fault, Message},
+};
+use serde_json::json;
+
+use super::team::{ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, Team, in_thread};
+use crate::support::{Home, PATIENCE};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_is_acknowledged_while_slack_takes_no_updates() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let notice = team.learn().await;
+    team.slack.fault("chat.update", Fault::Stall);
+    let event = team.slack.react(CONTACT, &notice, "white_check_mark");
+    assert!(team.slack.await_ack(&event, PATIENCE).await.is_some());
+    assert_eq!(team.slack.attempts(&event).len(), 1, "it was not acknowledged in time");
+    assert!(team.atom().contains("status: approved"), "{}", team.atom());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_between_the_steps_loses_nothing_and_doubles_no_atom() {
+    let team = Team::new(&CHINESE, "auto").await;
+    let mut gateway = team.connect().await;
+    for round in 0..6u64 {
+        // The kills fall into different steps, of the question and of the answer.
+        let asked = team.slack.mention(CHANNEL, ASKER, CHINESE.question, None);
+        tokio::time::sleep(Duration::from_millis(12 * round)).await;
+        gateway.kill();
+        gateway = team.connect().await;
+        let put = |message: &Message| in_thread(message, &asked) && message.text.contains(CHINESE.please_reply);
+        team.message("question to the contacts", put).await;
+        team.reply(CONTACT, &asked);
+        tokio::time::sleep(Duration::from_millis(15 * round)).await;
+        gateway.kill();
+        gateway = team.connect().await;
+        team.passed_on(&asked).await;
+        let notice = team.notice(&asked).await;
+        assert_eq!(team.atoms().len(), usize::try_from(round).expect("few") + 1);
+        team.react(CONTACT, &notice, "white_check_mark").await;
+        let approved = |message: &Message| message.ts == notice.ts && message.text.contains(CHINESE.approved);
+        team.message("approval", approved).await;
+    }
+    assert!(team.atoms().iter().all(|(_, atom)| atom.contains("status: approved")));
+    team.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_the_curator_says_the_reply_is_kept() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let good = json!({"question": ENGLISH.forwarded, "summary": ENGLISH.summary, "tags": vec!["Budget"; 20]});
+    let wrong = json!({"question": ENGLISH.forwarded, "summary": [ENGLISH.summary], "tags": "budget"});
+    for (curated, is_good) in [
+        (Behaviour::answer(format!("Here you are:\n```json\n{good}\n```")), true),
+        (Behaviour::answer("I would rather write a poem."), false),
+        (Behaviour::answer(wrong.to_string()), false),
+        (Behaviour::stopping(good.to_string(), "max_tokens"), false),
+        (Behaviour::error(400, "invalid_request_error", "no"), false),
+    ] {
+        team.anthropic.when(CURATOR, curated.clone());
+        let (asked, _) = team.escalate().await;
+        team.reply(CONTACT, &asked);
+        team.passed_on(&asked).await;
+        let notice = team.notice(&asked).await;
+        let atom = team.atom();
+        assert!(atom.contains(&format!("## Answer\n\n{}\n", ENGLISH.reply)), "{curated:?}: {atom}");
+        assert_eq!(atom.contains(ENGLISH.summary), is_good, "{curated:?}: {atom}");
+        team.react(CONTACT, &notice, "x").await;
+        assert_eq!(team.atoms(), []);
+    }
+    team.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_the_model_cannot_write_reaches_the_asker_word_for_word() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    team.anthropic.when(ARRIVED, Behaviour::error(400, "invalid_request_error", "messages: odd"));
+    let (asked, _) = team.escalate().await;
+    team.reply(CONTACT, &asked);
+    let answer = team.passed_on(&asked).await;
+    assert!(answer.text.ends_with(ENGLISH.reply), "{}", answer.text);
+    team.notice(&asked).await;
+    assert_eq!(team.atoms().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_has_nothing_to_say_does_not_keep_the_answer_back() {
+    for (tools, empty) in [
+        ("fenced", format!("```escalate\nquestion: {}\n```", ENGLISH.similar)),
+        ("fenced", "```mra-ask\nrepo: erp\n```".into()),
+        ("auto", " ".into()),
+    ] {
+        let team = Team::new(&ENGLISH, tools).await;
+        let _gateway = team.connect().await;
+        team.anthropic.when(ARRIVED, Behaviour::answer(&empty));
+        let (asked, _) = team.escalate().await;
+        team.reply(CONTACT, &asked);
+        let answer = team.passed_on(&asked).await;
+        assert!(answer.text.ends_with(ENGLISH.reply), "{empty}: {}", answer.text);
+        team.notice(&asked).await;
+        team.behaved();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_goes_to_the_contacts_even_if_the_model_then_fails() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    team.anthropic.when(FORWARDED, Behaviour::error(400, "invalid_request_error", "messages: odd"));
+    let (asked, _) = team.escalate().await;
+    let told = team.slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    assert!(told.text.starts_with(":x: "), "{}", told.text);
+    team.reply(CONTACT, &asked);
+    assert!(team.passed_on(&asked).await.text.ends_with(ENGLISH.answer));
+}
+
+#[test]
+fn processes_that_promote_one_atom_do_no_harm() {
+    let home = Home::new();
+    let folder = home.path().join("knowledge/erp");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let front = "id: a\ncreatedAt: 1\nscope: erp\nquestion: q\ntags: [t]\nsource:\n  threadKey: C1:1.1\n  \
+                 contributorUserId: U0IT\nstatus: pending\nexpiresAt: 2\n";
+    std::fs::write(folder.join("a.md"), format!("---\n{front}---\n\n# q\n\n## Answer\n\nthe answer\n"))
+        .expect("an atom");
+    let listed = std::thread::scope(|scope| {
+        let list = || home.run(&["--json", "atoms", "list"], "").ok().json();
+        let running: Vec<_> = (0..6).map(|_| scope.spawn(list)).collect();
+        running.into_iter().map(|list| list.join().expect("it lists")).collect::<Vec<_>>()
+    });
+    assert!(listed.iter().all(|atoms| atoms[0]["status"] == "approved"), "{listed:?}");
+    let atom = std::fs::read_to_string(folder.join("a.md")).expect("the atom");
+    assert!(atom.contains("status: approved") && atom.contains("the answer"), "{atom}");
+    assert!(!atom.contains("expiresAt"), "{atom}");
+}

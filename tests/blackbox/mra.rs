@@ -1,0 +1,241 @@
+//! The mra round (seed 003 §6): asked as a program, shown as it works, told to the model as it went.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour},
+    program::{Call, calls},
+    slack::{Fault, Slack, SlackRules},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Home, PATIENCE, component, finish, of_type, question, replies, stand_in},
+    workspace::Gateway,
+};
+
+const QUESTION: &str = "Where is the scope of sales defined?";
+const ASKED: &str = "where is the sales_performances scope defined?";
+const ANSWER: &str = "It is in app/models/sales.rb.";
+const SORRY: &str = "The search failed, and this is why.";
+
+/// How a result and a failure begin what the model is told.
+const FOUND: &str = "的結果，請根據它回答剛才的問題：";
+const FAILED: &str = "` 失敗：\n";
+
+/// A home whose `mra` plays a script, and a model that asks it.
+struct Stage {
+    home: Home,
+    anthropic: Anthropic,
+    script: PathBuf,
+}
+
+impl Stage {
+    /// `mra` is what gateway.json has beside the command.
+    fn new(script: &str, mra: Value) -> Stage {
+        let home = Home::new();
+        let script = home.write("mra.script", script);
+        let mut config = json!({"version": 1, "language": "en", "mra": {"command": stand_in("mra", &script)}});
+        config["mra"].as_object_mut().expect("an object").extend(mra.as_object().expect("an object").clone());
+        home.write("gateway.json", config.to_string());
+        let anthropic = Anthropic::start_blocking();
+        anthropic.when(QUESTION, Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": ASKED}))]));
+        anthropic.when(FOUND, Behaviour::answer(ANSWER));
+        anthropic.when(FAILED, Behaviour::answer(SORRY));
+        Stage { home, anthropic, script }
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        calls(&self.script).expect("recorded calls")
+    }
+
+    /// What the model is told in its second prompt.
+    fn told(&self) -> String {
+        let requests = self.anthropic.requests();
+        assert!(requests.iter().all(|request| request.refused.is_none()), "{requests:#?}");
+        requests[1].said_now()
+    }
+
+    fn ended(&self) -> Value {
+        let ledger = self.home.ledger();
+        let [ended] = of_type(&ledger, "mra-ask.end")[..] else { panic!("{ledger:#?}") };
+        ended.clone()
+    }
+}
+
+#[test]
+fn what_mra_finds_is_in_the_second_prompt() {
+    let stage = Stage::new("out [ask] PKB loaded\nout \u{1b}[2min app/models/sales.rb\u{1b}[0m", json!({}));
+    let mut command = stage.home.asking(&stage.anthropic, &[]);
+    command.env("PMK_SLACK_BOT_TOKEN", "xoxb-secret").env("LANG", "C.UTF-8");
+    let lines = finish(command, &question("Ev1", QUESTION)).ok().lines();
+    assert_eq!(replies(&lines), [ANSWER]);
+    let told = stage.told();
+    assert!(
+        told.contains(&format!("這是 `mra ask erp {ASKED}` {FOUND}\n\n[ask] PKB loaded\nin app/models/sales.rb")),
+        "{told}"
+    );
+    let [call] = stage.calls().try_into().expect("one call");
+    assert_eq!(call.arguments, ["ask", "erp", ASKED]);
+    assert!(call.environment.contains_key("LANG"), "{:?}", call.environment);
+    assert!(call.environment.keys().all(|name| !name.contains("SLACK") && !name.contains("ANTHROPIC")), "{call:?}");
+    let progress: Vec<&str> = of_type(&lines, "progress").iter().filter_map(|line| line["text"].as_str()).collect();
+    assert_eq!(progress, ["Looking into erp…"], "one line at once, the next after 3 s");
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    assert_eq!(kinds, ["accepted", "progress", "reply", "turn"]);
+    let ended = stage.ended();
+    assert_eq!((&ended["repo"], &ended["ok"], &ended["retried"]), (&json!("erp"), &json!(true), &json!(false)));
+    assert!(ended["durationMs"].is_u64() && ended["actor"] == "U1", "{ended}");
+    assert_eq!(of_type(&stage.home.ledger(), "turn.processed")[0]["hadMraAsk"], true);
+}
+
+#[test]
+fn each_failure_is_told_as_it_is_and_answered() {
+    let long = json!({});
+    let short = json!({"timeLimitSeconds": 0.4});
+    for (script, limits, told, logged, is_retried) in [
+        (
+            "err fatal: no index\nerr   for erp\nexit 3",
+            &long,
+            "exit code 3\nstderr:\nfatal: no index\n  for erp",
+            "no index",
+            false,
+        ),
+        ("exit 4", &long, "exit code 4, nothing on stderr", "exit code 4", true),
+        ("err warming up", &long, "it printed nothing\nstderr:\nwarming up", "warming up", false),
+        (
+            "out half an answer\nhang",
+            &short,
+            "no answer within 0.4 s, nothing on stderr",
+            "no answer within 0.4 s",
+            false,
+        ),
+        (
+            "err stuck on the lock\nspawn\nhang",
+            &short,
+            "no answer within 0.4 s\nstderr:\nstuck on the lock",
+            "stuck",
+            false,
+        ),
+    ] {
+        let stage = Stage::new(script, limits.clone());
+        let finished = finish(stage.home.asking(&stage.anthropic, &[]), &question("Ev1", QUESTION)).ok();
+        assert_eq!(replies(&finished.lines()), [SORRY], "{script}");
+        let shown = format!("`mra ask erp {ASKED}{FAILED}{told}\n");
+        assert!(stage.told().contains(&shown), "{script}: {}", stage.told());
+        assert!(
+            finished.stderr.contains("`mra ask` failed") && finished.stderr.contains(logged),
+            "{}",
+            finished.stderr
+        );
+        assert_eq!(stage.calls().len(), 1 + usize::from(is_retried), "{script}");
+        let ended = stage.ended();
+        assert_eq!((&ended["ok"], &ended["retried"]), (&json!(false), &json!(is_retried)), "{script}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_named() {
+    for (config, told) in [
+        (json!({"mra": {"command": ["no-such-mra"]}}), "`no-such-mra` was not found"),
+        (json!({"mra": {"command": ["/etc"]}}), "`/etc` may not be run by this user"),
+        (json!({"mraWorkspace": "/no/such/workspace"}), "the working directory `/no/such/workspace` does not exist"),
+    ] {
+        let stage = Stage::new("out never", json!({}));
+        let mut whole = json!({"version": 1, "language": "en", "mra": {"command": stand_in("mra", &stage.script)}});
+        whole.as_object_mut().expect("an object").extend(config.as_object().expect("an object").clone());
+        stage.home.write("gateway.json", whole.to_string());
+        let finished = finish(stage.home.asking(&stage.anthropic, &[]), &question("Ev1", QUESTION)).ok();
+        assert_eq!(replies(&finished.lines()), [SORRY], "{told}");
+        assert!(stage.told().contains(told), "{}", stage.told());
+        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+        assert_eq!(stage.calls().len(), 0);
+    }
+}
+
+#[test]
+fn a_silent_failure_is_asked_once_more() {
+    let stage = Stage::new("exit 1\n---\nout in app/models/sales.rb", json!({}));
+    let lines = finish(stage.home.asking(&stage.anthropic, &[]), &question("Ev1", QUESTION)).ok().lines();
+    assert_eq!(replies(&lines), [ANSWER]);
+    assert_eq!(stage.calls().len(), 2);
+    assert_eq!((&stage.ended()["ok"], &stage.ended()["retried"]), (&json!(true), &json!(true)));
+}
+
+#[test]
+fn a_result_over_the_cap_is_shown_in_part_and_kept_whole() {
+    let result: String = (0..1_000).map(|n| format!("out line {n} 預算\n")).collect();
+    let stage = Stage::new(&result, json!({}));
+    let strict = component("strict");
+    let more = ["--policy", &strict, "--set", "strict.mra-result-cap=2000"];
+    finish(stage.home.asking(&stage.anthropic, &more), &question("Ev1", QUESTION)).ok();
+    let told = stage.told();
+    assert!(told.contains("line 5 預算") && !told.contains("line 500 預算"), "{told}");
+    assert!(told.contains("超過 mra-result cap 2000，完整內容仍在 host，id "), "{told}");
+    let show = ["sessions", "show", "console:dm:U1", "--full"];
+    let full = stage.home.run(&show, "").ok().stdout;
+    assert!((0..1_000).all(|n| full.contains(&format!("line {n} 預算"))), "{full}");
+    let window = stage.home.run(&show[..3], "").ok().stdout;
+    assert!(window.contains(", shortened)") && !window.contains("line 500 預算"), "{window}");
+    let ledger = stage.home.ledger();
+    let [capped] = of_type(&ledger, "message.capped")[..] else { panic!("{ledger:#?}") };
+    assert_eq!((&capped["actor"], &capped["kind"]), (&json!("U1"), &json!("mra-result")));
+    assert!(capped["originalChars"].as_u64() > Some(11_900), "{capped}");
+    assert!(capped["cappedChars"].as_u64() < Some(2_200), "{capped}");
+}
+
+#[test]
+fn megabytes_of_no_text_are_survived() {
+    let stage = Stage::new("raw ff fe 0a\nflood 3000000", json!({}));
+    let lines = finish(stage.home.asking(&stage.anthropic, &[]), &question("Ev1", QUESTION)).ok().lines();
+    assert_eq!(replies(&lines), [ANSWER]);
+    let told = stage.told();
+    assert!(
+        told.contains("\u{fffd}\u{fffd}\nxxx") && told.contains("超過 mra-result cap 40000"),
+        "{} bytes",
+        told.len()
+    );
+    assert!(told.len() < 100_000, "{} bytes", told.len());
+}
+
+/// Must show 2.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_is_shown_every_three_seconds_and_never_after_the_answer() {
+    let stage = Stage::new(
+        "out [ask] PKB loaded\nsleep 300\nout [ask] querying a\nsleep 300\nout [ask] querying <!channel> <@U9>\nsleep 2900\n\
+         out [ask] late\nsleep 200\nout in app/models/sales.rb",
+        json!({}),
+    );
+    let slack = Slack::start(SlackRules::quick()).await;
+    let _gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let begun = Instant::now();
+    let asked = slack.dm("U1", QUESTION);
+    let answer = slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    assert_eq!(answer.text, ANSWER);
+    let shown = ["Thinking…", "Looking into erp…", "[ask] querying &lt;!channel&gt; &lt;@U9&gt;"];
+    assert_eq!(answer.history, shown.map(|line| format!(":hourglass_flowing_sand: {line}")));
+    let updates: Vec<Instant> = slack.calls("chat.update").iter().map(|call| call.at).collect();
+    assert!(updates[1] - updates[0] >= Duration::from_millis(2_900), "{:?}", updates[1] - updates[0]);
+    // The next line would have been due six seconds after the first.
+    tokio::time::sleep(Duration::from_millis(6_500).saturating_sub(begun.elapsed())).await;
+    assert_eq!(slack.replies(&asked.channel), [answer]);
+    assert_eq!(slack.violations(), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_on_its_way_does_not_overwrite_the_answer() {
+    let stage = Stage::new("out in app/models/sales.rb", json!({}));
+    let slack = Slack::start(SlackRules::quick()).await;
+    let _gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    slack.fault_times("chat.update", 1, Fault::Slow(Duration::from_millis(700)));
+    let asked = slack.dm("U1", QUESTION);
+    let answer = slack.await_reply(&asked, PATIENCE).await.expect("a reply");
+    assert_eq!(answer.history.len(), 2, "{answer:#?}");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(slack.replies(&asked.channel), [answer]);
+}

@@ -1,0 +1,84 @@
+//! The gateway in a workspace: the built program between a home and a stand-in Slack.
+
+use std::{
+    fs::File,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use pmk_stand_ins::{
+    anthropic::{self, Anthropic},
+    slack::Slack,
+};
+
+use crate::support::Home;
+
+/// A running gateway, killed when dropped.
+pub struct Gateway {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Gateway {
+    /// Starts one that answers with these arguments.
+    pub fn start(home: &Home, slack: &Slack, more: &[&str]) -> Gateway {
+        Gateway::spawn(home, command(home, slack, more))
+    }
+
+    /// Starts one that asks a stand-in's model.
+    pub fn asking(home: &Home, slack: &Slack, anthropic: &Anthropic, more: &[&str]) -> Gateway {
+        let mut command = command(home, slack, &[&["--model", "anthropic-api"], more].concat());
+        command.env("ANTHROPIC_API_KEY", anthropic::KEY).env("ANTHROPIC_BASE_URL", anthropic.url());
+        Gateway::spawn(home, command)
+    }
+
+    fn spawn(home: &Home, mut command: Command) -> Gateway {
+        let log = home.path().join("stderr.log");
+        let stderr = File::options().create(true).append(true).open(&log).expect("a file in the home");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+        Gateway { child: command.spawn().expect("the program starts"), log }
+    }
+
+    /// What it has written to standard error, and those before it in this home.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("the log")
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().expect("SIGKILL");
+        self.child.wait().expect("it is gone");
+    }
+
+    /// SIGTERM, and how the program ends.
+    pub fn terminate(mut self) -> ExitStatus {
+        let status = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill is installed");
+        assert!(status.success());
+        self.child.wait().expect("it ends")
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+    }
+}
+
+/// The command that connects a home to a workspace; the model is `sim` unless another is named.
+pub fn command(home: &Home, slack: &Slack, more: &[&str]) -> Command {
+    let mut arguments = vec!["run", "--front", "slack"];
+    arguments.extend(more);
+    if !more.contains(&"--model") {
+        arguments.extend(["--model", "sim"]);
+    }
+    let mut command = home.command(&arguments);
+    command
+        .env("PMK_SLACK_API_URL", slack.api_url())
+        .env("PMK_SLACK_APP_TOKEN", &slack.rules().app_token)
+        .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token);
+    command
+}
