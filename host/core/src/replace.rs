@@ -35,11 +35,24 @@ pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str) -> Opt
     Some(lines.join("\n"))
 }
 
-/// What stands for a content of which only the digest stays.
+/// The most characters of a line in a digest.
+const MAX_LINE_CHARS: usize = 120;
+
+/// What stands for a content of which only the digest stays: size, SHA-256, and its first and last line, by
+/// which a reader can tell what it was.
 pub fn digest(content: &str, kind: &str, id: &str) -> String {
     let sha256 = hex(&Sha256::digest(content.as_bytes()));
     let chars = content.chars().count();
-    format!("…({kind} 內容已移出，原長度 {chars}，sha256 {sha256}，完整內容仍在 host，id {id})")
+    let notice = format!("…({kind} 內容已移出，原長度 {chars}，sha256 {sha256}，完整內容仍在 host，id {id})");
+    let mut lines = content.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().map(line);
+    let last = lines.next_back().map(line);
+    [first, Some(notice), last].into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn line(line: &str) -> String {
+    let shown = text::head(line, MAX_LINE_CHARS);
+    if shown.len() < line.len() { format!("{shown}…") } else { shown.to_owned() }
 }
 
 /// Lower-case hexadecimal.
@@ -69,4 +82,28 @@ pub fn blocks(original: &[Block], reduction: Reduction, kind: &str, id: &str) ->
         })
         .collect();
     changed.then_some(reduced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_shows_the_first_and_the_last_line() {
+        let content = format!("\n$ cargo test\n{}\nerror: 3 failed\n\n", "running\n".repeat(500));
+        let digest = digest(&content, "tool-result", "m7");
+        let lines: Vec<&str> = digest.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[2]), (3, "$ cargo test", "error: 3 failed"));
+        assert!(
+            lines[1].starts_with("…(tool-result 內容已移出，原長度 4034，sha256 ") && lines[1].ends_with("id m7)"),
+            "{digest}"
+        );
+    }
+
+    #[test]
+    fn one_endless_line_is_shown_once_and_in_part() {
+        let digest = digest(&"預".repeat(5_000), "mra-result", "m1");
+        assert_eq!(digest.lines().count(), 2);
+        assert!(digest.starts_with(&format!("{}…\n…(", "預".repeat(MAX_LINE_CHARS))), "{digest}");
+    }
 }

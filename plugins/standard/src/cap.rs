@@ -16,6 +16,12 @@ impl Cap for Standard {
             origin::ATTACHMENT => settings::ATTACHMENT_CAP,
             _ => settings::TOOL_RESULT_CAP,
         };
+        let digest_above = settings::chars(&settings::DIGEST_ABOVE);
+        let is_result = matches!(incoming.kind(), origin::MRA_RESULT | origin::TOOL_RESULT);
+        if is_result && digest_above > 0 && incoming.chars() > digest_above {
+            verdict.digest();
+            return;
+        }
         let cap = settings::chars(&setting).min(chars_of_share(incoming));
         if incoming.chars() > cap {
             // Two thirds from the start, where texts say what they are about, one from the end, where logs do.

@@ -46,6 +46,14 @@ pub const MRA_RESULT_CAP: IntegerSetting =
 pub const TOOL_RESULT_CAP: IntegerSetting =
     IntegerSetting::new("tool-result-cap", 30_000, 1..=MAX_CHARS, "characters of a tool result that are stored");
 
+/// A log of megabytes says little by its start and end; the archive has it, and the digest names it.
+pub const DIGEST_ABOVE: IntegerSetting = IntegerSetting::new(
+    "digest-above",
+    0,
+    0..=MAX_CHARS,
+    "characters above which a tool or mra result stands only as a digest; 0 for never",
+);
+
 /// As much as of an mra result: a person chose to attach it.
 pub const ATTACHMENT_CAP: IntegerSetting =
     IntegerSetting::new("attachment-cap", 40_000, 1..=MAX_CHARS, "characters of an attached file that are stored");
@@ -62,6 +70,7 @@ pub fn declare(description: &Description) {
         SEED_CAP,
         MRA_RESULT_CAP,
         TOOL_RESULT_CAP,
+        DIGEST_ABOVE,
         ATTACHMENT_CAP,
     ] {
         setting.declare(description);

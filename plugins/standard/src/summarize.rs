@@ -1,5 +1,5 @@
 //! What a fresh session starts from (seed 001): the latest requests and answers, cut short, the channel, and what the
-//! tools were used for. Built from the newest message back, so a long session costs no more than a short one.
+//! tools were used for, the files that were talked about, and the task that is open. Built from the newest message back, so a long session costs no more than a short one.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,11 @@ const ANSWER_CHARS: u32 = 500;
 /// How far back tool calls are counted, in messages.
 const TOOL_MESSAGES: usize = 400;
 
+/// How many different files are named, and in how much of the latest messages they are looked for.
+const FILES: usize = 12;
+const FILE_MESSAGES: usize = 40;
+const FILE_CHARS: u32 = 2_000;
+
 /// How many different tools are named.
 const TOOLS: usize = 10;
 
@@ -30,6 +35,8 @@ struct Found {
     requests: Vec<u32>,
     answers: Vec<u32>,
     tools: BTreeMap<String, u32>,
+    /// In the order in which they were found.
+    files: Vec<String>,
     read: usize,
 }
 
@@ -60,6 +67,13 @@ impl Summarize for Standard {
         if !tools.is_empty() {
             summary.append(&format!("\nTools used lately: {tools}\n"));
         }
+        if !found.files.is_empty() {
+            summary.append(&format!("\nFiles talked about lately: {}\n", found.files.join(", ")));
+        }
+        if let Some(&open) = found.requests.first() {
+            let task = one_line(&transcript.text(open, 0, scaled(REQUEST_CHARS)));
+            summary.append(&format!("\nThe task that was open last: {task}\n"));
+        }
     }
 }
 
@@ -68,6 +82,9 @@ impl Found {
     fn take(&mut self, transcript: &Transcript, segment: &Segment) {
         for row in segment.rows.iter().rev() {
             self.read += 1;
+            if self.read <= FILE_MESSAGES && self.files.len() < FILES {
+                self.take_files(&transcript.text(row.index, 0, FILE_CHARS));
+            }
             if row.has(flag::TOOL_USE) {
                 if self.read <= TOOL_MESSAGES {
                     for tool in transcript.tools(row.index) {
@@ -78,6 +95,25 @@ impl Found {
                 self.requests.push(row.index);
             } else if row.origin == origin::ASSISTANT && row.chars > 0 && self.answers.len() < ANSWERS {
                 self.answers.push(row.index);
+            }
+        }
+    }
+
+    /// Words that look like a path with a file's name at the end.
+    fn take_files(&mut self, text: &str) {
+        let edge = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '_' | '.');
+        for word in text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '，' | '、' | '`' | '"' | '(' | ')'))
+        {
+            let word = word.trim_matches(edge).trim_end_matches('.');
+            let name = word.rsplit('/').next().unwrap_or_default();
+            let has_extension = name.rsplit_once('.').is_some_and(|(stem, extension)| {
+                !stem.is_empty()
+                    && (1..=5).contains(&extension.len())
+                    && extension.chars().all(|c| c.is_ascii_alphanumeric())
+            });
+            let is_path = word.contains('/') && !word.contains("//") && word.len() <= 200 && has_extension;
+            if is_path && self.files.len() < FILES && !self.files.iter().any(|file| file == word) {
+                self.files.push(word.to_owned());
             }
         }
     }
@@ -111,7 +147,10 @@ fn list(transcript: &Transcript, summary: &Summary, heading: &str, newest_first:
         let text = transcript.text(index, 0, chars + 1);
         let shown: String = text.chars().take(chars as usize).collect();
         let left_out = if shown.len() < text.len() { "…" } else { "" };
-        let line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        summary.append(&format!("- {line}{left_out}\n"));
+        summary.append(&format!("- {}{left_out}\n", one_line(&shown)));
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -64,7 +64,7 @@ impl CapVerdict {
         self.verdict.set(pmk_core::CapVerdict::Shorten { head, tail });
     }
 
-    /// Keep only a digest (size, SHA-256).
+    /// Keep only a digest (size, SHA-256, first and last line).
     pub fn digest(&self) {
         self.verdict.set(pmk_core::CapVerdict::Digest);
     }

@@ -71,7 +71,7 @@ impl Plan {
         self.edits.borrow_mut().replace(&self.transcript, index, Reduction::Shorten { head, tail });
     }
 
-    /// Puts a digest (size, SHA-256) in place of each text and tool result of one message.
+    /// Puts a digest (size, SHA-256, first and last line) in place of each text and tool result of one message.
     pub fn digest(&self, index: u32) {
         self.edits.borrow_mut().replace(&self.transcript, index, Reduction::Digest);
     }

@@ -31,6 +31,16 @@ fn a_text_at_the_cap_is_kept() {
     assert_eq!(harness.cap(Origin::Seed, "erp", "預算預算表", ROOMY), CapVerdict::Shorten { head: 3, tail: 1 });
 }
 
+#[test]
+fn very_long_results_stand_as_a_digest_where_the_operator_wants_it() {
+    let harness = Harness::<Standard>::new().with("digest-above", 100);
+    let long = "line\n".repeat(100);
+    assert_eq!(harness.cap(Origin::ToolResult, "grep", &long, ROOMY), CapVerdict::Digest);
+    assert_eq!(harness.cap(Origin::MraResult, "erp", &long, ROOMY), CapVerdict::Digest);
+    assert_eq!(harness.cap(Origin::Seed, "", &long, ROOMY), CapVerdict::Keep);
+    assert_eq!(harness.cap(Origin::ToolResult, "grep", "short", ROOMY), CapVerdict::Keep);
+}
+
 proptest! {
     #[test]
     fn nothing_stored_takes_more_than_its_share_of_a_small_window(

@@ -38,6 +38,20 @@ fn where_the_host_keeps_little_every_part_gets_shorter() {
 }
 
 #[test]
+fn files_and_the_open_task_are_carried_over() {
+    let transcript = Conversation::new()
+        .turn("why does it fail?", "See `app/models/budget.rb` and (lib/tasks/close.rake).")
+        .turn("fix src/main.rs, please; not https://example.com/x.html", "I will")
+        .transcript();
+    let text = Harness::<Standard>::new().summarize(&transcript, 6_000);
+    assert!(
+        text.contains("Files talked about lately: src/main.rs, app/models/budget.rb, lib/tasks/close.rake\n"),
+        "{text}"
+    );
+    assert!(text.contains("The task that was open last: fix src/main.rs, please"), "{text}");
+}
+
+#[test]
 fn an_empty_session_has_a_frame_and_nothing_else() {
     let text = Harness::<Standard>::new().summarize(&Conversation::new().transcript(), 6_000);
     assert_eq!(text.lines().count(), 1);
