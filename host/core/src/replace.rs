@@ -94,10 +94,8 @@ mod tests {
         let digest = digest(&content, "tool-result", "m7");
         let lines: Vec<&str> = digest.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "$ cargo test", "error: 3 failed"));
-        assert!(
-            lines[1].starts_with("…(tool-result 內容已移出，原長度 4034，sha256 ") && lines[1].ends_with("id m7)"),
-            "{digest}"
-        );
+        let notice = format!("…(tool-result 內容已移出，原長度 {}，sha256 ", content.chars().count());
+        assert!(lines[1].starts_with(&notice) && lines[1].ends_with("id m7)"), "{digest}");
     }
 
     #[test]

@@ -1,0 +1,217 @@
+//! The incidents that this gateway was built after, replayed (seeds 000, 001, 002 and 004). Each ends in an
+//! answer, and does not when the part that prevents it is switched off.
+
+use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript};
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use serde_json::{Value, json};
+
+use crate::support::{Home, component, finish, of_type, question, replies, stand_in};
+
+/// About as many tokens as seed 000's session had, in characters.
+const SEED_CHARS: usize = 88_292;
+
+/// A workspace whose documents are as large as the ones of the incident.
+fn workspace() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let document = "本月各部門廣告預算分配比例 budget_allocation ".repeat(SEED_CHARS / 4 / 32);
+    for name in ["sitemap", "architecture", "conventions", "api-surface"] {
+        let path = folder.path().join(format!("{name}.md"));
+        std::fs::write(path, format!("# {name}\n{document}")).expect("a document");
+    }
+    folder
+}
+
+/// Seed 000: a large seed, and questions to `mra` whose results are larger still.
+fn seed_000(window: u64, settings: &Value) -> (Vec<Value>, Vec<Value>) {
+    let home = Home::new();
+    let documents = workspace();
+    let script = home.write("mra.script", "flood 60000");
+    home.write(
+        "gateway.json",
+        json!({
+            "version": 1,
+            "defaultIngest": format!("dir:{}", documents.path().display()),
+            "mra": {"command": stand_in("mra", &script)},
+            "policy": {"settings": {"strict": settings}},
+        })
+        .to_string(),
+    );
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(window);
+    anthropic.when("的結果，請根據它回答剛才的問題：", Behaviour::answer("It is in the budget worker."));
+    anthropic.when("Question", Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    let input: Vec<String> =
+        (0..6).map(|n| question(&format!("Ev{n}"), &format!("Question {n}: where is it computed?"))).collect();
+    let mut command = home.asking(&anthropic, &["--policy", &component("strict"), "--window", "60000"]);
+    command.env_remove("PMK_MAX_SESSION_TOKENS");
+    let lines = finish(command, &input.join("\n")).ok().lines();
+    (lines, home.ledger())
+}
+
+#[test]
+fn seed_000_a_large_seed_and_large_results_end_in_answers() {
+    let (lines, ledger) = seed_000(60_000, &json!({}));
+    assert_eq!(replies(&lines).len(), 6);
+    assert!(replies(&lines).iter().all(|reply| *reply == "It is in the budget worker."), "{:#?}", replies(&lines));
+    let count = |kind: &str| ledger.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!(count("context.exceeded"), 0, "nothing too long was ever sent");
+    assert!(count("message.capped") > 6, "the seed and every result stand in part");
+}
+
+#[test]
+fn seed_000_without_its_caps_and_its_budget_runs_into_the_window() {
+    let off = json!({"seed-cap": 1_000_000, "mra-result-cap": 1_000_000, "max-session-tokens": 10_000_000});
+    // The model's window is smaller than what the gateway is told, as an SDK's overhead made it.
+    let (lines, ledger) = seed_000(30_000, &off);
+    assert!(ledger.iter().any(|event| event["type"] == "context.exceeded"), "the incident happens");
+    assert_eq!(replies(&lines).len(), 6, "and is recovered from all the same");
+}
+
+/// Seed 001: entries keep coming, none of them large.
+#[test]
+fn seed_001_a_session_that_only_grows_still_answers() {
+    let home = Home::new();
+    let input: Vec<String> = (0..160)
+        .map(|n| {
+            question(
+                &format!("Ev{n}"),
+                &format!("Entry {n}: {}", "the daemon has logged more of the same. ".repeat(55)),
+            )
+        })
+        .chain([question("EvLast", "What is entry 159 about?")])
+        .collect();
+    let lines = home.run(&["run", "--model", "sim", "--window", "30000"], &input.join("\n")).ok().lines();
+    let answers = replies(&lines);
+    assert_eq!(answers.len(), 161);
+    assert!(answers.iter().all(|reply| !reply.starts_with(":x:")), "a black hole");
+    assert!(of_type(&lines, "turn").iter().all(|turn| turn["rungs"] == json!([])), "prevented, not recovered from");
+}
+
+/// Turns of one, three and ten tool calls, as seed 002's were, with text before and after.
+fn tool_turns() -> Vec<Message> {
+    let mut messages = vec![];
+    for (turn, calls) in [1usize, 3, 10, 3, 1, 10].into_iter().enumerate() {
+        messages.push(Message::user(format!("question {turn}")));
+        for call in 0..calls {
+            let id = format!("t{turn}_{call}");
+            let input = json!({"path": format!("f{call}.rs")});
+            messages.push(Message {
+                role: Role::Assistant,
+                origin: Origin::Assistant,
+                blocks: vec![Block::ToolUse { id: id.clone(), name: "read".into(), input }],
+            });
+            let content = "content ".repeat(50);
+            messages.push(Message {
+                role: Role::User,
+                origin: Origin::ToolResult,
+                blocks: vec![Block::ToolResult { tool_use_id: id, content, is_error: false }],
+            });
+        }
+        messages.push(Message::assistant(format!("answer {turn}")));
+    }
+    messages.push(Message::user("and now?"));
+    messages
+}
+
+/// Whether every call has its result right after it, and every result its call.
+fn pairs_are_whole(messages: &[Message]) -> bool {
+    let calls = |message: &Message| -> Vec<String> {
+        let ids = message.blocks.iter().filter_map(|block| match block {
+            Block::ToolUse { id, .. } => Some(id.clone()),
+            _ => None,
+        });
+        ids.collect()
+    };
+    let results = |message: &Message| -> Vec<String> {
+        let ids = message.blocks.iter().filter_map(|block| match block {
+            Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.clone()),
+            _ => None,
+        });
+        ids.collect()
+    };
+    let mut open: Vec<String> = vec![];
+    for message in messages {
+        if results(message) != open {
+            return false;
+        }
+        open = calls(message);
+    }
+    open.is_empty()
+}
+
+#[test]
+fn seed_002_no_cut_at_any_place_tears_a_tool_pair() {
+    let messages = tool_turns();
+    let transcript = Transcript::of_messages(messages.clone());
+    let guard = Guard { limit: 1_000_000, seed_may_go: false, must_shrink: false };
+    let (mut accepted, mut torn_without) = (0, 0);
+    for start in 0..messages.len() as u32 {
+        for end in start + 1..=messages.len() as u32 {
+            let mut plan = Plan::new();
+            plan.remove(&transcript, start, end);
+            if let Ok(applied) = guard.apply(&transcript, &plan) {
+                accepted += 1;
+                assert!(pairs_are_whole(&applied.messages(&transcript)), "{start}..{end} tears a pair");
+            }
+            let mut cut = messages.clone();
+            cut.drain(start as usize..end as usize);
+            torn_without += usize::from(!pairs_are_whole(&cut));
+        }
+    }
+    assert!(accepted >= 15, "whole turns may go: {accepted}");
+    assert!(torn_without > 100, "without the guard most cuts tear a pair: {torn_without}");
+}
+
+#[test]
+fn seed_002_every_prefix_of_the_session_is_planned_whole() {
+    let home = Home::new();
+    let messages = tool_turns();
+    for end in 1..messages.len() {
+        let mut shown: Vec<Message> = messages[..end].to_vec();
+        shown.push(Message::user("and now?"));
+        let values: Vec<Value> =
+            shown.iter().map(|message| json!({"role": message.role, "content": message.blocks})).collect();
+        let history = home.write("history.json", json!({"messages": values}).to_string());
+        for policy in ["standard", "strict"] {
+            let history = history.display().to_string();
+            let policy = component(policy);
+            let arguments = ["plan", "--policy", &policy, "--history", &history, "--budget", "700", "--json"];
+            let plan = home.run(&arguments, "").ok().json();
+            let kept: Vec<usize> = plan["kept"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(Value::as_u64)
+                .map(|at| at as usize)
+                .collect();
+            let parsed = History::parse(&std::fs::read_to_string(&history).expect("the file")).expect("a history");
+            let kept: Vec<Message> = kept.into_iter().map(|at| parsed.messages[at].clone()).collect();
+            assert!(pairs_are_whole(&kept), "{end} {policy}: {plan:#}");
+        }
+    }
+}
+
+/// Seed 004: no single result is large, but there are many of them.
+#[test]
+fn seed_004_many_medium_tool_results_end_in_answers() {
+    let home = Home::new();
+    let script = home.write("mra.script", "flood 16000");
+    let mra = json!({"command": stand_in("mra", &script)});
+    home.write("gateway.json", json!({"version": 1, "mra": mra}).to_string());
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(24_000);
+    anthropic.when("的結果，請根據它回答剛才的問題：", Behaviour::answer("Found it."));
+    anthropic.when(
+        "Question",
+        Behaviour::calls((0..5).map(|n| ("mra_ask", json!({"repo": "erp", "question": format!("part {n}?")})))),
+    );
+    let input: Vec<String> = (0..12).map(|n| question(&format!("Ev{n}"), &format!("Question {n}"))).collect();
+    let command = home.asking(&anthropic, &["--policy", &component("standard"), "--window", "24000"]);
+    let lines = finish(command, &input.join("\n")).ok().lines();
+    assert_eq!(replies(&lines).len(), 12);
+    assert!(replies(&lines).iter().all(|reply| *reply == "Found it."), "{:#?}", replies(&lines));
+    let turns = of_type(&lines, "turn");
+    let replaced: u64 = turns.iter().filter_map(|turn| turn["messages_replaced"].as_u64()).sum();
+    assert!(replaced > 10, "old results shrink before turns go: {replaced}");
+    assert!(anthropic.requests().iter().all(|request| request.refused.is_none()), "no request broke a rule");
+}
