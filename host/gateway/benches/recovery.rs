@@ -1,0 +1,199 @@
+//! Recovery of seed 001's session (15,276 entries, 35 MB, all of it live) without a model call: from the refusal
+//! to the next request.
+//!
+//! `cargo bench --workspace --bench recovery`. `trim` is the standard policy's first rung; `rotate` its last, taken
+//! because the two before it are refused as well, so its time is that of all three steps.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use criterion::{Criterion, criterion_group, criterion_main};
+use pmk_core::{Block, Entry, Message, SessionKey};
+use pmk_host::{
+    audience::Prompts,
+    calibration::Calibration,
+    config::Config,
+    front::{Delivery, Front, FrontError, Inbound, Intake, Progress, ReplyTo, TurnReport},
+    gateway::{Gateway, Parts},
+    knowledge::Library,
+    ledger::Ledger,
+    model::{Answer, Model, ModelError, Request, Stop, Usage},
+    mra::{self, Mra},
+    store::{Begin, Outgoing, Recorded, Store},
+};
+use pmk_policy::{Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
+use tokio_util::sync::CancellationToken;
+
+const ENTRIES: usize = 15_276;
+const ENTRY_BYTES: usize = 2_290;
+const KEY: &str = "console:dm:U1";
+const NOW: i64 = 1_760_000_000_000;
+
+/// Refuses so many prompts, then answers; remembers when each came.
+struct Refusing {
+    refusals: AtomicU64,
+    asked: Mutex<Vec<Instant>>,
+}
+
+#[async_trait]
+impl Model for Refusing {
+    fn provider(&self) -> &'static str {
+        "bench"
+    }
+
+    fn name(&self) -> &str {
+        "refusing"
+    }
+
+    /// Large enough that nothing is pruned before the first call.
+    fn window(&self) -> u64 {
+        100_000_000
+    }
+
+    async fn ask(&self, _request: &Request) -> Result<Answer, ModelError> {
+        self.asked.lock().expect("not poisoned").push(Instant::now());
+        if self.refusals.load(Ordering::Relaxed) > 0 {
+            self.refusals.fetch_sub(1, Ordering::Relaxed);
+            let message = "prompt is too long".to_owned();
+            return Err(ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message });
+        }
+        let blocks = vec![Block::Text { text: "recovered".into() }];
+        Ok(Answer { blocks, stop: Stop::End, usage: Usage::default() })
+    }
+}
+
+/// Asks one question.
+struct One;
+
+#[async_trait]
+impl Front for One {
+    async fn listen(&self, intake: &dyn Intake, _stop: CancellationToken) -> Result<(), FrontError> {
+        intake.accept(question("the question")).await.map(drop).map_err(|_| FrontError::Closed)
+    }
+
+    async fn placeholder(&self, _reply_to: &ReplyTo, _text: &str) -> Result<Option<String>, FrontError> {
+        Ok(None)
+    }
+
+    async fn progress(&self, _progress: &Progress) -> Result<(), FrontError> {
+        Ok(())
+    }
+
+    fn split(&self, text: &str) -> Vec<String> {
+        vec![text.to_owned()]
+    }
+
+    async fn deliver(&self, _part: Delivery<'_>) -> Result<Option<String>, FrontError> {
+        Ok(None)
+    }
+
+    async fn report(&self, _event_id: &str, _report: &TurnReport) -> Result<(), FrontError> {
+        Ok(())
+    }
+}
+
+fn question(event_id: &str) -> Inbound {
+    Inbound {
+        event_id: event_id.into(),
+        aliases: vec![],
+        key: KEY.parse::<SessionKey>().expect("a key"),
+        user: "U1".into(),
+        reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
+        text: "What was the last thing we talked about?".into(),
+        files: 0,
+        ts: String::new(),
+    }
+}
+
+/// A home whose one conversation is the session of seed 001.
+async fn session(home: &Path) {
+    let store = Store::open(home).expect("a store");
+    let inbox = store.accept(&question("before"), NOW).await.expect("accepts").expect("new");
+    let Begin::Ask(open) = store.begin(inbox, NOW).await.expect("begins") else { panic!("a new turn") };
+    let messages = (0..ENTRIES)
+        .map(|n| {
+            let text = format!("{n} {}", "日誌 the daemon says more of the same. ".repeat(ENTRY_BYTES / 43));
+            Entry::new(0, if n % 2 == 0 { Message::user(text) } else { Message::assistant(text) })
+        })
+        .collect();
+    let recorded = Recorded {
+        messages,
+        usage: Usage::default(),
+        also: vec![],
+        parts: vec![Outgoing::reply("x")],
+        calibration: None,
+        escalation: None,
+        report: serde_json::Value::Null,
+        keep_live: true,
+    };
+    store.record(open.turn, recorded, NOW).await.expect("records");
+    store.finish(open.turn, vec![(0, None)], NOW).await.expect("finishes");
+}
+
+fn standard() -> Stack {
+    let runtime = Runtime::new(RuntimeConfig::default()).expect("an engine");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/standard.wasm");
+    let policy = Policy::load(&runtime, path).expect("the standard policy");
+    let settings = Settings::defaults(policy.description());
+    Stack::new([], Layer { policy: Arc::new(policy), settings })
+}
+
+/// From the first refusal to the request that is answered.
+async fn recovery(home: &Path, refusals: u64) -> Duration {
+    let model = Arc::new(Refusing { refusals: AtomicU64::new(refusals), asked: Mutex::default() });
+    let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;
+    let parts = Parts {
+        home,
+        store: Store::open(home).expect("a store"),
+        stack: standard(),
+        model: asked,
+        front: Arc::new(One),
+        ledger: Ledger::open(home),
+        config: Config::default(),
+        library: Library::open(home).expect("a library"),
+        calibration: Calibration::default(),
+        prompts: Prompts::default(),
+        mra: Mra::new(mra::Config::default()),
+        seeder: None,
+    };
+    Gateway::new(parts, CancellationToken::new()).run().await.expect("it runs");
+    let asked = model.asked.lock().expect("not poisoned");
+    *asked.last().expect("asked") - asked[0]
+}
+
+fn recoveries(criterion: &mut Criterion) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let template = tempfile::tempdir().expect("a folder");
+    runtime.block_on(session(template.path()));
+    let mut group = criterion.benchmark_group("recovery");
+    group.sample_size(10).measurement_time(Duration::from_secs(10));
+    for (name, refusals) in [("trim", 1), ("all rungs", 3)] {
+        group.bench_function(name, |bencher| {
+            bencher.iter_custom(|times| {
+                (0..times)
+                    .map(|_| {
+                        let home = tempfile::tempdir().expect("a folder");
+                        let gateway = home.path().join("gateway");
+                        std::fs::create_dir(&gateway).expect("a folder");
+                        for file in std::fs::read_dir(template.path().join("gateway")).expect("the store") {
+                            let file = file.expect("readable");
+                            std::fs::copy(file.path(), gateway.join(file.file_name())).expect("a copy");
+                        }
+                        runtime.block_on(recovery(home.path(), refusals))
+                    })
+                    .sum()
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, recoveries);
+criterion_main!(benches);
