@@ -100,7 +100,7 @@ fn transcripts() -> Result<Vec<Named>, Box<dyn Error>> {
 fn shape(applied: &Applied) -> impl PartialEq + std::fmt::Debug + use<> {
     let replaced: Vec<_> = applied.replaced.iter().map(|replaced| (replaced.index, replaced.message.clone())).collect();
     let marker = applied.marker.as_ref().map(|(marker, before)| (marker.text(), *before));
-    (applied.kept.clone(), replaced, marker, applied.tokens_after)
+    (applied.kept.clone(), replaced, marker, applied.tokens_after, applied.compaction.clone())
 }
 
 fn by_policy(decided_by: &DecidedBy) -> bool {

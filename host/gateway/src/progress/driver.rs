@@ -191,9 +191,10 @@ mod tests {
         let seen = Arc::clone(&shown);
         let progress = updates.progress(move |line| {
             let seen = Arc::clone(&seen);
+            let begun = Instant::now();
             async move {
                 sleep(takes).await;
-                seen.lock().expect("not poisoned").push((Instant::now(), line));
+                seen.lock().expect("not poisoned").push((begun, line));
                 Sent::Shown
             }
         });
