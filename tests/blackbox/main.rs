@@ -4,6 +4,7 @@
 mod chat;
 mod console;
 mod crash;
+mod explain;
 mod model;
 mod operator;
 mod plan;
