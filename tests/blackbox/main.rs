@@ -7,6 +7,7 @@ mod claude_cli;
 mod console;
 mod crash;
 mod directives;
+mod explain;
 mod incidents;
 mod knowledge;
 mod ladder;

@@ -19,6 +19,7 @@ mod change;
 mod escalation;
 mod layers;
 mod logging;
+mod model;
 mod plan;
 mod policy;
 mod run;
@@ -57,6 +58,9 @@ enum Command {
     /// Look at answers that people gave, and say which may be found
     #[command(subcommand)]
     Atoms(atoms::AtomsCommand),
+    /// Look at how models count and what their errors mean
+    #[command(subcommand)]
+    Model(model::ModelCommand),
     /// Choose how the model speaks to whom
     #[command(subcommand)]
     Audience(audience::AudienceCommand),
@@ -113,6 +117,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Policy(policy) => policy.execute(&context),
         Command::Sessions(sessions) => sessions.execute(&context),
         Command::Atoms(atoms) => atoms.execute(&context),
+        Command::Model(model) => model.execute(&context),
         Command::Audience(audience) => audience.execute(&context),
         Command::Audit(audit) => audit.execute(&context),
         Command::Escalation(escalation) => escalation.execute(&context),

@@ -1,8 +1,9 @@
 //! Models: what answers. Providers behind one trait, and what their errors mean.
 //!
 //! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] speaks to the Messages API, over
-//! [`http`], which reads events with [`sse`] and refusals with [`classify`]; [`openai`] does the same with chat completions;
-//! [`claude_cli`] starts the local `claude`; [`sim`] stands in for all that.
+//! [`http`], which reads events with [`sse`] and refusals with [`classify`](mod@classify); [`openai`] does the same with
+//! chat completions; [`claude_cli`] starts the local `claude`; [`sim`] stands in for all that. What a
+//! failure calls for is its [`Action`]; a request with a malformed history can be [repaired](repair()).
 
 use std::time::Duration;
 
@@ -11,20 +12,25 @@ use pmk_core::{Block, Message};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+mod action;
 pub mod anthropic;
 pub mod classify;
 pub mod claude_cli;
 pub mod http;
 mod open;
 pub mod openai;
+mod repair;
 pub mod sim;
 pub mod sse;
 mod tool_ids;
+pub mod windows;
 
+pub use action::Action;
 pub use open::{Environment, ModelSpec, OpenError, Provider, open};
+pub use repair::repair;
 
 /// One request. Roles alternate, the first message is a user's, tool results come first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     pub system: String,
     pub messages: Vec<Message>,
@@ -105,17 +111,27 @@ pub enum ModelError {
     Refused { message: String },
     #[error("the connection failed: {message}")]
     Transport { message: String },
-    #[error("no answer within {}", seconds(*after))]
-    Timeout { after: Duration },
+    /// The gateway waited no longer, or the provider says that it did not.
+    #[error("no answer in time: {message}")]
+    Timeout { message: String },
     #[error("{message}")]
     Other { message: String },
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{:.1} s", duration.as_secs_f64())
-}
-
 impl ModelError {
+    /// The gateway's own clock ran out.
+    pub fn silent_for(limit: Duration) -> Self {
+        ModelError::Timeout { message: format!("nothing came within {:.1} s", limit.as_secs_f64()) }
+    }
+
+    /// The wait that the provider asks for.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            ModelError::RateLimited { retry_after, .. } | ModelError::Overloaded { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// The class's name in the ledger and in `model explain`.
     pub fn class(&self) -> &'static str {
         match self {

@@ -302,7 +302,7 @@ mod tests {
             ModelError::RateLimited { retry_after: None, message: message() },
             ModelError::Auth { message: message() },
             ModelError::Refused { message: message() },
-            ModelError::Timeout { after: std::time::Duration::ZERO },
+            ModelError::Timeout { message: message() },
             ModelError::Transport { message: message() },
             ModelError::Other { message: message() },
         ];

@@ -1,208 +1,349 @@
-//! What a provider's refusal means.
+//! What a provider's refusal means: one classifier for all providers.
 //!
 //! Only what a model call answered is classified here, never what people or models write: prose about
-//! context windows is not an overflow. The order matters and is that of [`classify`]: a typed
-//! overflow code, explicit token numbers, other typed codes, the status, words about rates and money,
-//! refusals, words about size, words about tool history.
+//! context windows is no overflow. In this order, the first that applies:
+//!
+//! 1. A typed code or stop reason that says overflow, then one that says refusal. A refusal never leads
+//!    to another request, whatever else it mentions.
+//! 2. A pattern that names more tokens than it allows, or a request alone above a minute's tokens: size
+//!    in spite of the status, because waiting never helps.
+//! 3. Tool calls and results that do not match.
+//! 4. The status, or the one a typed code implies: 401, 402, 403, 408, 429, any 5xx.
+//! 5. Words about rates, money, credentials, policies.
+//! 6. Explicit patterns; status 413.
+//! 7. Weak hints, where the status is 400, 413 or 422.
+//! 8. An answer of nothing at all to a prompt that fills the window: it was cut off in silence.
+//! 9. Where there is no status: words about load, time, the connection.
+//!
+//! [`Action`](super::Action) says what each class calls for.
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-use serde_json::Value;
+use self::{body::Said, numbers::Named};
+use super::{Answer, ModelError, Stop, windows};
 
-use super::ModelError;
+mod body;
+mod codes;
+mod numbers;
+mod overflow;
+mod wait;
+mod words;
+
+pub use wait::retry_after;
 
 /// The most of a provider's words that is passed on, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
+/// The most of them that is compared: what comes later quotes the request.
+const MAX_COMPARED_CHARS: usize = 4_000;
+/// A text without status and label is a message up to this length, and prose above it.
+const MAX_BARE_CHARS: usize = 512;
+/// From here on, in percent of the window, a prompt fills it.
+const FULL_PERCENT: u64 = 99;
 
 /// A call that failed at the provider.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Failed<'a> {
+    /// Who failed: the provider's name or its host.
+    pub provider: &'a str,
     /// The HTTP status; `None` where the error came inside a stream.
     pub status: Option<u16>,
     /// What the `retry-after` header asked for.
     pub retry_after: Option<Duration>,
+    /// The model's window in tokens, where it is known; else what is known of the model that the body names.
+    pub window: Option<u64>,
     /// The body as it came: JSON, or whatever a proxy made of it.
     pub body: &'a str,
 }
 
 /// Says what kind of failure it was.
 pub fn classify(failed: &Failed<'_>) -> ModelError {
-    let (codes, text) = parse(failed.body);
-    let message = shown(failed.status, &text);
-    let retry_after = failed.retry_after;
-    let words = text.to_lowercase().replace('`', "");
-
-    let numbers = token_numbers(&words);
-    if numbers.is_some() || codes.iter().any(|code| OVERFLOW_CODES.contains(&code.as_str())) {
-        let (observed_tokens, allowed_tokens) = numbers.unzip();
-        return ModelError::Overflow { observed_tokens, allowed_tokens, message };
-    }
-    for code in &codes {
-        match code.as_str() {
-            "authentication_error" | "permission_error" | "invalid_api_key" => return ModelError::Auth { message },
-            "billing_error" | "insufficient_quota" => return ModelError::Billing { message },
-            "rate_limit_error" | "rate_limit_exceeded" => return ModelError::RateLimited { retry_after, message },
-            "overloaded_error" | "api_error" | "timeout_error" | "server_error" => {
-                return ModelError::Overloaded { retry_after, message };
-            }
-            "content_filter" | "content_policy_violation" => return ModelError::Refused { message },
-            _ => {}
-        }
-    }
-    match failed.status {
-        Some(401 | 403) => return ModelError::Auth { message },
-        Some(402) => return ModelError::Billing { message },
-        Some(413) => return ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message },
-        Some(429) => return ModelError::RateLimited { retry_after, message },
-        Some(500..) => return ModelError::Overloaded { retry_after, message },
-        _ => {}
-    }
-    if contains_any(&words, BILLING) {
-        ModelError::Billing { message }
-    } else if contains_any(&words, RATE_LIMIT) {
-        ModelError::RateLimited { retry_after, message }
-    } else if contains_any(&words, REFUSAL) {
-        ModelError::Refused { message }
-    } else if contains_any(&words, OVERFLOW) || words.lines().any(says_context_exceeded) {
-        ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message }
-    } else if contains_any(&words, MALFORMED_HISTORY) {
-        ModelError::MalformedHistory { message }
-    } else {
-        ModelError::Other { message }
+    let said = Said::read(failed.body);
+    let report = Report::new(failed, &said);
+    let class = report.class();
+    let message = shown(failed.status.or(said.status), &said.words);
+    let retry_after = failed.retry_after.or(said.retry_after).or_else(|| wait::in_words(&report.words));
+    match class {
+        Class::Overflow(Named { observed, allowed }) => ModelError::Overflow {
+            observed_tokens: observed.or(said.observed_tokens),
+            allowed_tokens: allowed.or(said.allowed_tokens),
+            message,
+        },
+        Class::RateLimited => ModelError::RateLimited { retry_after, message },
+        Class::Overloaded => ModelError::Overloaded { retry_after, message },
+        Class::Auth => ModelError::Auth { message },
+        Class::Billing => ModelError::Billing { message },
+        Class::MalformedHistory => ModelError::MalformedHistory { message },
+        Class::Refused => ModelError::Refused { message },
+        Class::Transport => ModelError::Transport { message },
+        Class::Timeout => ModelError::Timeout { message },
+        Class::Other => ModelError::Other { message },
     }
 }
 
-// All lower case and without backticks, as `classify` compares them.
-
-/// Anthropic's, OpenAI's and llama.cpp's.
-const OVERFLOW_CODES: &[&str] = &["request_too_large", "context_length_exceeded", "exceed_context_size_error"];
-
-const BILLING: &[&str] = &["credit balance", "insufficient credit", "api usage limits"];
-
-const RATE_LIMIT: &[&str] =
-    &["rate limit", "too many requests", "per minute", "per day", "too many tokens, please wait"];
-
-const REFUSAL: &[&str] = &["content filtering policy"];
-
-/// Seed 000's patterns for a model call, and the words of providers that speak Anthropic's or OpenAI's
-/// protocol.
-const OVERFLOW: &[&str] = &[
-    "msg_too_long",
-    "prompt is too long",
-    "exceed context limit",
-    "exceeds model context window",
-    "exceeds the context window",
-    "exceeds the maximum size",
-    "exceeds the available context size",
-    "maximum context length",
-    "maximum prompt length",
-    "maximum allowed input length",
-    "longer than the model's context length",
-    "exceeded model token limit",
-    "prompt exceeds max length",
-    "input is too long",
-    "reduce the length of the messages",
-];
-
-/// What stands before the numbers of such messages, more exact ones first.
-const OBSERVED: &[&str] =
-    &["resulted in", "requested about", "you requested", "requested:", "request contains", "request (", "the input ("];
-const ALLOWED: &[&str] = &[
-    "maximum context length is",
-    "configured limit of",
-    "available context size (",
-    "maximum prompt length is",
-    "model token limit:",
-    "model's context length (",
-];
-
-const MALFORMED_HISTORY: &[&str] = &[
-    "tool_use ids were found without tool_result blocks",
-    "unexpected tool_use_id found in tool_result blocks",
-    "each tool_use must have a single result",
-    "tool_use ids must be unique",
-    "must have a corresponding tool_use block",
-    "roles must alternate",
-    "first message must use the \"user\" role",
-    "text content blocks must be non-empty",
-    "text content blocks must contain non-whitespace text",
-    "must have non-empty content",
-    "must be followed by tool messages responding to each 'tool_call_id'",
-    "must be a response to a preceeding message with 'tool_calls'",
-    "must be a response to a preceding message with 'tool_calls'",
-];
-
-fn contains_any(words: &str, patterns: &[&str]) -> bool {
-    patterns.iter().any(|pattern| words.contains(pattern))
-}
-
-/// Seed 000's `context.+exceed`, but for `context deadline exceeded`, which is how servers written in
-/// Go report a timeout.
-fn says_context_exceeded(line: &str) -> bool {
-    line.split_once("context").is_some_and(|(_, rest)| {
-        !rest.starts_with(" deadline exceeded") && rest.rfind("exceed").is_some_and(|at| at > 0)
+/// Takes an answer for what it is: one of nothing at all, because the prompt filled the window, is an
+/// overflow that the provider kept to itself.
+///
+/// # Errors
+/// [`ModelError::Overflow`] instead of such an answer.
+pub fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> {
+    let prompt = answer.usage.prompt_tokens();
+    let cut = match answer.stop {
+        Stop::WindowFull => true,
+        Stop::MaxTokens => fills(prompt, window),
+        Stop::End | Stop::ToolUse => false,
+    };
+    if !cut || !answer.blocks.is_empty() {
+        return Ok(answer);
+    }
+    Err(ModelError::Overflow {
+        observed_tokens: (prompt > 0).then_some(prompt),
+        allowed_tokens: None,
+        message: format!("no room was left for an answer after a prompt of {prompt} tokens"),
     })
 }
 
-/// Observed and allowed tokens, where the provider names both and the first is the larger. Where it
-/// adds the room for the answer to the prompt, so does the observed number.
-fn token_numbers(words: &str) -> Option<(u64, u64)> {
-    let of_prompt = words.split_once("prompt is too long").and_then(|(_, rest)| {
-        let (observed, allowed) = rest.split_once('>')?;
-        Some((first_number(observed)?, first_number(allowed)?))
+fn fills(prompt: u64, window: u64) -> bool {
+    window > 0 && u128::from(prompt) * 100 >= u128::from(window) * u128::from(FULL_PERCENT)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Class {
+    Overflow(Named),
+    RateLimited,
+    Overloaded,
+    Auth,
+    Billing,
+    MalformedHistory,
+    Refused,
+    Transport,
+    Timeout,
+    Other,
+}
+
+/// How far the words of a body can be taken for a provider's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The status or the body says that it is an error.
+    Error,
+    /// A short text of which nobody says what it is.
+    Bare,
+    /// An answer, or somebody's prose.
+    Prose,
+}
+
+/// A failure, ready for the questions that decide its class.
+struct Report<'a> {
+    failed: &'a Failed<'a>,
+    said: &'a Said,
+    /// Lower case, without backticks.
+    words: String,
+    /// The status, or what stands for it.
+    status: Option<u16>,
+    origin: Origin,
+}
+
+impl<'a> Report<'a> {
+    fn new(failed: &'a Failed<'a>, said: &'a Said) -> Self {
+        let words = comparable(&said.words);
+        let is_error = failed.status.is_some_and(|status| status >= 400) || said.is_error();
+        let origin = if is_error {
+            Origin::Error
+        } else if failed.status.is_none()
+            && !said.is_json
+            && said.words.chars().nth(MAX_BARE_CHARS).is_none()
+            && !overflow::is_prose(&words)
+        {
+            Origin::Bare
+        } else {
+            Origin::Prose
+        };
+        Report { failed, said, words, status: status(failed.status, said), origin }
+    }
+
+    fn class(&self) -> Class {
+        self.typed()
+            .or_else(|| self.named_size())
+            .or_else(|| self.malformed_history())
+            .or_else(|| self.by_status())
+            .or_else(|| self.by_words())
+            .or_else(|| self.explicit_overflow())
+            .or_else(|| self.silent_overflow())
+            .or_else(|| self.without_status())
+            .unwrap_or(Class::Other)
+    }
+
+    fn typed(&self) -> Option<Class> {
+        let means = |meaning| self.said.codes.iter().any(|code| codes::meaning(code) == Some(meaning));
+        if means(codes::Meaning::Overflow) && self.may_overflow() {
+            return Some(self.overflow());
+        }
+        if means(codes::Meaning::Refusal) {
+            let of_size = words::TOO_LONG_FOR_A_FILTER.is_match(&self.codes_and_words());
+            let declines = words::REFUSAL.is_match(&self.words) || self.said.codes.iter().any(|code| code == "refusal");
+            return Some(if of_size && !declines { self.overflow() } else { Class::Refused });
+        }
+        None
+    }
+
+    fn named_size(&self) -> Option<Class> {
+        if self.origin == Origin::Prose || !self.may_overflow() {
+            return None;
+        }
+        if let Some(named) = numbers::beyond_a_minute(&self.words) {
+            return Some(Class::Overflow(named));
+        }
+        // A status of 402 and a policy are not about size, however large the numbers.
+        let is_vetoed = self.status == Some(402) || words::REFUSAL.is_match(&self.words);
+        let named = numbers::in_words(&self.words);
+        (!is_vetoed && named.is_exceeded() && self.says_overflow()).then_some(Class::Overflow(named))
+    }
+
+    fn malformed_history(&self) -> Option<Class> {
+        let is_ours = self.origin != Origin::Prose && !matches!(self.status, Some(401..=403 | 429));
+        (is_ours && words::MALFORMED_HISTORY.is_match(&self.words)).then_some(Class::MalformedHistory)
+    }
+
+    fn by_status(&self) -> Option<Class> {
+        let says = |words: &regex::RegexSet| words.is_match(&self.words);
+        match self.status? {
+            402 => Some(Class::Billing),
+            401 => Some(Class::Auth),
+            403 if says(&words::BILLING) => Some(Class::Billing),
+            403 if says(&words::REFUSAL) => Some(Class::Refused),
+            403 => Some(Class::Auth),
+            408 => Some(Class::Timeout),
+            // Where a wait is named, waiting helps, and money need not.
+            429 if says(&words::BILLING) && self.said.retry_after.is_none() && self.failed.retry_after.is_none() => {
+                Some(Class::Billing)
+            }
+            429 => Some(Class::RateLimited),
+            500 if self.is_llama_cpp_s() => Some(self.overflow()),
+            500.. => Some(Class::Overloaded),
+            _ => None,
+        }
+    }
+
+    fn by_words(&self) -> Option<Class> {
+        if self.origin == Origin::Prose {
+            return None;
+        }
+        let says = |words: &regex::RegexSet| words.is_match(&self.words);
+        if says(&words::BILLING) {
+            Some(Class::Billing)
+        } else if says(&words::RATE_LIMIT) {
+            Some(Class::RateLimited)
+        } else if words::TOO_LONG_FOR_A_FILTER.is_match(&self.words) {
+            Some(self.overflow())
+        } else if says(&words::REFUSAL) {
+            Some(Class::Refused)
+        } else if says(&words::AUTH) {
+            Some(Class::Auth)
+        } else {
+            None
+        }
+    }
+
+    fn explicit_overflow(&self) -> Option<Class> {
+        if self.origin == Origin::Prose || !self.may_overflow() || words::NO_OVERFLOW.is_match(&self.codes_and_words())
+        {
+            return None;
+        }
+        let is_one = self.says_overflow()
+            || self.status == Some(413)
+            || self.is_said_without_words()
+            || (matches!(self.status, Some(400 | 422)) && self.is_hinted_at());
+        is_one.then(|| self.overflow())
+    }
+
+    /// Cerebras and Mistral refuse too long a prompt without a word; an SDK then says `(no body)`.
+    fn is_said_without_words(&self) -> bool {
+        let provider = self.failed.provider.to_lowercase();
+        let known = ["cerebras", "mistral"].iter().any(|name| provider.contains(name));
+        self.status == Some(400) && (self.words.ends_with("(no body)") || (self.words.is_empty() && known))
+    }
+
+    fn is_hinted_at(&self) -> bool {
+        overflow::is_hinted_at(&self.words)
+            || (self.words.contains("token")
+                && !overflow::is_prose(&self.words)
+                && numbers::in_words(&self.words).is_exceeded())
+    }
+
+    fn silent_overflow(&self) -> Option<Class> {
+        let cut = self.said.codes.iter().any(|code| matches!(code.as_str(), "length" | "max_tokens"));
+        let known = || windows::known(self.said.model.as_deref()?);
+        let (prompt, window) = (self.said.prompt_tokens?, self.failed.window.or_else(known)?);
+        (cut && self.said.output_tokens == Some(0) && fills(prompt, window))
+            .then_some(Class::Overflow(Named { observed: Some(prompt), allowed: None }))
+    }
+
+    fn without_status(&self) -> Option<Class> {
+        if self.status.is_some() || self.origin == Origin::Prose {
+            return None;
+        }
+        if words::OVERLOADED.is_match(&self.words) {
+            Some(Class::Overloaded)
+        } else if words::TIMEOUT.is_match(&self.words) {
+            Some(Class::Timeout)
+        } else if words::TRANSPORT.is_match(&self.words) {
+            Some(Class::Transport)
+        } else {
+            None
+        }
+    }
+
+    /// All that llama.cpp says with status 500 when the window fills up while it answers.
+    fn is_llama_cpp_s(&self) -> bool {
+        let last = self.words.lines().last().unwrap_or_default();
+        last.trim_start_matches(|c: char| !c.is_alphabetic()) == "context size has been exceeded."
+    }
+
+    /// Slack's `msg_too_long` is about the reply, never about the prompt.
+    fn may_overflow(&self) -> bool {
+        !self.failed.provider.eq_ignore_ascii_case("slack")
+    }
+
+    fn says_overflow(&self) -> bool {
+        match self.origin {
+            Origin::Error => overflow::is_said(&self.words),
+            Origin::Bare => overflow::is_all_that_is_said(&self.words),
+            Origin::Prose => false,
+        }
+    }
+
+    fn overflow(&self) -> Class {
+        Class::Overflow(numbers::in_words(&self.words))
+    }
+
+    fn codes_and_words(&self) -> String {
+        format!("{} {}", self.said.codes.join(" "), self.words)
+    }
+}
+
+/// The status that counts. A typed code about credentials, money or rates is more exact than any status;
+/// one about the server is not, where the status is about anything in particular.
+fn status(outer: Option<u16>, said: &Said) -> Option<u16> {
+    let implied = said.codes.iter().find_map(|code| match codes::meaning(code) {
+        Some(codes::Meaning::Status(status)) => Some(status),
+        _ => None,
     });
-    let with_answer = || {
-        let (_, rest) = words.split_once("exceed context limit")?;
-        let (asked, allowed) = rest.split_once('>')?;
-        let (prompt, answer) = asked.split_once('+')?;
-        Some((first_number(prompt)?.checked_add(first_number(answer)?)?, first_number(allowed)?))
-    };
-    let of_compatible = || {
-        let after = |marks: &[&str]| marks.iter().find_map(|mark| first_number(words.split_once(mark)?.1));
-        Some((after(OBSERVED)?, after(ALLOWED)?))
-    };
-    // A request larger than what a minute allows: waiting never helps.
-    let of_a_minute = || {
-        let (_, rest) = words.split_once("request too large")?;
-        let (_, rest) = rest.split_once("limit ")?;
-        let (limit, requested) = rest.split_once("requested ")?;
-        Some((first_number(requested)?, first_number(limit)?))
-    };
-    of_prompt
-        .or_else(with_answer)
-        .or_else(of_compatible)
-        .or_else(of_a_minute)
-        .filter(|(observed, allowed)| observed > allowed)
+    match (outer.filter(|&status| status >= 400), implied) {
+        (_, Some(exact @ (401..=403 | 429))) => Some(exact),
+        (Some(outer), Some(408 | 500..)) if !matches!(outer, 401..=403 | 413 | 429 | 500..) => implied,
+        (Some(outer), _) => Some(outer),
+        (None, implied) => said.status.or(implied),
+    }
 }
 
-/// The first number in a text; thousands may be set apart by commas.
-fn first_number(text: &str) -> Option<u64> {
-    let start = text.find(|c: char| c.is_ascii_digit())?;
-    let digits: String =
-        text[start..].chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(char::is_ascii_digit).collect();
-    digits.parse().ok()
+fn comparable(text: &str) -> String {
+    let text = pmk_core::text::head(text, MAX_COMPARED_CHARS).to_lowercase();
+    text.replace('`', "").replace('’', "'")
 }
 
-/// The typed codes and the words of a body; the body itself where it is not the provider's JSON. Most wrap
-/// an object in `error`; some servers put it at the top, or a mere text into `error`.
-fn parse(body: &str) -> (Vec<String>, String) {
-    let Ok(Value::Object(body_object)) = serde_json::from_str(body) else { return (Vec::new(), body.to_owned()) };
-    let error = match body_object.get("error") {
-        Some(Value::String(message)) => return (Vec::new(), message.clone()),
-        Some(Value::Object(error)) => error,
-        _ => &body_object,
-    };
-    let text = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
-    let codes: Vec<String> = ["type", "code"].into_iter().filter_map(text).collect();
-    let message = text("message").unwrap_or_else(|| if codes.is_empty() { body.to_owned() } else { String::new() });
-    (codes, message)
-}
-
-/// One line for people: a page of HTML says nothing, so then the status does.
+/// One line for people; without any words the status has to do.
 fn shown(status: Option<u16>, text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if !text.is_empty() && !text.starts_with('<') {
+    if !text.is_empty() {
         let short = pmk_core::text::head(&text, MAX_MESSAGE_CHARS);
         return if short.len() < text.len() { format!("{short}…") } else { text };
     }
@@ -210,16 +351,6 @@ fn shown(status: Option<u16>, text: &str) -> String {
         Some(status) => format!("status {status} without an explanation"),
         None => "an error without an explanation".to_owned(),
     }
-}
-
-/// Reads a `retry-after` header: seconds, or an HTTP date; a date that has passed is no wait at all.
-pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
-    let header = header.trim();
-    if let Ok(seconds) = header.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let until = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(header).ok()?;
-    Some(Duration::try_from(until.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use self::events::Transcript;
 use super::{
     Answer, Model, ModelError, Request,
     anthropic::families::{self, Family},
+    classify,
 };
 use crate::child::{self, End, Limits, SpawnError, Spec};
 
@@ -146,9 +147,9 @@ impl ClaudeCli {
             .await
             .map_err(|error| self.not_started(&error))?;
         if finished.end == End::TimedOut {
-            return Err(ModelError::Timeout { after: self.config.call_timeout });
+            return Err(ModelError::silent_for(self.config.call_timeout));
         }
-        transcript.finish().unwrap_or_else(|| {
+        let answered = transcript.finish().unwrap_or_else(|| {
             let stderr = finished.stderr.text();
             let said = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
             let how = match finished.end {
@@ -159,7 +160,8 @@ impl ClaudeCli {
             let said = pmk_core::text::head(&said, MAX_SHOWN_CHARS);
             let program = self.config.program.to_string_lossy();
             Err(ModelError::Other { message: format!("`{program}` ended without a result ({how}): {said}") })
-        })
+        });
+        answered.and_then(|answer| classify::accept(answer, self.window()))
     }
 
     fn not_started(&self, error: &SpawnError) -> ModelError {
@@ -245,7 +247,7 @@ impl Model for ClaudeCli {
             .with_max_times(self.config.attempts.saturating_sub(1));
         (|| self.attempt(request, deadline))
             .retry(backoff)
-            .when(|error| matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. }))
+            .when(|error| error.action().asks_the_same_again())
             .adjust(|_, wait| wait.filter(|wait| Instant::now() + *wait < deadline))
             .notify(|error, wait| {
                 tracing::warn!(

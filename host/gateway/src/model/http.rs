@@ -148,7 +148,7 @@ impl Endpoint {
         let limit = self.limits.call_timeout;
         match timeout(limit, self.call_until::<A>(body, Instant::now() + limit)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(ModelError::Timeout { after: limit }),
+            Err(_) => Err(ModelError::silent_for(limit)),
         }
     }
 
@@ -162,7 +162,7 @@ impl Endpoint {
             .retry(backoff)
             .when(|failure| failure.waiting_helps)
             .adjust(|failure, wait| {
-                let asked = failure.retry_after();
+                let asked = failure.error.retry_after();
                 let wait = wait?.max(asked.unwrap_or_default());
                 let too_long = asked > Some(self.limits.max_wait) || Instant::now() + wait >= deadline;
                 (!too_long).then_some(wait)
@@ -185,7 +185,7 @@ impl Endpoint {
         let request = self.client.post(self.url.clone()).body(body.to_vec());
         let response = self.in_time(request.send()).await.map_err(Failure::before_the_answer)?;
         if response.status() != StatusCode::OK {
-            return Err(Failure::before_the_answer(self.refusal(response).await));
+            return Err(Failure::refused(self.refusal(response).await));
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.trim_start().starts_with("text/event-stream") {
@@ -230,7 +230,9 @@ impl Endpoint {
                 break;
             }
         }
-        classify::classify(&Failed { status: Some(status), retry_after, body: &String::from_utf8_lossy(&body) })
+        let body = String::from_utf8_lossy(&body);
+        let provider = self.url.host_str().unwrap_or_default();
+        classify::classify(&Failed { provider, status: Some(status), retry_after, window: None, body: &body })
     }
 
     /// Waits for the provider's next sign of life.
@@ -238,7 +240,7 @@ impl Endpoint {
         match timeout(self.limits.idle_timeout, step).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => Err(ModelError::Transport { message: chain(&error.without_url()) }),
-            Err(_) => Err(ModelError::Timeout { after: self.limits.idle_timeout }),
+            Err(_) => Err(ModelError::silent_for(self.limits.idle_timeout)),
         }
     }
 }
@@ -251,6 +253,13 @@ struct Failure {
 }
 
 impl Failure {
+    /// The provider's own word.
+    fn refused(error: ModelError) -> Self {
+        let waiting_helps = error.action().asks_the_same_again();
+        Failure { error, waiting_helps }
+    }
+
+    /// Nothing came, or not all of it. Who waited in vain has waited long enough.
     fn before_the_answer(error: ModelError) -> Self {
         use ModelError::{Overloaded, RateLimited, Transport};
         let waiting_helps = matches!(error, RateLimited { .. } | Overloaded { .. } | Transport { .. });
@@ -265,13 +274,6 @@ impl Failure {
 
     fn final_one(error: ModelError) -> Self {
         Failure { error, waiting_helps: false }
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        match self.error {
-            ModelError::RateLimited { retry_after, .. } | ModelError::Overloaded { retry_after, .. } => retry_after,
-            _ => None,
-        }
     }
 }
 

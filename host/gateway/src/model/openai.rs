@@ -10,11 +10,11 @@ use secrecy::{ExposeSecret, SecretString};
 
 use self::stream::Assembly;
 use super::{
-    Answer, Model, ModelError, OpenError, Request,
+    Answer, Model, ModelError, OpenError, Request, classify,
     http::{Endpoint, Limits},
 };
 
-mod families;
+pub mod families;
 mod stream;
 mod wire;
 
@@ -97,7 +97,8 @@ impl Model for OpenAi {
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
         let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
         let body = wire::body(&self.config.model, self.room, max_tokens, request);
-        self.endpoint.call::<Assembly>(&body).await
+        let answer = self.endpoint.call::<Assembly>(&body).await?;
+        classify::accept(answer, self.window())
     }
 }
 

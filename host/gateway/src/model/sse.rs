@@ -148,6 +148,34 @@ mod tests {
         assert_eq!(decoder.push(&line), Err(TooLarge));
     }
 
+    const NAMES: &[&str] = &["message_start", "content_block_delta", "ping", "error", "message"];
+
+    /// What servers send, cut where no server cuts it.
+    const PIECES: &[&[u8]] = &[
+        b"event: message_start\n",
+        b"event: error\r\n",
+        b"event:",
+        b"data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n",
+        b"data: {\"choices\":[{\"delta\":{\"content\":\"",
+        b"data: [DONE]\n\n",
+        b"data",
+        b"data:\n",
+        b": keep-alive\n\n",
+        b"\xef\xbb\xbf",
+        b"\xe4\xb8",
+        b"\x8a",
+        b"\n",
+        b"\r",
+        b"\r\n\r\n",
+        b"\0",
+    ];
+
+    /// Data of some lines, none of them empty.
+    fn data() -> impl Strategy<Value = String> {
+        let line = prop_oneof!["[a-z{}\":, 預算🎉]{1,20}", Just("{\"type\":\"ping\"}".to_owned())];
+        prop::collection::vec(line, 1..4).prop_map(|lines| lines.join("\n"))
+    }
+
     proptest! {
         #[test]
         fn any_bytes_in_any_chunks_give_the_same_events(
@@ -160,6 +188,41 @@ mod tests {
             cuts.sort_unstable();
             let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
             prop_assert_eq!(decode(&chunks), decode(&[&bytes]));
+        }
+
+        #[test]
+        fn events_come_out_as_they_went_in(
+            sent in prop::collection::vec((prop::sample::select(NAMES), data()), 0..8),
+            ends in prop::sample::select(&["\n", "\r\n", "\r"][..]),
+            noise in prop::option::of(prop::sample::select(&[": keep-alive", "id: 7", "retry: 10", "nonsense"][..])),
+            size in 1usize..40,
+        ) {
+            let mut stream = String::new();
+            for (name, data) in &sent {
+                let lines = data.lines().map(|line| format!("data: {line}"));
+                let lines = noise.iter().map(|noise| (*noise).to_owned()).chain([format!("event: {name}")]).chain(lines);
+                lines.chain([String::new()]).for_each(|line| stream.extend([&line, ends]));
+            }
+            let chunks: Vec<&[u8]> = stream.as_bytes().chunks(size).collect();
+            let wanted: Vec<Event> = sent.iter().map(|(name, data)| event(name, data)).collect();
+            prop_assert_eq!(decode(&chunks), wanted);
+        }
+
+        #[test]
+        fn pieces_of_real_streams_never_make_it_panic(
+            pieces in prop::collection::vec(prop_oneof![
+                4 => prop::sample::select(PIECES).prop_map(|piece| piece.to_vec()),
+                1 => prop::collection::vec(any::<u8>(), 0..6),
+            ], 0..24),
+        ) {
+            let chunks: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+            let whole = pieces.concat();
+            let events = decode(&chunks);
+            prop_assert_eq!(&events, &decode(&[&whole]));
+            // A byte that is no UTF-8 becomes three.
+            let given: usize = events.iter().map(|event| event.data.len()).sum();
+            prop_assert!(given <= whole.len() * 3);
+            prop_assert!(events.iter().all(|event| !event.name.is_empty() && !event.name.contains(['\n', '\r'])));
         }
     }
 }

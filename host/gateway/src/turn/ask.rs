@@ -4,7 +4,7 @@ use super::{TurnError, budget, recover, work::Work};
 use crate::{
     gateway::Gateway,
     ledger::Event,
-    model::{Answer, ModelError, Usage},
+    model::{self, Action, Answer, ModelError, Usage},
 };
 
 /// What came of asking.
@@ -32,10 +32,13 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
         }
     }
     let mut recovery = recover::Recovery::default();
+    let mut repaired = None;
     loop {
         work.tally.calls += 1;
         let (session, estimate) = (work.turn.session, work.estimate());
-        let error = match gateway.model.ask(&work.request()).await {
+        let was_repaired = repaired.is_some();
+        let request = repaired.take().unwrap_or_else(|| work.request());
+        let error = match gateway.model.ask(&request).await {
             Ok(answer) => {
                 note_usage(gateway, &work.turn.inbound.user, answer.usage);
                 gateway.calibration().answered(session, estimate, answer.usage.prompt_tokens());
@@ -44,6 +47,13 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
             }
             Err(error) => error,
         };
+        if error.action() == Action::Repair && !was_repaired {
+            tracing::warn!(session = %work.turn.inbound.key, %error, "the history is repaired for one more call");
+            repaired = model::repair(&request);
+            if repaired.is_some() {
+                continue;
+            }
+        }
         let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else {
             tracing::warn!(session = %work.turn.inbound.key, class = error.class(), %error, "no answer");
             return Ok(Asked::Failed { message: gateway.say.no_answer(&error) });

@@ -47,7 +47,10 @@ pub(super) async fn steer(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), 
             Admitted::Nothing | Admitted::Deliver(_) => continue,
         };
         let message = Message::user(said(&turn.inbound));
-        let ids = gateway.store.archive(work.turn.session, turn.turn, &[message.clone()], clock::now_ms()).await?;
+        let ids = gateway
+            .store
+            .archive(work.turn.session, turn.turn, std::slice::from_ref(&message), clock::now_ms())
+            .await?;
         work.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
         work.also.push(turn);
     }

@@ -10,7 +10,9 @@ pub struct Family {
 }
 
 /// A model that is not in the table.
-const UNKNOWN: Family = Family { window: 200_000, max_answer_tokens: 64_000 };
+const UNKNOWN: Family = SMALL;
+
+const SMALL: Family = Family { window: 200_000, max_answer_tokens: 64_000 };
 
 const LARGE: Family = Family { window: 1_000_000, max_answer_tokens: 128_000 };
 
@@ -26,18 +28,25 @@ const FAMILIES: &[(&str, Family)] = &[
     ("claude-opus-4-8", LARGE),
     ("claude-sonnet-4-6", LARGE),
     ("claude-opus-4", FIRST_FOUR),
-    ("claude-opus-4-5", UNKNOWN),
+    ("claude-opus-4-5", SMALL),
+    ("claude-sonnet-4", SMALL),
+    ("claude-haiku-4", SMALL),
 ];
 
-/// The family a model belongs to.
+/// The family a model belongs to; one that is not in the table gets what is safe.
 pub fn of(model: &str) -> Family {
+    known(model).unwrap_or(UNKNOWN)
+}
+
+/// The same, where it is in the table.
+pub fn known(model: &str) -> Option<Family> {
     FAMILIES
         .iter()
         .filter(|(prefix, _)| {
             model.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@', '[']))
         })
         .max_by_key(|(prefix, _)| prefix.len())
-        .map_or(UNKNOWN, |(_, family)| *family)
+        .map(|(_, family)| *family)
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl Assemble for Assembly {
             }
             Data::MessageStop => return self.finish().map(Some),
             Data::Error => {
-                return Err(classify(&Failed { status: None, retry_after: None, body: &event.data }));
+                return Err(classify(&Failed { body: &event.data, ..Failed::default() }));
             }
             Data::Unknown => {}
         }

@@ -1,9 +1,16 @@
-use proptest::prelude::*;
-
 use super::*;
 
+mod answers;
+mod fuzz;
+mod look_alikes;
+mod overflows;
+
 fn of(status: Option<u16>, body: &str) -> ModelError {
-    classify(&Failed { status, retry_after: None, body })
+    classify(&Failed { status, body, ..Failed::default() })
+}
+
+fn class(status: Option<u16>, body: &str) -> &'static str {
+    of(status, body).class()
 }
 
 fn anthropic(code: &str, message: &str) -> String {
@@ -99,88 +106,19 @@ fn what_openai_and_compatible_servers_say() {
 }
 
 #[test]
-fn numbers_are_taken() {
-    for (status, body, observed, allowed) in [
-        (Some(400), "prompt is too long: 213462 tokens > 200000 maximum", 213_462, 200_000),
-        (None, "Prompt is too long: 1,000,001 tokens > 1,000,000 maximum", 1_000_001, 1_000_000),
-        (Some(400), "input length and `max_tokens` exceed context limit: 156321 + 48384 > 200000", 204_705, 200_000),
-        (
-            Some(400),
-            "This model's maximum context length is 4097 tokens. However, your messages resulted in 4294 tokens.",
-            4294,
-            4097,
-        ),
-        (
-            Some(400),
-            "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens",
-            9000,
-            8192,
-        ),
-        (
-            Some(400),
-            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 509178 tokens.",
-            509_178,
-            272_000,
-        ),
-        (Some(500), "request (66202 tokens) exceeds the available context size (65536 tokens)", 66_202, 65_536),
-        (
-            Some(400),
-            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
-            537_812,
-            131_072,
-        ),
-        // Size, not speed: waiting never helps.
-        (
-            Some(413),
-            "Request too large for model `x` on tokens per minute (TPM): Limit 8000, Requested 8098",
-            8098,
-            8000,
-        ),
-        // A status veto does not hold against explicit numbers.
-        (Some(500), "upstream: prompt is too long: 12 tokens > 10 maximum", 12, 10),
-    ] {
-        let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = of(status, body) else {
-            panic!("no overflow: {body}");
-        };
-        assert_eq!((observed_tokens, allowed_tokens), (Some(observed), Some(allowed)), "{body}");
-    }
-}
-
-#[test]
-fn the_three_patterns_of_seed_000() {
-    for body in ["An API error occurred: msg_too_long", "Prompt is too long", "the context limit was exceeded"] {
-        assert_eq!(of(Some(400), body).class(), "context_overflow", "{body}");
-        assert_eq!(of(None, body).class(), "context_overflow", "{body}");
-    }
-}
-
-#[test]
-fn what_only_looks_like_an_overflow() {
-    for (status, body, class) in [
-        (Some(429), "your context tokens exceed the limit", "rate_limited"),
-        (None, "Too many tokens, please wait before trying again.", "rate_limited"),
-        (None, "request reached the TPM rate limit, context tokens exceeded", "rate_limited"),
-        (Some(503), "the context exceeded", "overloaded"),
-        (None, "context deadline exceeded", "other"),
-        (None, "context\nexceed", "other"),
-        (Some(400), "insufficient credits: context tokens exceed your plan", "billing"),
-        (Some(400), "Output blocked by content filtering policy: context exceeds what is allowed", "refused"),
-        (Some(429), "Request too large on tokens per minute: Limit 8000, Requested 10", "rate_limited"),
-        (Some(400), "prompt is below the minimum: 10 tokens > 5", "other"),
-    ] {
-        assert_eq!(of(status, body).class(), class, "{body}");
-    }
-}
-
-#[test]
 fn a_page_of_html_is_classified_by_its_status() {
     let page = "<html>\n<head><title>413 Request Entity Too Large</title></head></html>";
     let ModelError::Overflow { message, observed_tokens: None, .. } = of(Some(413), page) else {
         panic!("a body that is too large for the provider's door is too large a prompt");
     };
-    assert_eq!(message, "status 413 without an explanation");
+    assert_eq!(message, "413 Request Entity Too Large");
+    assert_eq!(class(None, page), "context_overflow", "the title has the status");
     assert_eq!(of(Some(502), "<html>Bad gateway</html>").class(), "overloaded");
-    assert_eq!(of(Some(401), "").class(), "auth");
+    assert_eq!(class(Some(401), ""), "auth");
+    assert_eq!(
+        of(Some(401), "").to_string(),
+        "the provider does not accept the credentials: status 401 without an explanation"
+    );
     assert_eq!(of(Some(302), "").class(), "other");
 }
 
@@ -192,23 +130,36 @@ fn a_long_message_is_cut_and_kept_on_one_line() {
 }
 
 #[test]
-fn waits_are_read_in_both_forms() {
-    let now: Timestamp = "2015-10-21T07:27:30Z".parse().expect("a time");
-    assert_eq!(retry_after("30", now), Some(Duration::from_secs(30)));
-    assert_eq!(retry_after(" 0.5 ", now), Some(Duration::from_millis(500)));
-    assert_eq!(retry_after("Wed, 21 Oct 2015 07:28:00 GMT", now), Some(Duration::from_secs(30)));
-    assert_eq!(retry_after("Wed, 21 Oct 2015 07:20:00 GMT", now), Some(Duration::ZERO));
-    for nonsense in ["", "-1", "soon", "NaN", "inf", "1e40"] {
-        assert_eq!(retry_after(nonsense, now), None, "{nonsense}");
+fn the_wait_is_found_wherever_it_stands() {
+    let wait = |failed: Failed<'_>| classify(&failed).retry_after();
+    let body = r#"{"error":{"code":429,"message":"slow down","details":[{"retryDelay":"34s"}]}}"#;
+    assert_eq!(wait(Failed { body, ..Failed::default() }), Some(Duration::from_secs(34)));
+    let header = Some(Duration::from_secs(2));
+    assert_eq!(wait(Failed { retry_after: header, body, ..Failed::default() }), header, "the header goes first");
+    for (body, ms) in [
+        (r#"{"error":{"type":"rate_limit_error","message":"m","retry_after":1.5}}"#, 1_500),
+        (r#"{"error":{"type":"overloaded_error","message":"m","retry_after_ms":250}}"#, 250),
+        ("429 Rate limit reached for x. Please try again in 6m0s.", 360_000),
+    ] {
+        assert_eq!(wait(Failed { body, ..Failed::default() }), Some(Duration::from_millis(ms)), "{body}");
     }
+    assert_eq!(wait(Failed { status: Some(429), ..Failed::default() }), None);
 }
 
-proptest! {
-    #[test]
-    fn any_body_has_a_class(status in prop::option::of(100u16..600), body in "(\\PC|context|exceed|prompt is too long|>|9){0,60}") {
-        let error = of(status, &body);
-        if let ModelError::Overflow { observed_tokens: Some(observed), allowed_tokens: Some(allowed), .. } = error {
-            prop_assert!(observed > allowed);
-        }
+#[test]
+fn every_class_has_its_action() {
+    for (status, body, action) in [
+        (Some(400), "prompt is too long", "recover"),
+        (Some(400), "roles must alternate", "repair"),
+        (Some(503), "", "retry"),
+        (None, "socket hang up", "retry"),
+        (Some(408), "", "retry"),
+        (Some(429), "", "wait"),
+        (Some(400), r#"{"error":{"code":"content_filter"}}"#, "tell"),
+        (Some(401), "", "tell"),
+        (Some(402), "", "tell"),
+        (Some(404), "", "fail"),
+    ] {
+        assert_eq!(of(status, body).action().name(), action, "{status:?} {body}");
     }
 }

@@ -6,7 +6,9 @@
 
 use pmk_core::Block;
 use serde::Deserialize;
+use serde_json::json;
 
+use super::PROVIDER;
 use crate::model::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
@@ -94,39 +96,13 @@ impl Transcript {
 }
 
 fn failure(result: &Outcome, kind: &str) -> ModelError {
-    let message = result.result.clone().unwrap_or_default();
-    let lower = message.to_lowercase();
-    if result.terminal_reason.as_deref() == Some("prompt_too_long") || lower.starts_with("prompt is too long") {
-        let (observed_tokens, allowed_tokens) = numbers(&lower);
-        return ModelError::Overflow { observed_tokens, allowed_tokens, message };
-    }
-    if message.is_empty() {
+    let message = result.result.as_deref().unwrap_or_default();
+    if message.is_empty() && result.terminal_reason.as_deref() != Some("prompt_too_long") {
         return ModelError::Other { message: format!("`claude` failed: {}", result.subtype) };
     }
-    match kind {
-        "authentication_failed" => ModelError::Auth { message },
-        "billing_error" => ModelError::Billing { message },
-        _ => classify(&Failed { status: result.api_error_status, retry_after: None, body: &message }),
-    }
-}
-
-/// The numbers of `Prompt is too long · the request is ~350000 tokens (limit 200000)`, where they make
-/// sense.
-fn numbers(message: &str) -> (Option<u64>, Option<u64>) {
-    let number_after = |word: &str| -> Option<u64> {
-        let (_, rest) = message.split_once(word)?;
-        let digits: String = rest
-            .trim_start_matches([' ', '~'])
-            .chars()
-            .take_while(|c| c.is_ascii_digit() || *c == ',')
-            .filter(char::is_ascii_digit)
-            .collect();
-        digits.parse().ok()
-    };
-    match (number_after("the request is"), number_after("limit")) {
-        (Some(observed), Some(allowed)) if observed <= allowed => (None, None),
-        numbers => numbers,
-    }
+    let error = json!({"type": kind, "terminal_reason": result.terminal_reason, "message": message});
+    let body = json!({"error": error}).to_string();
+    classify(&Failed { provider: PROVIDER, status: result.api_error_status, body: &body, ..Failed::default() })
 }
 
 #[cfg(test)]
@@ -184,7 +160,11 @@ mod tests {
         let text = "Prompt is too long · the request is ~350,000 tokens (limit 200000) ...";
         assert_eq!(numbers(text), (Some(350_000), Some(200_000)));
         assert_eq!(numbers("Prompt is too long"), (None, None));
-        assert_eq!(numbers("Prompt is too long · the request is ~1 tokens (limit 2)"), (None, None));
+        // The room for the answer is no part of the first number.
+        assert_eq!(
+            numbers("Prompt is too long · the request is ~190000 tokens (limit 200000)"),
+            (Some(190_000), Some(200_000))
+        );
     }
 
     #[test]

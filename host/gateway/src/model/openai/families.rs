@@ -22,15 +22,20 @@ const FAMILIES: &[(&str, Family)] = &[
     ("o4", Family { window: 200_000, max_answer_tokens: 100_000 }),
 ];
 
-/// The family a model belongs to.
+/// The family a model belongs to; one that is not in the table gets what is safe.
 pub fn of(model: &str) -> Family {
+    known(model).unwrap_or(UNKNOWN)
+}
+
+/// The same, where it is in the table.
+pub fn known(model: &str) -> Option<Family> {
     FAMILIES
         .iter()
         .filter(|(prefix, _)| {
             model.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
         })
         .max_by_key(|(prefix, _)| prefix.len())
-        .map_or(UNKNOWN, |(_, family)| *family)
+        .map(|(_, family)| *family)
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Assemble for Assembly {
         }
         let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| malformed(&error.to_string()))?;
         if chunk.error.is_some() || event.name == "error" {
-            return Err(classify(&Failed { status: None, retry_after: None, body: &event.data }));
+            return Err(classify(&Failed { body: &event.data, ..Failed::default() }));
         }
         if let Some(counted) = chunk.usage {
             self.usage = counted.into();

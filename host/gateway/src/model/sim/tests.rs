@@ -110,7 +110,7 @@ fn over_its_window_it_refuses_as_anthropic_does() {
     let with_window = |window| Sim::new(SimConfig { window, ..SimConfig::default() }).answer(&request);
     let message = format!("prompt is too long: {needed} tokens > {} maximum", needed - 1);
     let body = serde_json::json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
-    let anthropic = classify(&Failed { status: Some(400), retry_after: None, body: &body.to_string() });
+    let anthropic = classify(&Failed { status: Some(400), body: &body.to_string(), ..Failed::default() });
     assert_eq!(with_window(needed - 1), Err(anthropic));
     // The prompt alone is weighed; an answer that finds no room is cut short.
     let full = with_window(needed).expect("no room is not too long a prompt");

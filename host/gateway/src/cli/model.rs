@@ -1,0 +1,276 @@
+//! `model explain` and `model tokens`: what the gateway makes of a provider's error, and of a text.
+//! Nothing is sent anywhere.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Context, note, print, print_json, text, tokens};
+use crate::{
+    error::{Failure, OrHint},
+    json,
+    model::{
+        Action, ModelError, ModelSpec,
+        classify::{Failed, classify},
+        windows,
+    },
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ModelCommand {
+    /// Say what a provider's error means and what the gateway would do
+    Explain(Explain),
+    /// Estimate the tokens of a text
+    Tokens(Tokens),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// Who answered, such as `anthropic-api`, `openai`, `claude-cli`, or any other name
+    #[arg(long, value_name = "NAME", required_unless_present = "cases")]
+    provider: Option<String>,
+
+    /// The HTTP status; leave it out where the error came inside a stream
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(100..600))]
+    status: Option<u16>,
+
+    /// The body of the answer; `-` reads standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "cases")]
+    body_file: Option<PathBuf>,
+
+    /// The model's window in tokens: finds out a prompt that was cut off in silence
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    window: Option<u64>,
+
+    /// Many at once, a line each: `{"id","provider","status","body"}`, and `"window"` where it is known
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["provider", "status", "body_file", "window"])]
+    cases: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Tokens {
+    /// Show how much of this model's window it is
+    #[arg(long, value_name = "PROVIDER[:NAME]")]
+    model: Option<String>,
+
+    /// The text; `-`, the default, reads standard input
+    #[arg(default_value = "-", hide_default_value = true)]
+    file: PathBuf,
+}
+
+impl ModelCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            ModelCommand::Explain(Explain { cases: Some(cases), .. }) => explain_all(&cases, context),
+            ModelCommand::Explain(explain) => explain.one(context),
+            ModelCommand::Tokens(tokens) => tokens.count(context),
+        }
+    }
+}
+
+/// What an error means, as it is printed.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    class: &'static str,
+    observed_tokens: Option<u64>,
+    limit_tokens: Option<u64>,
+    retry_after_ms: Option<u64>,
+    action: Action,
+}
+
+impl Verdict {
+    fn of(error: &ModelError) -> Self {
+        let (observed_tokens, limit_tokens) = match error {
+            ModelError::Overflow { observed_tokens, allowed_tokens, .. } => (*observed_tokens, *allowed_tokens),
+            _ => (None, None),
+        };
+        let retry_after_ms = error.retry_after().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        Verdict { class: error.class(), observed_tokens, limit_tokens, retry_after_ms, action: error.action() }
+    }
+}
+
+impl Explain {
+    fn one(self, context: &Context) -> Result<(), Failure> {
+        let file = self.body_file.unwrap_or_else(|| PathBuf::from("-"));
+        // What is no UTF-8 is read as the gateway reads it from the network.
+        let body = String::from_utf8_lossy(&read(&file)?).into_owned();
+        let provider = self.provider.unwrap_or_default();
+        let failed =
+            Failed { provider: &provider, status: self.status, window: self.window, body: &body, ..Failed::default() };
+        let error = classify(&failed);
+        let verdict = Verdict::of(&error);
+        if context.json {
+            let mut document = json!(verdict);
+            document["message"] = json!(error.to_string());
+            return print_json(&document);
+        }
+        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let wait = verdict.retry_after_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
+        print(&format!(
+            "class     {}\nobserved  {}\nlimit     {}\nwait      {wait}\naction    {}: {}\nmessage   {}\n",
+            verdict.class,
+            number(verdict.observed_tokens),
+            number(verdict.limit_tokens),
+            verdict.action.name(),
+            verdict.action.about(),
+            text::printable(&error.to_string()),
+        ))
+    }
+}
+
+/// One line of a file of cases.
+#[derive(Debug)]
+struct Case {
+    id: Value,
+    provider: String,
+    status: Option<u16>,
+    window: Option<u64>,
+    body: Value,
+}
+
+impl Case {
+    fn parse(line: &[u8]) -> Result<Case, String> {
+        let mut case: Map<String, Value> =
+            serde_json::from_slice(line).map_err(|_| "it is no JSON object".to_owned())?;
+        let mut take = |key| case.remove(key).unwrap_or_default();
+        let wrong = |key: &str, value: &Value, wanted| format!("`{key}` is {}, not {wanted}", json::kind(value));
+        let id = take("id");
+        if !matches!(id, Value::String(_) | Value::Number(_)) {
+            return Err(wrong("id", &id, "a text or a number"));
+        }
+        let provider = match take("provider") {
+            Value::String(provider) => provider,
+            Value::Null => String::new(),
+            other => return Err(wrong("provider", &other, "a text or null")),
+        };
+        let mut number = |key| match take(key) {
+            Value::Null => Ok(None),
+            Value::Number(number) => number.as_u64().map(Some).ok_or_else(|| format!("`{key}` is no whole number")),
+            other => Err(wrong(key, &other, "a number or null")),
+        };
+        let status = number("status")?
+            .map(|status| u16::try_from(status).map_err(|_| format!("`status` {status} is no HTTP status")))
+            .transpose()?;
+        let window = number("window")?;
+        let body = case.remove("body").ok_or("it has no `body`")?;
+        Ok(Case { id, provider, status, window, body })
+    }
+
+    fn verdict(&self) -> Verdict {
+        let body = match &self.body {
+            Value::String(body) => body.clone(),
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        Verdict::of(&classify(&Failed {
+            provider: &self.provider,
+            status: self.status,
+            window: self.window,
+            body: &body,
+            ..Failed::default()
+        }))
+    }
+}
+
+/// A case's answer.
+#[derive(Debug, Serialize)]
+struct Answered<'a> {
+    id: &'a Value,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+fn explain_all(file: &Path, context: &Context) -> Result<(), Failure> {
+    let name = name(file);
+    let mut bad = 0;
+    for (index, line) in BufReader::new(open(file)?).split(b'\n').enumerate() {
+        let line = line.map_err(|error| unreadable(&name, &error))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match Case::parse(&line) {
+            Ok(case) => {
+                let answered = Answered { id: &case.id, verdict: case.verdict() };
+                print(&format!("{}\n", json_line(&answered)))?;
+            }
+            Err(why) => {
+                bad += 1;
+                let failure = Failure::new(format!("line {} of {name}: {why}", index + 1));
+                if context.json { note(failure.document()) } else { note(format_args!("error: {failure}")) }
+            }
+        }
+    }
+    match bad {
+        0 => Ok(()),
+        bad => Err(Failure::new(format!("{bad} of the lines of {name} could not be answered"))
+            .hint(r#"a line is `{"id":"a","provider":"openai","status":400,"body":"…"}`; `status` may be null"#)),
+    }
+}
+
+fn json_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts and numbers are JSON")
+}
+
+impl Tokens {
+    fn count(self, context: &Context) -> Result<(), Failure> {
+        let window = self.model.as_deref().map(window).transpose()?;
+        let content = String::from_utf8(read(&self.file)?)
+            .map_err(|error| format!("{} is no text: {}", name(&self.file), error.utf8_error()))
+            .or_hint("give a file of UTF-8")?;
+        let tokens = u64::from(pmk_core::tokens::estimate(&content));
+        let chars = content.chars().count();
+        if context.json {
+            let mut document = json!({"tokens": tokens, "characters": chars, "bytes": content.len()});
+            if let Some((spec, window)) = &window {
+                document["model"] = json!(spec.to_string());
+                document["window"] = json!({"tokens": window.tokens, "known": window.is_known});
+            }
+            return print_json(&document);
+        }
+        let mut out = format!("tokens      {tokens} (estimate)\ncharacters  {chars}\nbytes       {}\n", content.len());
+        if let Some((spec, window)) = window {
+            let share = tokens as f64 / window.tokens as f64 * 100.0;
+            let known = if window.is_known { "" } else { ", assumed" };
+            out.push_str(&format!("window      {} ({spec}{known}), {share:.1} % of it used\n", window.tokens));
+        }
+        print(&out)
+    }
+}
+
+/// The window of a model that is named with its provider, or by a name that only one provider has.
+fn window(model: &str) -> Result<(ModelSpec, windows::Window), Failure> {
+    let spec = match windows::provider(model) {
+        Some(provider) => ModelSpec { provider, name: Some(model.to_owned()), window: None },
+        None => model.parse()?,
+    };
+    let window = windows::of(&spec);
+    Ok((spec, window))
+}
+
+fn name(file: &Path) -> String {
+    if file == Path::new("-") { "standard input".to_owned() } else { format!("`{}`", file.display()) }
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Failure {
+    Failure::new(format!("{name} cannot be read: {error}"))
+}
+
+fn open(file: &Path) -> Result<Box<dyn Read>, Failure> {
+    if file == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let opened = File::open(file).map_err(|error| unreadable(&name(file), &error).hint("check the path"))?;
+    Ok(Box::new(opened))
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let mut content = Vec::new();
+    open(file)?.read_to_end(&mut content).map_err(|error| unreadable(&name(file), &error))?;
+    Ok(content)
+}

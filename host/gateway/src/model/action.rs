@@ -1,0 +1,77 @@
+//! What a failed model call calls for.
+
+use serde::Serialize;
+
+use super::ModelError;
+
+/// What the gateway does about a failure.
+///
+/// | class | action |
+/// |---|---|
+/// | `context_overflow` | `recover` |
+/// | `malformed_history` | `repair` |
+/// | `overloaded`, `transport`, `timeout` | `retry` |
+/// | `rate_limited` | `wait` |
+/// | `refused`, `auth`, `billing` | `tell` |
+/// | `other` | `fail` |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Make the prompt smaller, by the rungs of recovery, and ask again.
+    Recover,
+    /// [Repair](super::repair) tool calls and results, and ask again once.
+    Repair,
+    /// Ask the same again, a little later.
+    Retry,
+    /// Ask the same again when the provider's wait is over.
+    Wait,
+    /// Asking again never helps, a person can: by asking something else, with a key, with money.
+    Tell,
+    /// Nothing is known that helps.
+    Fail,
+}
+
+impl Action {
+    /// The name in `model explain`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Action::Recover => "recover",
+            Action::Repair => "repair",
+            Action::Retry => "retry",
+            Action::Wait => "wait",
+            Action::Tell => "tell",
+            Action::Fail => "fail",
+        }
+    }
+
+    /// What it means, for people.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Action::Recover => "make the prompt smaller and ask again",
+            Action::Repair => "repair tool calls and results, ask again once",
+            Action::Retry => "ask again, a little later",
+            Action::Wait => "ask again when the wait is over",
+            Action::Tell => "say it: only a person can help",
+            Action::Fail => "give up: nothing is known that helps",
+        }
+    }
+
+    /// Whether the same request may work later.
+    pub const fn asks_the_same_again(self) -> bool {
+        matches!(self, Action::Retry | Action::Wait)
+    }
+}
+
+impl ModelError {
+    /// What it calls for.
+    pub const fn action(&self) -> Action {
+        match self {
+            ModelError::Overflow { .. } => Action::Recover,
+            ModelError::MalformedHistory { .. } => Action::Repair,
+            ModelError::Overloaded { .. } | ModelError::Transport { .. } | ModelError::Timeout { .. } => Action::Retry,
+            ModelError::RateLimited { .. } => Action::Wait,
+            ModelError::Refused { .. } | ModelError::Auth { .. } | ModelError::Billing { .. } => Action::Tell,
+            ModelError::Other { .. } => Action::Fail,
+        }
+    }
+}

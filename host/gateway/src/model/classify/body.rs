@@ -1,0 +1,297 @@
+//! What a body says, whatever wrapped it: typed codes, words, numbers.
+//!
+//! Proxies put a provider's JSON into a text of their own, that into JSON again, and an SDK puts a status
+//! in front. So texts are searched for JSON and JSON for texts, down to [`MAX_DEPTH`]. What people or
+//! models wrote (`content`, `messages` …) is never looked at.
+
+use std::{sync::LazyLock, time::Duration};
+
+use regex::Regex;
+use serde_json::{Deserializer, Map, Value};
+
+use super::{wait, words::pattern};
+
+/// How many times a text may hold JSON that holds a text.
+pub(super) const MAX_DEPTH: usize = 8;
+/// The most JSON documents of one text: an event stream, the lines of a program.
+const MAX_DOCUMENTS: usize = 64;
+/// A longer value of `type` or `code` is a text.
+const MAX_CODE_CHARS: usize = 64;
+
+/// Keys of typed codes.
+const CODES: &[&str] = &[
+    "__type",
+    "code",
+    "done_reason",
+    "error_code",
+    "error_type",
+    "errorcode",
+    "errortype",
+    "finish_reason",
+    "finishreason",
+    "kind",
+    "reason",
+    "status",
+    "stop_reason",
+    "stopreason",
+    "terminal_reason",
+    "type",
+];
+
+/// Keys of texts by the provider.
+const WORDS: &[&str] = &[
+    "body",
+    "cause",
+    "data",
+    "description",
+    "detail",
+    "details",
+    "err",
+    "error",
+    "error_description",
+    "error_message",
+    "error_msg",
+    "errormessage",
+    "errors",
+    "explanation",
+    "message",
+    "msg",
+    "raw",
+    "response",
+    "responsebody",
+    "status_msg",
+    "title",
+];
+
+/// Keys of the status, as numbers.
+const STATUSES: &[&str] =
+    &["api_error_status", "code", "error_status", "http_status", "status", "status_code", "statuscode"];
+
+/// Keys under which people's and models' own words stand.
+const NOT_OURS: &[&str] = &[
+    "arguments",
+    "candidates",
+    "content",
+    "input",
+    "messages",
+    "output",
+    "parameters",
+    "prompt",
+    "request",
+    "text",
+    "tools",
+];
+
+/// All that a body says.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Typed codes, in lower case.
+    pub codes: Vec<String>,
+    /// The provider's texts, one a line.
+    pub words: String,
+    /// A status that stands in the body.
+    pub status: Option<u16>,
+    /// The wait that a field asks for.
+    pub retry_after: Option<Duration>,
+    /// Tokens that fields name; the words may name others.
+    pub observed_tokens: Option<u64>,
+    pub allowed_tokens: Option<u64>,
+    pub prompt_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    /// The model's name.
+    pub model: Option<String>,
+    /// Whether there was JSON.
+    pub is_json: bool,
+    /// Whether the body itself says that it is an error.
+    says_error: bool,
+    /// Whether it has the parts of an answer.
+    has_answer: bool,
+}
+
+impl Said {
+    /// Reads a body.
+    pub fn read(body: &str) -> Said {
+        let mut said = Said::default();
+        said.text(body, 0);
+        said
+    }
+
+    /// Whether the words are those of an error, and not of an answer or of anybody.
+    pub fn is_error(&self) -> bool {
+        self.says_error || (self.is_json && !self.has_answer && !self.words.is_empty())
+    }
+
+    fn text(&mut self, text: &str, depth: usize) {
+        let text = text.trim();
+        if text.starts_with('<') {
+            // Of a page only the title says something.
+            return self.add_words(title(text).unwrap_or_default());
+        }
+        let Some(start) = text.find('{').filter(|_| depth <= MAX_DEPTH) else { return self.add_words(text) };
+        let mut documents = Deserializer::from_str(&text[start..]).into_iter::<Value>().take(MAX_DOCUMENTS);
+        let Some(Ok(first)) = documents.next() else { return self.add_words(text) };
+        self.is_json = true;
+        self.add_words(&text[..start]);
+        self.value(&first, depth + 1);
+        documents.map_while(Result::ok).for_each(|document| self.value(&document, depth + 1));
+    }
+
+    fn add_words(&mut self, text: &str) {
+        if !text.contains(char::is_alphanumeric) {
+            return;
+        }
+        if self.words.is_empty() {
+            self.status = self.status.or_else(|| leading_status(text));
+        }
+        if let Some(code) = EXCEPTION.captures(text) {
+            self.codes.push(code[1].to_lowercase());
+        }
+        self.says_error |= LABEL.is_match(text);
+        if !self.words.is_empty() {
+            self.words.push('\n');
+        }
+        self.words.push_str(text);
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) {
+        match value {
+            Value::Object(fields) => {
+                // What `claude` calls a result is the error's text where it says so, else the model's.
+                if fields.get("is_error") == Some(&Value::Bool(true)) {
+                    self.says_error = true;
+                    self.field("message", fields.get("result").unwrap_or(&Value::Null), depth);
+                }
+                fields.iter().for_each(|(key, value)| self.field(&key.to_lowercase(), value, depth));
+            }
+            Value::Array(values) => values.iter().for_each(|value| self.value(value, depth)),
+            _ => {}
+        }
+    }
+
+    fn field(&mut self, key: &str, value: &Value, depth: usize) {
+        if NOT_OURS.contains(&key) {
+            self.has_answer |= matches!(key, "candidates" | "content" | "output");
+            return;
+        }
+        if matches!(key, "error" | "errors") && !value.is_null() {
+            self.says_error = true;
+        }
+        match value {
+            Value::Object(fields) if key == "usage" => self.usage(fields),
+            Value::Object(fields) if matches!(key, "retry_delay" | "retrydelay") => {
+                self.field("retry_after", fields.get("seconds").unwrap_or(&Value::Null), depth);
+            }
+            Value::Object(_) => self.value(value, depth),
+            Value::Array(values) => values.iter().for_each(|value| self.field(key, value, depth)),
+            Value::String(text) => self.string(key, text, depth),
+            Value::Number(number) => {
+                if let Some(number) = number.as_f64() {
+                    self.number(key, number);
+                }
+            }
+            Value::Bool(_) | Value::Null => {}
+        }
+    }
+
+    fn string(&mut self, key: &str, text: &str, depth: usize) {
+        match key {
+            "model" => self.model = Some(text.to_owned()),
+            "retry_after" | "retry-after" | "retry_after_seconds" | "retry_delay" | "retrydelay" => {
+                self.retry_after = self.retry_after.or_else(|| wait::duration(text));
+            }
+            // Google's and OpenAI's ways to say that it was declined.
+            "blockreason" => self.codes.push("content_filter".to_owned()),
+            "refusal" if !text.is_empty() => {
+                self.codes.push("refusal".to_owned());
+                self.text(text, depth);
+            }
+            _ => {
+                let is_code = is_code(text);
+                if is_code && (CODES.contains(&key) || key == "error") {
+                    self.code(text);
+                }
+                if WORDS.contains(&key) || (key == "reason" && !is_code) {
+                    self.text(text, depth);
+                }
+            }
+        }
+    }
+
+    fn code(&mut self, code: &str) {
+        // AWS puts a namespace in front.
+        let code = code.rsplit('#').next().unwrap_or(code).to_lowercase();
+        self.says_error |= code == "error" || code.ends_with("_error") || code.ends_with("exception");
+        if let Some(status) = code.parse().ok().and_then(as_status) {
+            self.status = self.status.or(Some(status));
+        }
+        self.codes.push(code);
+    }
+
+    fn number(&mut self, key: &str, number: f64) {
+        let whole = number as u64;
+        match key {
+            "retry_after" | "retry-after" | "retry_after_seconds" => {
+                self.retry_after = self.retry_after.or_else(|| Duration::try_from_secs_f64(number).ok());
+            }
+            "retry_after_ms" => {
+                self.retry_after = self.retry_after.or_else(|| Duration::try_from_secs_f64(number / 1_000.0).ok());
+            }
+            // llama.cpp's.
+            "n_prompt_tokens" => self.observed_tokens = Some(whole),
+            "n_ctx" => self.allowed_tokens = Some(whole),
+            _ if STATUSES.contains(&key) => match u16::try_from(whole).ok().and_then(as_status) {
+                Some(status) => {
+                    self.says_error = true;
+                    self.status = self.status.or(Some(status));
+                }
+                None => self.codes.push(whole.to_string()),
+            },
+            _ => {}
+        }
+    }
+
+    fn usage(&mut self, fields: &Map<String, Value>) {
+        let sum = |names: &[&str]| {
+            let counts = names.iter().filter_map(|name| fields.get(*name).and_then(Value::as_u64));
+            counts.reduce(u64::saturating_add)
+        };
+        let prompt = &["prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+        self.prompt_tokens = sum(prompt).or(self.prompt_tokens);
+        self.output_tokens = sum(&["completion_tokens", "output_tokens"]).or(self.output_tokens);
+    }
+}
+
+/// A single word, as codes are.
+fn is_code(text: &str) -> bool {
+    let of_a_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '#' | ':');
+    !text.is_empty() && text.len() <= MAX_CODE_CHARS && text.chars().all(of_a_code)
+}
+
+fn as_status(number: u16) -> Option<u16> {
+    (400..600).contains(&number).then_some(number)
+}
+
+/// The status that a text begins with: `400 {…}`, `API Error: 529 …`, `Azure OpenAI API error (502): …`.
+fn leading_status(text: &str) -> Option<u16> {
+    LEADING_STATUS.captures(text)?[1].parse().ok()
+}
+
+fn title(page: &str) -> Option<&str> {
+    Some(TITLE.captures(page)?.get(1)?.as_str())
+}
+
+static TITLE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)<[Tt][Ii][Tt][Ll][Ee][^>]*>(.{0,300}?)</"));
+
+static LEADING_STATUS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^\W*(?:[\w .,-]{0,40}\b(?:[Ee]rror|HTTP|http|[Ss]tatus|[Cc]ode)\b\W{0,3})?([45]\d\d)(?:[\s):,.-]|$)")
+});
+
+/// The class of an exception that a text begins with.
+static EXCEPTION: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:\w+\.)*(\w+(?:Exception|Error))\b"));
+
+/// What only an error begins with.
+static LABEL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^\W*(?:[45]\d\d\b|(?:[\w.'-]+ ){0,4}\w*(?:[Ee]rror|ERROR|[Ee]xception|[Rr]ejected|[Ff]ailed|[Ii]nvalid request|HTTP \d+|status code|错误|錯誤)\b[^.\n]{0,30}?[:：])",
+    )
+});

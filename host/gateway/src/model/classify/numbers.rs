@@ -1,0 +1,197 @@
+//! The tokens that a refusal names: how many there were, and how many there may be.
+//!
+//! The gateway learns a model's window from them, so a number that may be something else (bytes,
+//! requests a minute, room for the answer) is better left than taken.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::words::pattern;
+
+/// What a refusal names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    /// The prompt's tokens, and the answer's where the provider adds them.
+    pub observed: Option<u64>,
+    pub allowed: Option<u64>,
+}
+
+impl Named {
+    /// Whether there were more than there may be.
+    pub fn is_exceeded(self) -> bool {
+        matches!((self.observed, self.allowed), (Some(observed), Some(allowed)) if observed > allowed)
+    }
+}
+
+/// The numbers in a text in lower case.
+pub(super) fn in_words(words: &str) -> Named {
+    if let Some(named) = SUMS.iter().find_map(|sum| added(&sum.captures(words)?)) {
+        return named;
+    }
+    if let Some(pair) = PAIR.captures(words) {
+        return Named { observed: tokens(&pair, 1), allowed: tokens(&pair, 2) };
+    }
+    let first = |patterns: &[Regex]| patterns.iter().find_map(|pattern| tokens(&pattern.captures(words)?, 1));
+    Named { observed: first(&OBSERVED), allowed: first(&ALLOWED) }
+}
+
+/// A refusal for a minute's tokens that no wait will help against: the request alone exceeds the limit.
+/// Both numbers stand in the clause about tokens per minute; elsewhere they may be requests.
+pub(super) fn beyond_a_minute(words: &str) -> Option<Named> {
+    TOKENS_PER_MINUTE.find_iter(words).find_map(|mark| {
+        let rest = &words[mark.end()..];
+        let clause = CLAUSE_END.find(rest).map_or(rest, |end| &rest[..end.start()]);
+        let number = |pattern: &Regex| tokens(&pattern.captures(clause)?, 1);
+        let named = Named { observed: number(&REQUESTED), allowed: number(&LIMIT) };
+        named.is_exceeded().then_some(named)
+    })
+}
+
+/// Prompt and answer together.
+fn added(sum: &Captures<'_>) -> Option<Named> {
+    let part = |name: &str| number(sum.name(name)?.as_str());
+    let observed = part("prompt")?.checked_add(part("answer")?)?;
+    Some(Named { observed: Some(observed), allowed: part("allowed") })
+}
+
+/// A number of tokens; `None` where the word behind it says that it counts something else.
+fn tokens(captures: &Captures<'_>, group: usize) -> Option<u64> {
+    let found = captures.get(group)?;
+    let behind = &captures.get(0)?.as_str()[found.end() - captures.get(0)?.start()..];
+    if OTHER_UNIT.is_match(behind) { None } else { number(found.as_str()) }
+}
+
+/// Thousands may be set apart by commas.
+fn number(text: &str) -> Option<u64> {
+    text.replace(',', "").parse().ok().filter(|&number| number > 0)
+}
+
+/// Puts numbers, and the word behind each, where `#` stands.
+fn numbered(source: &str) -> Regex {
+    pattern(&source.replace('#', r"(\d[\d,]*)(?:\.\d+)?(?: ?[a-z_]+)?"))
+}
+
+fn all(sources: &[&str]) -> Vec<Regex> {
+    sources.iter().map(|source| numbered(source)).collect()
+}
+
+static SUMS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
+    [
+        pattern(r"\bexceed context limit\D{0,10}(?P<prompt>\d[\d,]*) \+ (?P<answer>\d[\d,]*) > (?P<allowed>\d[\d,]*)"),
+        // TGI names the limit first.
+        pattern(
+            r"\bmust be <= (?P<allowed>\d[\d,]*)\. given: (?P<prompt>\d[\d,]*) inputs tokens and (?P<answer>\d[\d,]*) max_new_tokens",
+        ),
+    ]
+});
+
+static PAIR: LazyLock<Regex> = LazyLock::new(|| numbered(r"\b(?:too (?:long|large)|exceed\w*)[^\d.]{0,40}# > #"));
+
+static OBSERVED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    all(&[
+        r"\btotal of (?:at least )?#",
+        r"\bresulted in (?:about )?#",
+        r"\brequested:? (?:about |approximately )?#",
+        r"\b(?:prompt|messages|input|inputs|request) (?:contains?|has|have|is|are|with|of) (?:at least |about |~)?#",
+        r"\b(?:request|input|prompt|prompt tokens?|requested tokens|input token count|input length|prompt length) \((?:length )?#",
+        r"\btoken count (?:of )?\(?#",
+        r"\binput length (?:of )?# exceeds?\b",
+        r"\bcurrent length is #",
+        r"\bkeep the first #",
+        r"\bmust have less than [\d,]+ tokens\. given: #",
+    ])
+});
+
+static ALLOWED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    all(&[
+        r"\bmaximum (?:context|prompt|input|model) (?:length|size|limit|window) (?:is |of )?(?:only )?#",
+        r"\bcontext (?:length|size|window) (?:is |of )(?:only )?#",
+        r"\bcontext (?:length|size|window|limit) \(#",
+        r"\bwith # maximum context length\b",
+        r"\bmaximum number of (?:input )?tokens(?: allowed)? (?:is |of )?\(?#",
+        r"\bmaximum allowed input length of #",
+        r"\bmodel maximum \(#",
+        r"\bmust be <= #",
+        r"\bmust have less than #",
+        r"\brange of input length should be \[\d+, ?#",
+        r"\bmax size: #",
+        r"\b(?:token |input |context |model |configured |maximum )*limit(?: of| is|:)? #",
+    ])
+});
+
+/// A word after a number that makes it no number of tokens of a prompt.
+static OTHER_UNIT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:\.\d+)? ?(?:bytes?|[kmg]i?b|chars?|characters?|requests?|messages?|images?|files?|pages?|seconds?|secs?|ms|s|minutes?|mins?|hours?|h|output|completion|credits?|usd)\b",
+    )
+});
+
+static TOKENS_PER_MINUTE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\btokens per min(?:ute)?\b\.?|\btpm\b"));
+
+/// Where the clause about tokens per minute ends: another unit's begins, or the sentence is over.
+static CLAUSE_END: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\brequests per\b|\btokens per day\b|\b(?:rpm|rpd|tpd)\b|[.;](?:\s|$)|\n"));
+
+static REQUESTED: LazyLock<Regex> = LazyLock::new(|| numbered(r"\brequested:? #"));
+
+static LIMIT: LazyLock<Regex> = LazyLock::new(|| numbered(r"\blimit:? #"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(words: &str) -> (Option<u64>, Option<u64>) {
+        let Named { observed, allowed } = in_words(words);
+        (observed, allowed)
+    }
+
+    #[test]
+    fn numbers_of_something_else_are_left() {
+        for words in [
+            "request exceeds the limit of 33,554,432 bytes",
+            "your input is 4000 characters, the limit is 3000 characters",
+            "limit 30 requests, requested 31 requests",
+            "you requested 200 output tokens",
+            "maximum context length is 0 tokens",
+            "maximum context length is 99999999999999999999999 tokens",
+            "the limit does not matter",
+        ] {
+            assert_eq!(named(words), (None, None), "{words}");
+        }
+    }
+
+    #[test]
+    fn either_order_and_either_number_alone() {
+        assert_eq!(named("limit 8,192 tokens, requested 9,000 tokens"), (Some(9_000), Some(8_192)));
+        assert_eq!(named("requested 9000 tokens, limit 8192"), (Some(9_000), Some(8_192)));
+        assert_eq!(named("maximum context length is 4096 tokens"), (None, Some(4_096)));
+        assert_eq!(named("your messages resulted in 4294 tokens"), (Some(4_294), None));
+        // What the answer was to have is no part of the prompt.
+        let vllm = "maximum context length is 4096 tokens. you requested 200 output tokens and your prompt \
+                    contains at least 3897 input tokens, for a total of at least 4097 tokens";
+        assert_eq!(named(vllm), (Some(4_097), Some(4_096)));
+    }
+
+    #[test]
+    fn figures_of_a_minute_count_only_within_one_clause() {
+        let tpm = "request too large for model x on tokens per minute (tpm): limit 8000, requested 8098, please";
+        assert_eq!(beyond_a_minute(tpm), Some(Named { observed: Some(8_098), allowed: Some(8_000) }));
+        let second = "on requests per minute (rpm): limit 30, requested 1. also on tokens per minute (tpm): \
+                      limit 8000, requested 8098.";
+        assert!(beyond_a_minute(second).is_some());
+        let swapped = "tokens per min (tpm): requested 8,098, limit 8,000";
+        assert!(beyond_a_minute(swapped).is_some());
+        for throttled in [
+            "tokens per minute (tpm): limit 8000, used 7500, requested 1000, try again in 3.5s",
+            "requests per minute (rpm): limit 30, used 30. also tokens per minute (tpm) requested 5000",
+            "requests per minute (rpm): limit 30, requested 100, try again in 2s. see the tpm guidance",
+            "tokens per minute (tpm): limit 8000. requests per minute (rpm): requested 9000",
+            "tokens per minute (tpm): limit 8000, tokens per day (tpd): requested 9000",
+            "request too large: limit 8000, requested 8098",
+            "tokens per minute (tpm): limit 8000, please reduce",
+        ] {
+            assert_eq!(beyond_a_minute(throttled), None, "{throttled}");
+        }
+    }
+}

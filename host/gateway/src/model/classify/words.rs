@@ -1,0 +1,147 @@
+//! The words of providers about everything but a prompt that is too long. All lower case and without
+//! backticks, as the classifier compares them.
+
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+
+/// A pattern of the classifier's.
+pub(super) fn pattern(source: &str) -> Regex {
+    Regex::new(source).expect("the pattern is a regular expression")
+}
+
+/// Some of them, of which any will do.
+pub(super) fn set<S: AsRef<str>>(sources: &[S]) -> RegexSet {
+    RegexSet::new(sources).expect("the patterns are regular expressions")
+}
+
+/// Looks like an overflow and is none: settings, other limits, room for the answer.
+pub(super) static NO_OVERFLOW: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\bcontext window (?:is )?too small\b",
+        r"\bprompt template\b",
+        r"\breasoning is mandatory\b",
+        r"\bupload limit\b",
+        r"\bstring_above_max_length\b",
+        r"\binvalid 'user'",
+        r"\bmaximum allowed number of output tokens\b",
+        r"\bcompletion tokens, whereas\b",
+    ])
+});
+
+pub(super) static RATE_LIMIT: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"rate[ _-]?limit",
+        r"\btoo many (?:concurrent )?requests\b",
+        r"\bthrottl",
+        r"\bper (?:min(?:ute)?|hour|day)\b",
+        r"\b[rt]p[md]\b",
+        r"\btoo many tokens, please wait\b",
+        r"\bresource[ _]?(?:has been )?exhausted\b",
+        r"\bquota (?:limit )?exceeded\b|\bquota_exceeded\b",
+        r"\b(?:usage|concurrency|daily|weekly|monthly) limit\b",
+        r"\bservice tier capacity exceeded\b",
+        r"请求过于频繁|频率限制|频率超限|請求過於頻繁|配额|配額",
+    ])
+});
+
+pub(super) static BILLING: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\bcredit balance\b",
+        r"\binsufficient (?:credits?|balance|funds|quota)\b|\binsufficient_quota\b",
+        r"\b(?:purchase|buy|add) (?:more )?credits\b",
+        r"\bmore credits\b",
+        r"\bpayment required\b",
+        r"\bbilling (?:details|issue|hard limit|settings)\b",
+        r"\bexceeded your current quota\b",
+        r"\bapi usage limits\b",
+        r"\bmaximum token limit exceeded\b",
+        r"余额不足|餘額不足|欠费|欠費|充值|额度不足",
+    ])
+});
+
+pub(super) static REFUSAL: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\bcontent (?:filtering|management|usage)? ?policy\b",
+        r"\b(?:usage|safety) polic(?:y|ies)\b",
+        r"\bsafety (?:system|filter|setting|reasons)",
+        r"\b(?:was|were|been|is) (?:flagged|moderated)\b",
+        r"\brequires moderation\b",
+        r"\bmodel (?:has )?(?:refused|declined)\b|\brefusal\b",
+        r"\b(?:can't|cannot|can not|won't|unable to) (?:help|assist) (?:you )?with\b",
+        r"\bi (?:must|have to) (?:decline|refuse)\b",
+    ])
+});
+
+/// Azure's filter, which a prompt can be too long for.
+pub(super) static TOO_LONG_FOR_A_FILTER: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\bcontent[ _]filter\w*\b.{0,200}\b(?:prompt|input)\b.{0,60}\b(?:too long|exceed)"));
+
+pub(super) static AUTH: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\b(?:invalid|incorrect|missing|expired) (?:x-)?api[ -]key\b",
+        r"\bapi key (?:is )?(?:not valid|invalid|expired|missing)\b",
+        r"\binvalid_api_key\b|\bapi_key_invalid\b",
+        r"\bauthentication (?:failed|error|required)\b",
+        r"\bnot logged in\b",
+        r"\btoken (?:has |is )?expired\b",
+    ])
+});
+
+pub(super) static MALFORMED_HISTORY: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\btool_use ids were found without tool_result blocks\b",
+        r"\btool_use block must have a corresponding tool_result\b",
+        r"\btool_result block must have a corresponding tool_use\b",
+        r"\bunexpected tool_use_id found in tool_result blocks\b",
+        r"\bmultiple tool_result blocks with id\b",
+        r"\beach tool_use must have a single result\b",
+        r"\btool_use ids must be unique\b",
+        // Bedrock's, in its own spelling.
+        r"\bexpected toolresult blocks\b",
+        r"\bnumber of toolresult blocks\b.{0,80}\btooluse blocks\b",
+        // OpenAI, Moonshot, DeepSeek; Responses; Mistral; Gemini.
+        r"\bmust be followed by tool messages\b",
+        r"\brespon(?:se|d) to a prece+ding message with 'tool_calls'",
+        r"\bno tool (?:output found for function call|call found for function call output)\b",
+        r"\btool_call_id\b.{0,60}\bnot found\b",
+        r"\bnot the same number of function calls and responses\b",
+        r"\bunexpected role 'tool' after role\b",
+        r"\bfunction response parts\b.{0,60}\bfunction call parts\b",
+        r"\bfunction call turn comes immediately after\b",
+        r"\bfailed to parse tool call arguments as json\b",
+        // The rest of the shape.
+        r"\broles must alternate\b",
+        r"\bfirst message must use the .user. role\b|\bconversation must start with a user message\b",
+        r"\btext content blocks must (?:be non-empty|contain non-whitespace text)\b",
+        r"\bmust have non-empty content\b",
+    ])
+});
+
+pub(super) static OVERLOADED: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\boverload",
+        r"\bat capacity\b|\bcapacity limits\b",
+        r"\bhigh (?:demand|load)\b",
+        r"\b(?:service|temporarily) unavailable\b",
+        r"\binternal (?:server )?error\b|\bserver (?:had an )?error\b",
+        r"\bbad gateway\b",
+        r"\bmodel is not ready\b",
+        r"过载|負載|负载|繁忙|访问量过大|服务器(?:内部)?错误|服务暂时不可用",
+    ])
+});
+
+pub(super) static TIMEOUT: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[r"\btimed out\b", r"\btime-?out\b", r"\bdeadline exceeded\b", r"e(?:socket)?timedout", r"超时|逾時"])
+});
+
+pub(super) static TRANSPORT: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\be(?:connreset|connrefused|connaborted|notfound|ai_again|pipe|hostunreach|netunreach)\b",
+        r"\bsocket hang up\b|\bother side closed\b|\bbroken pipe\b",
+        r"\bconnection (?:was |has been )?(?:reset|refused|closed|aborted|error)\b|\bnetwork error\b",
+        r"\bfetch failed\b|\bno such host\b",
+        r"\bstream (?:ended|was aborted|was closed)\b",
+        r"网络错误|网络异常|连接错误",
+    ])
+});

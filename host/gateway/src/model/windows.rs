@@ -1,0 +1,82 @@
+//! How large a model's window is, as far as that is known without asking.
+
+use super::{ModelSpec, Provider, anthropic, claude_cli, openai, sim};
+
+/// A model's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub tokens: u64,
+    /// Whether the model's family is known; else the number is what the gateway assumes.
+    pub is_known: bool,
+}
+
+/// The window of a model by its name alone, where its family is known. A router's prefix
+/// (`anthropic/claude-sonnet-4-5`) is left out.
+pub fn known(model: &str) -> Option<u64> {
+    let model = model.rsplit('/').next().unwrap_or(model);
+    of_anthropic(model).or_else(|| of_openai(model))
+}
+
+/// Whose model it is by its name alone, where its family is known.
+pub fn provider(model: &str) -> Option<Provider> {
+    match (of_anthropic(model), of_openai(model)) {
+        (Some(_), _) => Some(Provider::AnthropicApi),
+        (None, Some(_)) => Some(Provider::OpenAi),
+        (None, None) => None,
+    }
+}
+
+/// The window that the gateway takes for a model.
+pub fn of(spec: &ModelSpec) -> Window {
+    let named = |default: &'static str| spec.name.as_deref().unwrap_or(default);
+    let (known, assumed) = match spec.provider {
+        Provider::Sim => (Some(sim::DEFAULT_WINDOW), sim::DEFAULT_WINDOW),
+        Provider::OpenAi => {
+            let model = named(openai::DEFAULT_MODEL);
+            (of_openai(model), openai::families::of(model).window)
+        }
+        Provider::AnthropicApi => {
+            let model = named(anthropic::DEFAULT_MODEL);
+            (of_anthropic(model), anthropic::families::of(model).window)
+        }
+        Provider::ClaudeCli => {
+            let model = named(claude_cli::DEFAULT_MODEL);
+            (of_anthropic(model), anthropic::families::of(model).window)
+        }
+    };
+    Window { tokens: spec.window.or(known).unwrap_or(assumed), is_known: spec.window.or(known).is_some() }
+}
+
+fn of_anthropic(model: &str) -> Option<u64> {
+    anthropic::families::known(model).map(|family| family.window)
+}
+
+fn of_openai(model: &str) -> Option<u64> {
+    openai::families::known(model).map(|family| family.window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_name_and_by_provider() {
+        assert_eq!(known("claude-opus-4-6"), Some(1_000_000));
+        assert_eq!(known("openai/gpt-4o-mini"), Some(128_000));
+        assert_eq!(known("llama3.2"), None);
+        assert_eq!(provider("claude-opus-4-6"), Some(Provider::AnthropicApi));
+        assert_eq!(provider("o3"), Some(Provider::OpenAi));
+        assert_eq!(provider("sim"), None);
+        for (spec, tokens, is_known) in [
+            ("sim", 200_000, true),
+            ("openai:gpt-5", 272_000, true),
+            ("openai:llama3.2", 32_000, false),
+            ("anthropic-api", 1_000_000, true),
+            ("claude-cli", 200_000, false),
+        ] {
+            let spec: ModelSpec = spec.parse().expect(spec);
+            assert_eq!(of(&spec), Window { tokens, is_known }, "{spec}");
+        }
+        assert_eq!(of(&ModelSpec::sim().with_window(Some(9))), Window { tokens: 9, is_known: true });
+    }
+}
