@@ -29,6 +29,7 @@ mod state;
 mod text;
 
 pub use limits::Limits;
+pub use methods::judge_text;
 pub use state::{Ack, Attempt, Call, Message, Sent};
 
 use state::State;

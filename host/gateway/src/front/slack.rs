@@ -25,7 +25,9 @@ mod address;
 mod envelope;
 mod failure;
 mod inbound;
+mod lines;
 mod link;
+mod markdown;
 mod mrkdwn;
 mod sockets;
 mod split;
@@ -179,7 +181,7 @@ impl Front for Slack {
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
         let ReplyTo { channel, thread_ts } = part.reply_to;
-        let escaped = mrkdwn::speech(part.speech);
+        let escaped = markdown::render(&part.speech.text, &part.speech.pings);
         let delivered = match part.replaces {
             Some(ts) => self.web.update(channel, ts, escaped).await,
             None => self.web.post(channel, thread_ts.as_deref(), escaped).await,

@@ -27,6 +27,18 @@ pub(super) fn router(inner: Arc<Inner>) -> Router {
     Router::new().route("/api/{method}", any(method)).route("/link/", get(sockets::link)).with_state(inner)
 }
 
+/// Why `chat.update` refuses a text, and everybody a text would notify.
+pub fn judge_text(text: &str) -> (Option<&'static str>, Vec<&str>) {
+    let refused = if text.trim().is_empty() {
+        Some("no_text")
+    } else if text::escaped_bytes(text) > MAX_UPDATE_BYTES {
+        Some("msg_too_long")
+    } else {
+        None
+    };
+    (refused, text::mentions(text))
+}
+
 /// The answer of a method: what it returns, or its error code.
 type Answer = Result<Value, &'static str>;
 
@@ -136,8 +148,8 @@ fn post(inner: &Inner, body: &Value) -> Answer {
 fn update(inner: &Inner, body: &Value) -> Answer {
     let channel = channel(body)?;
     let text = said(body)?;
-    if text::escaped_bytes(&text) > MAX_UPDATE_BYTES {
-        return Err("msg_too_long");
+    if let (Some(code), _) = judge_text(&text) {
+        return Err(code);
     }
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
