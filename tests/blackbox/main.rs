@@ -8,6 +8,7 @@ mod model;
 mod operator;
 mod plan;
 mod policies;
+mod replies;
 mod sessions;
 mod slack;
 mod starting;

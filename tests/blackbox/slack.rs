@@ -14,23 +14,26 @@ use pmk_stand_ins::{
 use crate::support::{Home, PATIENCE, component, finish};
 
 /// A gateway between a home and a workspace, killed when dropped.
-struct Gateway(Child);
+pub struct Gateway(Child);
 
 impl Gateway {
     fn start(home: &Home, slack: &Slack, more: &[&str]) -> Gateway {
-        let mut command = command(home, slack, more);
+        Gateway::run(command(home, slack, more))
+    }
+
+    pub fn run(mut command: Command) -> Gateway {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
         Gateway(command.spawn().expect("the program starts"))
     }
 
     /// SIGKILL.
-    fn kill(mut self) {
+    pub fn kill(mut self) {
         self.0.kill().expect("SIGKILL");
         self.0.wait().expect("it is gone");
     }
 
     /// SIGTERM, and how the program ends.
-    fn terminate(mut self) -> std::process::ExitStatus {
+    pub fn terminate(mut self) -> std::process::ExitStatus {
         let status = Command::new("kill").arg(self.0.id().to_string()).status().expect("kill is installed");
         assert!(status.success());
         self.0.wait().expect("it ends")
@@ -44,7 +47,7 @@ impl Drop for Gateway {
     }
 }
 
-fn command(home: &Home, slack: &Slack, more: &[&str]) -> Command {
+pub fn command(home: &Home, slack: &Slack, more: &[&str]) -> Command {
     let mut arguments = vec!["run", "--front", "slack"];
     arguments.extend(more);
     if !more.contains(&"--model") {

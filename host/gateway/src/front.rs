@@ -119,6 +119,8 @@ pub struct Delivery<'a> {
 pub enum Kind {
     /// A piece of the reply.
     Reply,
+    /// The whole reply, as a file.
+    Document,
     /// A question to the people who may know.
     Escalation,
     /// Something to react to, or to know.
@@ -130,10 +132,21 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Reply => "reply",
+            Kind::Document => "document",
             Kind::Escalation => "escalation",
             Kind::Notice => "notice",
         }
     }
+}
+
+/// What became of a look for a part that may have been delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It is there, under this id.
+    Yes(Option<String>),
+    No,
+    /// The front cannot look.
+    Unknown,
 }
 
 /// How a turn is getting on, for the person who waits.
@@ -176,11 +189,33 @@ pub trait Front: Send + Sync {
     /// Cuts a reply into what the front can take in one message.
     fn split(&self, text: &str) -> Vec<String>;
 
+    /// A reply of more parts than this goes as its first part and a [`Kind::Document`] of all of it.
+    fn most_parts(&self) -> usize {
+        usize::MAX
+    }
+
     /// Delivers one part and returns its id, where the front has ids.
     ///
     /// # Errors
     /// It was not delivered.
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError>;
+
+    /// Looks whether a part was delivered by an attempt whose end nobody knows, after the message of that
+    /// `ts`. A front whose readers can tell a repeat by its id need not look.
+    ///
+    /// # Errors
+    /// It could not look now.
+    async fn find(&self, _part: &Delivery<'_>, _after: &str) -> Result<Found, FrontError> {
+        Ok(Found::No)
+    }
+
+    /// Takes a placeholder back that nothing will take the place of.
+    ///
+    /// # Errors
+    /// It is still there.
+    async fn withdraw(&self, _reply_to: &ReplyTo, _id: &str) -> Result<(), FrontError> {
+        Ok(())
+    }
 
     /// Whether a program reads what is delivered, and wants to know of what people are spared.
     fn tells_programs(&self) -> bool {

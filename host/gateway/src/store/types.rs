@@ -116,6 +116,9 @@ pub enum Purpose {
     /// It answers the question; the first takes the placeholder's place.
     #[default]
     Reply,
+    /// It is the whole reply as a file, which the later parts of the reply are left out for; they are posted
+    /// where the file is refused.
+    Document,
     /// It asks the people who may know.
     Escalation,
     /// It asks for a verdict on an atom, whose file is saved just before.

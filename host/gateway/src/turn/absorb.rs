@@ -3,7 +3,7 @@
 
 use pmk_core::Message;
 
-use super::{ask::note_usage, work::Work};
+use super::{ask::note_usage, deliver, work::Work};
 use crate::{
     clock,
     escalation::Marker,
@@ -82,14 +82,7 @@ pub(super) fn outgoing(
     let contributor = &work.turn.inbound.user;
     let mut speech = gateway.say.answer_arrived(marker.asker_user_id.as_deref(), contributor);
     speech.text.push_str(answer);
-    let parts = gateway.front.split(&speech.text).into_iter();
-    let mut outgoing: Vec<Outgoing> = parts
-        .map(|text| {
-            let mut part = Outgoing::reply(text);
-            part.speech.pings.clone_from(&speech.pings);
-            part
-        })
-        .collect();
+    let mut outgoing = deliver::parts(gateway, speech);
     match atom.render() {
         Ok(file) => outgoing.push(Outgoing {
             speech: gateway.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id),

@@ -4,13 +4,14 @@ use pmk_core::{Entry, Message};
 use pmk_policy::DecidedBy;
 use serde_json::json;
 
-use super::{TurnError, absorb, work::Work};
+use super::{TurnError, absorb, deliver, work::Work};
 use crate::{
     clock,
+    front::Speech,
     gateway::Gateway,
     knowledge::Atom,
     ledger::Event,
-    store::{Answered, OpenTurn, Outgoing, Part, Recorded},
+    store::{Answered, OpenTurn, Outgoing, Part, Purpose, Recorded},
 };
 
 /// An answer, or why there is none.
@@ -38,8 +39,9 @@ pub(super) async fn record(
         // An answer that people gave reaches who asked, whatever the model has made of it.
         (Some(marker), Some(atom)) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom),
         (Some(marker), Some(atom)) => absorb::outgoing(gateway, &work, marker, atom.answer(), atom),
-        _ => gateway.front.split(&reply).into_iter().map(Outgoing::reply).collect(),
+        _ => deliver::parts(gateway, Speech { text: reply, pings: vec![] }),
     };
+    let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(marker, outgoing)| {
         let pieces = gateway.front.split(&outgoing.speech.text);
         parts.extend(pieces.into_iter().map(|text| {
@@ -59,6 +61,7 @@ pub(super) async fn record(
         keep_live,
     };
     gateway.store.record(work.turn.turn, recorded, clock::now_ms()).await?;
+    split.into_iter().for_each(|event| gateway.ledger.note(event));
     note_escalations(gateway, &work, escalation, learnt);
     let OpenTurn { turn, session, inbound, .. } = work.turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
@@ -70,6 +73,18 @@ pub(super) async fn record(
         parts,
         report,
     })
+}
+
+/// The event of a reply that takes several messages.
+fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
+    let texts = |purpose: Purpose| {
+        outgoing.iter().filter(move |part| part.purpose == purpose).map(|part| part.speech.text.chars().count())
+    };
+    let (parts, chars) = match texts(Purpose::Document).next() {
+        Some(chars) => (2, chars),
+        None => (texts(Purpose::Reply).count(), texts(Purpose::Reply).sum()),
+    };
+    (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
 }
 
 fn note_escalations(

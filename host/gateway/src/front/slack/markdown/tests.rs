@@ -42,7 +42,7 @@ fn links_lead_to_the_web_and_to_mail() {
         ("[](https://a.b)", "<https://a.b>"),
         ("[x](<https://a.b/c|d>)", "<https://a.b/c%7Cd|x>"),
         ("[x](<https://a.b/c d>)", "<https://a.b/c%20d|x>"),
-        ("<https://a.b/c>", "<https://a.b/c|https://a.b/c>"),
+        ("<https://a.b/c|d>", "<https://a.b/c%7Cd>"),
         ("[mail](mailto:a@b.c)", "<mailto:a@b.c|mail>"),
         ("[x](javascript:alert)", "x (javascript:alert)"),
         ("[x](slack://user?id=U1)", "x (slack://user?id=U1)"),

@@ -334,7 +334,7 @@ impl<'a> Writer<'a> {
             return;
         }
         match prose::link_target(url) {
-            Some(target) if label.is_empty() => self.push(&format!("<{target}>")),
+            Some(target) if label.is_empty() || label == url => self.push(&format!("<{target}>")),
             Some(target) => self.push(&format!("<{target}|{}>", mrkdwn::escape(label))),
             None => self.push(&mrkdwn::escape(&named(url))),
         }

@@ -24,6 +24,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+mod delivery;
+
 const SOON: Duration = Duration::from_secs(10);
 
 /// How the store behaves.
@@ -102,7 +104,11 @@ fn config(slack: &stand_in::Slack) -> SlackConfig {
 
 impl Rig {
     async fn start() -> Self {
-        let slack = stand_in::Slack::start(SlackRules::quick()).await;
+        Rig::with(SlackRules::quick()).await
+    }
+
+    async fn with(rules: SlackRules) -> Self {
+        let slack = stand_in::Slack::start(rules).await;
         let front = Arc::new(Slack::connect(config(&slack)).await.expect("the stand-in takes its own tokens"));
         let memory = Arc::new(Memory { mood: watch::Sender::new(Mood::Storing), kept: Mutex::default() });
         let stop = CancellationToken::new();
@@ -402,7 +408,7 @@ async fn an_answer_takes_the_place_of_its_placeholder() {
 async fn nothing_in_an_answer_mentions_anyone() {
     let rig = Rig::start().await;
     let place = place("C1", None);
-    let text = "<!channel> & <@U1>, see <https://evil.example|slack.com> &lt;!here&gt;";
+    let text = "hey <!channel> & <@U1>, see <https://evil.example|slack.com> &lt;!here&gt;";
     let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("delivered");
     rig.front.deliver(part(&place, None, &speech(text))).await.expect("delivered");
@@ -411,7 +417,7 @@ async fn nothing_in_an_answer_mentions_anyone() {
     for reply in replies {
         assert_eq!(
             reply.text,
-            "&lt;!channel&gt; &amp; &lt;@U1&gt;, see &lt;https://evil.example|slack.com&gt; &amp;lt;!here&amp;gt;"
+            "hey &lt;!channel&gt; &amp; &lt;@U1&gt;, see <https://evil.example%7Cslack.com> &lt;!here&gt;"
         );
     }
     for method in ["chat.postMessage", "chat.update"] {
@@ -435,9 +441,6 @@ async fn parts_are_small_enough_for_slack() {
             rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("Slack takes it");
         }
     }
-    let refused = rig.front.deliver(part(&place, Some(&placeholder), &speech(&"x".repeat(4_001)))).await;
-    let Err(FrontError::Refused { what }) = refused else { panic!("{refused:?}") };
-    assert!(what.contains("msg_too_long"), "{what}");
     rig.finish().await;
 }
 
