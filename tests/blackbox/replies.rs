@@ -210,3 +210,23 @@ async fn an_answer_that_slack_never_takes_leaves_nobody_waiting() {
     assert!(replies[0].text.starts_with(":x:"), "{replies:#?}");
     assert_eq!(scene.events("reply.undelivered").len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_in_doubt_is_the_one_that_the_answer_replaces() {
+    let scene = Scene::new("the answer").await;
+    let gateway = scene.start().await;
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Lost);
+    scene.anthropic.push(Behaviour::answer("the answer"));
+    let asked = scene.slack.dm("U1", "hello");
+    assert!(scene.until(|scene| !scene.slack.placeholders(&asked.channel).is_empty()).await);
+    gateway.kill();
+    let _gateway = scene.start().await;
+    let replies = scene.replies(&asked, 1).await;
+    assert_eq!(replies.len(), 1, "{replies:#?}");
+    assert_eq!(scene.slack.messages(&asked.channel).len(), 2, "the question and the answer");
+
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Lost);
+    let asked = scene.slack.dm("U2", "hello");
+    assert!(scene.slack.await_replies(&asked.channel, 1, PATIENCE).await);
+    assert!(scene.slack.placeholders(&asked.channel).is_empty(), "somebody still waits");
+}

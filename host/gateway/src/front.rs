@@ -117,6 +117,8 @@ pub struct Delivery<'a> {
 /// What is delivered, for fronts that tell programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// What the reply takes the place of.
+    Placeholder,
     /// A piece of the reply.
     Reply,
     /// The whole reply, as a file.
@@ -131,6 +133,7 @@ impl Kind {
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
+            Kind::Placeholder => "placeholder",
             Kind::Reply => "reply",
             Kind::Document => "document",
             Kind::Escalation => "escalation",
@@ -173,12 +176,12 @@ pub trait Front: Send + Sync {
     /// The front cannot go on.
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError>;
 
-    /// Shows with this text that an answer is being made, and returns the id under which it can be
-    /// replaced; `None` on fronts that show nothing.
+    /// Shows with this text that an answer to that event is being made, and returns the id under which it
+    /// can be replaced; `None` on fronts that show nothing.
     ///
     /// # Errors
     /// The front could not post.
-    async fn placeholder(&self, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError>;
+    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError>;
 
     /// Shows how a turn is getting on.
     ///

@@ -168,8 +168,9 @@ impl Front for Slack {
         Sockets { web: &self.web, tls: &self.tls, timings: self.timings, desk }.run(&stop).await
     }
 
-    async fn placeholder(&self, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
-        self.web.post(reply_to, mrkdwn::escape(text), None).await.map(Some).map_err(CallFailure::while_running)
+    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
+        let tag = history::tag(event_id, Kind::Placeholder.name());
+        self.web.post(reply_to, mrkdwn::escape(text), Some(tag)).await.map(Some).map_err(CallFailure::while_running)
     }
 
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
@@ -202,7 +203,7 @@ impl Front for Slack {
                 history::find(&self.web, part.reply_to, after, |past| past.has_file(&name)).await
             }
             _ => {
-                let tag = history::tag(part.event_id, part.number);
+                let tag = delivery::tag(part);
                 history::find(&self.web, part.reply_to, after, |past| past.has(&tag)).await
             }
         };

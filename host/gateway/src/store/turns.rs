@@ -172,7 +172,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         let absorbs = escalations::claim(conn, turn, &inbound)?;
         let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
-        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, absorbs, live })
+        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, resumed: is_begun, absorbs, live })
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)

@@ -69,6 +69,8 @@ pub struct OpenTurn {
     pub inbound: Inbound,
     /// The placeholder of an earlier attempt.
     pub placeholder: Option<String>,
+    /// There was an earlier attempt, of which nobody knows how far it came.
+    pub resumed: bool,
     /// What the message answers, where it is the awaited word of somebody who knows.
     pub absorbs: Option<Marker>,
     pub live: Live,

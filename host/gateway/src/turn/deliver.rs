@@ -28,8 +28,19 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
         return Ok(turn.placeholder.clone());
     }
     let text = gateway.say.thinking();
+    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+    let mut in_doubt = turn.resumed;
     for _ in 0..PLACEHOLDER_ATTEMPTS {
-        match gateway.front.placeholder(&turn.inbound.reply_to, &text).await {
+        // One that was posted and not remembered would wait for ever.
+        let posted = match in_doubt {
+            true => find_placeholder(gateway, event_id, reply_to, ts).await,
+            false => None,
+        };
+        let placed = match posted {
+            Some(id) => Ok(Some(id)),
+            None => gateway.front.placeholder(event_id, reply_to, &text).await,
+        };
+        match placed {
             Ok(None) => return Ok(None),
             Ok(Some(id)) => {
                 gateway.store.placed(turn.turn, &id).await?;
@@ -37,6 +48,7 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
             }
             Err(FrontError::Transient { what, retry_after }) => {
                 tracing::debug!(what, "no placeholder yet");
+                in_doubt |= retry_after.is_none();
                 tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;
             }
             Err(FrontError::Closed) => return Err(FrontError::Closed.into()),
@@ -47,6 +59,17 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
         }
     }
     Ok(None)
+}
+
+/// A placeholder of an attempt whose end nobody knows. Where it cannot be looked for, a second one is posted.
+async fn find_placeholder(gateway: &Gateway, event_id: &str, reply_to: &ReplyTo, ts: &str) -> Option<String> {
+    let speech = Speech::default();
+    let kind = Kind::Placeholder;
+    let placeholder = Delivery { event_id, number: 0, reply_to, replaces: None, speech: &speech, kind };
+    match gateway.front.find(&placeholder, ts).await {
+        Ok(Found::Yes(id)) => id,
+        Ok(Found::No | Found::Unknown) | Err(_) => None,
+    }
 }
 
 /// The parts of a reply; a very long one is a file as well, with its parts in reserve.

@@ -16,7 +16,8 @@ fn texts(rig: &Rig, channel: &str) -> Vec<String> {
 async fn a_part_that_slack_finds_too_long_goes_in_smaller_ones() {
     let rig = Rig::with(SlackRules::quick().unlimited()).await;
     let place = place("D1", None);
-    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    let placeholder =
+        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     let answer = "**某個**段落。\n\n".repeat(150);
     for code in ["msg_too_long", "msg_blocks_too_long", "invalid_blocks"] {
         let before = rig.slack.replies("D1").len();
@@ -131,7 +132,8 @@ async fn a_document_that_cannot_be_posted_is_refused_and_nothing_of_it_shows() {
 async fn a_placeholder_is_taken_back() {
     let rig = Rig::start().await;
     let place = place("D1", None);
-    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    let placeholder =
+        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.front.withdraw(&place, &placeholder).await.expect("withdrawn");
     assert!(rig.slack.messages("D1").is_empty());
     assert!(rig.front.withdraw(&place, &placeholder).await.is_err(), "it is gone");

@@ -13,7 +13,7 @@ use super::{
     split::{self, MAX_PART_BYTES},
     web::Web,
 };
-use crate::front::{Delivery, FrontError, ReplyTo};
+use crate::front::{Delivery, FrontError, Kind, ReplyTo};
 
 /// How often a part that is too long for Slack is halved. After that the pieces go as plain text.
 const MAX_HALVINGS: u32 = 2;
@@ -23,7 +23,7 @@ const MAX_HALVINGS: u32 = 2;
 /// Only the last message carries the tag by which the part is found again, so a crash between two halves
 /// repeats the first.
 pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, CallFailure> {
-    let tag = history::tag(part.event_id, part.number);
+    let tag = tag(part);
     let mut replaces = part.replaces;
     let mut first = None;
     let mut pieces = VecDeque::from([(part.speech.text.clone(), 0)]);
@@ -48,6 +48,14 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, Ca
         }
     }
     Ok(first.unwrap_or_default())
+}
+
+/// By which the last message of a part is found again.
+pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
+    match part.kind {
+        Kind::Placeholder => history::tag(part.event_id, part.kind.name()),
+        _ => history::tag(part.event_id, &part.number.to_string()),
+    }
 }
 
 async fn put(

@@ -17,9 +17,9 @@ const PAGE: &str = "200";
 const MAX_PAGES: usize = 10;
 
 /// What marks one part of an answer.
-pub(super) fn tag(event_id: &str, number: u32) -> SlackMessageMetadata {
-    let payload = [("event_id", event_id.to_owned()), ("part", number.to_string())];
-    let payload = payload.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+pub(super) fn tag(event_id: &str, part: &str) -> SlackMessageMetadata {
+    let payload = [("event_id", event_id), ("part", part)];
+    let payload = payload.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     SlackMessageMetadata { event_type: EVENT_TYPE.to_owned(), event_payload: Some(payload) }
 }
 

@@ -93,8 +93,8 @@ fn without_markers(line: &str) -> &str {
     loop {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let after = match digits {
-            0 => rest.strip_prefix('>').or_else(|| spaced(rest, ['-', '*', '+'])),
-            _ => spaced(&rest[digits..], ['.', ')', '.']),
+            0 => rest.strip_prefix('>').or_else(|| spaced(rest, &['-', '*', '+'])),
+            _ => spaced(&rest[digits..], &['.', ')']),
         };
         match after {
             Some(after) => rest = after.trim_start_matches([' ', '\t']),
@@ -103,7 +103,7 @@ fn without_markers(line: &str) -> &str {
     }
 }
 
-fn spaced(text: &str, marks: [char; 3]) -> Option<&str> {
+fn spaced<'a>(text: &'a str, marks: &[char]) -> Option<&'a str> {
     text.strip_prefix(marks).filter(|rest| rest.starts_with([' ', '\t']))
 }
 

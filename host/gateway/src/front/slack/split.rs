@@ -161,10 +161,11 @@ impl Splitter<'_> {
         let from = start.max(line.range.start);
         let to = self.text.floor_char_boundary(line.range.end.min(from + 2 * self.max_bytes));
         let prose = line.kind == Kind::Text;
-        match inline::best_cut(&self.text[from..to], limit - from, prose) {
-            // Something that is not to be cut begins the line.
+        let text = &self.text[from..to];
+        match inline::best_cut(text, limit - from, prose) {
+            // Something that is not to be cut begins the line; it is where it is too large by itself.
             0 if from > start => from,
-            0 => limit,
+            0 => from + inline::best_cut(text, limit - from, false),
             cut => from + cut,
         }
     }

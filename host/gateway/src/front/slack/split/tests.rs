@@ -146,6 +146,10 @@ fn links_mentions_and_emoji_are_whole() {
     }
     let endless = format!("[{}](https://a.b)", "label ".repeat(300));
     assert!(parts(&endless).len() > 1, "one that is too large by itself is cut");
+    let family = "👨‍👩‍👧";
+    let endless = format!("x <{}>", family.repeat(60));
+    let whole: usize = parts(&endless).iter().map(|part| part.matches(family).count()).sum();
+    assert_eq!(whole, 60, "but not within a grapheme");
 }
 
 #[test]
