@@ -73,10 +73,8 @@ impl TurnError {
 /// alone, until it works again or the gateway stops; the next start goes on from what is stored.
 pub(crate) async fn run(gateway: &Gateway, inbox: InboxId) {
     let mut pauses = PAUSES.iter().chain(PAUSES.last().into_iter().cycle());
-    // Whether a part that is not known to be sent may have been: nobody knows where an earlier run ended.
-    let mut in_doubt = true;
     loop {
-        let pause = match steps(gateway, inbox, &mut in_doubt).await {
+        let pause = match steps(gateway, inbox).await {
             Ok(()) => return,
             Err(TurnError::Front(FrontError::Closed)) => {
                 gateway.stop.cancel();
@@ -84,8 +82,6 @@ pub(crate) async fn run(gateway: &Gateway, inbox: InboxId) {
             }
             Err(error) => {
                 tracing::warn!(%inbox, %error, "the turn is held up and will be tried again");
-                // What was put off was not done.
-                in_doubt |= error.retry_after().is_zero();
                 pauses.next().copied().unwrap_or_default().max(error.retry_after())
             }
         };
@@ -96,17 +92,13 @@ pub(crate) async fn run(gateway: &Gateway, inbox: InboxId) {
     }
 }
 
-async fn steps(gateway: &Gateway, inbox: InboxId, in_doubt: &mut bool) -> Result<(), TurnError> {
+async fn steps(gateway: &Gateway, inbox: InboxId) -> Result<(), TurnError> {
     let answered = match admit::admit(gateway, inbox).await? {
         Admitted::Nothing => return Ok(()),
         Admitted::Deliver(answered) => answered,
-        Admitted::Ask(turn) => {
-            let answered = answer(gateway, turn).await?;
-            *in_doubt = false;
-            answered
-        }
+        Admitted::Ask(turn) => answer(gateway, turn).await?,
     };
-    deliver::deliver(gateway, answered, *in_doubt).await
+    deliver::deliver(gateway, answered).await
 }
 
 /// Steps 2 to 7.

@@ -161,7 +161,8 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
     let placeholder = row.get("placeholder")?;
     let begun = if row.get("answered")? {
         let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
-        Begin::Deliver(Answered { turn, session, inbound, placeholder, parts: unsent_parts(conn, turn)?, report })
+        let parts = unsent_parts(conn, turn)?;
+        Begin::Deliver(Answered { turn, session, inbound, placeholder, parts, resumed: true, report })
     } else {
         let is_begun: bool = row.get("begun")?;
         if is_begun {

@@ -83,8 +83,10 @@ pub struct Answered {
     pub session: SessionId,
     pub inbound: Inbound,
     pub placeholder: Option<String>,
-    /// What is not known to be sent, in order. The first may have been sent just before the crash.
+    /// What is not known to be sent, in order.
     pub parts: Vec<Part>,
+    /// There was an earlier attempt: the first of them may have been sent just before its end.
+    pub resumed: bool,
     pub report: TurnReport,
 }
 

@@ -84,12 +84,12 @@ pub(super) fn parts(gateway: &Gateway, reply: Speech) -> Vec<Outgoing> {
     parts
 }
 
-/// Delivers what has not been delivered of an answer. The first of it may have been, where that is in doubt.
-pub(super) async fn deliver(gateway: &Gateway, answered: Answered, in_doubt: bool) -> Result<(), TurnError> {
+/// Delivers what has not been delivered of an answer.
+pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
     let mut reply_ts = answered.placeholder.clone();
     let mut sent = Vec::new();
-    let mut doubt = in_doubt.then_some(inbound);
+    let mut doubt = answered.resumed.then_some(inbound);
     let mut in_file = false;
     for part in &answered.parts {
         if in_file && part.outgoing.purpose == Purpose::Reply {
@@ -254,13 +254,24 @@ async fn post(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Inbound>) ->
     if let Found::Yes(id) = found {
         return Ok(id);
     }
-    let number = part.number;
-    let id = gateway.front.deliver(part).await?;
+    let id = loop {
+        match gateway.front.deliver(part.clone()).await {
+            // What is put off was not posted. Waiting here, nobody has to doubt it.
+            Err(FrontError::Transient { what, retry_after: Some(wait) }) if !gateway.stop.is_cancelled() => {
+                tracing::debug!(what, ?wait, "a part of a reply is put off");
+                tokio::select! {
+                    () = gateway.stop.cancelled() => {}
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+            sent => break sent?,
+        }
+    };
     if let (Found::Unknown, Some(inbound)) = (found, doubt) {
         gateway.ledger.note(Event::ReplyRepeated {
             actor: inbound.user.clone(),
             session: inbound.key.to_string(),
-            part: number,
+            part: part.number,
         });
     }
     Ok(id)

@@ -71,6 +71,7 @@ pub(super) async fn record(
         inbound: inbound.clone(),
         placeholder: work.placeholder,
         parts,
+        resumed: false,
         report,
     })
 }
