@@ -18,6 +18,7 @@ mod operator;
 mod plan;
 mod policies;
 mod queue;
+mod replies;
 mod sessions;
 mod slack;
 mod starting;

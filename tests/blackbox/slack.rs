@@ -21,6 +21,7 @@ async fn each_is_answered_once(slack: &Slack, asked: &[Sent]) {
     for (channel, questions) in channels {
         slack.await_replies(channel, questions, PATIENCE).await;
         assert_eq!(slack.replies(channel).len(), questions, "{channel}: {:#?}", slack.replies(channel));
+        assert!(slack.placeholders(channel).is_empty(), "{channel}: somebody still waits");
     }
     assert_eq!(slack.given_up(), Vec::<String>::new());
     assert_eq!(slack.violations(), Vec::<String>::new());

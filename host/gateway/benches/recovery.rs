@@ -78,7 +78,12 @@ impl Front for One {
         intake.accept(question("the question")).await.map(drop).map_err(|_| FrontError::Closed)
     }
 
-    async fn placeholder(&self, _reply_to: &ReplyTo, _text: &str) -> Result<Option<String>, FrontError> {
+    async fn placeholder(
+        &self,
+        _event_id: &str,
+        _reply_to: &ReplyTo,
+        _text: &str,
+    ) -> Result<Option<String>, FrontError> {
         Ok(None)
     }
 

@@ -119,8 +119,12 @@ pub struct Delivery<'a> {
 /// What is delivered, for fronts that tell programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// What the reply takes the place of.
+    Placeholder,
     /// A piece of the reply.
     Reply,
+    /// The whole reply, as a file.
+    Document,
     /// A question to the people who may know.
     Escalation,
     /// Something to react to, or to know.
@@ -131,11 +135,23 @@ impl Kind {
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
+            Kind::Placeholder => "placeholder",
             Kind::Reply => "reply",
+            Kind::Document => "document",
             Kind::Escalation => "escalation",
             Kind::Notice => "notice",
         }
     }
+}
+
+/// What became of a look for a part that may have been delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It is there, under this id.
+    Yes(Option<String>),
+    No,
+    /// The front cannot look.
+    Unknown,
 }
 
 /// How a turn is getting on, for the person who waits.
@@ -162,12 +178,12 @@ pub trait Front: Send + Sync {
     /// The front cannot go on.
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError>;
 
-    /// Shows with this text that an answer is being made, and returns the id under which it can be
-    /// replaced; `None` on fronts that show nothing.
+    /// Shows with this text that an answer to that event is being made, and returns the id under which it
+    /// can be replaced; `None` on fronts that show nothing.
     ///
     /// # Errors
     /// The front could not post.
-    async fn placeholder(&self, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError>;
+    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError>;
 
     /// Shows how a turn is getting on.
     ///
@@ -178,11 +194,33 @@ pub trait Front: Send + Sync {
     /// Cuts a reply into what the front can take in one message.
     fn split(&self, text: &str) -> Vec<String>;
 
+    /// A reply of more parts than this goes as its first part and a [`Kind::Document`] of all of it.
+    fn most_parts(&self) -> usize {
+        usize::MAX
+    }
+
     /// Delivers one part and returns its id, where the front has ids.
     ///
     /// # Errors
     /// It was not delivered.
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError>;
+
+    /// Looks whether a part was delivered by an attempt whose end nobody knows, after the message of that
+    /// `ts`. A front whose readers can tell a repeat by its id need not look.
+    ///
+    /// # Errors
+    /// It could not look now.
+    async fn find(&self, _part: &Delivery<'_>, _after: &str) -> Result<Found, FrontError> {
+        Ok(Found::No)
+    }
+
+    /// Takes a placeholder back that nothing will take the place of.
+    ///
+    /// # Errors
+    /// It is still there.
+    async fn withdraw(&self, _reply_to: &ReplyTo, _id: &str) -> Result<(), FrontError> {
+        Ok(())
+    }
 
     /// Whether a program reads what is delivered, and wants to know of what people are spared.
     fn tells_programs(&self) -> bool {

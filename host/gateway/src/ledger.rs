@@ -116,6 +116,12 @@ pub enum Event {
     /// A policy failed or broke a rule, and another decided.
     #[serde(rename = "policy.failed")]
     PolicyFailed { actor: String, policy: String, version: String, sha256: String, decision: String, reason: String },
+    /// A reply went out in several messages.
+    #[serde(rename = "reply.split")]
+    ReplySplit { actor: String, parts: usize, chars: usize },
+    /// A part of a reply was posted after a crash although it may have been posted before.
+    #[serde(rename = "reply.repeated")]
+    ReplyRepeated { actor: String, session: String, part: u32 },
     /// A reply could not be delivered and will not be tried again.
     #[serde(rename = "reply.undelivered")]
     ReplyUndelivered { actor: String, session: String, reason: String },

@@ -149,6 +149,11 @@ impl Say {
         self.text("message-too-long", [("tokens", tokens.into()), ("limit", limit.into())])
     }
 
+    /// Slack takes no answer at this place.
+    pub fn undelivered(&self) -> String {
+        self.text("undelivered", [])
+    }
+
     /// A message without text.
     pub fn nothing_to_read(&self) -> String {
         self.text("nothing-to-read", [])
@@ -322,6 +327,7 @@ mod tests {
             say.files_not_read(2),
             say.too_long(),
             say.message_too_long(9_000, 8_000),
+            say.undelivered(),
             say.nothing_to_read(),
             say.blocked(),
             say.verbose(Verbosity::Summary),

@@ -6,6 +6,8 @@
 //! - a ticket opens one socket; the app token opens tickets and does nothing else;
 //! - `chat.update` takes at most 4,000 bytes of escaped text, of a message that the bot wrote itself;
 //!   `chat.postMessage` cuts at 40,000 characters;
+//! - a file is announced, sent and shared, in this order, and is as long as was announced;
+//! - the history tells metadata only to those who ask for it, and comes in pages;
 //! - about 50 updates a minute, about one post a second and channel, then 429 with Retry-After.
 //!
 //! What a program does that Slack would not expect ends up in [`Slack::violations`]. Requests are JSON.
@@ -22,13 +24,17 @@ use serde_json::Value;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 
 mod events;
+mod files;
+mod history;
 mod limits;
 mod methods;
 mod sockets;
 mod state;
 mod text;
 
+pub use files::File;
 pub use limits::Limits;
+pub use methods::judge_text;
 pub use state::{Ack, Attempt, Call, Message, Sent};
 
 use state::State;
@@ -214,6 +220,12 @@ impl Slack {
         self.inner.state().faults.insert(method.to_owned(), (fault, times));
     }
 
+    /// This goes well `calls` times, and wrong the next `times` times.
+    pub fn fault_after(&self, method: &str, calls: usize, times: usize, fault: Fault) {
+        self.inner.state().spared.insert(method.to_owned(), calls);
+        self.fault_times(method, times, fault);
+    }
+
     /// Nothing goes wrong with it any more.
     pub fn heal(&self, method: &str) {
         self.inner.state().faults.remove(method);
@@ -233,6 +245,11 @@ impl Slack {
     /// Every message of a channel, in order.
     pub fn messages(&self, channel: &str) -> Vec<Message> {
         self.inner.state().channel(channel).to_vec()
+    }
+
+    /// The file that came with a message.
+    pub fn file(&self, ts: &str) -> Option<File> {
+        self.inner.state().shared.get(ts).cloned()
     }
 
     /// What the bot wrote in a channel and has not left as a placeholder.

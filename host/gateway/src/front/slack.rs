@@ -2,7 +2,7 @@
 //!
 //! Events arrive over WebSockets that [`sockets`] keeps connected. Each is acknowledged once the intake
 //! has stored its message, and not before: what is not acknowledged comes again. Replies leave by
-//! `chat.postMessage` and `chat.update`.
+//! `chat.postMessage` and `chat.update`, and very long ones as a file.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -19,13 +19,17 @@ use self::{
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{Delivery, Front, FrontError, Intake, Progress, ReplyTo, TurnReport};
+use super::{Delivery, Found, Front, FrontError, Intake, Kind, Progress, ReplyTo, TurnReport};
 
 mod address;
+mod delivery;
 mod envelope;
 mod failure;
+mod history;
 mod inbound;
+mod lines;
 mod link;
+mod markdown;
 mod mrkdwn;
 mod sockets;
 mod split;
@@ -33,6 +37,10 @@ mod tls;
 mod web;
 
 pub use address::DEFAULT_API_URL;
+
+/// The most messages of one reply. They are some 47,000 bytes, more than ten screens of them, and at one post
+/// a second Slack takes as many seconds for them: more is easier read in a file.
+const MAX_PARTS: usize = 12;
 
 /// The most characters of a line of progress that are shown.
 const MAX_PROGRESS_CHARS: usize = 300;
@@ -160,9 +168,9 @@ impl Front for Slack {
         Sockets { web: &self.web, tls: &self.tls, timings: self.timings, desk }.run(&stop).await
     }
 
-    async fn placeholder(&self, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
-        let posted = self.web.post(&reply_to.channel, reply_to.thread_ts.as_deref(), mrkdwn::escape(text));
-        posted.await.map(Some).map_err(CallFailure::while_running)
+    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
+        let tag = history::tag(event_id, Kind::Placeholder.name());
+        self.web.post(reply_to, mrkdwn::escape(text), Some(tag)).await.map(Some).map_err(CallFailure::while_running)
     }
 
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
@@ -177,14 +185,33 @@ impl Front for Slack {
         split::split(text, split::MAX_PART_BYTES)
     }
 
+    fn most_parts(&self) -> usize {
+        MAX_PARTS
+    }
+
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-        let ReplyTo { channel, thread_ts } = part.reply_to;
-        let escaped = mrkdwn::speech(part.speech);
-        let delivered = match part.replaces {
-            Some(ts) => self.web.update(channel, ts, escaped).await,
-            None => self.web.post(channel, thread_ts.as_deref(), escaped).await,
+        match part.kind {
+            Kind::Document => delivery::document(&self.web, &part).await.map(|()| None),
+            _ => delivery::message(&self.web, &part).await.map(Some).map_err(CallFailure::while_running),
+        }
+    }
+
+    async fn find(&self, part: &Delivery<'_>, after: &str) -> Result<Found, FrontError> {
+        let found = match part.kind {
+            Kind::Document => {
+                let name = delivery::file_name(part);
+                history::find(&self.web, part.reply_to, after, |past| past.has_file(&name)).await
+            }
+            _ => {
+                let tag = delivery::tag(part);
+                history::find(&self.web, part.reply_to, after, |past| past.has(&tag)).await
+            }
         };
-        delivered.map(Some).map_err(CallFailure::while_running)
+        found.map_err(CallFailure::while_running)
+    }
+
+    async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
+        self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.

@@ -185,7 +185,8 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
     let placeholder = row.get("placeholder")?;
     let begun = if row.get("answered")? {
         let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
-        Begin::Deliver(Answered { turn, session, inbound, placeholder, parts: unsent_parts(conn, turn)?, report })
+        let parts = unsent_parts(conn, turn)?;
+        Begin::Deliver(Answered { turn, session, inbound, placeholder, parts, resumed: true, report })
     } else {
         let is_begun: bool = row.get("begun")?;
         if is_begun {
@@ -198,7 +199,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
         let verbosity: Option<String> = row.get("verbose")?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
-        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, verbosity, absorbs, live })
+        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, resumed: is_begun, verbosity, absorbs, live })
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)

@@ -88,6 +88,8 @@ pub struct OpenTurn {
     pub placeholder: Option<String>,
     /// What people of this conversation are shown of tool calls.
     pub verbosity: Verbosity,
+    /// There was an earlier attempt, of which nobody knows how far it came.
+    pub resumed: bool,
     /// What the message answers, where it is the awaited word of somebody who knows.
     pub absorbs: Option<Marker>,
     pub live: Live,
@@ -130,8 +132,10 @@ pub struct Answered {
     pub session: SessionId,
     pub inbound: Inbound,
     pub placeholder: Option<String>,
-    /// What is not known to be sent, in order. The first may have been sent just before the crash.
+    /// What is not known to be sent, in order.
     pub parts: Vec<Part>,
+    /// There was an earlier attempt: the first of them may have been sent just before its end.
+    pub resumed: bool,
     pub report: TurnReport,
 }
 
@@ -167,6 +171,9 @@ pub enum Purpose {
     Reply,
     /// It passes an answer on to who asked for it, as a message of its own: an edit notifies nobody.
     PassedOn,
+    /// It is the whole reply as a file, which the later parts of the reply are left out for; they are posted
+    /// where the file is refused.
+    Document,
     /// It asks the people who may know.
     Escalation,
     /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.

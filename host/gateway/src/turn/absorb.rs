@@ -3,11 +3,11 @@
 
 use pmk_core::Message;
 
-use super::{ask::note_usage, work::Work};
+use super::{ask::note_usage, deliver, work::Work};
 use crate::{
     clock,
     escalation::Marker,
-    front::{Inbound, Speech},
+    front::Inbound,
     gateway::Gateway,
     knowledge::{
         Atom,
@@ -84,16 +84,13 @@ pub(super) fn outgoing(
     let mut speech = gateway.say.answer_arrived(marker.asker_user_id.as_deref(), &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder is the notice's, as the contributor is looking at it anyway.
-    let purpose = if notice.is_some() { Purpose::PassedOn } else { Purpose::Reply };
-    let parts = gateway.front.split(&speech.text).into_iter();
-    parts
-        .map(|text| Outgoing {
-            speech: Speech { text, pings: speech.pings.clone() },
-            thread_ts: None,
-            purpose: purpose.clone(),
-        })
-        .chain(notice)
-        .collect()
+    let mut outgoing = deliver::parts(gateway, speech);
+    if notice.is_some() {
+        let replies = outgoing.iter_mut().filter(|part| part.purpose == Purpose::Reply);
+        replies.for_each(|part| part.purpose = Purpose::PassedOn);
+    }
+    outgoing.extend(notice);
+    outgoing
 }
 
 fn notice(gateway: &Gateway, contributor: &str, atom: &Atom) -> Option<Outgoing> {

@@ -53,7 +53,7 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
     gateway.store.record(turn.turn, recorded, clock::now_ms()).await?;
     let OpenTurn { turn, session, inbound, placeholder, .. } = turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
-    Ok(Answered { turn, session, inbound, placeholder, parts, report })
+    Ok(Answered { turn, session, inbound, placeholder, parts, resumed: false, report })
 }
 
 #[cfg(test)]

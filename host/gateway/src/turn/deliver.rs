@@ -1,5 +1,6 @@
-//! Step 8: the reply reaches the person. One part takes the placeholder's place, the others are
-//! posted after it; each is marked as it goes, so that a crash repeats at most the one under way.
+//! Step 8: the reply reaches the person. One part takes the placeholder's place, the others are posted after
+//! it; each is marked as it goes, so that a crash leaves at most one in doubt. That one is looked for before it
+//! is posted again.
 
 use std::{path::Path, time::Duration};
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::TurnError;
 use crate::{
     clock,
-    front::{Delivery, FrontError, Inbound, Kind, ReplyTo, Speech},
+    front::{Delivery, Found, FrontError, Inbound, Kind, ReplyTo, Speech},
     gateway::Gateway,
     knowledge::{Atom, Notice, atom::Status, files::FileError, moderation},
     ledger::Event,
@@ -27,8 +28,19 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
         return Ok(turn.placeholder.clone());
     }
     let text = gateway.say.thinking();
+    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+    let mut in_doubt = turn.resumed;
     for _ in 0..PLACEHOLDER_ATTEMPTS {
-        match gateway.front.placeholder(&turn.inbound.reply_to, &text).await {
+        // One that was posted and not remembered would wait for ever.
+        let posted = match in_doubt {
+            true => find_placeholder(gateway, event_id, reply_to, ts).await,
+            false => None,
+        };
+        let placed = match posted {
+            Some(id) => Ok(Some(id)),
+            None => gateway.front.placeholder(event_id, reply_to, &text).await,
+        };
+        match placed {
             Ok(None) => return Ok(None),
             Ok(Some(id)) => {
                 gateway.store.placed(turn.turn, &id).await?;
@@ -36,6 +48,7 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
             }
             Err(FrontError::Transient { what, retry_after }) => {
                 tracing::debug!(what, "no placeholder yet");
+                in_doubt |= retry_after.is_none();
                 tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;
             }
             Err(FrontError::Closed) => return Err(FrontError::Closed.into()),
@@ -48,28 +61,69 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
     Ok(None)
 }
 
+/// A placeholder of an attempt whose end nobody knows. Where it cannot be looked for, a second one is posted.
+async fn find_placeholder(gateway: &Gateway, event_id: &str, reply_to: &ReplyTo, ts: &str) -> Option<String> {
+    let speech = Speech::default();
+    let kind = Kind::Placeholder;
+    let placeholder =
+        Delivery { event_id, event_ids: None, number: 0, reply_to, replaces: None, speech: &speech, kind };
+    match gateway.front.find(&placeholder, ts).await {
+        Ok(Found::Yes(id)) => id,
+        Ok(Found::No | Found::Unknown) | Err(_) => None,
+    }
+}
+
+/// The parts of a reply; a very long one is a file as well, with its parts in reserve.
+pub(super) fn parts(gateway: &Gateway, reply: Speech) -> Vec<Outgoing> {
+    let pieces = gateway.front.split(&reply.text);
+    let too_many = pieces.len() > gateway.front.most_parts();
+    let of_text = |text| Outgoing { speech: Speech { text, pings: reply.pings.clone() }, ..Outgoing::default() };
+    let mut parts: Vec<Outgoing> = pieces.into_iter().map(of_text).collect();
+    if too_many {
+        parts.insert(1, Outgoing { speech: reply, purpose: Purpose::Document, ..Outgoing::default() });
+    }
+    parts
+}
+
 /// Delivers what has not been delivered of an answer.
 pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
     let mut reply_ts = answered.placeholder.clone();
-    let mut last_sent = None;
+    let mut sent = Vec::new();
+    let mut doubt = answered.resumed.then_some(inbound);
+    let mut in_file = false;
     for part in &answered.parts {
-        if let Some(sent) = last_sent.take() {
+        if in_file && matches!(part.outgoing.purpose, Purpose::Reply | Purpose::PassedOn) {
+            // Marked before the file itself, for the file is looked for after a crash and they are not.
+            sent.insert(0, (part.number, None));
+            continue;
+        }
+        for sent in sent.drain(..) {
             gateway.store.part_sent(answered.turn, sent, clock::now_ms()).await?;
         }
-        let id = match deliver_part(gateway, &answered, part).await {
+        let is_file = part.outgoing.purpose == Purpose::Document;
+        let id = match deliver_part(gateway, &answered, part, doubt.take()).await {
+            Err(TurnError::Front(FrontError::Refused { what })) if is_file => {
+                tracing::warn!(what, "a long reply cannot be posted as a file and goes in parts");
+                None
+            }
             Err(TurnError::Front(FrontError::Refused { what })) => {
                 note_undelivered(gateway, inbound, what);
                 None
             }
-            sent => sent?,
+            id => {
+                in_file |= is_file;
+                id?
+            }
         };
-        reply_ts = reply_ts.or_else(|| id.clone());
-        last_sent = Some((part.number, id));
+        if part.number == 0 {
+            reply_ts = id.clone().or(reply_ts);
+        }
+        sent.push((part.number, id));
     }
     gateway.front.report(&inbound.event_id, &answered.report).await?;
     // The last part is marked together with the turn.
-    gateway.store.finish(answered.turn, last_sent.into_iter().collect(), clock::now_ms()).await?;
+    gateway.store.finish(answered.turn, sent, clock::now_ms()).await?;
     gateway.ledger.note(processed(inbound, &answered.report, reply_ts));
     Ok(())
 }
@@ -78,6 +132,7 @@ async fn deliver_part(
     gateway: &Gateway,
     answered: &Answered,
     Part { number, outgoing }: &Part,
+    doubt: Option<&Inbound>,
 ) -> Result<Option<String>, TurnError> {
     let Outgoing { speech, thread_ts, purpose } = outgoing;
     let inbound = &answered.inbound;
@@ -88,6 +143,7 @@ async fn deliver_part(
     let (kind, replaces) = match purpose {
         Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),
         Purpose::PassedOn => (Kind::Reply, None),
+        Purpose::Document => (Kind::Document, None),
         Purpose::Escalation => (Kind::Escalation, None),
         Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
@@ -101,14 +157,21 @@ async fn deliver_part(
         kind,
     };
     match purpose {
-        Purpose::Notice { atom } => notice(gateway, delivery, atom).await,
-        Purpose::Reply | Purpose::PassedOn | Purpose::Escalation => Ok(send(gateway, delivery).await?),
+        Purpose::Notice { atom } => notice(gateway, delivery, atom, doubt).await,
+        Purpose::Reply | Purpose::PassedOn | Purpose::Document | Purpose::Escalation => {
+            Ok(send(gateway, delivery, doubt).await?)
+        }
     }
 }
 
 /// Saves an atom and asks for a verdict on it. The atom knows its notice before anybody can react to it,
 /// where the notice takes a placeholder's place; else no reaction is judged before it does.
-async fn notice(gateway: &Gateway, delivery: Delivery<'_>, file: &str) -> Result<Option<String>, TurnError> {
+async fn notice(
+    gateway: &Gateway,
+    delivery: Delivery<'_>,
+    file: &str,
+    doubt: Option<&Inbound>,
+) -> Result<Option<String>, TurnError> {
     let atom = match Atom::parse(file) {
         Ok(atom) => atom,
         Err(error) => {
@@ -133,7 +196,8 @@ async fn notice(gateway: &Gateway, delivery: Delivery<'_>, file: &str) -> Result
     // Approved between a crash and now: then it says so.
     let approved = Speech { text: gateway.say.atom_approved(&id), pings: vec![] };
     let speech = if is_approved { &approved } else { delivery.speech };
-    let Some(message_ts) = send(gateway, Delivery { speech, ..delivery.clone() }).await? else { return Ok(None) };
+    let said = Delivery { speech, ..delivery.clone() };
+    let Some(message_ts) = send(gateway, said, doubt).await? else { return Ok(None) };
     if delivery.replaces != Some(&*message_ts) {
         note_notice(gateway, &path, channel, &message_ts).await?;
     }
@@ -178,21 +242,68 @@ fn note_undelivered(gateway: &Gateway, inbound: &Inbound, what: String) {
     });
 }
 
-/// One part; where the placeholder is gone, as a message of its own. Progress gets to know how much of
-/// what Slack allows is used up.
-async fn send(gateway: &Gateway, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-    let replaces = part.replaces.is_some();
-    let sent = match gateway.front.deliver(part.clone()).await {
-        Err(FrontError::Refused { what }) if replaces => {
-            tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
-            return gateway.front.deliver(Delivery { replaces: None, ..part }).await;
-        }
-        other => other,
-    };
+/// One part; where the placeholder cannot be replaced, as a message of its own. Nobody is left with a
+/// placeholder that waits for nothing. Progress gets to know how much of what Slack allows is used up.
+async fn send(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Inbound>) -> Result<Option<String>, FrontError> {
+    let Some(placeholder) = part.replaces else { return post(gateway, part, doubt).await };
+    let sent = gateway.front.deliver(part.clone()).await;
     match &sent {
-        Ok(_) if replaces => gateway.updates.answered(),
-        Err(FrontError::Transient { retry_after: Some(wait), .. }) if replaces => gateway.updates.rate_limited(*wait),
-        _ => {}
+        Ok(_) => gateway.updates.answered(),
+        Err(FrontError::Transient { retry_after: Some(wait), .. }) => gateway.updates.rate_limited(*wait),
+        Err(FrontError::Refused { what }) => {
+            tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
+            let posted = post(gateway, Delivery { replaces: None, ..part.clone() }, doubt).await;
+            if let Ok(_) | Err(FrontError::Refused { .. }) = posted {
+                retire(gateway, &part, placeholder, posted.is_ok()).await;
+            }
+            return posted;
+        }
+        Err(_) => {}
     }
     sent
+}
+
+/// Takes the placeholder away; where no reply could be posted it says so, if it still can.
+async fn retire(gateway: &Gateway, part: &Delivery<'_>, placeholder: &str, is_answered: bool) {
+    if !is_answered {
+        let speech = Speech { text: gateway.say.undelivered(), pings: vec![] };
+        if gateway.front.deliver(Delivery { speech: &speech, ..part.clone() }).await.is_ok() {
+            return;
+        }
+    }
+    if let Err(error) = gateway.front.withdraw(part.reply_to, placeholder).await {
+        tracing::warn!(%error, "a placeholder cannot be taken away");
+    }
+}
+
+/// A new message, unless it is there already.
+async fn post(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Inbound>) -> Result<Option<String>, FrontError> {
+    let found = match doubt {
+        Some(inbound) => gateway.front.find(&part, &inbound.ts).await?,
+        None => Found::No,
+    };
+    if let Found::Yes(id) = found {
+        return Ok(id);
+    }
+    let id = loop {
+        match gateway.front.deliver(part.clone()).await {
+            // What is put off was not posted. Waiting here, nobody has to doubt it.
+            Err(FrontError::Transient { what, retry_after: Some(wait) }) if !gateway.stop.is_cancelled() => {
+                tracing::debug!(what, ?wait, "a part of a reply is put off");
+                tokio::select! {
+                    () = gateway.stop.cancelled() => {}
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+            sent => break sent?,
+        }
+    };
+    if let (Found::Unknown, Some(inbound)) = (found, doubt) {
+        gateway.ledger.note(Event::ReplyRepeated {
+            actor: inbound.user.clone(),
+            session: inbound.key.to_string(),
+            part: part.number,
+        });
+    }
+    Ok(id)
 }

@@ -4,14 +4,15 @@ use pmk_core::{Entry, Message};
 use pmk_policy::DecidedBy;
 use serde_json::json;
 
-use super::{TurnError, absorb, work::Work};
+use super::{TurnError, absorb, deliver, work::Work};
 use crate::{
     calibration::Fit,
     clock,
+    front::Speech,
     gateway::Gateway,
     knowledge::Atom,
     ledger::Event,
-    store::{Answered, OpenTurn, Outgoing, Part, Recorded},
+    store::{Answered, OpenTurn, Outgoing, Part, Purpose, Recorded},
 };
 
 /// An answer, or why there is none.
@@ -39,8 +40,9 @@ pub(super) async fn record(
         // An answer that people gave reaches who asked, whatever the model has made of it.
         (Some(marker), Some(atom)) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom),
         (Some(marker), Some(atom)) => absorb::outgoing(gateway, &work, marker, atom.answer(), atom),
-        _ => gateway.front.split(&reply).into_iter().map(Outgoing::reply).collect(),
+        _ => deliver::parts(gateway, Speech { text: reply, pings: vec![] }),
     };
+    let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(marker, outgoing)| {
         let pieces = gateway.front.split(&outgoing.speech.text);
         parts.extend(pieces.into_iter().map(|text| {
@@ -62,6 +64,7 @@ pub(super) async fn record(
         keep_live,
     };
     gateway.store.record(work.turn.turn, recorded, clock::now_ms()).await?;
+    split.into_iter().for_each(|event| gateway.ledger.note(event));
     note_escalations(gateway, &work, escalation, learnt);
     let OpenTurn { turn, session, inbound, .. } = work.turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
@@ -71,6 +74,7 @@ pub(super) async fn record(
         inbound: inbound.clone(),
         placeholder: work.placeholder,
         parts,
+        resumed: false,
         report,
     })
 }
@@ -79,6 +83,18 @@ pub(super) async fn record(
 fn learnt_of_the_model(gateway: &Gateway, work: &Work<'_>) -> Option<(String, String, Fit)> {
     let model = &gateway.model;
     (work.tally.calls > 0).then(|| (model.provider().to_owned(), model.name().to_owned(), gateway.calibration().fit()))
+}
+
+/// The event of a reply that takes several messages.
+fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
+    let chars = |part: &Outgoing| part.speech.text.chars().count();
+    let is_reply = |part: &&Outgoing| matches!(part.purpose, Purpose::Reply | Purpose::PassedOn);
+    let replies = || outgoing.iter().filter(is_reply);
+    let (parts, chars) = match outgoing.iter().find(|part| part.purpose == Purpose::Document) {
+        Some(document) => (2, chars(document)),
+        None => (replies().count(), replies().map(chars).sum()),
+    };
+    (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
 }
 
 fn note_escalations(

@@ -81,6 +81,7 @@ mod tests {
             session: SessionId::of(1),
             inbound,
             placeholder: None,
+            resumed: false,
             verbosity: crate::store::Verbosity::Off,
             absorbs: None,
             live: Live::default(),

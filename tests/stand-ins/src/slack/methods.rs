@@ -1,6 +1,7 @@
 //! The Web API.
 
 use std::{
+    collections::HashMap,
     future::pending,
     sync::Arc,
     time::{Duration, Instant},
@@ -9,14 +10,14 @@ use std::{
 use axum::{
     Json, Router,
     body::Bytes,
-    extract::{Path, State as Shared},
+    extract::{Path, Query, State as Shared},
     http::{HeaderMap, StatusCode, header},
     response::{Html, IntoResponse, Response},
-    routing::{any, get},
+    routing::{any, get, post as post_to},
 };
 use serde_json::{Value, json};
 
-use super::{BOT_ID, BOT_USER, Fault, Inner, TEAM, sockets, state::Message, text};
+use super::{BOT_ID, BOT_USER, Fault, Inner, TEAM, files, history, sockets, state::Message, text};
 
 /// What `chat.update` takes, in bytes.
 const MAX_UPDATE_BYTES: usize = 4_000;
@@ -24,19 +25,37 @@ const MAX_UPDATE_BYTES: usize = 4_000;
 const MAX_POST_CHARS: usize = 40_000;
 
 pub(super) fn router(inner: Arc<Inner>) -> Router {
-    Router::new().route("/api/{method}", any(method)).route("/link/", get(sockets::link)).with_state(inner)
+    Router::new()
+        .route("/api/{method}", any(method))
+        .route("/link/", get(sockets::link))
+        .route("/upload/{id}", post_to(files::upload))
+        .with_state(inner)
+}
+
+/// Why `chat.update` refuses a text, and everybody a text would notify.
+pub fn judge_text(text: &str) -> (Option<&'static str>, Vec<&str>) {
+    let refused = if text.trim().is_empty() {
+        Some("no_text")
+    } else if text::escaped_bytes(text) > MAX_UPDATE_BYTES {
+        Some("msg_too_long")
+    } else {
+        None
+    };
+    (refused, text::mentions(text))
 }
 
 /// The answer of a method: what it returns, or its error code.
-type Answer = Result<Value, &'static str>;
+pub(super) type Answer = Result<Value, &'static str>;
 
 async fn method(
     Shared(inner): Shared<Arc<Inner>>,
     Path(method): Path<String>,
+    Query(parameters): Query<HashMap<String, String>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let parsed = if body.is_empty() { Ok(json!({})) } else { serde_json::from_slice::<Value>(&body) };
+    // Methods that read take their parameters from the address.
+    let parsed = if body.is_empty() { Ok(json!(parameters)) } else { serde_json::from_slice::<Value>(&body) };
     let fault = {
         let mut state = inner.state();
         state.calls.push(super::Call {
@@ -78,7 +97,11 @@ async fn method(
         }
         "chat.postMessage" => post(&inner, &body),
         "chat.update" => update(&inner, &body),
-        "conversations.replies" => replies(&inner, &body),
+        "chat.delete" => delete(&inner, &body),
+        "conversations.history" => channel(&body).and_then(|channel| history::history(&inner, channel, &body)),
+        "conversations.replies" => channel(&body).and_then(|channel| history::replies(&inner, channel, &body)),
+        "files.getUploadURLExternal" => files::announce(&inner, &body),
+        "files.completeUploadExternal" => files::share(&inner, &body),
         _ => Err("unknown_method"),
     };
     inner.changed.notify_waiters();
@@ -111,6 +134,13 @@ fn post(inner: &Inner, body: &Value) -> Answer {
         Value::String(ts) if is_ts(ts) => Some(ts.clone()),
         _ => return Err("invalid_thread_ts"),
     };
+    let metadata = match body.get("metadata") {
+        None => None,
+        Some(metadata) if metadata["event_type"].is_string() && metadata["event_payload"].is_object() => {
+            Some(metadata.clone())
+        }
+        Some(_) => return Err("invalid_metadata_format"),
+    };
     let mut warnings = Vec::new();
     if let Some((cut, _)) = text.char_indices().nth(MAX_POST_CHARS) {
         text.truncate(cut);
@@ -127,7 +157,7 @@ fn post(inner: &Inner, body: &Value) -> Answer {
         by_bot: true,
         text,
         history: Vec::new(),
-        metadata: body.get("metadata").cloned(),
+        metadata,
     };
     let echo = as_json(&message);
     state.add(message);
@@ -137,8 +167,8 @@ fn post(inner: &Inner, body: &Value) -> Answer {
 fn update(inner: &Inner, body: &Value) -> Answer {
     let channel = channel(body)?;
     let text = said(body)?;
-    if text::escaped_bytes(&text) > MAX_UPDATE_BYTES {
-        return Err("msg_too_long");
+    if let (Some(code), _) = judge_text(&text) {
+        return Err(code);
     }
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
@@ -152,16 +182,18 @@ fn update(inner: &Inner, body: &Value) -> Answer {
     Ok(json!({"channel": channel, "ts": ts, "text": text, "message": as_json(message)}))
 }
 
-fn replies(inner: &Inner, body: &Value) -> Answer {
+fn delete(inner: &Inner, body: &Value) -> Answer {
     let channel = channel(body)?;
     let ts = body["ts"].as_str().unwrap_or_default();
-    let state = inner.state();
-    let of_thread = |message: &&Message| message.ts == ts || message.thread_ts.as_deref() == Some(ts);
-    let messages: Vec<Value> = state.channel(channel).iter().filter(of_thread).map(as_json).collect();
-    if messages.is_empty() {
-        return Err("thread_not_found");
+    let mut state = inner.state();
+    match state.message_mut(channel, ts) {
+        None => Err("message_not_found"),
+        Some(message) if !message.by_bot => Err("cant_delete_message"),
+        Some(_) => {
+            state.remove(channel, ts);
+            Ok(json!({"channel": channel, "ts": ts}))
+        }
     }
-    Ok(json!({"messages": messages, "has_more": false}))
 }
 
 fn channel(body: &Value) -> Result<&str, &'static str> {
@@ -181,7 +213,7 @@ fn note_mentions(violations: &mut Vec<String>, text: &str) {
     violations.extend(text::mentions(text).into_iter().map(|mention| format!("the bot mentioned {mention}")));
 }
 
-fn as_json(message: &Message) -> Value {
+pub(super) fn as_json(message: &Message) -> Value {
     let mut json = json!({"type": "message", "user": message.user, "ts": message.ts, "text": message.text});
     if message.by_bot {
         json["bot_id"] = json!(BOT_ID);

@@ -98,7 +98,12 @@ impl Front for Chat {
         }
     }
 
-    async fn placeholder(&self, _reply_to: &ReplyTo, _text: &str) -> Result<Option<String>, FrontError> {
+    async fn placeholder(
+        &self,
+        _event_id: &str,
+        _reply_to: &ReplyTo,
+        _text: &str,
+    ) -> Result<Option<String>, FrontError> {
         Ok(None)
     }
 

@@ -135,7 +135,12 @@ impl Front for Lines {
         self.read(tokio::io::stdin(), intake, &stop).await
     }
 
-    async fn placeholder(&self, _reply_to: &ReplyTo, _text: &str) -> Result<Option<String>, FrontError> {
+    async fn placeholder(
+        &self,
+        _event_id: &str,
+        _reply_to: &ReplyTo,
+        _text: &str,
+    ) -> Result<Option<String>, FrontError> {
         Ok(None)
     }
 

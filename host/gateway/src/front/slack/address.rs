@@ -53,6 +53,15 @@ impl ApiAddress {
         &self.base
     }
 
+    /// Whether a file, and the token with it, may be sent to this address that Slack has given.
+    pub(super) fn may_upload_to(&self, url: &Url) -> bool {
+        url.host_str().is_some_and(|host| match url.scheme() {
+            "https" => is_slack(host) || Url::parse(&self.base).is_ok_and(|base| base.host_str() == Some(host)),
+            "http" => self.loopback && is_loopback(host),
+            _ => false,
+        })
+    }
+
     /// Whether it never leaves this machine, so that plain http will do.
     pub(super) fn is_loopback(&self) -> bool {
         self.loopback
@@ -91,6 +100,21 @@ mod tests {
 
     fn verdict(address: &str, allow_any: bool) -> Result<String, String> {
         ApiAddress::parse(address, allow_any).map(|address| address.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn files_are_sent_to_slack_only() {
+        let slack = ApiAddress::parse(DEFAULT_API_URL, false).expect("Slack's own");
+        let loopback = ApiAddress::parse("http://127.0.0.1:1/api", false).expect("loopback");
+        for (url, to_slack, to_loopback) in [
+            ("https://files.slack.com/upload/v1/x", true, true),
+            ("http://files.slack.com/upload/v1/x", false, false),
+            ("https://slack.com.evil.example/x", false, false),
+            ("http://127.0.0.1:2/upload", false, true),
+        ] {
+            let url = Url::parse(url).expect("an address");
+            assert_eq!((slack.may_upload_to(&url), loopback.may_upload_to(&url)), (to_slack, to_loopback), "{url}");
+        }
     }
 
     #[test]

@@ -81,6 +81,16 @@ fn kind(code: &str) -> Kind {
     }
 }
 
+/// The codes with which a message is refused for its size or its form.
+const ABOUT_CONTENT: [&str; 6] = [
+    "msg_too_long",
+    "msg_blocks_too_long",
+    "markdown_text_too_long",
+    "text_too_long",
+    "invalid_blocks",
+    "invalid_blocks_format",
+];
+
 /// Whether Slack closed a WebSocket, or refused one, in a way that trying again does not mend.
 pub(super) fn is_fatal(code: &str) -> bool {
     kind(code) == Kind::Credentials
@@ -173,6 +183,24 @@ impl fmt::Display for CallFailure {
 }
 
 impl CallFailure {
+    /// Whether the same content in another form, or less of it, may be taken.
+    pub(super) fn is_about_content(&self) -> bool {
+        match &self.cause {
+            Cause::Code { code, .. } => ABOUT_CONTENT.contains(&code.as_str()),
+            Cause::Status(status) => *status == 413,
+            _ => false,
+        }
+    }
+
+    /// Whether Slack has said no, and will again.
+    pub(super) fn is_final(&self) -> bool {
+        match &self.cause {
+            Cause::Code { code, .. } => kind(code) != Kind::Passing,
+            Cause::Status(status) => *status == 413,
+            _ => false,
+        }
+    }
+
     /// While starting, every failure ends the start: better one clear line than a loop nobody sees.
     pub(super) fn at_start(self) -> FrontError {
         let hint = match &self.cause {

@@ -4,8 +4,6 @@
 //! sequence: a mention, a link, a date. Text that is fully escaped can therefore neither mention nor
 //! link anything.
 
-use crate::front::Speech;
-
 /// How many bytes this character takes once it is escaped.
 pub(super) fn escaped_len(c: char) -> usize {
     match c {
@@ -19,21 +17,27 @@ pub(super) fn escaped_len(c: char) -> usize {
 /// The text with everything escaped that Slack could read as a control sequence.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 16);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            other => escaped.push(other),
-        }
-    }
+    escape_into(&mut escaped, text);
     escaped
 }
 
-/// The text as Slack takes it: escaped, but for the mentions of those who are to be pinged.
-pub(super) fn speech(speech: &Speech) -> String {
-    let ids = speech.pings.iter().filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
-    ids.fold(escape(&speech.text), |text, id| text.replace(&format!("&lt;@{id}&gt;"), &format!("<@{id}>")))
+/// Writes a text escaped.
+pub(super) fn escape_into(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            other => out.push(other),
+        }
+    }
+}
+
+/// The length of a rendered text as Slack counts it: in bytes, and a `>` that begins a quote as if it were
+/// escaped.
+pub(super) fn counted_len(rendered: &str) -> usize {
+    let quotes = rendered.lines().filter(|line| line.starts_with('>')).count();
+    rendered.len() + quotes * ("&gt;".len() - 1)
 }
 
 /// What a person wrote, as a model should read it: escapes undone, mentions of the bot `me` taken off,
@@ -123,14 +127,6 @@ fn unescape_into(plain: &mut String, mut escaped: &str) {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn only_who_is_to_be_pinged_is() {
-        let text = "<@U1> <@U2> <!channel> <!here> <@U10> &lt;@U1&gt;".into();
-        let pings = vec!["U1".into(), "!channel".into()];
-        let slack = speech(&Speech { text, pings });
-        assert_eq!(slack, "<@U1> &lt;@U2&gt; &lt;!channel&gt; &lt;!here&gt; &lt;@U10&gt; &amp;lt;@U1&amp;gt;");
-    }
-
     use proptest::prelude::*;
 
     use super::*;

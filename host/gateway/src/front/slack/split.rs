@@ -1,153 +1,222 @@
 //! Cutting a reply into messages that Slack takes.
 //!
-//! `chat.update` refuses a text of more than 4,000 bytes of UTF-8, counted after escaping. Parts of at
-//! most [`MAX_PART_BYTES`] stay below that with some room.
+//! `chat.update` refuses a text of more than 4,000 bytes of UTF-8, counted after escaping, and posts are
+//! held to the same bound: Slack advises it, and a post can then still be edited. What is cut is the
+//! Markdown source; what is measured is the part as Slack will get it, rendered, so that the measure
+//! cannot be wrong.
+//!
+//! A part reads well by itself, and the parts together are the reply: byte for byte, but for the lines that
+//! close and reopen a code block where a cut falls into it. Each step looks at a window of bounded size, so
+//! the time grows with the length of the reply.
 
-use pmk_core::text;
+use unicode_segmentation::UnicodeSegmentation;
 
-use super::mrkdwn::escaped_len;
+use super::{
+    lines::{self, Fence, Kind, Line},
+    markdown,
+    mrkdwn::{counted_len, escaped_len},
+};
 
-/// The largest part, in bytes of UTF-8 after escaping.
+mod inline;
+
+/// The largest part, in bytes as Slack counts them, a little below its bound.
 pub(super) const MAX_PART_BYTES: usize = 3_900;
 
-/// Cuts `reply` into parts that take at most `max_bytes` once they are escaped.
+/// Cuts a reply into parts that take at most `max_bytes` once they are rendered; a few hundred at least,
+/// so that a fence and a grapheme have room.
 ///
-/// A cut falls at a line end; where there is none in the latter half of a part, at a space or behind
-/// Chinese punctuation; where there is none either, between two graphemes. Only a grapheme that is too
-/// large for a part of its own is torn apart. White space at a cut, and at both ends of the reply, is
-/// left out, except for the indentation of a part's first line. No part is empty, so a reply of nothing
-/// but white space has no parts.
+/// A cut falls between two paragraphs; where there is no such place in the latter half of a part, at a line
+/// end; then behind a sentence, behind a word, and at last between two graphemes. Rows of tables, links,
+/// mentions and the like are only cut where one alone is too large. White space at a cut stays at the end
+/// of a part. No part is blank, so a blank reply has no parts.
 pub(super) fn split(reply: &str, max_bytes: usize) -> Vec<String> {
+    let splitter = Splitter { text: reply, lines: lines::scan(reply), max_bytes };
     let mut parts = Vec::new();
-    let mut rest = without_blank_lines(reply.trim_end());
-    while !rest.is_empty() {
-        let fits = fitting(rest, max_bytes);
-        let cut = if fits == rest.len() { fits } else { best_cut(rest, fits) };
-        let part = rest[..cut].trim_end();
-        if !part.is_empty() {
-            parts.push(part.to_owned());
-        }
-        rest = without_blank_lines(&rest[cut..]);
+    let mut at = 0;
+    while !reply[at..].trim().is_empty() {
+        let end = splitter.next_cut(at);
+        parts.push(splitter.part(at, end));
+        at = end;
     }
     parts
 }
 
-/// How many bytes of `text` fit into `max_bytes` once escaped; at least one character.
+struct Splitter<'a> {
+    text: &'a str,
+    lines: Vec<Line>,
+    max_bytes: usize,
+}
+
+impl Splitter<'_> {
+    /// A part as it is stored: with the fences that make it whole.
+    fn part(&self, at: usize, end: usize) -> String {
+        let mut part = self.fence_at(at).map(Fence::opening).unwrap_or_default();
+        part.push_str(&self.text[at..end]);
+        if let Some(fence) = self.fence_at(end) {
+            if !part.ends_with('\n') {
+                part.push('\n');
+            }
+            part.push_str(&fence.closing());
+        }
+        part
+    }
+
+    /// Where the part that begins at `at` ends.
+    fn next_cut(&self, at: usize) -> usize {
+        let rest = &self.text[at..];
+        // Blank lines before the first word are not worth a part.
+        let blank = if self.fence_at(at).is_some() { 0 } else { rest.len() - rest.trim_start().len() };
+        let start = at + blank;
+        let least = self.first_grapheme(start);
+        let mut room = fitting(&self.text[start..], self.max_bytes).max(least);
+        loop {
+            let cut = self.best_cut(start, start + room);
+            let end = self.with_white_space(cut);
+            let cost = counted_len(&markdown::render(&self.part(at, end), &[]));
+            if cost <= self.max_bytes || room == least {
+                return end;
+            }
+            // In proportion, and a little more, so that few attempts are needed.
+            let proportional = room * self.max_bytes / cost;
+            room = (proportional - proportional / 32).min(cut - start - 1).max(least);
+        }
+    }
+
+    /// The length of what has to be in a part in any case.
+    fn first_grapheme(&self, start: usize) -> usize {
+        let window = &self.text[start..self.text.floor_char_boundary(start + 2 * self.max_bytes)];
+        let grapheme = window.graphemes(true).next().unwrap_or_default();
+        // One that is too large for a part of its own is torn apart.
+        fitting(grapheme, self.max_bytes / 2)
+    }
+
+    /// The best place to cut behind `start` and at or before `limit`.
+    fn best_cut(&self, start: usize, limit: usize) -> usize {
+        let limit = self.text.floor_char_boundary(limit);
+        if limit == self.text.len() {
+            return limit;
+        }
+        let limit = self.outside_solid_lines(start, limit);
+        self.between_lines(start, limit).unwrap_or_else(|| self.within_line(start, limit))
+    }
+
+    /// The number of the line that ends at `at` or has it inside.
+    fn line_before(&self, at: usize) -> usize {
+        self.lines.partition_point(|line| line.range.end < at)
+    }
+
+    /// Moves a limit that falls into a line which is not to be cut, or between two that belong together, to
+    /// where they begin; not where that leaves nothing.
+    fn outside_solid_lines(&self, start: usize, limit: usize) -> usize {
+        let mut at = limit;
+        loop {
+            let number = self.line_before(at);
+            let line = &self.lines[number];
+            let fits = if at == line.range.end {
+                !self.belong_together(number)
+            } else {
+                matches!(line.kind, Kind::Text | Kind::Blank | Kind::Code { .. })
+            };
+            if fits {
+                return at;
+            }
+            if line.range.start <= start {
+                return limit;
+            }
+            at = line.range.start;
+        }
+    }
+
+    /// Whether the line of this number must not be the last of a part: the head of a table without a row,
+    /// a code block without code.
+    fn belong_together(&self, number: usize) -> bool {
+        let kind = |number: usize| self.lines.get(number).map(|line| &line.kind);
+        let is_head = |number: Option<usize>| matches!(number.and_then(kind), Some(Kind::TableHead));
+        is_head(Some(number))
+            || (is_head(number.checked_sub(1)) && kind(number + 1) == Some(&Kind::TableRow))
+            || matches!(kind(number), Some(Kind::Opening(_)))
+            || matches!(kind(number + 1), Some(Kind::Closing { .. }))
+    }
+
+    /// The last end of a paragraph in the latter half, or else of a line.
+    fn between_lines(&self, start: usize, limit: usize) -> Option<usize> {
+        let half = start + (limit - start) / 2;
+        let last = self.line_before(limit);
+        let ends = (0..=last).rev().map(|number| (number, self.lines[number].range.end));
+        let ends = ends.skip_while(|(_, end)| *end > limit).take_while(|(_, end)| *end > start && *end >= half);
+        let mut line_end = None;
+        for (number, end) in ends.filter(|(number, _)| !self.belong_together(*number)) {
+            let next = self.lines.get(number + 1).map(|line| &line.kind);
+            if self.lines[number].kind == Kind::Blank && !matches!(next, Some(Kind::Code { .. })) {
+                return Some(end);
+            }
+            line_end = line_end.or(Some(end));
+        }
+        line_end
+    }
+
+    /// The best place within the line that `limit` falls into.
+    fn within_line(&self, start: usize, limit: usize) -> usize {
+        let line = &self.lines[self.line_before(limit)];
+        let from = start.max(line.range.start);
+        let to = self.text.floor_char_boundary(line.range.end.min(from + 2 * self.max_bytes));
+        let prose = line.kind == Kind::Text;
+        let text = &self.text[from..to];
+        match inline::best_cut(text, limit - from, prose) {
+            // Something that is not to be cut begins the line; it is where it is too large by itself.
+            0 if from > start => from,
+            0 => from + inline::best_cut(text, limit - from, false),
+            cut => from + cut,
+        }
+    }
+
+    /// A cut, moved behind the white space that follows it; but not into the indentation of a line, nor
+    /// within code, where white space matters.
+    fn with_white_space(&self, cut: usize) -> usize {
+        let rest = &self.text[cut..];
+        let blank = &rest[..rest.len() - rest.trim_start().len()];
+        if blank.len() == rest.len() {
+            return self.text.len();
+        }
+        if self.fence_at(cut).is_some() {
+            return cut;
+        }
+        match blank.rfind('\n') {
+            Some(line_end) => cut + line_end + 1,
+            None if self.text[..cut].ends_with('\n') => cut,
+            None => cut + blank.len(),
+        }
+    }
+
+    /// The fence of the code block that a cut at this place would fall into.
+    fn fence_at(&self, at: usize) -> Option<&Fence> {
+        if at == self.text.len() {
+            return None;
+        }
+        let line = &self.lines[self.lines.partition_point(|line| line.range.end <= at)];
+        let opened_by = match line.kind {
+            Kind::Code { opened_by } => opened_by,
+            Kind::Closing { opened_by } if line.range.start == at => opened_by,
+            _ => return None,
+        };
+        match &self.lines[opened_by].kind {
+            Kind::Opening(fence) => Some(fence),
+            _ => None,
+        }
+    }
+}
+
+/// How many bytes of `text` fit into `max_bytes` once escaped; at least one character, if there is one.
 fn fitting(text: &str, max_bytes: usize) -> usize {
     let mut escaped = 0;
     for (at, c) in text.char_indices() {
         escaped += escaped_len(c);
         if escaped > max_bytes {
-            return if at == 0 { c.len_utf8() } else { at };
+            return at.max(c.len_utf8());
         }
     }
     text.len()
 }
 
-/// The best place to cut at or before `fits`, which lies within `text`.
-fn best_cut(text: &str, fits: usize) -> usize {
-    let (part, next) = text.split_at(fits);
-    let good = |&at: &usize| at >= fits / 2 && text::head_bytes(text, at).len() == at;
-    // A line end or a space just behind the part costs it nothing, for it is left out.
-    let line_end = || if next.starts_with(['\r', '\n']) { Some(fits) } else { part.rfind('\n').map(|at| at + 1) };
-    let word_end = || match next.starts_with(char::is_whitespace) {
-        true => Some(fits),
-        false => part.char_indices().rfind(|&(_, c)| ends_a_word(c)).map(|(at, c)| at + c.len_utf8()),
-    };
-    line_end().filter(good).or_else(|| word_end().filter(good)).unwrap_or_else(|| {
-        match text::head_bytes(text, fits).len() {
-            0 => fits,
-            grapheme_end => grapheme_end,
-        }
-    })
-}
-
-fn ends_a_word(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '，' | '。' | '；' | '：' | '！' | '？' | '、')
-}
-
-/// The text from its first line that is not blank.
-fn without_blank_lines(text: &str) -> &str {
-    let ink = text.len() - text.trim_start().len();
-    &text[text[..ink].rfind('\n').map_or(0, |at| at + 1)..]
-}
-
 #[cfg(test)]
-mod tests {
-    use pmk_core::text::head_bytes;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_short_reply_is_one_part() {
-        assert_eq!(split("hello", 10), ["hello"]);
-        assert_eq!(split("\n  indented\n\n", 20), ["  indented"]);
-    }
-
-    #[test]
-    fn nothing_to_say_has_no_parts() {
-        assert!(split("", 10).is_empty());
-        assert!(split(" \n\t ", 10).is_empty());
-    }
-
-    #[test]
-    fn lines_are_kept_whole() {
-        assert_eq!(split("one two\nthree four\nfive", 12), ["one two", "three four", "five"]);
-        assert_eq!(split("one\n    code\nend", 9), ["one", "    code", "end"]);
-    }
-
-    #[test]
-    fn words_are_kept_whole_where_lines_are_too_long() {
-        assert_eq!(split("one two three four", 9), ["one two", "three", "four"]);
-        assert_eq!(split("早安，世界您好", 15), ["早安，", "世界您好"]);
-    }
-
-    #[test]
-    fn escaping_counts() {
-        assert_eq!(split("&&&&", 10), ["&&", "&&"]);
-        assert_eq!(split("<b>x", 9), ["<b>", "x"]);
-    }
-
-    #[test]
-    fn a_grapheme_larger_than_a_part_is_torn_apart() {
-        let zalgo = format!("e{}", "\u{301}".repeat(10));
-        assert_eq!(split(&zalgo, 5).concat(), zalgo);
-    }
-
-    proptest! {
-        #[test]
-        fn parts_are_the_reply(reply in "(\\PC|[ \n<>&]|\r\n|👨‍👩‍👧|e\u{301}|中|。){0,200}", max in 5usize..60) {
-            let parts = split(&reply, max);
-            let mut rest = reply.as_str();
-            for part in &parts {
-                prop_assert!(!part.trim().is_empty());
-                prop_assert!(part.chars().map(escaped_len).sum::<usize>() <= max);
-                let gap = rest.find(part.as_str());
-                prop_assert!(gap.is_some(), "{part:?} is not part of {rest:?}");
-                let gap = gap.unwrap_or_default();
-                prop_assert!(rest[..gap].trim().is_empty(), "{:?} was left out", &rest[..gap]);
-                rest = &rest[gap + part.len()..];
-            }
-            prop_assert!(rest.trim().is_empty(), "{rest:?} was left out");
-        }
-
-        #[test]
-        fn graphemes_that_fit_are_whole(reply in "(👨‍👩‍👧|e\u{301}|中|a){0,80}", max in 18usize..60) {
-            let mut at = 0;
-            for part in split(&reply, max) {
-                at += part.len();
-                prop_assert_eq!(head_bytes(&reply, at).len(), at);
-            }
-            prop_assert_eq!(at, reply.len());
-        }
-
-        #[test]
-        fn no_part_but_the_last_is_wastefully_small(reply in "[a-z]{1,5}([ \n][a-z]{1,5}){0,80}", max in 10usize..60) {
-            let parts = split(&reply, max);
-            for part in &parts[..parts.len() - 1] {
-                prop_assert!(part.len() + 1 >= max / 2, "{part:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -10,7 +10,10 @@ use std::{
 use reqwest::Url;
 use rustls::ClientConfig;
 use secrecy::ExposeSecret;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use slack_morphism::{
     ClientResult,
     errors::{SlackClientError, SlackRateLimitError},
@@ -23,6 +26,7 @@ use super::{
     failure::{CallFailure, Cause},
     tls,
 };
+use crate::front::ReplyTo;
 
 /// Which of the two tokens a call is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +54,12 @@ pub(super) struct Identity {
 }
 
 /// What Slack limits together: a method, and for posts the channel with it.
-type Lane = (&'static str, Option<String>);
+pub(super) type Lane = (&'static str, Option<String>);
 
 /// A client of the Web API.
 pub(super) struct Web {
     client: SlackHyperClient,
+    address: ApiAddress,
     app_token: SlackApiToken,
     bot_token: SlackApiToken,
     time_limit: Duration,
@@ -69,12 +74,19 @@ struct Posted {
     ts: SlackTs,
 }
 
+impl Posted {
+    fn ts(self) -> String {
+        self.ts.0
+    }
+}
+
 impl Web {
     pub(super) fn new(config: &SlackConfig, address: &ApiAddress, tls: ClientConfig) -> Self {
         let connector = SlackClientHyperConnector::with_connector(tls::connector(tls, address.is_loopback()));
         let token = |secret: &str| SlackApiToken::new(SlackApiTokenValue(secret.trim().to_owned()));
         Web {
             client: SlackClient::new(connector.with_slack_api_url(address.base())),
+            address: address.clone(),
             app_token: token(config.app_token.expose_secret()),
             bot_token: token(config.bot_token.expose_secret()),
             time_limit: config.request_timeout,
@@ -102,22 +114,24 @@ impl Web {
         Ok(self.call(("apps.connections.open", None), Token::App, opened).await?.url.0)
     }
 
-    /// `chat.postMessage` with text that is already escaped; returns the new message's `ts`.
+    /// `chat.postMessage` with text that is already escaped; returns the new message's `ts`. By its tag it
+    /// is found again.
     pub(super) async fn post(
         &self,
-        channel: &str,
-        thread_ts: Option<&str>,
+        place: &ReplyTo,
         escaped: String,
+        tag: Option<SlackMessageMetadata>,
     ) -> Result<String, CallFailure> {
+        let ReplyTo { channel, thread_ts } = place;
+        let content = SlackMessageContent::new().with_text(escaped).opt_metadata(tag);
         // Slack's defaults differ between the two methods; said outright, `@channel` in a text stays text.
-        let request =
-            SlackApiChatPostMessageRequest::new(channel.into(), SlackMessageContent::new().with_text(escaped))
-                .opt_thread_ts(thread_ts.map(SlackTs::from))
-                .with_link_names(false)
-                .with_parse("none".to_owned())
-                .with_unfurl_links(false)
-                .with_unfurl_media(false);
-        self.send(("chat.postMessage", Some(channel.to_owned())), &request).await
+        let request = SlackApiChatPostMessageRequest::new(channel.into(), content)
+            .opt_thread_ts(thread_ts.as_deref().map(SlackTs::from))
+            .with_link_names(false)
+            .with_parse("none".to_owned())
+            .with_unfurl_links(false)
+            .with_unfurl_media(false);
+        self.write::<_, Posted>(("chat.postMessage", Some(channel.clone())), &request).await.map(Posted::ts)
     }
 
     /// `chat.update` with text that is already escaped; returns the message's `ts`.
@@ -126,13 +140,50 @@ impl Web {
         let request = SlackApiChatUpdateRequest::new(channel.into(), content, ts.into())
             .with_link_names(false)
             .with_parse("none".to_owned());
-        self.send(("chat.update", None), &request).await
+        self.write::<_, Posted>(("chat.update", None), &request).await.map(Posted::ts)
     }
 
-    async fn send<R: Serialize + Send + Sync>(&self, lane: Lane, request: &R) -> Result<String, CallFailure> {
+    /// `chat.delete` of a message of the bot's own.
+    pub(super) async fn delete(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
+        let request = SlackApiChatDeleteRequest::new(channel.into(), ts.into());
+        self.write::<_, Posted>(("chat.delete", None), &request).await.map(drop)
+    }
+
+    /// A method that reads.
+    pub(super) async fn read<R: DeserializeOwned + Send>(
+        &self,
+        method: &'static str,
+        parameters: &[(&str, Option<&str>)],
+    ) -> Result<R, CallFailure> {
         let session = self.client.open_session(&self.bot_token);
-        let posted = session.http_session_api.http_post::<R, Posted>(lane.0, request, None);
-        Ok(self.call(lane, Token::Bot, posted).await?.ts.0)
+        let parameters = parameters.to_vec();
+        let answer = session.http_session_api.http_get(method, &parameters, None);
+        self.call((method, None), Token::Bot, answer).await
+    }
+
+    /// A method that changes something.
+    pub(super) async fn write<Q: Serialize + Send + Sync, R: DeserializeOwned + Send>(
+        &self,
+        lane: Lane,
+        request: &Q,
+    ) -> Result<R, CallFailure> {
+        let session = self.client.open_session(&self.bot_token);
+        let answer = session.http_session_api.http_post(lane.0, request, None);
+        self.call(lane, Token::Bot, answer).await
+    }
+
+    /// Sends a file to the address that Slack has given for it.
+    pub(super) async fn send_file(&self, url: Url, content: &[u8]) -> Result<(), CallFailure> {
+        const METHOD: &str = "files.upload to the given address";
+        // The token goes with it.
+        if !self.address.may_upload_to(&url) {
+            let cause = Cause::Unreachable("the address is not Slack's".to_owned());
+            return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
+        }
+        let session = self.client.open_session(&self.bot_token);
+        let content_type = "application/octet-stream".to_owned();
+        let answer = session.http_session_api.http_post_uri_binary::<IgnoredAny>(url, content_type, content, None);
+        self.call((METHOD, None), Token::Bot, answer).await.map(drop)
     }
 
     async fn call<T>(

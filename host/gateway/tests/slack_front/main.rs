@@ -24,6 +24,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+mod delivery;
+
 const SOON: Duration = Duration::from_secs(10);
 
 /// How the store behaves.
@@ -102,7 +104,11 @@ fn config(slack: &stand_in::Slack) -> SlackConfig {
 
 impl Rig {
     async fn start() -> Self {
-        let slack = stand_in::Slack::start(SlackRules::quick()).await;
+        Rig::with(SlackRules::quick()).await
+    }
+
+    async fn with(rules: SlackRules) -> Self {
+        let slack = stand_in::Slack::start(rules).await;
         let front = Arc::new(Slack::connect(config(&slack)).await.expect("the stand-in takes its own tokens"));
         let memory = Arc::new(Memory { mood: watch::Sender::new(Mood::Storing), kept: Mutex::default() });
         let stop = CancellationToken::new();
@@ -383,7 +389,8 @@ async fn an_address_that_will_not_do_is_said_at_once() {
 async fn an_answer_takes_the_place_of_its_placeholder() {
     let rig = Rig::start().await;
     for place in [place("D1", None), place("C1", Some("1700000000.000100"))] {
-        let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+        let placeholder =
+            rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
         assert_eq!(rig.slack.placeholders(&place.channel).len(), 1);
         let id = rig.front.deliver(part(&place, Some(&placeholder), &speech("the answer"))).await.expect("delivered");
         assert_eq!(id.as_deref(), Some(placeholder.as_str()));
@@ -402,8 +409,9 @@ async fn an_answer_takes_the_place_of_its_placeholder() {
 async fn nothing_in_an_answer_mentions_anyone() {
     let rig = Rig::start().await;
     let place = place("C1", None);
-    let text = "<!channel> & <@U1>, see <https://evil.example|slack.com> &lt;!here&gt;";
-    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    let text = "hey <!channel> & <@U1>, see <https://evil.example|slack.com> &lt;!here&gt;";
+    let placeholder =
+        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("delivered");
     rig.front.deliver(part(&place, None, &speech(text))).await.expect("delivered");
     let replies = rig.slack.replies("C1");
@@ -411,7 +419,7 @@ async fn nothing_in_an_answer_mentions_anyone() {
     for reply in replies {
         assert_eq!(
             reply.text,
-            "&lt;!channel&gt; &amp; &lt;@U1&gt;, see &lt;https://evil.example|slack.com&gt; &amp;lt;!here&amp;gt;"
+            "hey &lt;!channel&gt; &amp; &lt;@U1&gt;, see <https://evil.example%7Cslack.com> &lt;!here&gt;"
         );
     }
     for method in ["chat.postMessage", "chat.update"] {
@@ -426,7 +434,8 @@ async fn nothing_in_an_answer_mentions_anyone() {
 async fn parts_are_small_enough_for_slack() {
     let rig = Rig::start().await;
     let place = place("D1", None);
-    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    let placeholder =
+        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     let hostile = ["<&>".repeat(2_000), "中文沒有空格".repeat(900), "👨‍👩‍👧".repeat(700), "words in lines\n".repeat(900)];
     for text in hostile {
         let parts = rig.front.split(&text);
@@ -435,9 +444,6 @@ async fn parts_are_small_enough_for_slack() {
             rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("Slack takes it");
         }
     }
-    let refused = rig.front.deliver(part(&place, Some(&placeholder), &speech(&"x".repeat(4_001)))).await;
-    let Err(FrontError::Refused { what }) = refused else { panic!("{refused:?}") };
-    assert!(what.contains("msg_too_long"), "{what}");
     rig.finish().await;
 }
 
@@ -457,7 +463,8 @@ async fn a_placeholder_that_is_gone_is_refused() {
 async fn a_rate_limit_is_kept_until_it_ends() {
     let rig = Rig::start().await;
     let place = place("D1", None);
-    let placeholder = rig.front.placeholder(&place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    let placeholder =
+        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.slack.fault_times("chat.update", 1, Fault::RateLimited(1));
     let said = speech("the answer");
     let update = || rig.front.deliver(part(&place, Some(&placeholder), &said));

@@ -1,0 +1,114 @@
+//! Finding again what was posted. A post has no idempotency key; what takes the place of one is Slack's
+//! metadata on the message, which nobody sees and the history keeps.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use slack_morphism::prelude::SlackMessageMetadata;
+
+use super::{failure::CallFailure, web::Web};
+use crate::front::{Found, ReplyTo};
+
+/// The type of the metadata; Slack wants one per app.
+const EVENT_TYPE: &str = "pmk_host_part";
+/// The most that Slack recommends a page.
+const PAGE: &str = "200";
+/// A conversation in which more than this was said since is not read to its end.
+const MAX_PAGES: usize = 10;
+
+/// What marks one part of an answer.
+pub(super) fn tag(event_id: &str, part: &str) -> SlackMessageMetadata {
+    let payload = [("event_id", event_id), ("part", part)];
+    let payload = payload.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    SlackMessageMetadata { event_type: EVENT_TYPE.to_owned(), event_payload: Some(payload) }
+}
+
+/// A message of the past, as far as it matters.
+#[derive(Deserialize)]
+pub(super) struct Past {
+    ts: String,
+    metadata: Option<Metadata>,
+    #[serde(default)]
+    files: Vec<File>,
+}
+
+/// Other apps put what they like into theirs.
+#[derive(Deserialize)]
+struct Metadata {
+    event_type: Option<String>,
+    #[serde(default)]
+    event_payload: HashMap<String, serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    name: Option<String>,
+}
+
+impl Past {
+    /// Whether it carries this tag.
+    pub(super) fn has(&self, tag: &SlackMessageMetadata) -> bool {
+        let Some(metadata) = &self.metadata else { return false };
+        let wanted = tag.event_payload.iter().flatten();
+        metadata.event_type.as_ref() == Some(&tag.event_type)
+            && wanted
+                .into_iter()
+                .all(|(key, value)| metadata.event_payload.get(key).and_then(serde_json::Value::as_str) == Some(value))
+    }
+
+    /// Whether a file of this name came with it.
+    pub(super) fn has_file(&self, name: &str) -> bool {
+        self.files.iter().any(|file| file.name.as_deref() == Some(name))
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Past>,
+    response_metadata: Option<Cursor>,
+}
+
+#[derive(Deserialize)]
+struct Cursor {
+    next_cursor: Option<String>,
+}
+
+/// Looks for a message among those after `after`, in the thread or the conversation.
+pub(super) async fn find(
+    web: &Web,
+    place: &ReplyTo,
+    after: &str,
+    is_it: impl Fn(&Past) -> bool + Send,
+) -> Result<Found, CallFailure> {
+    let (method, thread_ts) = match &place.thread_ts {
+        Some(thread_ts) => ("conversations.replies", Some(thread_ts.as_str())),
+        None => ("conversations.history", None),
+    };
+    let mut cursor: Option<String> = None;
+    for _ in 0..MAX_PAGES {
+        let parameters = [
+            ("channel", Some(place.channel.as_str())),
+            ("ts", thread_ts),
+            ("oldest", Some(after).filter(|after| !after.is_empty())),
+            ("limit", Some(PAGE)),
+            ("include_all_metadata", Some("true")),
+            ("cursor", cursor.as_deref()),
+        ];
+        let page: Page = match web.read(method, &parameters).await {
+            Ok(page) => page,
+            Err(failure) if failure.is_final() => {
+                tracing::warn!(%failure, "cannot look whether a part of a reply was posted already");
+                return Ok(Found::Unknown);
+            }
+            Err(failure) => return Err(failure),
+        };
+        if let Some(past) = page.messages.into_iter().find(|past| is_it(past)) {
+            return Ok(Found::Yes(Some(past.ts)));
+        }
+        cursor = page.response_metadata.and_then(|cursor| cursor.next_cursor).filter(|cursor| !cursor.is_empty());
+        if cursor.is_none() {
+            return Ok(Found::No);
+        }
+    }
+    Ok(Found::Unknown)
+}

@@ -1,0 +1,141 @@
+//! Parts of replies that Slack does not take as they are, that may have been posted, or that are a file.
+
+use pmk_host::front::Found;
+
+use super::*;
+
+fn numbered<'a>(number: u32, reply_to: &'a ReplyTo, speech: &'a Speech) -> Delivery<'a> {
+    Delivery { number, ..part(reply_to, None, speech) }
+}
+
+fn texts(rig: &Rig, channel: &str) -> Vec<String> {
+    rig.slack.replies(channel).into_iter().map(|reply| reply.text).collect()
+}
+
+#[tokio::test]
+async fn a_part_that_slack_finds_too_long_goes_in_smaller_ones() {
+    let rig = Rig::with(SlackRules::quick().unlimited()).await;
+    let place = place("D1", None);
+    let placeholder =
+        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    let answer = "**某個**段落。\n\n".repeat(150);
+    for code in ["msg_too_long", "msg_blocks_too_long", "invalid_blocks"] {
+        let before = rig.slack.replies("D1").len();
+        rig.slack.fault_times("chat.update", 1, Fault::Error(code));
+        let id = rig.front.deliver(part(&place, Some(&placeholder), &speech(&answer))).await.expect("delivered");
+        assert_eq!(id.as_deref(), Some(placeholder.as_str()), "the first piece takes the placeholder's place");
+        assert!(rig.slack.replies("D1").len() > before, "{code}: the rest is posted after it");
+    }
+    // Longer than any part that is ever made, and refused by the bound itself.
+    let id = rig.front.deliver(part(&place, Some(&placeholder), &speech(&"x".repeat(4_001)))).await.expect("delivered");
+    assert_eq!(id.as_deref(), Some(placeholder.as_str()));
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn what_slack_will_not_have_in_any_form_goes_as_plain_text_or_is_refused() {
+    let rig = Rig::start().await;
+    let place = place("D1", None);
+    rig.slack.fault_times("chat.postMessage", 3, Fault::Error("invalid_blocks"));
+    rig.front.deliver(part(&place, None, &speech("**bold** <@U1>"))).await.expect("delivered");
+    assert_eq!(texts(&rig, "D1"), ["**bold** &lt;@U1&gt;"]);
+    rig.slack.fault("chat.postMessage", Fault::Error("invalid_blocks"));
+    let refused = rig.front.deliver(part(&place, None, &speech("**bold**"))).await;
+    assert!(matches!(&refused, Err(FrontError::Refused { what }) if what.contains("invalid_blocks")), "{refused:?}");
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn what_was_posted_and_never_confirmed_is_found_again() {
+    let rig = Rig::with(SlackRules::quick().unlimited()).await;
+    for place in [place("D1", None), place("C1", Some("1700000000.000100"))] {
+        let question = rig.slack.dm_in_thread("U1", "a question", place.thread_ts.as_deref());
+        let said = speech("the answer");
+        rig.slack.fault_times("chat.postMessage", 1, Fault::Lost);
+        let lost = rig.front.deliver(numbered(3, &place, &said)).await;
+        assert!(matches!(lost, Err(FrontError::Transient { .. })), "{lost:?}");
+        let posted = rig.slack.replies(&place.channel)[0].ts.clone();
+        // More than a page of other things is said before anybody looks.
+        for n in 0..250 {
+            rig.front.deliver(numbered(100 + n, &place, &said)).await.expect("delivered");
+        }
+        let find = |number| {
+            let (rig, place, said, ts) = (&rig, &place, &said, question.ts.clone());
+            async move { rig.front.find(&numbered(number, place, said), &ts).await.expect("it can look") }
+        };
+        assert_eq!(find(3).await, Found::Yes(Some(posted.clone())));
+        assert_eq!(find(4).await, Found::No);
+        let other = Delivery { event_id: "Ev2", ..numbered(3, &place, &said) };
+        assert_eq!(rig.front.find(&other, &question.ts).await.expect("it can look"), Found::No);
+        let later = rig.front.find(&numbered(3, &place, &said), &posted).await.expect("it can look");
+        assert_eq!(later, Found::No, "only what was said after the question matters");
+    }
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn a_history_that_cannot_be_read_is_said_to_be_unknown() {
+    let rig = Rig::start().await;
+    let (place, said) = (place("D1", None), speech("the answer"));
+    for code in ["missing_scope", "not_in_channel", "channel_not_found"] {
+        rig.slack.fault("conversations.history", Fault::Error(code));
+        let found = rig.front.find(&numbered(1, &place, &said), "1700000000.000100").await;
+        assert_eq!(found.expect("that is an answer"), Found::Unknown, "{code}");
+    }
+    for fault in [Fault::Status(500), Fault::Garbage, Fault::Error("internal_error"), Fault::RateLimited(1)] {
+        rig.slack.fault("conversations.history", fault.clone());
+        let found = rig.front.find(&numbered(1, &place, &said), "1700000000.000100").await;
+        assert!(matches!(found, Err(FrontError::Transient { .. })), "{fault:?}: {found:?}");
+    }
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn a_document_is_announced_sent_and_shared() {
+    let rig = Rig::start().await;
+    let place = place("C1", Some("1700000000.000100"));
+    let said = speech("# 完整的回答\n\n| a |\n|---|\n");
+    let file = Delivery { kind: Kind::Document, ..numbered(1, &place, &said) };
+    rig.front.deliver(file.clone()).await.expect("delivered");
+    let shared = rig.slack.replies("C1").pop().expect("a message with the file");
+    assert_eq!(shared.thread_ts, place.thread_ts);
+    let content = rig.slack.file(&shared.ts).expect("a file").content;
+    assert_eq!(content.as_deref(), Some(said.text.as_bytes()));
+    let found = rig.front.find(&file, "1700000000.000100").await.expect("it can look");
+    assert_eq!(found, Found::Yes(Some(shared.ts)));
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_posted_is_refused_and_nothing_of_it_shows() {
+    let rig = Rig::start().await;
+    let (place, said) = (place("D1", None), speech("the whole answer"));
+    let file = Delivery { kind: Kind::Document, ..numbered(1, &place, &said) };
+    for (step, fault) in [
+        ("files.getUploadURLExternal", Fault::Error("missing_scope")),
+        ("files.getUploadURLExternal", Fault::Status(500)),
+        ("upload", Fault::Status(500)),
+        ("files.completeUploadExternal", Fault::Error("not_in_channel")),
+    ] {
+        rig.slack.fault_times(step, 1, fault.clone());
+        let refused = rig.front.deliver(file.clone()).await;
+        assert!(matches!(refused, Err(FrontError::Refused { .. })), "{step} {fault:?}: {refused:?}");
+        assert!(rig.slack.messages("D1").is_empty());
+    }
+    rig.slack.fault_times("files.completeUploadExternal", 1, Fault::Lost);
+    let unknown = rig.front.deliver(file.clone()).await;
+    assert!(matches!(unknown, Err(FrontError::Transient { .. })), "it may be there: {unknown:?}");
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn a_placeholder_is_taken_back() {
+    let rig = Rig::start().await;
+    let place = place("D1", None);
+    let placeholder =
+        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+    rig.front.withdraw(&place, &placeholder).await.expect("withdrawn");
+    assert!(rig.slack.messages("D1").is_empty());
+    assert!(rig.front.withdraw(&place, &placeholder).await.is_err(), "it is gone");
+    rig.finish().await;
+}

@@ -1,0 +1,230 @@
+//! Long replies on their way to Slack: cut, found again, or a file; and nobody waits for a placeholder.
+
+use std::time::Duration;
+
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour},
+    slack::{Fault, Message, Sent, Slack, SlackRules},
+};
+use serde_json::Value;
+
+use crate::{
+    support::{Home, PATIENCE},
+    workspace::Gateway,
+};
+
+/// A workspace, a model that gives one answer, and a home.
+struct Scene {
+    slack: Slack,
+    anthropic: Anthropic,
+    home: Home,
+}
+
+impl Scene {
+    async fn new(answer: &str) -> Scene {
+        let slack = Slack::start(SlackRules::quick().unlimited()).await;
+        let anthropic = Anthropic::start().await;
+        anthropic.push(Behaviour::answer(answer));
+        let home = Home::new();
+        home.write("gateway.json", r#"{"version": 1, "limits": {"slackCallSeconds": 1}}"#);
+        Scene { slack, anthropic, home }
+    }
+
+    async fn start(&self) -> Gateway {
+        let gateway = Gateway::asking(&self.home, &self.slack, &self.anthropic, &[]);
+        assert!(self.slack.await_connected(PATIENCE).await);
+        gateway
+    }
+
+    /// The replies, once there are that many and the turn is over.
+    async fn replies(&self, asked: &Sent, count: usize) -> Vec<Message> {
+        self.slack.await_replies(&asked.channel, count, PATIENCE).await;
+        assert!(self.until(|scene| !scene.events("turn.processed").is_empty()).await, "the turn never ends");
+        assert_eq!(self.slack.violations(), Vec::<String>::new());
+        assert_eq!(self.slack.placeholders(&asked.channel).len(), 0, "somebody still waits");
+        self.slack.replies(&asked.channel)
+    }
+
+    fn events(&self, kind: &str) -> Vec<Value> {
+        self.home.ledger().into_iter().filter(|event| event["type"] == kind).collect()
+    }
+
+    async fn until(&self, is_so: impl Fn(&Scene) -> bool) -> bool {
+        let polling = async {
+            while !is_so(self) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, polling).await.is_ok()
+    }
+}
+
+/// An answer of so many paragraphs, of which two make a part.
+fn answer(paragraphs: usize) -> String {
+    (0..paragraphs).map(|n| format!("第{n}段。{}\n\n", "這個月的廣告預算分配比例需要再確認一次。".repeat(28))).collect()
+}
+
+/// Every paragraph is there once, and in order.
+fn is_whole(replies: &[Message], paragraphs: usize) {
+    let text: String = replies.iter().map(|reply| reply.text.as_str()).collect();
+    let found: Vec<&str> = text.split('第').skip(1).map(|rest| rest.split('段').next().unwrap_or_default()).collect();
+    let wanted: Vec<String> = (0..paragraphs).map(|n| n.to_string()).collect();
+    assert_eq!(found, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn markdown_is_slacks_and_a_cut_code_block_goes_on() {
+    let code = "    print(\"<預算>\")\n".repeat(300);
+    let scene = Scene::new(&format!("## 結論\n\n**預算：**見 [表](https://a.b/c)\n\n```python\n{code}```\n\n完")).await;
+    let _gateway = scene.start().await;
+    let asked = scene.slack.dm("U1", "預算？");
+    let replies = scene.replies(&asked, 3).await;
+    assert!(
+        replies[0].text.starts_with("*結論*\n\n*預算：*\u{200b}見 <https://a.b/c|表>\n```\n    print"),
+        "{replies:#?}"
+    );
+    for reply in &replies[1..] {
+        assert!(reply.text.starts_with("```\n    print(\"&lt;預算&gt;\")"), "{reply:?}");
+    }
+    let printed: usize = replies.iter().map(|reply| reply.text.matches("print").count()).sum();
+    assert_eq!(printed, 300);
+    let split = scene.events("reply.split");
+    assert_eq!(split.len(), 1);
+    assert_eq!((&split[0]["actor"], &split[0]["parts"]), (&"U1".into(), &replies.len().into()));
+}
+
+/// The placeholder and one part are posted; of the next nobody learns that it was.
+fn lose_a_part(slack: &Slack) {
+    slack.fault_after("chat.postMessage", 2, 1, Fault::Lost);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_in_doubt_is_looked_for_before_it_is_posted_again() {
+    let scene = Scene::new(&answer(8)).await;
+    let _gateway = scene.start().await;
+    lose_a_part(&scene.slack);
+    let asked = scene.slack.dm("U1", "預算？");
+    is_whole(&scene.replies(&asked, 4).await, 8);
+    assert_eq!(scene.slack.calls("conversations.history").len(), 1);
+    assert!(scene.events("reply.repeated").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_is_there_once_after_a_kill_in_the_middle_of_a_reply() {
+    let scene = Scene::new(&answer(8)).await;
+    let gateway = scene.start().await;
+    lose_a_part(&scene.slack);
+    let asked = scene.slack.dm_in_thread("U1", "預算？", Some("1700000000.000100"));
+    assert!(scene.until(|scene| scene.slack.calls("chat.postMessage").len() == 3).await);
+    gateway.kill();
+    let _gateway = scene.start().await;
+    is_whole(&scene.replies(&asked, 4).await, 8);
+    assert_eq!(scene.slack.calls("conversations.replies").len(), 1);
+    assert!(scene.events("reply.repeated").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_can_look_one_part_is_repeated_and_the_ledger_says_so() {
+    let scene = Scene::new(&answer(8)).await;
+    scene.slack.fault("conversations.history", Fault::Error("missing_scope"));
+    let _gateway = scene.start().await;
+    lose_a_part(&scene.slack);
+    let asked = scene.slack.dm("U1", "預算？");
+    let mut replies = scene.replies(&asked, 5).await;
+    let repeated = scene.events("reply.repeated");
+    assert_eq!(repeated.len(), 1);
+    assert_eq!((&repeated[0]["actor"], &repeated[0]["part"]), (&"U1".into(), &2.into()));
+    assert_eq!(replies[2].text, replies[3].text);
+    replies.remove(3);
+    is_whole(&replies, 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_was_put_off_is_not_in_doubt() {
+    let scene = Scene::new(&answer(4)).await;
+    let _gateway = scene.start().await;
+    scene.slack.fault_after("chat.postMessage", 1, 1, Fault::RateLimited(1));
+    let asked = scene.slack.dm("U1", "預算？");
+    is_whole(&scene.replies(&asked, 2).await, 4);
+    assert!(scene.slack.calls("conversations.history").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_very_long_answer_is_its_first_part_and_a_file() {
+    let whole = answer(40);
+    let scene = Scene::new(&whole).await;
+    let _gateway = scene.start().await;
+    let asked = scene.slack.dm("U1", "預算？");
+    let replies = scene.replies(&asked, 2).await;
+    assert_eq!(replies.len(), 2, "{replies:#?}");
+    is_whole(&replies[..1], 2);
+    let content = scene.slack.file(&replies[1].ts).expect("a file").content.expect("its content");
+    assert_eq!(String::from_utf8(content).expect("text").trim_end(), whole.trim_end());
+    let split = scene.events("reply.split");
+    assert_eq!((&split[0]["parts"], &split[0]["chars"]), (&2.into(), &whole.trim_end().chars().count().into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_doubt_is_looked_for() {
+    let scene = Scene::new(&answer(40)).await;
+    let _gateway = scene.start().await;
+    scene.slack.fault_times("files.completeUploadExternal", 1, Fault::Lost);
+    let asked = scene.slack.dm("U1", "預算？");
+    assert_eq!(scene.replies(&asked, 2).await.len(), 2);
+    assert_eq!(scene.slack.calls("files.completeUploadExternal").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_files_are_refused_all_parts_are_posted() {
+    let scene = Scene::new(&answer(40)).await;
+    let _gateway = scene.start().await;
+    scene.slack.fault("upload", Fault::Status(500));
+    let asked = scene.slack.dm("U1", "預算？");
+    is_whole(&scene.replies(&asked, 20).await, 40);
+    assert!(scene.events("reply.undelivered").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_that_cannot_be_edited_goes_when_the_answer_comes() {
+    let scene = Scene::new("the answer").await;
+    let _gateway = scene.start().await;
+    scene.slack.fault("chat.update", Fault::Error("edit_window_closed"));
+    let asked = scene.slack.dm("U1", "hello");
+    let replies = scene.replies(&asked, 1).await;
+    assert_eq!(replies.len(), 1, "{replies:#?}");
+    assert_eq!(replies[0].text, "the answer");
+    assert_eq!(scene.events("turn.processed")[0]["replyTs"], replies[0].ts.as_str());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_slack_never_takes_leaves_nobody_waiting() {
+    let scene = Scene::new("the answer").await;
+    let _gateway = scene.start().await;
+    // The answer is refused in three forms at the placeholder and in three as a post; then it is up to us.
+    scene.slack.fault_times("chat.update", 4, Fault::Error("invalid_blocks"));
+    scene.slack.fault_after("chat.postMessage", 1, usize::MAX, Fault::Error("invalid_blocks"));
+    let asked = scene.slack.dm("U1", "hello");
+    let replies = scene.replies(&asked, 1).await;
+    assert!(replies[0].text.starts_with(":x:"), "{replies:#?}");
+    assert_eq!(scene.events("reply.undelivered").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_in_doubt_is_the_one_that_the_answer_replaces() {
+    let scene = Scene::new("the answer").await;
+    let gateway = scene.start().await;
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Lost);
+    scene.anthropic.push(Behaviour::answer("the answer"));
+    let asked = scene.slack.dm("U1", "hello");
+    assert!(scene.until(|scene| !scene.slack.placeholders(&asked.channel).is_empty()).await);
+    gateway.kill();
+    let _gateway = scene.start().await;
+    let replies = scene.replies(&asked, 1).await;
+    assert_eq!(replies.len(), 1, "{replies:#?}");
+    assert_eq!(scene.slack.messages(&asked.channel).len(), 2, "the question and the answer");
+
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Lost);
+    let asked = scene.slack.dm("U2", "hello");
+    assert!(scene.slack.await_replies(&asked.channel, 1, PATIENCE).await);
+    assert!(scene.slack.placeholders(&asked.channel).is_empty(), "somebody still waits");
+}

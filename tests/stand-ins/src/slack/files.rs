@@ -1,0 +1,83 @@
+//! A file in three steps: an address for it, its content, and then its place in a conversation. None may be
+//! left out.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Bytes,
+    extract::{Path, State as Shared},
+    http::{HeaderMap, StatusCode, header},
+};
+use serde_json::{Value, json};
+
+use super::{BOT_USER, Fault, Inner, methods::Answer, state::Message};
+
+/// A file on its way, or shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    pub id: String,
+    pub name: String,
+    /// What was announced.
+    pub length: usize,
+    /// None until it has come.
+    pub content: Option<Vec<u8>>,
+}
+
+/// `files.getUploadURLExternal`
+pub(super) fn announce(inner: &Inner, body: &Value) -> Answer {
+    let name = body["filename"].as_str().filter(|name| !name.is_empty()).ok_or("invalid_arguments")?.to_owned();
+    let length = body["length"].as_str().and_then(|length| length.parse().ok());
+    let length = length.filter(|length| *length > 0).ok_or("invalid_arguments")?;
+    let mut state = inner.state();
+    let id = state.id("F");
+    state.uploads.insert(id.clone(), File { id: id.clone(), name, length, content: None });
+    Ok(json!({"upload_url": format!("http://{}/upload/{id}", inner.address), "file_id": id}))
+}
+
+/// The content, at the address that was given for it.
+pub(super) async fn upload(
+    Shared(inner): Shared<Arc<Inner>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    content: Bytes,
+) -> (StatusCode, String) {
+    let mut state = inner.state();
+    if let Some(Fault::Status(status)) = state.fault("upload") {
+        return (StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), String::new());
+    }
+    let multipart = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"multipart/"));
+    match state.uploads.get_mut(&id) {
+        Some(file) if !multipart && file.length == content.len() => {
+            file.content = Some(content.to_vec());
+            (StatusCode::OK, format!("OK - {}", content.len()))
+        }
+        Some(_) => (StatusCode::BAD_REQUEST, "not what was announced".to_owned()),
+        None => (StatusCode::NOT_FOUND, "no such upload".to_owned()),
+    }
+}
+
+/// `files.completeUploadExternal`: once for each file, and only with its content.
+pub(super) fn share(inner: &Inner, body: &Value) -> Answer {
+    let channel = body["channel_id"].as_str().ok_or("channel_not_found")?.to_owned();
+    let thread_ts = body["thread_ts"].as_str().map(str::to_owned);
+    let files = body["files"].as_array().filter(|files| files.len() == 1).ok_or("invalid_arguments")?;
+    let id = files[0]["id"].as_str().ok_or("file_not_found")?;
+    let mut state = inner.state();
+    if state.uploads.get(id).is_none_or(|file| file.content.is_none()) {
+        return Err("file_not_found");
+    }
+    let file = state.uploads.remove(id).ok_or("file_not_found")?;
+    let ts = state.ts();
+    state.shared.insert(ts.clone(), file);
+    state.add(Message {
+        channel,
+        ts,
+        thread_ts,
+        user: BOT_USER.to_owned(),
+        by_bot: true,
+        text: String::new(),
+        history: Vec::new(),
+        metadata: None,
+    });
+    Ok(json!({"files": [{"id": id, "title": files[0]["title"]}]}))
+}

@@ -1,0 +1,60 @@
+//! Reading a conversation back, page by page.
+
+use serde_json::{Value, json};
+
+use super::{Inner, methods::Answer, state::Message};
+
+/// The most messages a page holds.
+const MAX_PAGE: usize = 1_000;
+
+/// `conversations.history`: what is not in a thread, the newest first.
+pub(super) fn history(inner: &Inner, channel: &str, body: &Value) -> Answer {
+    let mut messages: Vec<Message> = inner.state().channel(channel).to_vec();
+    messages.retain(|message| message.thread_ts.as_ref().is_none_or(|thread| *thread == message.ts));
+    messages.reverse();
+    page(inner, body, messages, |_| false)
+}
+
+/// `conversations.replies`: a thread, the oldest first; its parent is always there.
+pub(super) fn replies(inner: &Inner, channel: &str, body: &Value) -> Answer {
+    let ts = body["ts"].as_str().ok_or("thread_not_found")?;
+    let of_thread = |message: &&Message| message.ts == ts || message.thread_ts.as_deref() == Some(ts);
+    let messages: Vec<Message> = inner.state().channel(channel).iter().filter(of_thread).cloned().collect();
+    if messages.is_empty() {
+        return Err("thread_not_found");
+    }
+    page(inner, body, messages, |message| message.ts == ts)
+}
+
+fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn(&Message) -> bool) -> Answer {
+    let oldest = text(body, "oldest").unwrap_or_default();
+    messages.retain(|message| message.ts.as_str() > oldest || always(message));
+    let limit = match text(body, "limit") {
+        Some(limit) => limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or("invalid_limit")?,
+        None => 100,
+    };
+    let start: usize = match text(body, "cursor").filter(|cursor| !cursor.is_empty()) {
+        Some(cursor) => cursor.strip_prefix("page-").and_then(|at| at.parse().ok()).ok_or("invalid_cursor")?,
+        None => 0,
+    };
+    let with_metadata = text(body, "include_all_metadata") == Some("true");
+    let state = inner.state();
+    let shown = messages.iter().skip(start).take(limit).map(|message| {
+        let mut json = super::methods::as_json(message);
+        if !with_metadata {
+            json.as_object_mut().expect("a message is an object").remove("metadata");
+        }
+        if let Some(file) = state.shared.get(&message.ts) {
+            json["files"] = json!([{"id": file.id, "name": file.name, "title": file.name}]);
+        }
+        json
+    });
+    let shown: Vec<Value> = shown.collect();
+    let has_more = start + limit < messages.len();
+    let next = if has_more { format!("page-{}", start + limit) } else { String::new() };
+    Ok(json!({"messages": shown, "has_more": has_more, "response_metadata": {"next_cursor": next}}))
+}
+
+fn text<'a>(body: &'a Value, name: &str) -> Option<&'a str> {
+    body[name].as_str()
+}
