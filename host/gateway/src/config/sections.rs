@@ -1,0 +1,138 @@
+//! The sections of gateway.json that only this gateway has: each with its defaults and what makes sense in it.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::{audience::Toolbox, mra};
+
+/// How `mra` is called.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MraConfig {
+    /// The program and its first arguments.
+    pub command: Vec<String>,
+    /// Variables of the gateway's environment that it gets to see beside the harmless ones.
+    pub environment: Vec<String>,
+    /// How long one call may take.
+    pub time_limit_seconds: f64,
+}
+
+impl Default for MraConfig {
+    fn default() -> Self {
+        MraConfig {
+            command: vec!["mra".into()],
+            environment: vec![],
+            time_limit_seconds: mra::DEFAULT_TIME_LIMIT.as_secs_f64(),
+        }
+    }
+}
+
+impl MraConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
+            return Err("`mra.command` names no program".into());
+        }
+        if !is_duration(self.time_limit_seconds) {
+            return Err(format!("`mra.timeLimitSeconds` is {}, not a number of seconds", self.time_limit_seconds));
+        }
+        Ok(())
+    }
+}
+
+/// How the model asks for what the gateway can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolStyle {
+    /// By tool calls where the provider has them, else by fenced directives.
+    #[default]
+    Auto,
+    /// By fenced directives always.
+    Fenced,
+}
+
+impl ToolStyle {
+    /// What the system prompt explains to a model that has tool calls, or has none.
+    pub fn toolbox(self, has_tools: bool) -> Toolbox {
+        if has_tools && self == ToolStyle::Auto { Toolbox::Native } else { Toolbox::Fenced }
+    }
+}
+
+/// What becomes of messages that come while one is being answered (seed 004).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct QueueConfig {
+    pub mode: QueueMode,
+    /// How long to wait for more of them, in milliseconds; not in `sequential`.
+    pub debounce_ms: u64,
+    /// How many are answered together at most.
+    pub most: usize,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        QueueConfig { mode: QueueMode::Sequential, debounce_ms: 1_000, most: 20 }
+    }
+}
+
+impl QueueConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.debounce_ms > 60_000 {
+            return Err(format!("`queue.debounceMs` is {}, more than a minute", self.debounce_ms));
+        }
+        if !(1..=100).contains(&self.most) {
+            return Err(format!("`queue.most` is {}, not from 1 to 100", self.most));
+        }
+        Ok(())
+    }
+}
+
+/// How waiting messages are answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueMode {
+    /// One after the other, each with a reply of its own.
+    #[default]
+    Sequential,
+    /// Those that have come meanwhile together, with one reply.
+    Collect,
+    /// As `collect`, and what comes while the model has something looked up is shown to it at once.
+    Steer,
+}
+
+/// How long things may take, in seconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Between two pieces of an answer.
+    pub model_idle_seconds: f64,
+    /// For a whole answer.
+    pub model_total_seconds: f64,
+    /// For one Web API call.
+    pub slack_call_seconds: f64,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        LimitsConfig { model_idle_seconds: 60.0, model_total_seconds: 600.0, slack_call_seconds: 10.0 }
+    }
+}
+
+impl LimitsConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (name, value) in [
+            ("modelIdleSeconds", self.model_idle_seconds),
+            ("modelTotalSeconds", self.model_total_seconds),
+            ("slackCallSeconds", self.slack_call_seconds),
+        ] {
+            if !is_duration(value) {
+                return Err(format!("`limits.{name}` is {value}, not a number of seconds"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_duration(seconds: f64) -> bool {
+    seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok()
+}
