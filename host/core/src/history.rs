@@ -68,28 +68,55 @@ impl History {
         }
     }
 
-    fn of_values(mut system: Option<String>, values: Vec<(Option<usize>, Value)>) -> Result<History, HistoryError> {
-        let mut messages = Vec::with_capacity(values.len());
-        let mut unread = Unread::default();
-        for (index, (line, value)) in values.into_iter().enumerate() {
-            let bad = |what: String| HistoryError::BadMessage { index, line, what };
-            let content = value.get("content").ok_or_else(|| bad("it has no `content`".into()))?;
-            let role = match value.get("role").and_then(Value::as_str) {
-                Some("user") => Role::User,
-                Some("assistant") => Role::Assistant,
-                Some("system") if index == 0 => {
-                    system = system_text(content)?.or(system);
-                    continue;
-                }
-                Some(other) => return Err(bad(format!("role `{other}` is neither `user` nor `assistant`"))),
-                None => return Err(bad("it has no `role`".into())),
-            };
-            let blocks = blocks(content, &mut |kind| unread.note(kind, index)).map_err(bad)?;
-            let mut message = Message { role, origin: Origin::User, blocks };
-            message.origin = named_origin(&value, &message).unwrap_or_else(|| recognise(&message, messages.last()));
-            messages.push(message);
+    fn of_values(system: Option<String>, values: Vec<(Option<usize>, Value)>) -> Result<History, HistoryError> {
+        let mut history = HistoryBuilder { system, ..HistoryBuilder::default() };
+        for (line, value) in values {
+            history.push(line, &value)?;
         }
-        Ok(History { system, messages, unread: unread.lines() })
+        Ok(history.finish())
+    }
+}
+
+/// A history that is read a message at a time, from wherever they come.
+#[derive(Default)]
+pub struct HistoryBuilder {
+    system: Option<String>,
+    messages: Vec<Message>,
+    unread: Unread,
+    read: usize,
+}
+
+impl HistoryBuilder {
+    /// Reads the next message; `line` is given where every message has a line of its own. False: it is the
+    /// system prompt, which is no message of the conversation.
+    ///
+    /// # Errors
+    /// It is no message. The history stays as it is, and may go on with the next one.
+    pub fn push(&mut self, line: Option<usize>, value: &Value) -> Result<bool, HistoryError> {
+        let index = self.read;
+        self.read += 1;
+        let bad = |what: String| HistoryError::BadMessage { index, line, what };
+        let content = value.get("content").ok_or_else(|| bad("it has no `content`".into()))?;
+        let role = match value.get("role").and_then(Value::as_str) {
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            Some("system") if index == 0 => {
+                self.system = system_text(content)?.or(self.system.take());
+                return Ok(false);
+            }
+            Some(other) => return Err(bad(format!("role `{other}` is neither `user` nor `assistant`"))),
+            None => return Err(bad("it has no `role`".into())),
+        };
+        let blocks = blocks(content, &mut |kind| self.unread.note(kind, index)).map_err(bad)?;
+        let mut message = Message { role, origin: Origin::User, blocks };
+        message.origin = named_origin(value, &message).unwrap_or_else(|| recognise(&message, self.messages.last()));
+        self.messages.push(message);
+        Ok(true)
+    }
+
+    /// The history.
+    pub fn finish(self) -> History {
+        History { system: self.system, messages: self.messages, unread: self.unread.lines() }
     }
 }
 
