@@ -7,6 +7,7 @@ mod console;
 mod crash;
 mod ladder;
 mod model;
+mod moving;
 mod operator;
 mod plan;
 mod policies;
