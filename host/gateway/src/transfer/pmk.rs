@@ -1,6 +1,7 @@
 //! What is in the file of a conversation of pmk's, read and written.
 
 use std::{
+    fmt,
     fs::File,
     io::{BufRead, BufReader},
     path::Path,
@@ -12,7 +13,10 @@ use pmk_core::{
     history::{self, HistoryError, Repaired},
     marker, session_key, structure, tokens,
 };
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{SeqAccess, Visitor},
+};
 use serde_json::{Value, error::Category};
 
 use super::{
@@ -70,7 +74,7 @@ struct Raw {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionFile {
-    messages: Vec<Value>,
+    messages: Messages,
     #[serde(default)]
     system: Value,
     #[serde(default)]
@@ -81,6 +85,36 @@ struct SessionFile {
     last_active_at: Value,
     #[serde(default)]
     turns: Value,
+}
+
+/// The messages of a file, each read into the history as it comes: what is kept twice is one of them.
+struct Messages(Result<History, HistoryError>);
+
+impl<'de> Deserialize<'de> for Messages {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(EachMessage)
+    }
+}
+
+struct EachMessage;
+
+impl<'de> Visitor<'de> for EachMessage {
+    type Value = Messages;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of messages")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Messages, A::Error> {
+        let mut history = HistoryBuilder::default();
+        let mut wrong = None;
+        while let Some(value) = list.next_element::<Value>()? {
+            if wrong.is_none() {
+                wrong = history.push(None, &value).err();
+            }
+        }
+        Ok(Messages(wrong.map_or_else(|| Ok(history.finish()), Err)))
+    }
 }
 
 fn read_session(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError> {
@@ -97,16 +131,11 @@ fn read_session(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferErr
         Category::Eof if source.column() == 0 => broken(HistoryError::Empty),
         Category::Eof | Category::Syntax => broken(HistoryError::NotJson { source }),
     })?;
-    let mut history = HistoryBuilder::default();
+    let history = session.messages.0.map_err(broken)?;
     let mut skipped = Vec::new();
-    if !session.system.is_null() {
+    if !session.system.is_null() || history.system.is_some() {
         skipped.push("its system prompt is left out: the gateway has its own".to_owned());
     }
-    // Each value goes as soon as it is read: what is kept twice is one message.
-    for value in session.messages {
-        history.push(None, &value).map_err(broken)?;
-    }
-    let history = history.finish();
     let active_at_ms = session.last_active_at.as_f64().map_or(now_ms, |at| at as i64);
     let newest_first = (0..history.messages.len() as i64).rev();
     Ok(Raw {
