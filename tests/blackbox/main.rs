@@ -12,6 +12,7 @@ mod incidents;
 mod knowledge;
 mod ladder;
 mod model;
+mod moving;
 mod mra;
 mod opening;
 mod operator;

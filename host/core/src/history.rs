@@ -2,14 +2,14 @@
 //! lines. They carry no origins, so those are read off the text; and they may be broken, so they are
 //! repaired before anything is decided on them.
 
+mod builder;
 mod error;
 mod repair;
-
-use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 pub use self::{
+    builder::HistoryBuilder,
     error::HistoryError,
     repair::{Repaired, repair},
 };
@@ -68,45 +68,12 @@ impl History {
         }
     }
 
-    fn of_values(mut system: Option<String>, values: Vec<(Option<usize>, Value)>) -> Result<History, HistoryError> {
-        let mut messages = Vec::with_capacity(values.len());
-        let mut unread = Unread::default();
-        for (index, (line, value)) in values.into_iter().enumerate() {
-            let bad = |what: String| HistoryError::BadMessage { index, line, what };
-            let content = value.get("content").ok_or_else(|| bad("it has no `content`".into()))?;
-            let role = match value.get("role").and_then(Value::as_str) {
-                Some("user") => Role::User,
-                Some("assistant") => Role::Assistant,
-                Some("system") if index == 0 => {
-                    system = system_text(content)?.or(system);
-                    continue;
-                }
-                Some(other) => return Err(bad(format!("role `{other}` is neither `user` nor `assistant`"))),
-                None => return Err(bad("it has no `role`".into())),
-            };
-            let blocks = blocks(content, &mut |kind| unread.note(kind, index)).map_err(bad)?;
-            let mut message = Message { role, origin: Origin::User, blocks };
-            message.origin = named_origin(&value, &message).unwrap_or_else(|| recognise(&message, messages.last()));
-            messages.push(message);
+    fn of_values(system: Option<String>, values: Vec<(Option<usize>, Value)>) -> Result<History, HistoryError> {
+        let mut history = HistoryBuilder::with_system(system);
+        for (line, value) in values {
+            history.push(line, &value)?;
         }
-        Ok(History { system, messages, unread: unread.lines() })
-    }
-}
-
-/// Kinds of blocks that cannot be read, with how many there are and the first message that has one.
-#[derive(Default)]
-struct Unread(BTreeMap<String, (usize, usize)>);
-
-impl Unread {
-    fn note(&mut self, kind: &str, index: usize) {
-        self.0.entry(kind.to_owned()).or_insert((0, index)).0 += 1;
-    }
-
-    fn lines(self) -> Vec<String> {
-        let line = |(kind, (count, first)): (String, (usize, usize))| {
-            format!("`{kind}` blocks cannot be read and stand as `[{kind}]`: {count}, the first in message {first}")
-        };
-        self.0.into_iter().map(line).collect()
+        Ok(history.finish())
     }
 }
 

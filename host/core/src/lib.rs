@@ -27,7 +27,7 @@ pub mod transcript;
 
 pub use cap::{CapVerdict, Capped};
 pub use guard::{Applied, Breach, Guard, Rule, Verdict};
-pub use history::History;
+pub use history::{History, HistoryBuilder};
 pub use marker::Marker;
 pub use message::{Block, Message, Origin, Role};
 pub use plan::{Edit, Plan};

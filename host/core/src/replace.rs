@@ -55,6 +55,13 @@ fn line(line: &str) -> String {
     if shown.len() < line.len() { format!("{shown}…") } else { shown.to_owned() }
 }
 
+/// The same contents, now that the original has another id: their notices name that one.
+pub fn readdressed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
+    let (from, to) = (format!("，id {from})"), format!("，id {to})"));
+    let content = |block: &Block| block.content().map(|content| block.with_content(content.replace(&from, &to)));
+    blocks.iter().map(|block| content(block).unwrap_or_else(|| block.clone())).collect()
+}
+
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');

@@ -52,7 +52,7 @@ enum Command {
     /// Look at policy components
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Look at and reset conversations
+    /// Look at, reset and move conversations
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
     /// Look at answers that people gave, and say which may be found
@@ -161,6 +161,18 @@ impl Context {
             note(json!({"type": "warning", "message": text}));
         } else {
             note(format_args!("warning: {text}"));
+        }
+    }
+
+    /// Says what went wrong with one of several things, when the command goes on with the others.
+    fn warn_of(&self, what: &str, failure: &Failure) {
+        if self.json {
+            let mut document = failure.document();
+            document["type"] = "warning".into();
+            document["message"] = format!("{what}: {}", failure.message()).into();
+            note(document);
+        } else {
+            note(format_args!("warning: {what}: {failure}"));
         }
     }
 }

@@ -4,7 +4,8 @@
 //! One turn reads like the list in [`turn`]. What talks to people is a [`front`], what answers is a
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
-//! [`escalation`]. What operators change meanwhile is in [`admin`].
+//! [`escalation`]. What operators change meanwhile is in [`admin`]; what moves conversations between
+//! stores, and over from pmk, is [`transfer`].
 
 pub mod admin;
 pub mod audience;
@@ -29,4 +30,5 @@ pub mod progress;
 pub mod say;
 pub mod search;
 pub mod store;
+pub mod transfer;
 pub mod turn;

@@ -24,11 +24,14 @@
 mod calibrations;
 mod codec;
 mod connection;
+mod dump;
 mod error;
 mod escalations;
 mod intake;
 mod lease;
 mod readers;
+mod reset;
+mod restore;
 mod sessions;
 mod turns;
 mod types;
@@ -45,9 +48,12 @@ use std::{
 
 use rusqlite::Connection;
 
+pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::StoreError;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
+pub use reset::Cut;
+pub use restore::Restored;
 pub use types::{
     Answered, Begin, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, Outgoing, Part, Pending, Purpose, Recorded,
     Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Verbosity, WindowEdit,

@@ -45,6 +45,9 @@ pub enum StoreError {
     /// No conversation has this key.
     #[error("there is no conversation `{0}`")]
     UnknownSession(SessionKey),
+    /// A conversation of this key has messages, which are not to be mixed with others.
+    #[error("there is a conversation `{0}` already")]
+    Exists(SessionKey),
     /// The turn is not in a state in which this can happen to it: a bug of the caller.
     #[error("turn {turn} {why}")]
     WrongState { turn: TurnId, why: &'static str },
@@ -76,6 +79,7 @@ impl StoreError {
             StoreError::Leased { .. } => Some("try again when its turn is over"),
             StoreError::LeaseLost { .. } => Some("try again"),
             StoreError::UnknownSession(_) => Some("`pmk-host sessions list` shows them all"),
+            StoreError::Exists(_) => Some("`--replace` empties its live window first; its archive stays"),
             StoreError::Sqlite { .. } => {
                 Some("`sqlite3 FILE 'PRAGMA integrity_check'` shows whether the file is sound")
             }

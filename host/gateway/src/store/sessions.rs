@@ -1,19 +1,13 @@
-//! What other commands see of conversations, and may do to them while a gateway runs.
-
-use std::time::Duration;
+//! What other commands see of conversations while a gateway runs.
 
 use pmk_core::SessionKey;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::{
-    SessionSummary, Store, StoreError, StoredMessage,
+    SessionId, SessionSummary, Store, StoreError, StoredMessage,
     codec::{self, entry_columns},
     error::Fault,
-    lease,
 };
-
-/// How long `reset` waits for a turn that is under way.
-const RESET_WAIT: Duration = Duration::from_secs(5);
 
 macro_rules! summary {
     ($end:literal) => {
@@ -43,8 +37,6 @@ pub(super) const ALL_MESSAGES: &str = concat!(
      FROM message m LEFT JOIN (SELECT * FROM live WHERE session_id = ?1) l ON l.message_id = m.id
      WHERE m.session_id = ?1 ORDER BY m.id"
 );
-pub(super) const EMPTY_LIVE: &str = "DELETE FROM live WHERE session_id = ?1";
-pub(super) const FORGET_DROPPED: &str = "UPDATE session SET dropped_turns = 0, marker = NULL WHERE id = ?1";
 
 impl Store {
     /// Every conversation, the most recently active first.
@@ -89,21 +81,6 @@ impl Store {
         let key = key.clone();
         self.read(move |conn| messages(conn, &key, if all { ALL_MESSAGES } else { LIVE_MESSAGES })).await
     }
-
-    /// Empties a conversation's live window; the archive keeps everything. Waits a few seconds for a
-    /// turn that is under way.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownSession`]; [`StoreError::Leased`] when the turn goes on.
-    pub async fn reset(&self, key: &SessionKey, now_ms: i64) -> Result<(), StoreError> {
-        let lease = self.lease(key, "pmk-host sessions reset", RESET_WAIT, now_ms).await?;
-        self.write(move |conn| {
-            conn.prepare_cached(EMPTY_LIVE)?.execute([lease.session.0])?;
-            conn.prepare_cached(FORGET_DROPPED)?.execute([lease.session.0])?;
-            lease::end(conn, &lease)
-        })
-        .await
-    }
 }
 
 fn summary(row: &Row<'_>) -> Result<SessionSummary, Fault> {
@@ -121,12 +98,16 @@ fn summary(row: &Row<'_>) -> Result<SessionSummary, Fault> {
     })
 }
 
+/// The conversation of that key.
+pub(super) fn find(conn: &Connection, key: &SessionKey) -> Result<Option<SessionId>, Fault> {
+    let mut statement = conn.prepare_cached(FIND_SESSION)?;
+    Ok(statement.query_row([key.to_string()], |row| row.get(0)).optional()?.map(SessionId))
+}
+
 fn messages(conn: &Connection, key: &SessionKey, sql: &str) -> Result<Vec<StoredMessage>, Fault> {
-    let session: Option<i64> =
-        conn.prepare_cached(FIND_SESSION)?.query_row([key.to_string()], |row| row.get(0)).optional()?;
-    let session = session.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
+    let session = find(conn, key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query([session])?;
+    let mut rows = statement.query([session.0])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
         messages.push(StoredMessage {

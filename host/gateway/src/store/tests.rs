@@ -4,6 +4,7 @@ mod crashes;
 mod escalations;
 mod group_commit;
 mod leases;
+mod moves;
 mod opening;
 mod plans;
 mod repeats;

@@ -96,7 +96,8 @@ pub struct OpenTurn {
 }
 
 /// What people are shown of tool calls (seed 004).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verbosity {
     /// Nothing at all.
     #[default]

@@ -1,7 +1,7 @@
 //! A turn costs the same however much is archived: none of its statements reads a table through.
 
 use super::*;
-use crate::store::{calibrations, escalations, intake, lease, sessions, turns, window};
+use crate::store::{calibrations, dump, escalations, intake, lease, reset, restore, sessions, turns, window};
 
 /// Everything that a turn, and a command on one conversation, runs.
 const BY_INDEX: &[&str] = &[
@@ -45,8 +45,16 @@ const BY_INDEX: &[&str] = &[
     sessions::SUMMARY,
     sessions::FIND_SESSION,
     sessions::LIVE_MESSAGES,
-    sessions::EMPTY_LIVE,
-    sessions::FORGET_DROPPED,
+    reset::EMPTY_LIVE,
+    reset::FORGET_DROPPED,
+    restore::IS_TAKEN,
+    restore::HAS_MESSAGES,
+    restore::OPEN_SESSION,
+    restore::ADD_MESSAGE,
+    restore::MARK_SESSION,
+    dump::SESSION,
+    dump::MESSAGES,
+    dump::LIVE,
 ];
 
 /// The steps of a statement, without those that SQLite plans for the moment when a foreign key is

@@ -1,0 +1,73 @@
+//! Reading a history a message at a time.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{History, HistoryError, blocks, named_origin, recognise, system_text};
+use crate::message::{Message, Origin, Role};
+
+/// A history that is read a message at a time, from wherever they come.
+#[derive(Default)]
+pub struct HistoryBuilder {
+    system: Option<String>,
+    messages: Vec<Message>,
+    unread: Unread,
+    read: usize,
+}
+
+impl HistoryBuilder {
+    /// A history whose system prompt is known.
+    pub fn with_system(system: Option<String>) -> Self {
+        HistoryBuilder { system, ..HistoryBuilder::default() }
+    }
+
+    /// Reads the next message; `line` is given where every message has a line of its own. False: it is the
+    /// system prompt, which is no message of the conversation.
+    ///
+    /// # Errors
+    /// It is no message. The history stays as it is, and may go on with the next one.
+    pub fn push(&mut self, line: Option<usize>, value: &Value) -> Result<bool, HistoryError> {
+        let index = self.read;
+        self.read += 1;
+        let bad = |what: String| HistoryError::BadMessage { index, line, what };
+        let content = value.get("content").ok_or_else(|| bad("it has no `content`".into()))?;
+        let role = match value.get("role").and_then(Value::as_str) {
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            Some("system") if index == 0 => {
+                self.system = system_text(content)?.or(self.system.take());
+                return Ok(false);
+            }
+            Some(other) => return Err(bad(format!("role `{other}` is neither `user` nor `assistant`"))),
+            None => return Err(bad("it has no `role`".into())),
+        };
+        let blocks = blocks(content, &mut |kind| self.unread.note(kind, index)).map_err(bad)?;
+        let mut message = Message { role, origin: Origin::User, blocks };
+        message.origin = named_origin(value, &message).unwrap_or_else(|| recognise(&message, self.messages.last()));
+        self.messages.push(message);
+        Ok(true)
+    }
+
+    /// The history.
+    pub fn finish(self) -> History {
+        History { system: self.system, messages: self.messages, unread: self.unread.lines() }
+    }
+}
+
+/// Kinds of blocks that cannot be read, with how many there are and the first message that has one.
+#[derive(Default)]
+struct Unread(BTreeMap<String, (usize, usize)>);
+
+impl Unread {
+    fn note(&mut self, kind: &str, index: usize) {
+        self.0.entry(kind.to_owned()).or_insert((0, index)).0 += 1;
+    }
+
+    fn lines(self) -> Vec<String> {
+        let line = |(kind, (count, first)): (String, (usize, usize))| {
+            format!("`{kind}` blocks cannot be read and stand as `[{kind}]`: {count}, the first in message {first}")
+        };
+        self.0.into_iter().map(line).collect()
+    }
+}

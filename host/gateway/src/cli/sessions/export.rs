@@ -1,0 +1,139 @@
+//! `sessions export`: conversations as files. Nothing is ever written over.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use pmk_core::SessionKey;
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use super::{Format, conversations};
+use crate::{
+    cli::{Context, note, print_json},
+    error::Failure,
+    home,
+    store::Store,
+    transfer::{TransferError, full, pmk, tree},
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Export {
+    /// The conversation, as `sessions list` prints it
+    #[arg(required_unless_present = "all")]
+    key: Option<SessionKey>,
+    /// Every conversation
+    #[arg(long, conflicts_with = "key")]
+    all: bool,
+    /// What the files look like
+    #[arg(long, value_enum, default_value_t = Format::Full)]
+    format: Format,
+    /// A file; with `--format pmk` a folder such as ~/.pmk/gateway/slack, or for one conversation a `.json` file
+    #[arg(long, value_name = "PATH")]
+    to: PathBuf,
+}
+
+impl Export {
+    pub(super) async fn run(self, context: &Context, store: &Store) -> Result<(), Failure> {
+        let to =
+            std::path::absolute(&self.to).map_err(|source| TransferError::Write { path: self.to.clone(), source })?;
+        let keys = match &self.key {
+            // Asked for by name: one that is not there is an error before anything is written.
+            Some(key) => vec![store.session(key).await?.key],
+            // The oldest first, so that an import puts them in the same order.
+            None => store.sessions().await?.into_iter().rev().map(|session| session.key).collect(),
+        };
+        let failed = match self.format {
+            Format::Full => write_full(store, &keys, &to).await.map(|()| 0)?,
+            Format::Pmk => self.write_pmk(context, store, &keys, &to).await?,
+        };
+        let written = keys.len() - failed;
+        if context.json {
+            print_json(&json!({"exported": written, "failed": failed, "to": to}))?;
+        } else {
+            note(format!("{} written to `{}`", conversations(written), to.display()));
+        }
+        match failed {
+            0 => Ok(()),
+            _ => Err(Failure::new(format!("{failed} of {} not written", conversations(keys.len())))
+                .hint("the warnings say why; the others are complete")),
+        }
+    }
+
+    /// Returns how many could not be written.
+    async fn write_pmk(
+        &self,
+        context: &Context,
+        store: &Store,
+        keys: &[SessionKey],
+        to: &Path,
+    ) -> Result<usize, Failure> {
+        let file = self.key.as_ref().filter(|_| to.extension().is_some_and(|extension| extension == "json"));
+        let mut failed = 0;
+        for key in keys {
+            let dump = store.dump(key).await?;
+            let path = if file.is_some() { Ok(to.to_owned()) } else { tree::path_of(to, key) };
+            let written =
+                path.and_then(|path| create(&path, |file| file.write_all(pmk::session_file(&dump).as_bytes())));
+            match written {
+                Ok(()) => {}
+                Err(error) if self.all => {
+                    failed += 1;
+                    context.warn_of(&format!("`{key}` is not written"), &error.into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(failed)
+    }
+}
+
+/// All of it or nothing.
+async fn write_full(store: &Store, keys: &[SessionKey], to: &Path) -> Result<(), Failure> {
+    let failed = |source| TransferError::Write { path: to.to_owned(), source };
+    let mut staged = stage(to)?;
+    full::write_header(&mut staged).map_err(failed)?;
+    for key in keys {
+        full::write(&mut staged, store.dump(key).await?).map_err(failed)?;
+    }
+    Ok(persist(staged, to)?)
+}
+
+/// Makes a file that is not there yet, with the folders above it; readable by the owner alone.
+fn create(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<NamedTempFile>) -> io::Result<()>,
+) -> Result<(), TransferError> {
+    let mut staged = stage(path)?;
+    write(&mut staged).map_err(|source| TransferError::Write { path: path.to_owned(), source })?;
+    persist(staged, path)
+}
+
+/// The file is written beside its place: until it is complete nobody sees it.
+fn stage(path: &Path) -> Result<BufWriter<NamedTempFile>, TransferError> {
+    if path.symlink_metadata().is_ok() {
+        return Err(TransferError::InTheWay { path: path.to_owned() });
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    home::create_private_dir(folder)
+        .and_then(|()| NamedTempFile::with_prefix_in(".", folder))
+        .map(BufWriter::new)
+        .map_err(|source| TransferError::Write { path: path.to_owned(), source })
+}
+
+fn persist(staged: BufWriter<NamedTempFile>, path: &Path) -> Result<(), TransferError> {
+    let failed = |source| TransferError::Write { path: path.to_owned(), source };
+    let staged = staged.into_inner().map_err(|error| failed(error.into_error()))?;
+    staged.as_file().sync_all().map_err(failed)?;
+    match staged.persist_noclobber(path) {
+        Ok(file) => drop::<File>(file),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(TransferError::InTheWay { path: path.to_owned() });
+        }
+        Err(error) => return Err(failed(error.error)),
+    }
+    home::sync_folder_of(path).map_err(failed)
+}

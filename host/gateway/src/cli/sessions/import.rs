@@ -1,0 +1,191 @@
+//! `sessions import`: conversations of a pmk, or of another store of ours.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pmk_core::SessionKey;
+use serde_json::{Value, json};
+
+use super::{Format, conversations};
+use crate::{
+    cli::{Context, block_on, change::record, note, print_json},
+    clock,
+    error::Failure,
+    store::{SessionDump, Store, StoreError},
+    transfer::{TransferError, full, pmk, tree},
+};
+
+/// How many repairs of one conversation are told singly.
+const MOST_TOLD: usize = 20;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Import {
+    /// pmk's folder (~/.pmk/gateway/slack), one file of it, or a file that `sessions export` wrote
+    path: PathBuf,
+    /// What the files look like [default: seen by the file]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Which conversation a single file of pmk's is, where neither its path nor its content tells
+    #[arg(long)]
+    key: Option<SessionKey>,
+    /// Empty the live window of a conversation that is there already, then import; its archive stays
+    #[arg(long)]
+    replace: bool,
+}
+
+impl Import {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let imported = block_on(async {
+            // Before the store, so that a wrong path leaves no home behind.
+            let source = self.source()?;
+            let store = match Store::open_existing(&context.home) {
+                Err(StoreError::Missing { .. }) => Store::open(&context.home)?,
+                opened => opened?,
+            };
+            let mut tally = Tally { context, store: &store, replace: self.replace, done: vec![], failures: vec![] };
+            match source {
+                Source::Full(file) => tally.full(file).await?,
+                Source::Pmk { found, problems } => tally.pmk(found, problems).await?,
+            }
+            tally.outcome(&self.path)
+        });
+        record(context, "sessions.import", &[&self.path.display().to_string()], imported)
+    }
+
+    fn source(&self) -> Result<Source, TransferError> {
+        let path = std::path::absolute(&self.path)
+            .map_err(|source| TransferError::Read { path: self.path.clone(), source })?;
+        let metadata = path.metadata().map_err(|source| TransferError::Read { path: path.clone(), source })?;
+        let is_full = match self.format {
+            Some(format) => format == Format::Full,
+            None => metadata.is_file() && full::is_full(&path),
+        };
+        if is_full {
+            return Ok(Source::Full(full::Conversations::open(&path)?));
+        }
+        if !metadata.is_dir() {
+            let found = vec![(self.key.clone(), path, vec![])];
+            return Ok(Source::Pmk { found, problems: vec![] });
+        }
+        let (found, problems) = tree::scan(&path);
+        if found.is_empty() && problems.is_empty() {
+            return Err(TransferError::NothingFound { path });
+        }
+        let found = found.into_iter().map(|found| (Some(found.key), found.path, found.superseded)).collect();
+        Ok(Source::Pmk { found, problems })
+    }
+}
+
+enum Source {
+    Full(full::Conversations),
+    Pmk {
+        /// Conversation, file, and older files of the same.
+        found: Vec<(Option<SessionKey>, PathBuf, Vec<PathBuf>)>,
+        problems: Vec<TransferError>,
+    },
+}
+
+/// What has come of the import so far.
+struct Tally<'a> {
+    context: &'a Context,
+    store: &'a Store,
+    replace: bool,
+    /// One document a conversation.
+    done: Vec<Value>,
+    /// Conversations that stay outside, with what they are called.
+    failures: Vec<(String, Failure)>,
+}
+
+impl Tally<'_> {
+    async fn full(&mut self, file: full::Conversations) -> Result<(), Failure> {
+        for conversation in file {
+            match conversation {
+                Ok((dump, repairs)) => self.take_in(dump, repairs).await?,
+                Err((key, error)) => {
+                    let name = key.map_or_else(|| "a conversation".to_owned(), |key| format!("`{key}`"));
+                    self.failures.push((name, error.into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn pmk(
+        &mut self,
+        found: Vec<(Option<SessionKey>, PathBuf, Vec<PathBuf>)>,
+        problems: Vec<TransferError>,
+    ) -> Result<(), Failure> {
+        self.failures.extend(problems.into_iter().map(|error| ("a folder".to_owned(), error.into())));
+        for (key, path, superseded) in found {
+            match pmk::read(&path, key.as_ref(), clock::now_ms()) {
+                Ok(pmk::Imported { dump, mut repairs }) => {
+                    let older = |path: &PathBuf| format!("`{}` is older and passed over", path.display());
+                    repairs.extend(superseded.iter().map(older));
+                    self.take_in(dump, repairs).await?;
+                }
+                Err(error) => {
+                    let name = key.map_or_else(|| "a file".to_owned(), |key| format!("`{key}`"));
+                    self.failures.push((name, error.into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a conversation.
+    ///
+    /// # Errors
+    /// The store cannot be written: the next conversation would fare no better.
+    async fn take_in(&mut self, dump: SessionDump, repairs: Vec<String>) -> Result<(), Failure> {
+        let key = dump.key.clone();
+        let (turns, dropped_turns) = (dump.turns, dump.dropped_turns);
+        match self.store.restore(dump, self.replace, clock::now_ms()).await {
+            Ok(restored) => {
+                self.tell(&key, &repairs);
+                self.done.push(json!({
+                    "key": key,
+                    "messages": restored.messages,
+                    "turns": turns,
+                    "dropped_turns": dropped_turns,
+                    "renumbered": restored.renumbered,
+                    "repairs": repairs,
+                }));
+                Ok(())
+            }
+            Err(error @ (StoreError::Exists(_) | StoreError::Leased { .. } | StoreError::LeaseLost { .. })) => {
+                self.failures.push((format!("`{key}`"), error.into()));
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn tell(&self, key: &SessionKey, repairs: &[String]) {
+        for repair in repairs.iter().take(MOST_TOLD) {
+            self.context.warn(&format!("`{key}`: {repair}"));
+        }
+        if repairs.len() > MOST_TOLD {
+            self.context.warn(&format!("`{key}`: and {} more such repairs", repairs.len() - MOST_TOLD));
+        }
+    }
+
+    fn outcome(mut self, path: &Path) -> Result<(), Failure> {
+        let (imported, failed) = (self.done.len(), self.failures.len());
+        if imported == 0 && failed == 1 {
+            return Err(self.failures.remove(0).1);
+        }
+        for (name, failure) in &self.failures {
+            self.context.warn_of(&format!("{name} is not imported"), failure);
+        }
+        if self.context.json {
+            print_json(&json!({"imported": imported, "failed": failed, "conversations": self.done}))?;
+        } else {
+            note(format!("{} imported from `{}`", conversations(imported), path.display()));
+        }
+        match failed {
+            0 => Ok(()),
+            _ => Err(Failure::new(format!("{failed} of {} not imported", conversations(imported + failed)))
+                .hint("the warnings say why; put that right and import the files they name alone")),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `sessions reset`: a conversation starts afresh, or goes on from an earlier turn.
+
+use clap::Args;
+use pmk_core::SessionKey;
+use serde_json::json;
+
+use crate::{
+    cli::{Context, note, print_json},
+    clock,
+    error::Failure,
+    store::{Cut, Store},
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Reset {
+    /// The conversation, as `sessions list` prints it
+    key: SessionKey,
+    /// Keep the first N turns of the live window, and what stands before them
+    #[arg(long, value_name = "N")]
+    to_turn: Option<usize>,
+}
+
+impl Reset {
+    pub(super) async fn run(self, context: &Context, store: &Store) -> Result<(), Failure> {
+        if let Some(turns) = self.to_turn {
+            return self.cut_back(context, store, turns).await;
+        }
+        let before = store.session(&self.key).await?;
+        store.reset(&self.key, clock::now_ms()).await?;
+        if context.json {
+            return print_json(&json!({"key": self.key, "reset": true}));
+        }
+        note(match (before.live_messages, before.dropped_turns) {
+            (0, 0) => format!("`{}` was empty already", self.key),
+            (messages, _) => format!("`{}` starts afresh; its {messages} messages stay in the archive", self.key),
+        });
+        Ok(())
+    }
+
+    async fn cut_back(self, context: &Context, store: &Store, turns: usize) -> Result<(), Failure> {
+        let Cut { turns_kept, turns_removed, messages_removed } =
+            store.reset_to_turn(&self.key, turns, clock::now_ms()).await?;
+        if context.json {
+            return print_json(&json!({"key": self.key, "reset": true, "turns_kept": turns_kept,
+                "turns_removed": turns_removed, "messages_removed": messages_removed}));
+        }
+        let key = &self.key;
+        if turns_kept > turns && turns_removed > 0 {
+            context.notice(&format!("turns {turns} to {turns_kept} share a tool call and stay together"), None);
+        }
+        note(match messages_removed {
+            0 => format!("`{key}` has {turns_kept} turns, and all stay"),
+            _ => format!(
+                "`{key}` is back at turn {turns_kept}; {turns_removed} turns ({messages_removed} messages) stay in the archive"
+            ),
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! A conversation as a whole, on its way out of a store.
+
+use std::sync::Arc;
+
+use pmk_core::{Message, SessionKey};
+use rusqlite::{Connection, types::ValueRef};
+
+use super::{SessionId, Store, StoreError, Verbosity, codec, error::Fault, sessions};
+
+pub(super) const SESSION: &str =
+    "SELECT created_at, active_at, turns, dropped_turns, marker, verbose FROM session WHERE id = ?1";
+/// As [`codec::entry`] reads it: the originals alone.
+pub(super) const MESSAGES: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, created_at FROM message
+     WHERE session_id = ?1 ORDER BY id";
+pub(super) const LIVE: &str =
+    "SELECT message_id, replacement, tokens FROM live WHERE session_id = ?1 ORDER BY position";
+
+/// Everything that is remembered of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionDump {
+    pub key: SessionKey,
+    pub created_at_ms: i64,
+    /// When a message last came in.
+    pub active_at_ms: i64,
+    /// Questions answered.
+    pub turns: u64,
+    /// Turns that the live window's marker stands for.
+    pub dropped_turns: u32,
+    /// A policy's own words for that marker.
+    pub marker_template: Option<String>,
+    /// What its people are shown of tool calls.
+    pub verbosity: Verbosity,
+    /// Everything ever said, oldest first.
+    pub messages: Vec<DumpedMessage>,
+    /// The live window, in its order.
+    pub live: Vec<DumpedLive>,
+}
+
+/// A message of the archive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DumpedMessage {
+    /// Its id in the store it comes from; none where it comes from elsewhere.
+    pub id: Option<i64>,
+    pub message: Message,
+    /// The estimate that was made when it was stored.
+    pub tokens: u32,
+    pub created_at_ms: i64,
+}
+
+/// A message of the live window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DumpedLive {
+    /// Which message of the dump it is.
+    pub index: usize,
+    /// What stands in its place.
+    pub replacement: Option<Message>,
+    /// The estimate of what stands there.
+    pub tokens: u32,
+}
+
+impl SessionDump {
+    /// What stands in the live window for one of its messages.
+    pub fn shown<'a>(&'a self, live: &'a DumpedLive) -> &'a Message {
+        live.replacement.as_ref().unwrap_or(&self.messages[live.index].message)
+    }
+}
+
+impl Store {
+    /// Everything that is remembered of a conversation, as of one moment.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`].
+    pub async fn dump(&self, key: &SessionKey) -> Result<SessionDump, StoreError> {
+        let key = key.clone();
+        self.read(move |conn| {
+            // All of it is read from the same state of the store, whatever a gateway commits meanwhile.
+            let moment = conn.unchecked_transaction()?;
+            dump(&moment, key)
+        })
+        .await
+    }
+}
+
+fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fault> {
+    let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
+    let messages = messages(conn, session)?;
+    let live = live(conn, session, &messages)?;
+    let mut statement = conn.prepare_cached(SESSION)?;
+    let row = statement.query_row([session.0], |row| {
+        Ok(SessionDump {
+            key,
+            created_at_ms: row.get("created_at")?,
+            active_at_ms: row.get("active_at")?,
+            turns: u64::try_from(row.get::<_, i64>("turns")?).unwrap_or(0),
+            dropped_turns: row.get("dropped_turns")?,
+            marker_template: row.get("marker")?,
+            verbosity: row
+                .get::<_, Option<String>>("verbose")?
+                .and_then(|name| Verbosity::from_name(&name))
+                .unwrap_or_default(),
+            messages,
+            live,
+        })
+    })?;
+    Ok(row)
+}
+
+fn messages(conn: &Connection, session: SessionId) -> Result<Vec<DumpedMessage>, Fault> {
+    let mut statement = conn.prepare_cached(MESSAGES)?;
+    let mut rows = statement.query([session.0])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let entry = codec::entry(row)?;
+        messages.push(DumpedMessage {
+            id: Some(entry.id),
+            message: Arc::unwrap_or_clone(entry.message),
+            tokens: entry.tokens,
+            created_at_ms: row.get("created_at")?,
+        });
+    }
+    Ok(messages)
+}
+
+fn live(conn: &Connection, session: SessionId, messages: &[DumpedMessage]) -> Result<Vec<DumpedLive>, Fault> {
+    let mut statement = conn.prepare_cached(LIVE)?;
+    let mut rows = statement.query([session.0])?;
+    let mut live = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get("message_id")?;
+        let index = messages
+            .binary_search_by_key(&Some(id), |message| message.id)
+            .map_err(|_| Fault::Damaged(format!("message {id} of a live window is of another conversation")))?;
+        let replacement = match row.get_ref("replacement")? {
+            ValueRef::Null => None,
+            json => Some(codec::from_json(json, &format!("what replaces message {id}"))?),
+        };
+        live.push(DumpedLive { index, replacement, tokens: row.get("tokens")? });
+    }
+    Ok(live)
+}

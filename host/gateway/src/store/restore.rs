@@ -1,0 +1,166 @@
+//! A conversation from elsewhere, on its way in: all of it in one transaction, or nothing.
+
+use std::sync::Arc;
+
+use pmk_core::{Message, SessionKey, message, replace};
+use rusqlite::{Connection, params};
+
+use super::{
+    DumpedLive, DumpedMessage, Lease, SessionDump, SessionId, Store, StoreError, Verbosity,
+    codec::{self, NewMessage, Shown},
+    error::Fault,
+    lease, reset, sessions, window,
+};
+
+pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = ?1";
+pub(super) const IS_TAKEN: &str = "SELECT 1 FROM message WHERE id = ?1";
+pub(super) const OPEN_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?3)";
+pub(super) const MARK_SESSION: &str = "UPDATE session
+     SET turns = turns + ?2, dropped_turns = ?3, marker = ?4, verbose = ?7, created_at = min(created_at, ?5), active_at = max(active_at, ?6)
+     WHERE id = ?1";
+pub(super) const ADD_MESSAGE: &str =
+    "INSERT INTO message (id, session_id, role, origin, blocks, tokens, chars, created_at)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+/// How a conversation came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Messages that were stored.
+    pub messages: usize,
+    /// Whether they have other ids than where they come from, because those were taken.
+    pub renumbered: bool,
+}
+
+/// A dump that is ready to be stored: encoded and counted before the writer sees it.
+struct Ready {
+    key: SessionKey,
+    created_at_ms: i64,
+    active_at_ms: i64,
+    turns: i64,
+    dropped_turns: u32,
+    marker_template: Option<String>,
+    verbosity: Verbosity,
+    messages: Vec<(Option<i64>, NewMessage, i64)>,
+    live: Vec<DumpedLive>,
+}
+
+impl Store {
+    /// Takes a whole conversation in. One that has messages is never mixed with it: with `replace` its live
+    /// window is emptied first and its archive stays, without it nothing happens.
+    ///
+    /// Messages keep their ids where those are free; else all get new ones, and notices that name an id are
+    /// made to name the new one. Waits a few seconds for a turn that is under way.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]; [`StoreError::Leased`] when a turn goes on. Nothing was stored.
+    pub async fn restore(&self, dump: SessionDump, replace: bool, now_ms: i64) -> Result<Restored, StoreError> {
+        let ready = Arc::new(Ready::from(dump));
+        let new = Arc::clone(&ready);
+        if let Some(restored) = self.write(move |conn| restore_new(conn, &new)).await? {
+            return Ok(restored);
+        }
+        if !replace {
+            let key = ready.key.clone();
+            self.read(move |conn| refuse_messages(conn, &key)).await?;
+        }
+        let lease = self.lease(&ready.key, "pmk-host sessions import", reset::TURN_WAIT, now_ms).await?;
+        self.write(move |conn| restore_over(conn, &ready, replace, &lease)).await
+    }
+}
+
+impl From<SessionDump> for Ready {
+    fn from(dump: SessionDump) -> Self {
+        let encode = |DumpedMessage { id, message, tokens, created_at_ms }| {
+            (id, NewMessage { tokens, ..NewMessage::from(&message) }, created_at_ms)
+        };
+        Ready {
+            key: dump.key,
+            created_at_ms: dump.created_at_ms,
+            active_at_ms: dump.active_at_ms,
+            turns: i64::try_from(dump.turns).unwrap_or(i64::MAX),
+            dropped_turns: dump.dropped_turns,
+            marker_template: dump.marker_template,
+            verbosity: dump.verbosity,
+            messages: dump.messages.into_iter().map(encode).collect(),
+            live: dump.live,
+        }
+    }
+}
+
+/// Stores a conversation of which nothing is known; `None` when something is. Nobody can have it leased.
+fn restore_new(conn: &Connection, ready: &Ready) -> Result<Option<Restored>, Fault> {
+    if sessions::find(conn, &ready.key)?.is_some() {
+        return Ok(None);
+    }
+    let opened = params![ready.key.to_string(), ready.created_at_ms, ready.active_at_ms];
+    let session = SessionId(conn.prepare_cached(OPEN_SESSION)?.insert(opened)?);
+    fill(conn, session, ready, are_free(conn, ready)?).map(Some)
+}
+
+/// Stores a conversation over one that is leased to us. Its messages come after those that are there, so they
+/// get new ids.
+fn restore_over(conn: &Connection, ready: &Ready, replace: bool, lease: &Lease) -> Result<Restored, Fault> {
+    if !replace {
+        refuse_messages(conn, &ready.key)?;
+    }
+    conn.prepare_cached(reset::EMPTY_LIVE)?.execute([lease.session.0])?;
+    let restored = fill(conn, lease.session, ready, false)?;
+    lease::end(conn, lease)?;
+    Ok(restored)
+}
+
+fn refuse_messages(conn: &Connection, key: &SessionKey) -> Result<(), Fault> {
+    match sessions::find(conn, key)? {
+        Some(session) if conn.prepare_cached(HAS_MESSAGES)?.exists([session.0])? => {
+            Err(StoreError::Exists(key.clone()).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the ids of all messages are free.
+fn are_free(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
+    let mut is_taken = conn.prepare_cached(IS_TAKEN)?;
+    for (id, ..) in &ready.messages {
+        if is_taken.exists([id])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) -> Result<Restored, Fault> {
+    let mut add = conn.prepare_cached(ADD_MESSAGE)?;
+    let mut ids = Vec::with_capacity(ready.messages.len());
+    for (id, NewMessage { role, origin, blocks, tokens, chars }, created_at_ms) in &ready.messages {
+        let id = id.filter(|_| keep_ids);
+        ids.push(add.insert(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?);
+    }
+    for (position, DumpedLive { index, replacement, tokens }) in (0..).zip(&ready.live) {
+        let (Some(&id), Some((old, message, _))) = (ids.get(*index), ready.messages.get(*index)) else {
+            return Err(StoreError::NoSuchPosition(position).into());
+        };
+        let replacement = replacement.as_ref().map(|shown| readdressed(shown, *old, id));
+        let chars = replacement.as_ref().map_or(message.chars, |shown| length(&shown.blocks));
+        let replacement = replacement.as_ref().map(codec::to_json);
+        window::show(conn, session, position, id, &Shown { replacement, tokens: *tokens, chars })?;
+    }
+    let Ready { turns, dropped_turns, marker_template, verbosity, created_at_ms, active_at_ms, .. } = ready;
+    let verbosity = verbosity.name();
+    let marked = params![session.0, turns, dropped_turns, marker_template, created_at_ms, active_at_ms, verbosity];
+    conn.prepare_cached(MARK_SESSION)?.execute(marked)?;
+    let renumbered = ready.messages.iter().zip(&ids).any(|((old, ..), id)| old.is_some_and(|old| old != *id));
+    Ok(Restored { messages: ids.len(), renumbered })
+}
+
+fn readdressed(shown: &Message, old: Option<i64>, id: i64) -> Message {
+    let blocks = match old.filter(|old| *old != id) {
+        Some(old) => replace::readdressed(&shown.blocks, &format!("m{old}"), &format!("m{id}")),
+        None => shown.blocks.clone(),
+    };
+    Message { role: shown.role, origin: shown.origin, blocks }
+}
+
+fn length(blocks: &[pmk_core::Block]) -> u32 {
+    u32::try_from(message::chars(blocks)).unwrap_or(u32::MAX)
+}

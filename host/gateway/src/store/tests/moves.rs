@@ -1,0 +1,184 @@
+//! Whole conversations, out of one store and into another; and cuts back to an earlier turn.
+
+use pmk_core::{Block, Origin, Role, SessionKey};
+
+use super::*;
+
+const KEY: &str = "slack:dm:U1";
+
+fn key() -> SessionKey {
+    KEY.parse().unwrap()
+}
+
+/// A conversation with a seed, two turns, and a large message that stands shortened.
+fn dump() -> SessionDump {
+    let shortened = "…(已自動截斷，原長度 900，超過 user cap 20，完整內容仍在 host，id m7)";
+    let messages = [
+        (4, Message::text(Role::User, Origin::Seed, "seed")),
+        (7, Message::user("q".repeat(900))),
+        (8, Message::assistant("a1")),
+        (9, Message::user("q2")),
+    ];
+    let messages: Vec<DumpedMessage> = messages
+        .into_iter()
+        .map(|(id, message)| DumpedMessage { id: Some(id), message, tokens: id as u32, created_at_ms: NOW + id })
+        .collect();
+    let live = |index, replacement, tokens| DumpedLive { index, replacement, tokens };
+    SessionDump {
+        key: key(),
+        created_at_ms: NOW - 10,
+        active_at_ms: NOW + 10,
+        turns: 5,
+        dropped_turns: 3,
+        marker_template: Some("[{turns} older]".into()),
+        verbosity: Verbosity::Summary,
+        messages,
+        live: vec![live(0, None, 4), live(1, Some(Message::user(shortened)), 30), live(3, None, 9)],
+    }
+}
+
+#[tokio::test]
+async fn what_comes_in_goes_out_as_it_was() {
+    let home = home();
+    let store = open(&home);
+    let restored = store.restore(dump(), false, NOW).await.unwrap();
+    assert_eq!(restored, Restored { messages: 4, renumbered: false });
+    assert_eq!(store.dump(&key()).await.unwrap(), dump());
+    assert_eq!(number(&home, "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL"), 0);
+    let inbox = accept(&store, KEY, "Ev1").await;
+    let live = ask(&store, inbox).await.live;
+    assert_eq!((live.entries.len(), live.dropped_turns), (3, 3));
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_there_is_not_mixed_with_another() {
+    let home = home();
+    let store = open(&home);
+    turn(&store, KEY, "Ev1").await;
+    let before = store.dump(&key()).await.unwrap();
+    assert_eq!(store.restore(dump(), false, NOW).await, Err(StoreError::Exists(key())));
+    assert_eq!(store.dump(&key()).await.unwrap(), before);
+
+    let restored = store.restore(dump(), true, NOW).await.unwrap();
+    assert_eq!(restored, Restored { messages: 4, renumbered: true });
+    let after = store.dump(&key()).await.unwrap();
+    assert_eq!((after.messages.len(), after.live.len(), after.turns, after.dropped_turns), (6, 3, 6, 3));
+    assert_eq!(after.messages[..2], before.messages[..]);
+    assert_eq!(after.live[0].index, 2);
+}
+
+#[tokio::test]
+async fn a_notice_names_the_new_id_of_a_message_whose_old_one_was_taken() {
+    let home = home();
+    let store = open(&home);
+    for event in ["Ev1", "Ev2", "Ev3", "Ev4"] {
+        turn(&store, "slack:dm:U2", event).await;
+    }
+    assert!(store.restore(dump(), false, NOW).await.unwrap().renumbered);
+    let live = store.session_messages(&key(), false).await.unwrap();
+    let shown = &live[1].entry;
+    assert!(shown.id > 8 && shown.message.plain_text().ends_with(&format!("id {})", shown.shown_id())), "{shown:?}");
+    assert_eq!(shown.source().plain_text().len(), 900);
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_has_answered_yet_is_no_conversation_to_protect() {
+    let home = home();
+    let store = open(&home);
+    accept(&store, KEY, "Ev1").await;
+    store.restore(dump(), false, NOW).await.unwrap();
+    assert_eq!(store.session(&key()).await.unwrap().live_messages, 3);
+}
+
+#[tokio::test]
+async fn an_import_waits_for_nobody_who_goes_on() {
+    let home = home();
+    let _lock = HomeLock::take(home.path()).unwrap();
+    let run = open(&home);
+    let inbox = accept(&run, KEY, "Ev1").await;
+    let turn = ask(&run, inbox).await.turn;
+    let command = Store::open_existing(home.path()).unwrap();
+    let waiting = tokio::spawn(async move { command.restore(dump(), true, NOW).await });
+    tokio::time::sleep(std::time::Duration::from_millis(120)).await;
+    assert!(!waiting.is_finished());
+    run.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    run.finish(turn, vec![(0, None)], NOW).await.unwrap();
+    assert!(waiting.await.unwrap().is_ok());
+    assert_eq!(live_texts(&run, KEY).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_dump_of_nonsense_leaves_nothing_behind() {
+    let home = home();
+    let store = open(&home);
+    let mut nonsense = dump();
+    nonsense.live[2].index = 9;
+    assert_eq!(store.restore(nonsense, false, NOW).await, Err(StoreError::NoSuchPosition(2)));
+    assert_eq!(store.sessions().await.unwrap(), []);
+    assert_eq!(number(&home, "SELECT count(*) FROM message"), 0);
+}
+
+/// A new column of a conversation must travel with it, or be one that has no meaning elsewhere.
+#[tokio::test]
+async fn no_column_of_a_conversation_is_forgotten() {
+    let home = home();
+    drop(open(&home));
+    let columns = |table: &str| -> Vec<String> {
+        let conn = sql(home.path());
+        let mut statement = conn.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
+        statement.query_map([table], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let carried = ["key", "created_at", "active_at", "turns", "dropped_turns", "marker", "verbose"];
+    let here_alone = ["id", "lease_owner", "lease_until"];
+    let mut session = columns("session");
+    session.retain(|name| !carried.contains(&name.as_str()) && !here_alone.contains(&name.as_str()));
+    assert_eq!(session, [""; 0]);
+    let message = ["id", "session_id", "turn_id", "role", "origin", "blocks", "tokens", "chars", "created_at"];
+    assert_eq!(columns("message"), message);
+    assert_eq!(columns("live"), ["session_id", "position", "message_id", "replacement", "tokens", "chars"]);
+}
+
+fn tool_turns() -> Vec<Message> {
+    let blocks = |role, origin, block| Message { role, origin, blocks: vec![block] };
+    let call = || Block::ToolUse { id: "t".into(), name: "ls".into(), input: json!({}) };
+    let result = || Block::ToolResult { tool_use_id: "t".into(), content: "x".into(), is_error: false };
+    vec![
+        Message::text(Role::User, Origin::Seed, "seed"),
+        Message::text(Role::Assistant, Origin::SeedAck, "ok"),
+        Message::user("q1"),
+        blocks(Role::Assistant, Origin::Assistant, call()),
+        blocks(Role::User, Origin::ToolResult, result()),
+        Message::assistant("a1"),
+        Message::user("q2"),
+        blocks(Role::Assistant, Origin::Assistant, call()),
+        Message::user("and quickly"),
+        blocks(Role::User, Origin::ToolResult, result()),
+        Message::assistant("a2"),
+        Message::user("q4"),
+        Message::assistant("a4"),
+    ]
+}
+
+#[tokio::test]
+async fn a_cut_back_keeps_the_seed_and_splits_no_tool_pair() {
+    for (to, kept, removed, messages) in
+        [(0, 0, 4, 11), (1, 1, 3, 7), (2, 3, 1, 2), (3, 3, 1, 2), (4, 4, 0, 0), (9, 4, 0, 0)]
+    {
+        let home = home();
+        let store = open(&home);
+        let stored: Vec<DumpedMessage> = tool_turns()
+            .into_iter()
+            .map(|message| DumpedMessage { id: None, message, tokens: 1, created_at_ms: NOW })
+            .collect();
+        let live = (0..stored.len()).map(|index| DumpedLive { index, replacement: None, tokens: 1 }).collect();
+        store.restore(SessionDump { messages: stored, live, ..dump() }, false, NOW).await.unwrap();
+        let cut = store.reset_to_turn(&key(), to, NOW).await.unwrap();
+        assert_eq!(cut, Cut { turns_kept: kept, turns_removed: removed, messages_removed: messages }, "to turn {to}");
+        let left = store.session_messages(&key(), false).await.unwrap();
+        let left: Vec<Message> = left.iter().map(|stored| (*stored.entry.message).clone()).collect();
+        assert_eq!(left, tool_turns()[..13 - messages], "to turn {to}");
+        assert_eq!(pmk_core::structure::pair_tools(&left).orphans, []);
+        let session = store.session(&key()).await.unwrap();
+        assert_eq!((session.archived_messages, session.dropped_turns), (messages as u64, 3));
+    }
+}

@@ -1,0 +1,16 @@
+//! Conversations as files, in two formats.
+//!
+//! `pmk` is the JSON tree of an existing pmk ([`tree`] says which file is which conversation, [`pmk`] what is in
+//! it). It holds texts, so a conversation of ours loses something on the way out. `full` is a file of JSON lines
+//! that loses nothing ([`full`]).
+
+mod error;
+mod flatten;
+pub mod full;
+pub mod pmk;
+pub mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::TransferError;

@@ -1,0 +1,288 @@
+//! A file that loses nothing: JSON lines, one a message.
+//!
+//! The first line names the format. Then, for each conversation, a line `session` that says how many lines
+//! follow it; a line `message` for everything ever said, oldest first; and a line `live` for every message that
+//! the next request would hold. A reader that knows a version knows all earlier ones.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+};
+
+use pmk_core::{Block, Message, Origin, Role, SessionKey, history, structure};
+use serde::{Deserialize, Serialize};
+
+use super::TransferError;
+use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
+
+/// The version that is written.
+pub const VERSION: u32 = 1;
+
+/// The largest id of a message that is kept: what every reader of JSON can count to.
+const MAX_ID: i64 = 1 << 53;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    PmkHostSessions(Header),
+    Session(Box<SessionLine>),
+    Message(MessageLine),
+    Live(LiveLine),
+}
+
+impl Line {
+    fn name(&self) -> &'static str {
+        match self {
+            Line::PmkHostSessions(_) => "pmk-host-sessions",
+            Line::Session(_) => "session",
+            Line::Message(_) => "message",
+            Line::Live(_) => "live",
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SessionLine {
+    key: SessionKey,
+    created_at_ms: i64,
+    active_at_ms: i64,
+    turns: u32,
+    dropped_turns: u32,
+    marker: Option<String>,
+    #[serde(default)]
+    verbose: Verbosity,
+    /// How many lines of each kind follow.
+    messages: usize,
+    live: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct MessageLine {
+    id: i64,
+    role: Role,
+    origin: Origin,
+    blocks: Vec<Block>,
+    tokens: u32,
+    created_at_ms: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LiveLine {
+    id: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replacement: Option<Message>,
+    tokens: u32,
+}
+
+/// Writes the first line.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_header(file: &mut impl Write) -> io::Result<()> {
+    write_line(file, &Line::PmkHostSessions(Header { version: VERSION }))
+}
+
+/// Writes a conversation.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(file: &mut impl Write, dump: SessionDump) -> io::Result<()> {
+    let ids: Vec<i64> = (1..).zip(&dump.messages).map(|(at, message)| message.id.unwrap_or(at)).collect();
+    let session = SessionLine {
+        key: dump.key,
+        created_at_ms: dump.created_at_ms,
+        active_at_ms: dump.active_at_ms,
+        turns: u32::try_from(dump.turns).unwrap_or(u32::MAX),
+        dropped_turns: dump.dropped_turns,
+        marker: dump.marker_template,
+        verbose: dump.verbosity,
+        messages: dump.messages.len(),
+        live: dump.live.len(),
+    };
+    write_line(file, &Line::Session(Box::new(session)))?;
+    for (&id, stored) in ids.iter().zip(dump.messages) {
+        let DumpedMessage { message: Message { role, origin, blocks }, tokens, created_at_ms, .. } = stored;
+        write_line(file, &Line::Message(MessageLine { id, role, origin, blocks, tokens, created_at_ms }))?;
+    }
+    for DumpedLive { index, replacement, tokens } in dump.live {
+        write_line(file, &Line::Live(LiveLine { id: ids[index], replacement, tokens }))?;
+    }
+    Ok(())
+}
+
+fn write_line(file: &mut impl Write, line: &Line) -> io::Result<()> {
+    serde_json::to_writer(&mut *file, line)?;
+    file.write_all(b"\n")
+}
+
+/// Whether a file says that it is of this format.
+pub fn is_full(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read =
+        File::open(path).and_then(|file| BufReader::new(io::Read::take(file, 256)).read_until(b'\n', &mut start));
+    read.is_ok() && matches!(serde_json::from_slice(&start), Ok(Line::PmkHostSessions(_)))
+}
+
+/// The conversations of a file, one after the other; no more than one is in memory.
+pub struct Conversations {
+    path: PathBuf,
+    /// None once they cannot be read on.
+    lines: Option<io::Split<BufReader<File>>>,
+    /// How many lines were read.
+    number: usize,
+    /// A line that was read ahead.
+    next: Option<SessionLine>,
+}
+
+/// A conversation, and what was done to make it whole: one line each.
+pub type Read = Result<(SessionDump, Vec<String>), (Option<SessionKey>, TransferError)>;
+
+impl Conversations {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It cannot be read, it is of another format, or of a later version.
+    pub fn open(path: &Path) -> Result<Self, TransferError> {
+        let file = File::open(path).map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
+        let lines = Some(BufReader::new(file).split(b'\n'));
+        let mut conversations = Conversations { path: path.to_owned(), lines, number: 0, next: None };
+        match conversations.line() {
+            Some(Ok(Line::PmkHostSessions(Header { version }))) if version <= VERSION => Ok(conversations),
+            Some(Ok(Line::PmkHostSessions(Header { version }))) => {
+                Err(TransferError::Newer { path: path.to_owned(), found: version })
+            }
+            Some(Err(error @ TransferError::Read { .. })) => Err(error),
+            _ => Err(TransferError::NotFull { path: path.to_owned() }),
+        }
+    }
+
+    /// The next line that is not blank.
+    fn line(&mut self) -> Option<Result<Line, TransferError>> {
+        loop {
+            self.number += 1;
+            let line = match self.lines.as_mut()?.next()? {
+                Ok(line) => line,
+                Err(source) => {
+                    self.lines = None;
+                    return Some(Err(TransferError::Read { path: self.path.clone(), source }));
+                }
+            };
+            if !line.trim_ascii().is_empty() {
+                let parsed = serde_json::from_slice(&line);
+                return Some(parsed.map_err(|error: serde_json::Error| self.wrong(words(&error))));
+            }
+        }
+    }
+
+    fn wrong(&self, what: String) -> TransferError {
+        TransferError::Line { path: self.path.clone(), line: self.number, what }
+    }
+
+    /// Reads what belongs to a conversation.
+    fn conversation(&mut self, session: SessionLine) -> Result<(SessionDump, Vec<String>), TransferError> {
+        // What a line claims is no reason to set memory aside.
+        let mut messages = Vec::new();
+        let mut indexes = HashMap::new();
+        for index in 0..session.messages {
+            let MessageLine { id, role, origin, blocks, tokens, created_at_ms } = match self.expect("message")? {
+                Line::Message(message) => message,
+                other => return Err(self.unexpected("message", other)),
+            };
+            if !(1..=MAX_ID).contains(&id) || indexes.insert(id, index).is_some() {
+                return Err(self.wrong(format!("{id} cannot be the id of this message")));
+            }
+            let message = Message { role, origin, blocks };
+            messages.push(DumpedMessage { id: Some(id), message, tokens, created_at_ms });
+        }
+        let mut live = Vec::new();
+        for _ in 0..session.live {
+            let LiveLine { id, replacement, tokens } = match self.expect("live")? {
+                Line::Live(live) => live,
+                other => return Err(self.unexpected("live", other)),
+            };
+            // Taken out, so that none is there twice.
+            let index = indexes
+                .remove(&id)
+                .ok_or_else(|| self.wrong(format!("there is no message {id}, or it is live already")))?;
+            live.push(DumpedLive { index, replacement, tokens });
+        }
+        let mut dump = SessionDump {
+            key: session.key,
+            created_at_ms: session.created_at_ms,
+            active_at_ms: session.active_at_ms,
+            turns: u64::from(session.turns),
+            dropped_turns: session.dropped_turns,
+            marker_template: session.marker,
+            verbosity: session.verbose,
+            messages,
+            live,
+        };
+        let repairs = repair(&mut dump);
+        Ok((dump, repairs))
+    }
+
+    fn expect(&mut self, kind: &str) -> Result<Line, TransferError> {
+        self.line().unwrap_or_else(|| Err(self.wrong(format!("the file ends where a `{kind}` line should follow"))))
+    }
+
+    /// The conversation ends too early. When another follows it is not lost.
+    fn unexpected(&mut self, wanted: &str, found: Line) -> TransferError {
+        let error = self.wrong(format!("a `{wanted}` line should follow, and this is `{}`", found.name()));
+        if let Line::Session(session) = found {
+            self.next = Some(*session);
+        }
+        error
+    }
+}
+
+impl Iterator for Conversations {
+    type Item = Read;
+
+    fn next(&mut self) -> Option<Read> {
+        let session = match self.next.take() {
+            Some(session) => session,
+            // What is left of a conversation that could not be read is passed over; that has been said.
+            None => loop {
+                match self.line()? {
+                    Ok(Line::Session(session)) => break *session,
+                    Ok(_) => {}
+                    Err(error) => return Some(Err((None, error))),
+                }
+            },
+        };
+        let key = session.key.clone();
+        Some(self.conversation(session).map_err(|error| (Some(key), error)))
+    }
+}
+
+/// The parser's words without its own line number, which is always 1.
+fn words(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned()
+}
+
+/// Tool blocks of the live window that have lost their partner are taken out of it; the archive keeps them. No
+/// store holds such a window, but a file can be edited.
+fn repair(dump: &mut SessionDump) -> Vec<String> {
+    let messages: Vec<&Message> = dump.live.iter().map(|live| dump.shown(live)).collect();
+    if structure::pair_tools(&messages).orphans.is_empty() {
+        return vec![];
+    }
+    let repaired = history::repair(messages.into_iter().cloned().collect());
+    let live = repaired.messages.into_iter().map(|(at, message)| {
+        let before = &dump.live[at];
+        if message == *dump.shown(before) {
+            return before.clone();
+        }
+        DumpedLive { index: before.index, tokens: pmk_core::tokens::message(&message), replacement: Some(message) }
+    });
+    dump.live = live.collect();
+    repaired.repairs
+}

@@ -1,0 +1,279 @@
+//! What is in the file of a conversation of pmk's, read and written.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+};
+
+use jiff::Timestamp;
+use pmk_core::{
+    FrontName, History, HistoryBuilder, Marker, Message, Origin, Place, Role, SessionKey,
+    history::{self, HistoryError, Repaired},
+    marker, session_key, structure, tokens,
+};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{SeqAccess, Visitor},
+};
+use serde_json::{Value, error::Category};
+
+use super::{
+    TransferError,
+    flatten::{Flat, flatten},
+};
+use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
+
+/// pmk's own estimate of tokens: UTF-16 units over this.
+const UNITS_PER_TOKEN: f64 = 3.5;
+
+/// Messages without a time of their own are taken to be this far apart, as pmk itself does.
+const APART_MS: i64 = 1_000;
+
+/// What some editors begin a file with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// What people are called of whom only the id is known.
+const NO_NAME: &str = "?";
+
+/// A conversation as a file of pmk's gave it.
+#[derive(Debug)]
+pub struct Imported {
+    pub dump: SessionDump,
+    /// What was done to make it whole, and what of it could not be read: one line each.
+    pub repairs: Vec<String>,
+}
+
+/// Reads the file of a conversation: pmk's `session.json`, or lines of messages where the name ends in `.jsonl`.
+/// `key` says which it is; else its path does, or the ids in it. A history that is broken is repaired.
+///
+/// # Errors
+/// It cannot be read, it is no history, or nothing tells whose it is.
+pub fn read(path: &Path, key: Option<&SessionKey>, now_ms: i64) -> Result<Imported, TransferError> {
+    let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
+    let file = File::open(path).map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
+    let raw = if is_lines { read_lines(path, file, now_ms)? } else { read_session(path, file, now_ms)? };
+    let key = key.cloned().or_else(|| super::tree::key_of(path)).or_else(|| raw.key.clone());
+    let key = key.ok_or_else(|| TransferError::Anonymous { path: path.to_owned() })?;
+    Ok(raw.imported(key))
+}
+
+/// A history as it stands in the file.
+struct Raw {
+    history: History,
+    /// When each message was written.
+    times: Vec<i64>,
+    key: Option<SessionKey>,
+    active_at_ms: i64,
+    turns: Option<u64>,
+    /// Lines that were no messages.
+    skipped: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionFile {
+    messages: Messages,
+    #[serde(default)]
+    system: Value,
+    #[serde(default)]
+    user_id: Value,
+    #[serde(default)]
+    channel_id: Value,
+    #[serde(default)]
+    last_active_at: Value,
+    #[serde(default)]
+    turns: Value,
+}
+
+/// The messages of a file, each read into the history as it comes: what is kept twice is one of them.
+struct Messages(Result<History, HistoryError>);
+
+impl<'de> Deserialize<'de> for Messages {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(EachMessage)
+    }
+}
+
+struct EachMessage;
+
+impl<'de> Visitor<'de> for EachMessage {
+    type Value = Messages;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of messages")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Messages, A::Error> {
+        let mut history = HistoryBuilder::default();
+        let mut wrong = None;
+        while let Some(value) = list.next_element::<Value>()? {
+            if wrong.is_none() {
+                wrong = history.push(None, &value).err();
+            }
+        }
+        Ok(Messages(wrong.map_or_else(|| Ok(history.finish()), Err)))
+    }
+}
+
+fn read_session(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError> {
+    let failed = |source| TransferError::Read { path: path.to_owned(), source };
+    let broken = |source| TransferError::History { path: path.to_owned(), source };
+    // The text itself is never held whole: a large session is in memory once.
+    let mut file = BufReader::new(file);
+    if file.fill_buf().map_err(failed)?.starts_with(BYTE_ORDER_MARK) {
+        file.consume(BYTE_ORDER_MARK.len());
+    }
+    let session: SessionFile = serde_json::from_reader(file).map_err(|source| match source.classify() {
+        Category::Io => failed(source.into()),
+        Category::Data => broken(HistoryError::NoMessages),
+        Category::Eof if source.column() == 0 => broken(HistoryError::Empty),
+        Category::Eof | Category::Syntax => broken(HistoryError::NotJson { source }),
+    })?;
+    let history = session.messages.0.map_err(broken)?;
+    let mut skipped = Vec::new();
+    if !session.system.is_null() || history.system.is_some() {
+        skipped.push("its system prompt is left out: the gateway has its own".to_owned());
+    }
+    let active_at_ms = session.last_active_at.as_f64().map_or(now_ms, |at| at as i64);
+    let newest_first = (0..history.messages.len() as i64).rev();
+    Ok(Raw {
+        times: newest_first.map(|before| active_at_ms.saturating_sub(before.saturating_mul(APART_MS))).collect(),
+        history,
+        key: key_of(&session.user_id, Place::Dm).or_else(|| key_of(&session.channel_id, Place::Channel)),
+        active_at_ms,
+        turns: session.turns.as_u64().filter(|&turns| turns <= u64::from(u32::MAX)),
+        skipped,
+    })
+}
+
+fn key_of(id: &Value, place: fn(String) -> Place) -> Option<SessionKey> {
+    let id = id.as_str().filter(|id| session_key::is_id(id))?;
+    Some(SessionKey { front: FrontName::Slack, place: place(id.to_owned()), thread: None })
+}
+
+/// pmk passes over lines that are no messages, half a line after a crash for one; so do we, and say it.
+fn read_lines(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError> {
+    let mut history = HistoryBuilder::default();
+    let (mut times, mut skipped) = (Vec::new(), Vec::new());
+    for (number, line) in (1..).zip(BufReader::new(file).split(b'\n')) {
+        let line = line.map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
+        let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let read = serde_json::from_slice::<Value>(text)
+            .map_err(|source| HistoryError::BadLine { line: number, source })
+            .and_then(|value| Ok((history.push(Some(number), &value)?, time(&value))));
+        match read {
+            Ok((false, _)) => skipped.push(format!("line {number}: a system prompt is left out")),
+            Ok((true, at)) => times.push(at.or(times.last().copied()).unwrap_or(now_ms)),
+            Err(error) => skipped.push(format!("{error}; the line is left out")),
+        }
+    }
+    let active_at_ms = times.iter().copied().max().unwrap_or(now_ms);
+    Ok(Raw { history: history.finish(), times, key: None, active_at_ms, turns: None, skipped })
+}
+
+fn time(line: &Value) -> Option<i64> {
+    let at: Timestamp = line.get("ts")?.as_str()?.parse().ok()?;
+    Some(at.as_millisecond())
+}
+
+impl Raw {
+    /// Repairs the history. A marker becomes the count of dropped turns, from which the host writes its own.
+    fn imported(self, key: SessionKey) -> Imported {
+        let Raw { history, times, active_at_ms, turns, skipped, .. } = self;
+        let Repaired { messages, repairs: repaired } = history::repair(history.messages);
+        let mut repairs: Vec<String> = skipped.into_iter().chain(history.unread).chain(repaired).collect();
+        let mut dropped_turns = 0u32;
+        let mut kept: Vec<DumpedMessage> = Vec::with_capacity(messages.len());
+        let mut unanswered = 0;
+        let mut asked = false;
+        for (index, message) in messages {
+            if message.origin == Origin::Marker {
+                let turns = marker::parse(&message.plain_text()).unwrap_or(0);
+                dropped_turns = dropped_turns.saturating_add(turns);
+                repairs.push(format!("message {index}: a marker; the count of dropped turns goes on from its {turns}"));
+                continue;
+            }
+            if matches!(message.origin, Origin::Retrieval | Origin::Recall) {
+                repairs.push(format!("message {index}: it was shown for one request alone, and is left out"));
+                continue;
+            }
+            let asks = structure::starts_turn(&message);
+            unanswered += usize::from(asks && asked);
+            asked = asks || (asked && message.role == Role::User);
+            let tokens = tokens::message(&message);
+            kept.push(DumpedMessage {
+                id: None,
+                message,
+                tokens,
+                created_at_ms: times.get(index).copied().unwrap_or(active_at_ms),
+            });
+        }
+        unanswered += usize::from(asked);
+        if unanswered > 0 {
+            repairs
+                .push(format!("questions without an answer: {unanswered}; each goes to the model with the next one"));
+        }
+        let shown =
+            |(index, stored): (usize, &DumpedMessage)| DumpedLive { index, replacement: None, tokens: stored.tokens };
+        let live = kept.iter().enumerate().map(shown).collect();
+        let counted = || kept.iter().filter(|stored| structure::starts_turn(&stored.message)).count() as u64;
+        let dump = SessionDump {
+            key,
+            created_at_ms: kept.first().map_or(active_at_ms, |first| first.created_at_ms.min(active_at_ms)),
+            active_at_ms,
+            turns: turns.unwrap_or_else(counted),
+            dropped_turns,
+            marker_template: None,
+            verbosity: Verbosity::default(),
+            live,
+            messages: kept,
+        };
+        Imported { dump, repairs }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel_id: Option<&'a str>,
+    display_name: &'a str,
+    messages: Vec<Flat>,
+    last_active_at: i64,
+    approx_tokens: u64,
+    turns: u64,
+}
+
+/// What the model would see of a conversation, as pmk keeps it.
+pub fn session_file(dump: &SessionDump) -> String {
+    let live: Vec<&Message> = dump.live.iter().map(|live| dump.shown(live)).collect();
+    let is_seed = |message: &&&Message| matches!(message.origin, Origin::Seed | Origin::SeedAck);
+    let (seed, rest) = live.split_at(live.iter().take_while(is_seed).count());
+    // Always the host's words: pmk knows no others.
+    let marker = (dump.dropped_turns > 0).then(|| Marker::new(dump.dropped_turns).message());
+    let messages = flatten(seed.iter().copied().chain(&marker).chain(rest.iter().copied()));
+    let units: usize = messages.iter().map(|message| message.content.encode_utf16().count()).sum();
+    let (user_id, channel_id) = match &dump.key.place {
+        Place::Dm(user) => (Some(user.as_str()), None),
+        Place::Channel(channel) => (None, Some(channel.as_str())),
+    };
+    let written = Written {
+        user_id,
+        channel_id,
+        display_name: NO_NAME,
+        messages,
+        last_active_at: dump.active_at_ms,
+        approx_tokens: (units as f64 / UNITS_PER_TOKEN).ceil() as u64,
+        turns: dump.turns,
+    };
+    let mut json = serde_json::to_string_pretty(&written).expect("texts and numbers always have a JSON form");
+    json.push('\n');
+    json
+}
