@@ -215,3 +215,37 @@ fn seed_004_many_medium_tool_results_end_in_answers() {
     assert!(replaced > 10, "old results shrink before turns go: {replaced}");
     assert!(anthropic.requests().iter().all(|request| request.refused.is_none()), "no request broke a rule");
 }
+
+/// The session itself: 15,276 entries, 35 MB, taken over from pmk's file, and then a question.
+#[test]
+fn seed_001_the_session_of_15_276_entries_is_taken_over_and_answers() {
+    let home = Home::new();
+    let entry = |n: usize| {
+        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        json!({"role": role, "content": format!("entry {n}: {}", "the daemon has logged more of the same. ".repeat(57))})
+    };
+    let messages: Vec<Value> = (0..15_276).map(entry).collect();
+    let session = json!({"userId": "U1", "messages": messages, "lastActiveAt": 1_772_000_000_000_u64, "turns": 7_638});
+    let folder = home.path().join("slack/users/U1");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("session.json"), session.to_string()).expect("the session");
+    let tree = home.path().join("slack").display().to_string();
+    home.run(&["sessions", "import", &tree], "").ok();
+    // pmk's direct message is Slack's; the console goes on with it under its own name.
+    let exported = home.path().join("all.jsonl");
+    home.run(&["sessions", "export", "--all", "--to", &exported.display().to_string()], "").ok();
+    let dump = std::fs::read_to_string(&exported).expect("the export").replace("slack:dm:U1", "console:dm:U1");
+    std::fs::write(&exported, dump).expect("the export");
+    let other = Home::new();
+    other.run(&["sessions", "import", &exported.display().to_string()], "").ok();
+
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(180_000);
+    let command = other.asking(&anthropic, &["--policy", &component("standard"), "--window", "180000"]);
+    let lines = finish(command, &question("Ev1", "Are you still there?")).ok().lines();
+    assert_eq!(replies(&lines), ["You said: Are you still there?"]);
+    let turn = of_type(&lines, "turn")[0];
+    assert!(turn["turns_dropped"].as_u64() > Some(7_000), "{turn}");
+    assert_eq!(turn["rungs"], json!([]), "prevented, not recovered from");
+    assert_eq!(anthropic.requests().len(), 1);
+}
