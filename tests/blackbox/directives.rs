@@ -60,23 +60,21 @@ fn what_is_whole_is_carried_out_and_never_shown() {
 }
 
 #[test]
-fn what_is_not_whole_is_neither_carried_out_nor_shown() {
-    for (answer, shown, logged) in [
-        ("Hm.\n```mra-ask\nquestion: where?\n```", "Hm.", "`mra-ask` without `repo`"),
-        ("Hm.\n```mra-ask\nrepo:\nquestion:\n```", "Hm.", "`mra-ask` without `repo`"),
-        ("Hm.\n```escalate\nrepo: erp\n```", "Hm.", "`escalate` without `question`"),
-        (
-            "Hm.\n```mra-ask\nrepo: erp\nquestion: where?\n\nIt is in sales.rb.",
-            "Hm.\nIt is in sales.rb.",
-            "`mra-ask` without an end",
-        ),
+fn what_is_not_whole_is_not_carried_out_and_the_model_is_told() {
+    for (answer, logged) in [
+        ("Hm.\n```mra-ask\nquestion: where?\n```", "`mra-ask` without `repo`"),
+        ("Hm.\n```mra-ask\nrepo:\nquestion:\n```", "`mra-ask` without `repo`"),
+        ("Hm.\n```escalate\nrepo: erp\n```", "`escalate` without `question`"),
+        ("Hm.\n```mra-ask\nrepo: erp\nquestion: where?\n\nIt is in sales.rb.", "`mra-ask` without an end"),
     ] {
         let stage = Stage::new(json!({}));
         stage.anthropic.push(Behaviour::answer(answer));
+        stage.anthropic.push(Behaviour::answer("It is in sales.rb."));
         let finished = stage.ask(QUESTION);
-        assert_eq!(replies(&finished.lines()), [shown], "{answer}");
+        assert_eq!(replies(&finished.lines()), ["It is in sales.rb."], "{answer}");
         assert!(finished.stderr.contains(logged), "{}", finished.stderr);
-        assert_eq!(stage.anthropic.requests().len(), 1, "{answer}");
+        let told = stage.anthropic.requests()[1].said_now();
+        assert!(told.contains(logged) && told.contains("one field a line"), "{answer}: {told}");
     }
 }
 

@@ -160,3 +160,30 @@ fn what_a_model_counts_is_learnt_across_a_restart() {
     );
     assert!(of_type(&lines, "turn").iter().all(|turn| turn["calls"] == json!(1)), "{lines:#?}");
 }
+
+#[test]
+fn one_odd_refusal_locks_nobody_out() {
+    for refusal in [
+        "prompt is too long: 7000 tokens > 900 maximum",
+        "Request too large on tokens per min (TPM): Limit 2000, Requested 7000. prompt is too long",
+    ] {
+        let home = Home::new();
+        let anthropic = Anthropic::start_blocking();
+        (0..4).for_each(|_| anthropic.push(Behaviour::error(400, "invalid_request_error", refusal)));
+        run(&home, &anthropic, &["standard"], &[turn(0)]);
+        let fresh = Anthropic::start_blocking();
+        let lines = run(&home, &fresh, &["standard"], &[question("EvA", "hello"), question("EvB", "and now?")]);
+        assert!(replies(&lines).iter().all(|reply| reply.starts_with("You said: ")), "{refusal}: {lines:#?}");
+    }
+}
+
+#[test]
+fn no_count_makes_room_beyond_the_window() {
+    let home = Home::new();
+    let input: Vec<String> = (0..12).map(turn).collect();
+    let arguments = ["run", "--model", "sim:factor=0.3", "--window", "8000"];
+    let lines = home.run(&arguments, &input.join("\n")).ok().lines();
+    for turn in of_type(&lines, "turn") {
+        assert!(turn.pointer("/tokens/limit").and_then(Value::as_u64) < Some(6_000), "{turn}");
+    }
+}

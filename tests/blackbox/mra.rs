@@ -205,7 +205,7 @@ fn megabytes_of_no_text_are_survived() {
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_is_shown_every_three_seconds_and_never_after_the_answer() {
     let stage = Stage::new(
-        "out [ask] PKB loaded\nsleep 300\nout [ask] querying a\nsleep 300\nout [ask] querying <!channel> <@U9>\nsleep 2900\n\
+        "sleep 400\nout [ask] PKB loaded\nsleep 300\nout [ask] querying a\nsleep 300\nout [ask] querying <!channel> <@U9>\nsleep 2900\n\
          out [ask] late\nsleep 200\nout in app/models/sales.rb",
         json!({}),
     );

@@ -197,7 +197,7 @@ fn a_question_to_people_and_one_to_the_code_go_together() {
     let results: Vec<String> = pairs(&home).into_iter().map(|(_, result)| result).collect();
     assert!(results[0].contains("put to the people who know"), "{results:?}");
     assert!(results[1].contains("ask erp number 1?"), "{results:?}");
-    assert!(results[2].contains("somebody is being asked already"), "{results:?}");
+    assert!(results[2].contains("people have been asked in this thread already"), "{results:?}");
 }
 
 #[test]
@@ -288,4 +288,24 @@ fn a_turn_that_is_killed_between_its_calls_is_made_anew() {
     assert_eq!(replies(&lines), ["Both.", "Still both."]);
     assert_eq!(pairs(&home).len(), 2, "what the killed attempt found is forgotten");
     the_next_request_is_valid(&anthropic, 2);
+}
+
+#[test]
+fn a_second_question_to_people_waits_for_the_answer_to_the_first() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    home.write("gateway.json", json!({"version": 1, "language": "en", "escalation": {"default": ["U2"]}}).to_string());
+    let escalate = |asked: &str| Behaviour::calls([("escalate", json!({"question": asked, "reason": "live"}))]);
+    anthropic.when("about refunds", escalate("how long do refunds take?"));
+    anthropic.when("about shipping", escalate("who owns shipping?"));
+    anthropic.when("put to the people who know", Behaviour::answer("asked"));
+    anthropic.when("people have been asked in this thread already", Behaviour::answer("that has to wait"));
+    let said = |user: &str, event: &str, text: &str| {
+        json!({"user": user, "channel": "C1", "thread_ts": "1.1", "event_id": event, "text": text}).to_string()
+    };
+    let input = [said("U1", "Ev1", "about refunds"), said("U3", "Ev2", "about shipping")].join("\n");
+    let lines = crate::support::finish(home.asking(&anthropic, &[]), &input).ok().lines();
+    assert_eq!(replies(&lines), ["asked", "that has to wait"]);
+    assert_eq!(of_type(&lines, "escalation").len(), 1);
+    let waiting = home.run(&["escalation", "list", "--json"], "").ok().json();
+    assert_eq!(waiting["pending"][0]["askerUserId"], "U1", "{waiting:#}");
 }

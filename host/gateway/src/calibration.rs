@@ -21,6 +21,9 @@ const FACTORS: (f64, f64) = (0.4, 4.0);
 /// Estimates must differ by this share before a slope is read off them.
 const LEAST_SPREAD: f64 = 0.02;
 
+/// The most that a provider is believed to add to a prompt by itself, in its tokens.
+const MOST_OVERHEAD: u64 = 100_000;
+
 /// So many conversations have an anchor at a time; one that lost it goes by the line.
 const MAX_ANCHORS: usize = 4_096;
 
@@ -97,11 +100,23 @@ impl Calibration {
         self.fit
     }
 
-    /// An answer came: our estimate of its whole prompt, and what the provider counted.
+    /// An answer came: our estimate of its whole prompt, and what the provider counted. A count that no
+    /// tokenizer comes to (proxies leave out what was cached, or make numbers up) is no sample.
     pub fn answered(&mut self, session: SessionId, estimate: u64, counted: u64) {
-        if counted == 0 {
+        if !is_plausible(estimate, counted) {
+            if counted > 0 {
+                tracing::warn!(estimate, counted, "the provider's count of a prompt makes no sense and is left aside");
+            }
             return;
         }
+        // What was answered fits, whatever a refusal has said.
+        if self.fit.window.is_some_and(|window| counted > window) {
+            self.fit.window = None;
+        }
+        self.sample(session, estimate, counted);
+    }
+
+    fn sample(&mut self, session: SessionId, estimate: u64, counted: u64) {
         self.fit.add(estimate, counted);
         if self.anchors.len() >= MAX_ANCHORS && !self.anchors.contains_key(&session) {
             self.anchors.clear();
@@ -112,8 +127,8 @@ impl Calibration {
     /// A prompt was refused as too long; the numbers are a sample, too, where they can be one. A count
     /// that includes the room for the answer still leans to the safe side.
     pub fn refused(&mut self, session: SessionId, estimate: u64, observed: Option<u64>, allowed: Option<u64>) {
-        if let Some(observed) = observed {
-            self.answered(session, estimate, observed);
+        if let Some(observed) = observed.filter(|&observed| is_plausible(estimate, observed)) {
+            self.sample(session, estimate, observed);
         }
         if let Some(allowed) = allowed.filter(|&allowed| allowed > 0) {
             self.fit.window = Some(self.fit.window.map_or(allowed, |known| known.min(allowed)));
@@ -146,6 +161,12 @@ impl Calibration {
     }
 }
 
+/// Whether a provider may count so many tokens for a prompt of this estimate.
+fn is_plausible(estimate: u64, counted: u64) -> bool {
+    let (least, most) = (estimate as f64 * FACTORS.0 / 2.0, estimate as f64 * FACTORS.1 + MOST_OVERHEAD as f64);
+    counted > 0 && (least..=most).contains(&(counted as f64))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -173,6 +194,25 @@ mod tests {
         let mut less = Fit::default();
         less.add(1_000, 500);
         assert_eq!((less.factor(), less.overhead()), (0.5, 0.0));
+    }
+
+    #[test]
+    fn counts_that_make_no_sense_are_left_aside() {
+        let mut calibration = Calibration::default();
+        for counted in [1, 1_000_000_000_000] {
+            calibration.answered(SessionId::of(1), 5_000, counted);
+        }
+        calibration.refused(SessionId::of(1), 5_000, Some(10_000_000), None);
+        assert_eq!(calibration.fit(), Fit::default());
+    }
+
+    #[test]
+    fn what_was_answered_fits_whatever_a_refusal_has_said() {
+        let mut calibration = Calibration::default();
+        calibration.refused(SessionId::of(1), 1_000, None, Some(900));
+        assert_eq!(calibration.window(8_000), 900);
+        calibration.answered(SessionId::of(1), 1_000, 1_100);
+        assert_eq!(calibration.window(8_000), 8_000);
     }
 
     #[test]

@@ -199,6 +199,11 @@ impl Say {
         self.text("escalated", [])
     }
 
+    /// To the asker: the thread waits for the answer to another question first.
+    pub fn already_asked(&self) -> String {
+        self.text("already-asked", [])
+    }
+
     /// To the asker: others should be asked, and there are none.
     pub fn nobody_to_ask(&self) -> String {
         self.text("nobody-to-ask", [])
@@ -336,6 +341,7 @@ mod tests {
             say.silent(),
             say.escalated(),
             say.nobody_to_ask(),
+            say.already_asked(),
             say.escalation(&ask).text,
             say.answer_arrived(Some("U1"), "U2").text,
             say.answer_arrived(None, "U2").text,

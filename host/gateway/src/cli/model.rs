@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Context, note, print, print_json, text, tokens};
+use super::{Context, block_on, note, print, print_json, text, tokens};
 use crate::{
     error::{Failure, OrHint},
     json,
@@ -20,6 +20,7 @@ use crate::{
         classify::{Failed, classify},
         windows,
     },
+    store::Store,
 };
 
 #[derive(Debug, Subcommand)]
@@ -28,6 +29,18 @@ pub(super) enum ModelCommand {
     Explain(Explain),
     /// Estimate the tokens of a text
     Tokens(Tokens),
+    /// Forget what was learnt of how models count; takes effect at the next start of the gateway
+    Forget,
+}
+
+/// The gateway learns anew from its next answers.
+fn forget(context: &Context) -> Result<(), Failure> {
+    let forgotten = block_on(async { Ok(Store::open_existing(&context.home)?.forget_calibrations().await?) })?;
+    if context.json {
+        return print_json(&json!({"forgotten": forgotten}));
+    }
+    note(format!("forgot how {forgotten} models count; a running gateway goes on until it is started again"));
+    Ok(())
 }
 
 #[derive(Debug, Args)]
@@ -70,6 +83,7 @@ impl ModelCommand {
             ModelCommand::Explain(Explain { cases: Some(cases), .. }) => explain_all(&cases, context),
             ModelCommand::Explain(explain) => explain.one(context),
             ModelCommand::Tokens(tokens) => tokens.count(context),
+            ModelCommand::Forget => forget(context),
         }
     }
 }

@@ -85,6 +85,9 @@ impl PlanCommand {
                 decided.decided_by
             )));
         }
+        if decided.applied.tokens_after > limit {
+            return Err(self.nothing(&format!("the new message alone exceeds the limit of {limit} tokens")));
+        }
         Ok(())
     }
 

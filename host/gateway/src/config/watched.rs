@@ -41,6 +41,11 @@ impl Watched {
         let stamp = stamp(&self.home);
         if stamp != seen.stamp {
             seen.stamp = stamp;
+            if stamp.is_none() {
+                // Not even for the moment in which an editor replaces it may a blocklist be lifted.
+                tracing::warn!("gateway.json is gone: people are as it said last");
+                return Arc::clone(&seen.people);
+            }
             match Config::load(&self.home) {
                 Ok((config, warnings)) => {
                     for warning in warnings {
@@ -80,6 +85,8 @@ mod tests {
         write(r#"{"version":1,"blocklist":"U10 and more"}"#);
         assert_eq!(watched.now().blocklist, ["U9"]);
         write(r#"{"version":1,"blocklist":["U10", "U11"]}"#);
+        assert_eq!(watched.now().blocklist, ["U10", "U11"]);
+        fs::remove_file(home::config_file(home.path())).expect("gone");
         assert_eq!(watched.now().blocklist, ["U10", "U11"]);
     }
 }

@@ -46,6 +46,7 @@ model-failed = :x: The model reported an error; please ask again, or tell an adm
 model-silent = :x: The model wrote no answer; please ask again in other words
 
 escalated = :raising_hand: Somebody who knows has to answer this. I have asked in the thread and will tell you as soon as there is an answer.
+already-asked = :hourglass: This thread is waiting for the answer to another question; please ask again once it is there, or in a new thread.
 nobody-to-ask = :warning: Somebody who knows has to answer this, but nobody is set up to be asked; please tell an admin.
 escalation = { $contacts } could you help with a question from { $asker }?
     { $question }

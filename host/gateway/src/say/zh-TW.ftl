@@ -34,6 +34,7 @@ model-failed = :x: 模型回報錯誤，請再問一次；若一再發生請通�
 model-silent = :x: 模型沒有寫出回答，請換個說法再問一次
 
 escalated = :raising_hand: 這個問題需要專人回答，我已經在討論串轉問，一有答案就會通知您。
+already-asked = :hourglass: 這個討論串還在等另一個問題的答案，請等到答案來了再問，或開新 thread 提問。
 nobody-to-ask = :warning: 這個問題需要專人回答，但沒有設定可以轉問的人，請通知管理員。
 escalation = { $contacts } 想請您協助回答 { $asker } 的問題：
     { $question }

@@ -40,6 +40,16 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Forgets what was learnt of every model, and says of how many.
+    ///
+    /// # Errors
+    /// Nothing was forgotten.
+    pub async fn forget_calibrations(&self) -> Result<usize, StoreError> {
+        self.write(|conn| Ok(conn.execute("DELETE FROM calibration", [])?)).await
+    }
+}
+
 pub(super) fn learn(conn: &Connection, provider: &str, model: &str, fit: Fit) -> Result<(), Fault> {
     let Fit { weight, x, y, xx, xy, window } = fit;
     let window = window.map(|window| i64::try_from(window).unwrap_or(i64::MAX));

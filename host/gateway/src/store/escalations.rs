@@ -8,6 +8,7 @@ use crate::{escalation::Marker, front::Inbound};
 
 pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
      WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND (claimed_by IS NULL OR claimed_by = ?4)";
+pub(super) const IS_WAITING: &str = "SELECT 1 FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
 pub(super) const CLAIM: &str =
     "UPDATE escalation SET claimed_by = ?4 WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
 pub(super) const RELEASE_CLAIM: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1";
@@ -32,6 +33,18 @@ impl Store {
                 markers.push(codec::from_json(row.get_ref(0)?, "an escalation")?);
             }
             Ok(markers)
+        })
+        .await
+    }
+
+    /// Whether a thread waits for an answer, or for one that is just being taken in.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_waiting(&self, front: FrontName, channel: &str, thread_ts: &str) -> Result<bool, StoreError> {
+        let (channel, thread_ts) = (channel.to_owned(), thread_ts.to_owned());
+        self.read(move |conn| {
+            Ok(conn.prepare_cached(IS_WAITING)?.exists(params![front_name(front), channel, thread_ts])?)
         })
         .await
     }

@@ -179,6 +179,9 @@ proptest! {
         let dump = random_dump(seed);
         for mut content in [full_file(std::slice::from_ref(&dump)), pmk::session_file(&dump).into_bytes()] {
             for (at, byte, kind) in &changes {
+                if content.is_empty() {
+                    break;
+                }
                 let at = at.index(content.len());
                 match kind {
                     0 => content[at] = *byte,

@@ -18,6 +18,8 @@ use crate::{
 mod escalate;
 mod mra;
 
+use escalate::Fate;
+
 /// Rounds a turn may take with tool calls, and with fenced directives, which seed 003 §6 means for one
 /// question at a time.
 const MAX_TOOL_ROUNDS: u32 = 12;
@@ -32,6 +34,10 @@ const CALLS_AT_ONCE: usize = 4;
 /// Told to the model when it wants more than it may.
 const USED_UP: &str =
     "the limit of calls for this question is used up: answer now with what you have, and say what is missing";
+
+/// Told to the model when its directive cannot be read.
+const FORM: &str =
+    "write one field a line, `repo: …` and `question: …`, and end the block with three backticks; or answer without it";
 
 /// Told to the model when it repeats a directive of somebody else's.
 const ECHO: &str =
@@ -71,6 +77,7 @@ pub(super) async fn act(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) 
 /// A round of native calls, or the last words when there were too many.
 async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     if work.tally.rounds > MAX_TOOL_ROUNDS {
+        tracing::warn!(session = %work.turn.inbound.key, rounds = work.tally.rounds, "the model keeps calling tools");
         return Ok(done(gateway, work, &visible(&answer)));
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
@@ -95,7 +102,8 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
             Step::Told(why) => results[at].1 = Some(Done::refused(why)),
             Step::Do(Directive::MraAsk { repo, question }) => asked.push((at, repo, question)),
             Step::Do(Directive::Escalate { repo, question, reason }) => {
-                results[at].1 = Some(escalate::escalate(gateway, work, repo, question, reason));
+                let (done, _) = escalate::escalate(gateway, work, repo, question, reason).await?;
+                results[at].1 = Some(done);
             }
         }
     }
@@ -147,6 +155,15 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
     for flaw in &parsed.flaws {
         tracing::warn!(session = %work.turn.inbound.key, %flaw, "a directive is not carried out");
     }
+    if let (None, Some(flaw), false) = (&parsed.directive, parsed.flaws.first(), gateway.uses_tools())
+        && work.tally.rounds < MAX_FENCED_ROUNDS
+        && work.turn.absorbs.is_none()
+    {
+        // As a tool call that makes no sense is answered with what is wrong with it.
+        let result = Message::text(Role::User, Origin::MraResult, mra::refused("?", "?", &format!("{flaw}; {FORM}")));
+        keep(gateway, work, Message::assistant(text), result, vec![false]).await?;
+        return Ok(Acted::Again);
+    }
     let Some(wanted) = parsed.directive.filter(|_| !gateway.uses_tools()) else {
         return Ok(done(gateway, work, &parsed.visible));
     };
@@ -156,11 +173,12 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
     }
     match wanted {
         Directive::Escalate { repo, question, reason } => {
-            let forwarded = escalate::escalate(gateway, work, repo, question, reason);
-            let told = match (&work.tally.escalation, forwarded.is_error) {
-                (Some(_), false) => gateway.say.escalated(),
-                _ if work.turn.absorbs.is_some() => String::new(),
-                _ => gateway.say.nobody_to_ask(),
+            let (_, fate) = escalate::escalate(gateway, work, repo, question, reason).await?;
+            let told = match fate {
+                Fate::Asked => gateway.say.escalated(),
+                Fate::Waiting => gateway.say.already_asked(),
+                Fate::Nobody => gateway.say.nobody_to_ask(),
+                Fate::Answered => String::new(),
             };
             let words = [parsed.visible.as_str(), told.as_str()];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();

@@ -54,16 +54,24 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
                 continue;
             }
         }
-        let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else {
+        let ModelError::Overflow { observed_tokens, allowed_tokens, message } = error else {
             tracing::warn!(session = %work.turn.inbound.key, class = error.class(), %error, "no answer");
             return Ok(Asked::Failed { message: gateway.say.no_answer(&error) });
         };
-        gateway.calibration().refused(session, estimate, observed_tokens, allowed_tokens);
+        // A quota a minute is no context window.
+        let window = allowed_tokens.filter(|_| !is_about_a_quota(&message));
+        gateway.calibration().refused(session, estimate, observed_tokens, window);
         let overflow = recover::Overflow { observed_tokens, allowed_tokens };
         if !recover::recover(gateway, work, &mut recovery, overflow).await? {
             return Ok(Asked::Failed { message: gateway.say.too_long() });
         }
     }
+}
+
+/// Whether a refusal speaks of tokens per time.
+fn is_about_a_quota(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["per min", "per hour", "per day", "tpm", "tpd"].iter().any(|word| message.contains(word))
 }
 
 /// What the provider counted for one call.

@@ -34,10 +34,12 @@ pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: 
             (Message::user(turn.inbound.text.clone()), retrieved, atoms)
         }
     };
+    let mut turns_dropped = 0;
     let mut window = Window::new(live, retrieved, new_message, turn.inbound.reply_to.channel.clone());
     if let (Place::Dm(_), Some(most)) = (&turn.inbound.key.place, gateway.config.history_turns)
-        && let Some(edit) = window.keep_turns(most.get())
+        && let Some((edit, turns)) = window.keep_turns(most.get())
     {
+        turns_dropped = turns;
         gateway.store.edit_live(turn.session, edit).await?;
     }
     // A provider wants its tools defined where a history speaks of them.
@@ -53,7 +55,7 @@ pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: 
         atoms,
         placeholder: None,
         progress: None,
-        tally: Tally::default(),
+        tally: Tally { turns_dropped, ..Tally::default() },
     })
 }
 

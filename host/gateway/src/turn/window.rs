@@ -116,7 +116,7 @@ impl Window {
     }
 
     /// Takes out all turns but the newest; `None` when there are no more than that.
-    pub fn keep_turns(&mut self, most: u32) -> Option<WindowEdit> {
+    pub fn keep_turns(&mut self, most: u32) -> Option<(WindowEdit, u32)> {
         let transcript = self.transcript();
         let too_many = transcript.turns().checked_sub(most as usize).filter(|&count| count > 0)?;
         let cut = transcript.structure().turn_starts[too_many];
@@ -124,7 +124,7 @@ impl Window {
         plan.remove(&transcript, u32::try_from(transcript.seed_end()).ok()?, cut);
         let guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
         // Where a tool pair straddles the cut, or the marker would cost more, everything stays.
-        guard.apply(&transcript, &plan).ok().map(|applied| self.apply(&applied))
+        guard.apply(&transcript, &plan).ok().map(|applied| (self.apply(&applied), applied.turns_dropped))
     }
 
     /// What lies between the seed, with its marker, and the most recent turn, where that is something.
@@ -265,8 +265,8 @@ mod tests {
         messages.extend([Message::user("third ".repeat(40)), Message::assistant("three ".repeat(40))]);
         let mut window = Window::new(live(&messages, 0), None, Message::user("new"), "D1".into());
         assert!(window.keep_turns(3).is_none());
-        let edit = window.keep_turns(1).expect("two go");
-        assert_eq!((edit.removed, edit.dropped_turns_total), (vec![12, 13, 14, 15], 2));
+        let (edit, dropped) = window.keep_turns(1).expect("two go");
+        assert_eq!((edit.removed, edit.dropped_turns_total, dropped), (vec![12, 13, 14, 15], 2, 2));
         assert_eq!(texts(&window)[2..4], ["(此處省略 2 輪", "third thi"]);
     }
 

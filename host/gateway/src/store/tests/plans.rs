@@ -21,6 +21,7 @@ const BY_INDEX: &[&str] = &[
     turns::ADD_PART,
     calibrations::LEARN,
     escalations::FIND_MARKER,
+    escalations::IS_WAITING,
     escalations::CLAIM,
     escalations::RELEASE_CLAIM,
     escalations::ABSORBED,
