@@ -191,29 +191,64 @@ fn seed_002_every_prefix_of_the_session_is_planned_whole() {
     }
 }
 
-/// Seed 004: no single result is large, but there are many of them.
-#[test]
-fn seed_004_many_medium_tool_results_end_in_answers() {
+/// Seed 004: no single result is large, but there are many of them. The model's window, and what the gateway
+/// takes it for.
+fn seed_004(real: u64, told: &str) -> (Vec<Value>, Vec<Value>, bool) {
     let home = Home::new();
     let script = home.write("mra.script", "flood 16000");
     let mra = json!({"command": stand_in("mra", &script)});
     home.write("gateway.json", json!({"version": 1, "mra": mra}).to_string());
     let anthropic = Anthropic::start_blocking();
-    anthropic.set_window(24_000);
+    anthropic.set_window(real);
     anthropic.when("的結果，請根據它回答剛才的問題：", Behaviour::answer("Found it."));
     anthropic.when(
         "Question",
         Behaviour::calls((0..5).map(|n| ("mra_ask", json!({"repo": "erp", "question": format!("part {n}?")})))),
     );
     let input: Vec<String> = (0..12).map(|n| question(&format!("Ev{n}"), &format!("Question {n}"))).collect();
-    let command = home.asking(&anthropic, &["--policy", &component("standard"), "--window", "24000"]);
+    let command = home.asking(&anthropic, &["--policy", &component("standard"), "--window", told]);
     let lines = finish(command, &input.join("\n")).ok().lines();
+    let broken = anthropic.requests().iter().any(|request| request.refused.is_some());
+    (lines, home.ledger(), broken)
+}
+
+#[test]
+fn seed_004_many_medium_tool_results_end_in_answers() {
+    let (lines, ledger, broken) = seed_004(24_000, "24000");
     assert_eq!(replies(&lines).len(), 12);
     assert!(replies(&lines).iter().all(|reply| *reply == "Found it."), "{:#?}", replies(&lines));
-    let turns = of_type(&lines, "turn");
-    let replaced: u64 = turns.iter().filter_map(|turn| turn["messages_replaced"].as_u64()).sum();
+    let replaced: u64 = of_type(&lines, "turn").iter().filter_map(|turn| turn["messages_replaced"].as_u64()).sum();
     assert!(replaced > 10, "old results shrink before turns go: {replaced}");
-    assert!(anthropic.requests().iter().all(|request| request.refused.is_none()), "no request broke a rule");
+    assert!(ledger.iter().all(|event| event["type"] != "context.exceeded") && !broken);
+}
+
+#[test]
+fn seed_004_without_a_budget_ahead_of_the_call_runs_into_the_window() {
+    let (lines, ledger, _) = seed_004(24_000, "1000000");
+    let exceeded: Vec<&Value> = ledger.iter().filter(|event| event["type"] == "context.exceeded").collect();
+    assert!(!exceeded.is_empty(), "the incident happens");
+    assert_eq!(replies(&lines).len(), 12, "and is recovered from all the same");
+    assert!(replies(&lines).iter().all(|reply| reply.ends_with("Found it.")), "{:#?}", replies(&lines));
+}
+
+#[test]
+fn seed_001_without_a_budget_ahead_of_the_call_runs_into_the_window() {
+    let home = Home::new();
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(30_000);
+    let input: Vec<String> = (0..60)
+        .map(|n| {
+            question(
+                &format!("Ev{n}"),
+                &format!("Entry {n}: {}", "the daemon has logged more of the same. ".repeat(55)),
+            )
+        })
+        .collect();
+    let command = home.asking(&anthropic, &["--policy", &component("standard"), "--window", "1000000"]);
+    let lines = finish(command, &input.join("\n")).ok().lines();
+    assert!(home.ledger().iter().any(|event| event["type"] == "context.exceeded"), "the incident happens");
+    let answers = replies(&lines);
+    assert!(answers.len() == 60 && answers.iter().all(|reply| !reply.starts_with(":x:")), "and is recovered from");
 }
 
 /// The session itself: 15,276 entries, 35 MB, taken over from pmk's file, and then a question.
