@@ -208,8 +208,9 @@ fn seed_004(real: u64, told: &str) -> (Vec<Value>, Vec<Value>, bool) {
     let input: Vec<String> = (0..12).map(|n| question(&format!("Ev{n}"), &format!("Question {n}"))).collect();
     let command = home.asking(&anthropic, &["--policy", &component("standard"), "--window", told]);
     let lines = finish(command, &input.join("\n")).ok().lines();
-    let broken = anthropic.requests().iter().any(|request| request.refused.is_some());
-    (lines, home.ledger(), broken)
+    let refused: Vec<String> = anthropic.requests().into_iter().filter_map(|request| request.refused).collect();
+    eprintln!("{refused:#?}");
+    (lines, home.ledger(), !refused.is_empty())
 }
 
 #[test]
@@ -256,7 +257,7 @@ fn seed_001_without_a_budget_ahead_of_the_call_runs_into_the_window() {
 fn seed_001_the_session_of_15_276_entries_is_taken_over_and_answers() {
     let home = Home::new();
     let entry = |n: usize| {
-        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        let role = if n.is_multiple_of(2) { "user" } else { "assistant" };
         json!({"role": role, "content": format!("entry {n}: {}", "the daemon has logged more of the same. ".repeat(57))})
     };
     let messages: Vec<Value> = (0..15_276).map(entry).collect();

@@ -83,9 +83,11 @@ fn record(script: &Path, arguments: Vec<String>) -> io::Result<usize> {
         directory: std::env::current_dir()?,
         stdin: String::from_utf8_lossy(&stdin).into_owned(),
     };
-    let earlier = calls(script)?.len();
     let mut file = OpenOptions::new().create(true).append(true).open(calls_file(script))?;
-    writeln!(file, "{}", serde_json::to_string(&call)?)?;
+    // Several may be called at the same time, and each wants a line and a number of its own.
+    file.lock()?;
+    let earlier = calls(script)?.len();
+    file.write_all(format!("{}\n", serde_json::to_string(&call)?).as_bytes())?;
     Ok(earlier)
 }
 
