@@ -25,9 +25,14 @@ const PART: f64 = 0.6;
 /// A question that names an identifier is about that more than about its other words.
 const IDENTIFIER: f64 = 2.0;
 
+/// A text whose subject names an identifier of the question covers at least so much of it, whatever sentence
+/// stands around the identifier, as long as no more than so many texts name it.
+const NAMED: f64 = 0.5;
+const MOST_NAMED: u64 = 5;
+
 /// How much of a question a text speaks of: 0 not at all, 1 all of it.
 ///
-/// `fields` are the text's parts, each with how much a word found only there counts (0 to 1).
+/// `fields` are the text's parts, its subject first, each with how much a word found only there counts (0 to 1).
 pub fn coverage(query: &Query, frequencies: &Frequencies, fields: &[(&str, f64)]) -> f64 {
     let fields: Vec<(HashSet<String>, f64)> =
         fields.iter().map(|(text, credit)| (terms(text).into_iter().collect(), *credit)).collect();
@@ -42,7 +47,12 @@ pub fn coverage(query: &Query, frequencies: &Frequencies, fields: &[(&str, f64)]
     }
     weights.sort_by(|a, b| b.total_cmp(a));
     let expected: f64 = weights.iter().take(MAX_EXPECTED).sum();
-    if expected > 0.0 { (covered / expected).min(1.0) } else { 0.0 }
+    let is_named = |unit: &&Unit| {
+        let whole = unit.whole.as_ref().filter(|_| unit.identifier);
+        whole.is_some_and(|whole| fields[0].0.contains(whole) && frequencies.documents(whole) <= MOST_NAMED)
+    };
+    let least = if query.units().iter().any(|unit| is_named(&unit)) { NAMED * fields[0].1 } else { 0.0 };
+    if expected > 0.0 { (covered / expected).clamp(least, 1.0) } else { 0.0 }
 }
 
 /// How much of one word is found.
@@ -63,6 +73,18 @@ fn rarity(documents: f64, total: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_identifier_is_found_in_whatever_sentence() {
+        let atom = "How often is sales_performances rebuilt?";
+        for question in [
+            "想請問一下 sales_performances 這張表通常是每天什麼時間重新產生資料的呢，謝謝",
+            "why does sales_performances show stale numbers to my customers this morning",
+        ] {
+            assert!(plain(question, atom) >= 0.5, "{question}: {}", plain(question, atom));
+        }
+        assert!(plain("why does sales_targets show stale numbers to my customers this morning", atom) < 1.0 / 3.0);
+    }
 
     fn plain(question: &str, text: &str) -> f64 {
         coverage(&Query::new(question), &Frequencies::default(), &[(text, 1.0)])
