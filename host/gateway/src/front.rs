@@ -103,7 +103,7 @@ pub struct Speech {
 /// One delivery: a part of a reply on its way to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<'a> {
-    /// The question this answers.
+    /// The question this answers; empty where it answers none.
     pub event_id: &'a str,
     /// All questions that it answers, as a JSON list, where there are several.
     pub event_ids: Option<&'a serde_json::Value>,
@@ -114,6 +114,13 @@ pub struct Delivery<'a> {
     pub replaces: Option<&'a str>,
     pub speech: &'a Speech,
     pub kind: Kind,
+}
+
+impl<'a> Delivery<'a> {
+    /// Something to react to, or to know, as a new message.
+    pub const fn notice(event_id: &'a str, reply_to: &'a ReplyTo, speech: &'a Speech) -> Self {
+        Delivery { event_id, event_ids: None, number: 0, reply_to, replaces: None, speech, kind: Kind::Notice }
+    }
 }
 
 /// What is delivered, for fronts that tell programs.

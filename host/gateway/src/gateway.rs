@@ -21,7 +21,7 @@ use crate::{
     config::{Config, QueueConfig, QueueMode, Watched},
     directive,
     error::Failure,
-    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Kind, Reaction, ReplyTo, Speech},
+    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Reaction, ReplyTo, Speech},
     knowledge::{Library, LibraryError, Seeder},
     ledger::Ledger,
     model::{Model, Tool},
@@ -197,21 +197,20 @@ impl Gateway {
             // A direct message: Slack takes the user's id for the channel.
             let reply_to = ReplyTo { channel: admin.clone(), thread_ts: None };
             self.workers.spawn(async move {
-                let kind = Kind::Notice;
-                let notice = Delivery {
-                    event_id: "",
-                    event_ids: None,
-                    number: 0,
-                    reply_to: &reply_to,
-                    replaces: None,
-                    speech: &speech,
-                    kind,
-                };
-                if let Err(error) = front.deliver(notice).await {
+                if let Err(error) = front.deliver(Delivery::notice("", &reply_to, &speech)).await {
                     tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
                 }
             });
         }
+    }
+
+    /// Has the policies decide something. A decision takes microseconds, but a bad component may use all the
+    /// time it is allowed.
+    pub(crate) async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
+        let stack = Arc::clone(&self.stack);
+        tokio::task::spawn_blocking(move || decide(&stack))
+            .await
+            .expect("a policy decision does not panic on the host's side")
     }
 
     /// Does something with the knowledge base, which blocks on the disk.

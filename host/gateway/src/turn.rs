@@ -72,8 +72,9 @@ impl TurnError {
     }
 }
 
-/// Takes messages that are answered together, usually one, through all steps. A full disk or a Slack that is down holds up this conversation
-/// alone, until it works again or the gateway stops; the next start goes on from what is stored.
+/// Takes messages that are answered together, usually one, through all steps. A full disk or a Slack that is
+/// down holds up this conversation alone, until it works again or the gateway stops; the next start goes on
+/// from what is stored.
 pub(crate) async fn run(gateway: &Gateway, batch: Vec<InboxId>) {
     let mut pauses = PAUSES.iter().chain(PAUSES.last().into_iter().cycle());
     loop {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     clock,
-    front::{Delivery, Kind, Reaction, ReplyTo, Speech},
+    front::{Delivery, Reaction, ReplyTo, Speech},
     gateway::Gateway,
     knowledge::{
         LibraryError, Notice, moderation,
@@ -60,15 +60,8 @@ pub(super) async fn judge(gateway: &Arc<Gateway>, reaction: Reaction) -> Result<
 
 /// Puts the verdict in the notice's place.
 async fn show(gateway: &Gateway, channel: String, ts: &str, text: String) {
-    let notice = Delivery {
-        event_id: "",
-        event_ids: None,
-        number: 0,
-        reply_to: &ReplyTo { channel, thread_ts: None },
-        replaces: Some(ts),
-        speech: &Speech { text, pings: vec![] },
-        kind: Kind::Notice,
-    };
+    let (reply_to, speech) = (ReplyTo { channel, thread_ts: None }, Speech { text, pings: vec![] });
+    let notice = Delivery { replaces: Some(ts), ..Delivery::notice("", &reply_to, &speech) };
     if let Err(error) = gateway.front.deliver(notice).await {
         tracing::warn!(%error, "the notice does not show the verdict, which holds all the same");
     }

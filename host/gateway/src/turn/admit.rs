@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{TurnError, command::Command};
 use crate::{
     clock,
-    front::{Delivery, Kind, Speech},
+    front::{Delivery, Speech},
     gateway::Gateway,
     store::{Answered, Begin, InboxId, OpenTurn},
 };
@@ -52,16 +52,7 @@ async fn ignore(gateway: &Gateway, turn: OpenTurn) -> Result<(), TurnError> {
     tracing::info!(user = turn.inbound.user, "ignored: on the blocklist");
     if gateway.front.tells_programs() {
         let speech = Speech { text: gateway.say.blocked(), pings: vec![] };
-        let notice = Delivery {
-            event_id: &turn.inbound.event_id,
-            event_ids: None,
-            number: 0,
-            reply_to: &turn.inbound.reply_to,
-            replaces: None,
-            speech: &speech,
-            kind: Kind::Notice,
-        };
-        gateway.front.deliver(notice).await?;
+        gateway.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
     gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
     Ok(())

@@ -1,8 +1,6 @@
 //! Step 3: the policy decides what of the conversation the model gets, and the live window is edited
 //! accordingly, before the model is called and whatever comes of the call.
 
-use std::sync::Arc;
-
 use pmk_core::Applied;
 use pmk_policy::{PruneInput, Record};
 
@@ -39,17 +37,13 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
         (work.tally.tokens_before, work.tally.tokens_after) = (tokens, tokens);
         return Ok(None);
     }
-    let stack = Arc::clone(&gateway.stack);
     let input = PruneInput {
         limit: work.room.limit,
         window: work.room.window,
         phase: work.tally.phase,
         seed_may_go: gateway.config.policy.seed_may_go,
     };
-    // A decision takes microseconds, but a bad component may use all the time it is allowed.
-    let decision = tokio::task::spawn_blocking(move || stack.prune(&transcript, input))
-        .await
-        .expect("a policy decision does not panic on the host's side");
+    let decision = gateway.consult(move |stack| stack.prune(&transcript, input)).await;
     note_failures(gateway, &work.turn.inbound.user, &decision.records);
     let applied = &decision.applied;
     if applied.turns_dropped > 0 {

@@ -64,9 +64,7 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
 /// A placeholder of an attempt whose end nobody knows. Where it cannot be looked for, a second one is posted.
 async fn find_placeholder(gateway: &Gateway, event_id: &str, reply_to: &ReplyTo, ts: &str) -> Option<String> {
     let speech = Speech::default();
-    let kind = Kind::Placeholder;
-    let placeholder =
-        Delivery { event_id, event_ids: None, number: 0, reply_to, replaces: None, speech: &speech, kind };
+    let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
     match gateway.front.find(&placeholder, ts).await {
         Ok(Found::Yes(id)) => id,
         Ok(Found::No | Found::Unknown) | Err(_) => None,

@@ -83,10 +83,7 @@ async fn seed(gateway: &Gateway, turn: &OpenTurn, live: Live, room: Room) -> Res
         text: Arc::from(pair[0].plain_text()),
         limit: room.limit,
     };
-    let stack = Arc::clone(&gateway.stack);
-    let decision = tokio::task::spawn_blocking(move || stack.cap(incoming))
-        .await
-        .expect("a policy decision does not panic on the host's side");
+    let decision = gateway.consult(move |stack| stack.cap(incoming)).await;
     note_failures(gateway, &turn.inbound.user, &decision.records);
     let (entries, sizes) = gateway.store.seed(turn.session, pair, decision.verdict, clock::now_ms()).await?;
     note_capped(gateway, &turn.inbound.user, Origin::Seed, &sizes);

@@ -8,8 +8,6 @@
 //! | [`rotate`] | seed pair and a summary made without the model (seed 001, stage 2) |
 //! | give up | an honest message, and a window that does not make the next turn fail |
 
-use std::sync::Arc;
-
 use pmk_core::{Applied, Guard, floor};
 use pmk_policy::{OverflowInput, Rung};
 
@@ -126,10 +124,7 @@ async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung],
         observed_tokens: overflow.observed_tokens,
         allowed_tokens: overflow.allowed_tokens,
     };
-    let stack = Arc::clone(&gateway.stack);
-    let decision = tokio::task::spawn_blocking(move || stack.recover(input))
-        .await
-        .expect("a policy decision does not panic on the host's side");
+    let decision = gateway.consult(move |stack| stack.recover(input)).await;
     budget::note_failures(gateway, &work.turn.inbound.user, &decision.records);
     decision.rung
 }

@@ -10,7 +10,7 @@ use super::{
     Done,
 };
 use crate::{
-    front::{self, Delivery, FrontError, Kind, Speech},
+    front::{self, Delivery, FrontError, Speech},
     gateway::Gateway,
     ledger::Event,
     mra::{Outcome, Question},
@@ -65,15 +65,7 @@ async fn show_call(gateway: &Gateway, work: &Work<'_>, outcome: &Outcome) {
         }
     }
     let speech = Speech { text, pings: vec![] };
-    let shown = Delivery {
-        event_id: &inbound.event_id,
-        event_ids: None,
-        number: 0,
-        reply_to: &inbound.reply_to,
-        replaces: None,
-        speech: &speech,
-        kind: Kind::Notice,
-    };
+    let shown = Delivery::notice(&inbound.event_id, &inbound.reply_to, &speech);
     if let Err(error) = gateway.front.deliver(shown).await {
         tracing::debug!(%error, "a tool call was not shown");
     }
@@ -120,10 +112,7 @@ pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
 pub(super) async fn cap(gateway: &Gateway, work: &Work<'_>, content: &str) -> CapVerdict {
     let incoming =
         IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
-    let stack = Arc::clone(&gateway.stack);
-    let decision = tokio::task::spawn_blocking(move || stack.cap(incoming))
-        .await
-        .expect("a policy decision does not panic on the host's side");
+    let decision = gateway.consult(move |stack| stack.cap(incoming)).await;
     note_failures(gateway, &work.turn.inbound.user, &decision.records);
     decision.verdict
 }
