@@ -26,6 +26,7 @@ use crate::{
     ledger::Ledger,
     model::{Model, Tool},
     mra::Mra,
+    policies::Policies,
     progress::{self, Updates},
     say::Say,
     store::{InboxId, SessionId, Store, StoreError},
@@ -49,7 +50,7 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 /// Everything a turn needs.
 pub struct Gateway {
     pub(crate) store: Store,
-    pub(crate) stack: Arc<Stack>,
+    pub(crate) policies: Policies,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) front: Arc<dyn Front>,
     pub(crate) ledger: Ledger,
@@ -104,7 +105,7 @@ impl Gateway {
     pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Gateway> {
         Arc::new(Gateway {
             store: parts.store,
-            stack: Arc::new(parts.stack),
+            policies: Policies::new(parts.stack),
             toolbox: parts.config.tools.toolbox(parts.model.has_tools()),
             tools: if parts.model.has_tools() { directive::tools::definitions().into() } else { vec![] },
             model: parts.model,
@@ -202,15 +203,6 @@ impl Gateway {
                 }
             });
         }
-    }
-
-    /// Has the policies decide something. A decision takes microseconds, but a bad component may use all the
-    /// time it is allowed.
-    pub(crate) async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
-        let stack = Arc::clone(&self.stack);
-        tokio::task::spawn_blocking(move || decide(&stack))
-            .await
-            .expect("a policy decision does not panic on the host's side")
     }
 
     /// Does something with the knowledge base, which blocks on the disk.

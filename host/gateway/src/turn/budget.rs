@@ -43,7 +43,7 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
         phase: work.tally.phase,
         seed_may_go: gateway.config.policy.seed_may_go,
     };
-    let decision = gateway.consult(move |stack| stack.prune(&transcript, input)).await;
+    let decision = work.policies.consult(move |stack| stack.prune(&transcript, input)).await;
     note_failures(gateway, &work.turn.inbound.user, &decision.records);
     let applied = &decision.applied;
     if applied.turns_dropped > 0 {

@@ -17,15 +17,17 @@ use crate::{
     gateway::Gateway,
     knowledge::{MAX_RETRIEVED, block},
     ledger::Event,
+    policies::Deciding,
     store::{Live, OpenTurn},
 };
 
 pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: Live) -> Result<Work<'a>, TurnError> {
+    let policies = gateway.policies.serving();
     let audience = audience(gateway, turn);
     let system = gateway.system_prompt(audience);
     let room = gateway.room(turn.session, &system, gateway.tools());
     if live.entries.is_empty() && live.dropped_turns == 0 {
-        live = seed(gateway, turn, live, room).await?;
+        live = seed(gateway, turn, &policies, live, room).await?;
     }
     let (new_message, retrieved, atoms) = match &turn.absorbs {
         Some(marker) => (absorb::new_message(marker, &turn.inbound), None, vec![]),
@@ -46,6 +48,7 @@ pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: 
     let tools = if gateway.uses_tools() || window.has_tools() { gateway.tools().to_vec() } else { vec![] };
     Ok(Work {
         turn,
+        policies,
         also: vec![],
         audience,
         system,
@@ -70,7 +73,13 @@ fn audience(gateway: &Gateway, turn: &OpenTurn) -> crate::audience::Audience {
 }
 
 /// The live window of a session that opens with the knowledge base, if there is one.
-async fn seed(gateway: &Gateway, turn: &OpenTurn, live: Live, room: Room) -> Result<Live, TurnError> {
+async fn seed(
+    gateway: &Gateway,
+    turn: &OpenTurn,
+    policies: &Deciding,
+    live: Live,
+    room: Room,
+) -> Result<Live, TurnError> {
     let Some(seeder) = gateway.seeder.clone() else { return Ok(live) };
     let packed = tokio::task::spawn_blocking(move || seeder.pack()).await.expect("packing a seed does not panic");
     for problem in &packed.problems {
@@ -83,7 +92,7 @@ async fn seed(gateway: &Gateway, turn: &OpenTurn, live: Live, room: Room) -> Res
         text: Arc::from(pair[0].plain_text()),
         limit: room.limit,
     };
-    let decision = gateway.consult(move |stack| stack.cap(incoming)).await;
+    let decision = policies.consult(move |stack| stack.cap(incoming)).await;
     note_failures(gateway, &turn.inbound.user, &decision.records);
     let (entries, sizes) = gateway.store.seed(turn.session, pair, decision.verdict, clock::now_ms()).await?;
     note_capped(gateway, &turn.inbound.user, Origin::Seed, &sizes);

@@ -124,7 +124,7 @@ async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung],
         observed_tokens: overflow.observed_tokens,
         allowed_tokens: overflow.allowed_tokens,
     };
-    let decision = gateway.consult(move |stack| stack.recover(input)).await;
+    let decision = work.policies.consult(move |stack| stack.recover(input)).await;
     budget::note_failures(gateway, &work.turn.inbound.user, &decision.records);
     decision.rung
 }

@@ -8,6 +8,7 @@ use crate::{
     audience::Audience,
     escalation::Marker,
     model::{Request, Tool, Usage},
+    policies::Deciding,
     progress::Progress,
     store::{OpenTurn, Outgoing},
 };
@@ -18,6 +19,7 @@ const ANSWER_TOKENS: u64 = 8_192;
 /// A turn under way.
 pub(super) struct Work<'a> {
     pub turn: &'a OpenTurn,
+    pub policies: Deciding,
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,
     /// Who the answer is written for, as of now (seed 003 §12).

@@ -112,7 +112,7 @@ pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
 pub(super) async fn cap(gateway: &Gateway, work: &Work<'_>, content: &str) -> CapVerdict {
     let incoming =
         IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
-    let decision = gateway.consult(move |stack| stack.cap(incoming)).await;
+    let decision = work.policies.consult(move |stack| stack.cap(incoming)).await;
     note_failures(gateway, &work.turn.inbound.user, &decision.records);
     decision.verdict
 }

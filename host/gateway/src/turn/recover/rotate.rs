@@ -24,7 +24,7 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
     let transcript = base.window.transcript();
     let most = u32::try_from(MAX_SUMMARY_TOKENS.min(work.room.limit / 4)).unwrap_or(u32::MAX);
     let asked = Arc::clone(&transcript);
-    let decision = gateway.consult(move |stack| stack.summarize(&asked, most)).await;
+    let decision = work.policies.consult(move |stack| stack.summarize(&asked, most)).await;
     note_failures(gateway, &work.turn.inbound.user, &decision.records);
     let text = decision.text.trim();
     let summary = (!text.is_empty()).then(|| Message::text(Role::User, Origin::Summary, format!("{FRAME}\n\n{text}")));
