@@ -5,7 +5,7 @@ use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript};
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::{Value, json};
 
-use crate::support::{Home, component, finish, of_type, question, replies, stand_in};
+use crate::support::{Home, Running, component, finish, of_type, question, replies, stand_in};
 
 /// About as many tokens as seed 000's session had, in characters.
 const SEED_CHARS: usize = 88_292;
@@ -252,15 +252,18 @@ fn seed_001_without_a_budget_ahead_of_the_call_runs_into_the_window() {
     assert!(answers.len() == 60 && answers.iter().all(|reply| !reply.starts_with(":x:")), "and is recovered from");
 }
 
-/// The session itself: 15,276 entries, 35 MB, taken over from pmk's file, and then a question.
-#[test]
-fn seed_001_the_session_of_15_276_entries_is_taken_over_and_answers() {
+/// How many entries and bytes seed 001's session had.
+const SEED_001_ENTRIES: usize = 15_276;
+const SEED_001_BYTES: u64 = 35 << 20;
+
+/// A home that has taken over the session of seed 001 from pmk's file.
+fn seed_001_session() -> Home {
     let home = Home::new();
     let entry = |n: usize| {
         let role = if n.is_multiple_of(2) { "user" } else { "assistant" };
         json!({"role": role, "content": format!("entry {n}: {}", "the daemon has logged more of the same. ".repeat(57))})
     };
-    let messages: Vec<Value> = (0..15_276).map(entry).collect();
+    let messages: Vec<Value> = (0..SEED_001_ENTRIES).map(entry).collect();
     let session = json!({"userId": "U1", "messages": messages, "lastActiveAt": 1_772_000_000_000_u64, "turns": 7_638});
     let folder = home.path().join("slack/users/U1");
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -274,14 +277,49 @@ fn seed_001_the_session_of_15_276_entries_is_taken_over_and_answers() {
     std::fs::write(&exported, dump).expect("the export");
     let other = Home::new();
     other.run(&["sessions", "import", &exported.display().to_string()], "").ok();
+    other
+}
 
+#[test]
+fn seed_001_the_session_of_15_276_entries_is_taken_over_and_answers() {
+    let home = seed_001_session();
     let anthropic = Anthropic::start_blocking();
     anthropic.set_window(180_000);
-    let command = other.asking(&anthropic, &["--policy", &component("standard"), "--window", "180000"]);
+    let command = home.asking(&anthropic, &["--policy", &component("standard"), "--window", "180000"]);
     let lines = finish(command, &question("Ev1", "Are you still there?")).ok().lines();
     assert_eq!(replies(&lines), ["You said: Are you still there?"]);
     let turn = of_type(&lines, "turn")[0];
     assert!(turn["turns_dropped"].as_u64() > Some(7_000), "{turn}");
     assert_eq!(turn["rungs"], json!([]), "prevented, not recovered from");
     assert_eq!(anthropic.requests().len(), 1);
+}
+
+/// With nothing dropped ahead, all of it is sent, refused, and trimmed.
+#[test]
+fn seed_001_the_session_of_15_276_entries_recovers_within_four_times_its_size() {
+    let home = seed_001_session();
+    let anthropic = Anthropic::start_blocking();
+    anthropic.set_window(180_000);
+    let mut running =
+        Running::start(home.asking(&anthropic, &["--policy", &component("standard"), "--window", "100000000"]));
+    assert!(running.say(&question("Ev1", "Are you still there?")));
+    let turn = running.next_of("turn");
+    assert_eq!(turn["rungs"], json!(["trim"]), "{turn}");
+    let peak = peak_memory(running.pid());
+    eprintln!("peak memory: {} MiB", peak >> 20);
+    assert!(peak < 4 * SEED_001_BYTES, "{} MiB", peak >> 20);
+    let (status, _) = running.end();
+    assert!(status.success());
+    // The API takes no body of more than 32 MB: the first one is refused before it is read.
+    let sizes: Vec<usize> = anthropic.requests().iter().map(|request| request.body.to_string().len()).collect();
+    assert!(sizes.len() == 1 && sizes[0] < 10_000, "{sizes:?}");
+    assert!(home.ledger().iter().any(|event| event["type"] == "context.exceeded"));
+}
+
+/// The most memory a process has had, in bytes.
+fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the high-water mark");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib << 10
 }

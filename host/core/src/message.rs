@@ -1,5 +1,7 @@
 //! Messages: a role, content blocks, and an origin that says how the message came to be.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// Who speaks, as the model is told.
@@ -189,6 +191,11 @@ impl Message {
     pub fn plain_text(&self) -> String {
         plain_text(&self.blocks)
     }
+}
+
+/// Messages that are passed on without being copied.
+pub fn shared(messages: impl IntoIterator<Item = Message>) -> Vec<Arc<Message>> {
+    messages.into_iter().map(Arc::new).collect()
 }
 
 /// All text and tool results of the blocks, a line feed between them.

@@ -1,28 +1,37 @@
 //! The shape every provider accepts: roles alternate, tool results come first, nothing is empty, every
 //! call has an id of its own.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 use crate::message::{Block, Message, Role};
 
 /// Joins neighbours of the same role. Within a user message tool results go first, as Anthropic's
 /// Messages API requires; empty texts, which it refuses, are left out; so are repeated ids of calls,
-/// which histories from elsewhere have: the later ones get a number.
-pub fn alternate(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
-    let mut out: Vec<Message> = Vec::new();
+/// which histories from elsewhere have: the later ones get a number. What is sent as it stands is shared,
+/// not copied: a request may be as large as the whole conversation.
+pub fn alternate(messages: impl IntoIterator<Item = Arc<Message>>) -> Vec<Arc<Message>> {
+    let mut out: Vec<Arc<Message>> = Vec::new();
     for mut message in messages {
-        message.blocks.retain(|block| !block.is_blank());
-        if message.blocks.is_empty() {
+        if message.is_blank() {
             continue;
         }
+        if message.blocks.iter().any(Block::is_blank) {
+            Arc::make_mut(&mut message).blocks.retain(|block| !block.is_blank());
+        }
         match out.last_mut() {
-            Some(last) if last.role == message.role => last.blocks.append(&mut message.blocks),
+            Some(last) if last.role == message.role => {
+                Arc::make_mut(last).blocks.extend(Arc::unwrap_or_clone(message).blocks);
+            }
             _ => out.push(message),
         }
     }
     for message in &mut out {
-        if message.role == Role::User {
-            message.blocks.sort_by_key(|block| !matches!(block, Block::ToolResult { .. }));
+        let goes_later = |block: &Block| !matches!(block, Block::ToolResult { .. });
+        if message.role == Role::User && !message.blocks.is_sorted_by_key(goes_later) {
+            Arc::make_mut(message).blocks.sort_by_key(goes_later);
         }
     }
     number_repeated_ids(&mut out);
@@ -30,7 +39,7 @@ pub fn alternate(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
 }
 
 /// Results follow their calls: the first of an id belongs to the first call of that id.
-fn number_repeated_ids(messages: &mut [Message]) {
+fn number_repeated_ids(messages: &mut [Arc<Message>]) {
     let mut seen = HashSet::new();
     let mut calls = messages.iter().flat_map(|message| &message.blocks).filter_map(|block| match block {
         Block::ToolUse { id, .. } => Some(id.as_str()),
@@ -45,7 +54,10 @@ fn number_repeated_ids(messages: &mut [Message]) {
         if message.role == Role::Assistant {
             renamed.clear();
         }
-        for block in &mut message.blocks {
+        if !message.has_tools() {
+            continue;
+        }
+        for block in &mut Arc::make_mut(message).blocks {
             match block {
                 Block::ToolUse { id, .. } => {
                     let unique = unused(&mut uses, id);
@@ -79,6 +91,10 @@ fn unused(uses: &mut HashMap<String, u32>, id: &str) -> String {
 mod tests {
     use super::*;
     use crate::message::Origin;
+
+    fn alternate<const N: usize>(messages: [Message; N]) -> Vec<Arc<Message>> {
+        super::alternate(messages.map(Arc::new))
+    }
 
     #[test]
     fn a_marker_and_a_question_become_one_message() {

@@ -5,7 +5,7 @@
 //! chat completions; [`claude_cli`] starts the local `claude`; [`sim`] stands in for all that. What a
 //! failure calls for is its [`Action`]; a request with a malformed history can be [repaired](repair()).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use pmk_core::{Block, Message};
@@ -33,7 +33,7 @@ pub use repair::repair;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     pub system: String,
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
     /// Room for the answer.
     pub max_answer_tokens: u32,
     /// What the model may call; leave it empty where [`Model::has_tools`] says no.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pmk_core::{Block, Message};
+use pmk_core::{Block, Message, message};
 use pmk_host::model::{
     Answer, Model, ModelError, Request, Stop,
     claude_cli::{ClaudeCli, Config, INHERITED},
@@ -32,7 +32,12 @@ fn stage(script: &str) -> Stage {
 impl Stage {
     async fn ask(&self) -> Result<Answer, ModelError> {
         let messages = vec![Message::user("本月預算?"), Message::assistant("哪個部門?"), Message::user("--help")];
-        let request = Request { system: "Be brief.".into(), messages, max_answer_tokens: 1234, ..Request::default() };
+        let request = Request {
+            system: "Be brief.".into(),
+            messages: message::shared(messages),
+            max_answer_tokens: 1234,
+            ..Request::default()
+        };
         ClaudeCli::new(self.config.clone()).ask(&request).await
     }
 

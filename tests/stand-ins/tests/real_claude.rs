@@ -5,7 +5,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use pmk_core::{Block, Message};
+use pmk_core::{Block, Message, message};
 use pmk_host::{
     child,
     model::{
@@ -46,7 +46,8 @@ async fn ask(server: &Anthropic, home: &Path) -> Result<String, ModelError> {
     {
         config.environment.push((name.into(), value.into()));
     }
-    let messages = vec![Message::user("first"), Message::assistant("second"), Message::user("預算是多少？")];
+    let messages = [Message::user("first"), Message::assistant("second"), Message::user("預算是多少？")];
+    let messages = message::shared(messages);
     let request = Request { system: "Be brief.".into(), messages, max_answer_tokens: 1234, ..Request::default() };
     let answer = ClaudeCli::new(config).ask(&request).await?;
     let [Block::Text { text }] = &answer.blocks[..] else { panic!("{answer:?}") };

@@ -7,7 +7,7 @@ mod oracle;
 mod repair;
 
 use pmk_core::{
-    Applied, Edit, Entry, Guard, Message, Origin, Plan, Transcript, marker, request,
+    Applied, Edit, Entry, Guard, Message, Origin, Plan, Transcript, marker, message, request,
     testing::{self, Rng},
 };
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ pub fn check_request(transcript: &Transcript, applied: &Applied, words: Option<&
     }
     // Rule 1, and the provider's own rules.
     let messages = applied.messages(transcript);
-    oracle::check_sendable(&request::alternate(messages.clone()));
+    oracle::check_sendable(&request::alternate(message::shared(messages.clone())));
     // Rule 6.
     let gone = applied.removed.iter().map(|&at| at as usize).filter(|&at| !oracle.is_marker(at)).collect();
     let dropped = oracle.stored_turns(&gone);

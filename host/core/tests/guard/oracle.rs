@@ -1,7 +1,7 @@
 //! A second opinion, written from the nine rules alone: simple, slow, and sharing nothing with the guard.
 //! What it needs of turns and pairs it works out again, by looking.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use pmk_core::{
     Block, Edit, Message, Origin, Plan, Role, Transcript,
@@ -288,7 +288,7 @@ fn pairs(messages: &[&Message]) -> Vec<(usize, usize)> {
 
 /// What Anthropic's Messages API accepts: a user first, roles in turn, nothing empty, and every call
 /// answered at the very start of the next message, once, by nothing else.
-pub fn check_sendable(sent: &[Message]) {
+pub fn check_sendable(sent: &[Arc<Message>]) {
     let mut ids = BTreeSet::new();
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in sent.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Any heap of messages can be repaired into something a provider accepts.
 
-use pmk_core::{Block, Message, Origin, Role, history::repair, request, structure::pair_tools, testing::Rng};
+use pmk_core::{Block, Message, Origin, Role, history::repair, message, request, structure::pair_tools, testing::Rng};
 use proptest::prelude::*;
 
 use crate::oracle::check_sendable;
@@ -36,7 +36,7 @@ proptest! {
         let repaired = repair(heap(seed, len));
         let messages: Vec<Message> = repaired.messages.into_iter().map(|(_, message)| message).collect();
         prop_assert!(pair_tools(&messages).orphans.is_empty());
-        check_sendable(&request::alternate(messages.clone()));
+        check_sendable(&request::alternate(message::shared(messages.clone())));
 
         let again = repair(messages.clone());
         prop_assert!(again.repairs.is_empty(), "{:?}", again.repairs);

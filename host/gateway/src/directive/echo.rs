@@ -14,15 +14,20 @@ use super::Directive;
 /// or decoration hide nothing. It is enough that a text names the kind of directive and then, anywhere after that,
 /// has the same question: another repository or reason does not make it the model's own. The price is
 /// that a person who spells out a whole directive does not get it executed; asking in plain words does.
-pub fn is_echo(directive: &Directive, request: &[Message]) -> bool {
+pub fn is_echo(directive: &Directive, request: &[impl AsRef<Message>]) -> bool {
     let tag = plain(directive.kind().tag());
     let question = format!("question{}", plain(directive.question()));
-    request.iter().filter(|message| message.role == Role::User).flat_map(|message| &message.blocks).any(|block| {
-        block.content().is_some_and(|text| {
-            let text = plain(text);
-            text.split_once(&tag).is_some_and(|(_, after)| after.contains(&question))
+    request
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|message| message.role == Role::User)
+        .flat_map(|message| &message.blocks)
+        .any(|block| {
+            block.content().is_some_and(|text| {
+                let text = plain(text);
+                text.split_once(&tag).is_some_and(|(_, after)| after.contains(&question))
+            })
         })
-    })
 }
 
 fn plain(text: &str) -> String {

@@ -91,7 +91,7 @@ impl Model for Anthropic {
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
         let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
         let body = wire::body(&self.config.model, max_tokens, request);
-        let answer = self.endpoint.call::<Assembly>(&body).await?;
+        let answer = self.endpoint.call::<Assembly>(body).await?;
         classify::accept(answer, self.window())
     }
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use backon::{ExponentialBuilder, Retryable};
+use bytes::Bytes;
 use jiff::Timestamp;
 use reqwest::{
     Client, Response, StatusCode, Url,
@@ -144,21 +145,21 @@ impl Endpoint {
     ///
     /// # Errors
     /// What the last attempt failed with.
-    pub async fn call<A: Assemble>(&self, body: &[u8]) -> Result<Answer, ModelError> {
+    pub async fn call<A: Assemble>(&self, body: Vec<u8>) -> Result<Answer, ModelError> {
         let limit = self.limits.call_timeout;
-        match timeout(limit, self.call_until::<A>(body, Instant::now() + limit)).await {
+        match timeout(limit, self.call_until::<A>(body.into(), Instant::now() + limit)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(ModelError::silent_for(limit)),
         }
     }
 
-    async fn call_until<A: Assemble>(&self, body: &[u8], deadline: Instant) -> Result<Answer, ModelError> {
+    async fn call_until<A: Assemble>(&self, body: Bytes, deadline: Instant) -> Result<Answer, ModelError> {
         let backoff = ExponentialBuilder::default()
             .with_jitter()
             .with_min_delay(self.limits.first_wait)
             .with_max_delay(self.limits.max_wait)
             .with_max_times(self.limits.attempts.saturating_sub(1));
-        (|| self.attempt::<A>(body))
+        (|| self.attempt::<A>(body.clone()))
             .retry(backoff)
             .when(|failure| failure.waiting_helps)
             .adjust(|failure, wait| {
@@ -181,8 +182,8 @@ impl Endpoint {
     }
 
     /// Sends the request once.
-    async fn attempt<A: Assemble>(&self, body: &[u8]) -> Result<Answer, Failure> {
-        let request = self.client.post(self.url.clone()).body(body.to_vec());
+    async fn attempt<A: Assemble>(&self, body: Bytes) -> Result<Answer, Failure> {
+        let request = self.client.post(self.url.clone()).body(body);
         let response = self.in_time(request.send()).await.map_err(Failure::before_the_answer)?;
         if response.status() != StatusCode::OK {
             return Err(Failure::refused(self.refusal(response).await));

@@ -1,6 +1,8 @@
 //! A request that a provider does not accept because of its tool calls, made acceptable.
 
-use pmk_core::{Role, history, request};
+use std::sync::Arc;
+
+use pmk_core::{Message, Role, history, request};
 
 use super::Request;
 
@@ -10,8 +12,8 @@ use super::Request;
 ///
 /// `None` where that changes nothing, or leaves nothing to answer: asking again would fail again.
 pub fn repair(request: &Request) -> Option<Request> {
-    let repaired = history::repair(request.messages.clone());
-    let mut messages = request::alternate(repaired.messages.into_iter().map(|(_, message)| message));
+    let repaired = history::repair(request.messages.iter().map(|message| Message::clone(message)).collect());
+    let mut messages = request::alternate(repaired.messages.into_iter().map(|(_, message)| Arc::new(message)));
     // A call that went may have been the answer to the last question, which is then to be asked again.
     while messages.last().is_some_and(|message| message.role == Role::Assistant) {
         messages.pop();
@@ -21,7 +23,7 @@ pub fn repair(request: &Request) -> Option<Request> {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::{Block, Message, Origin};
+    use pmk_core::{Block, Origin, message};
     use serde_json::json;
 
     use super::*;
@@ -47,11 +49,12 @@ mod tests {
     }
 
     fn repaired(messages: Vec<Message>) -> Option<Vec<Message>> {
+        let messages = message::shared(messages);
         let request = Request { system: "Be brief.".into(), messages, max_answer_tokens: 7, ..Request::default() };
         let repaired = repair(&request)?;
         assert_eq!((repaired.system.as_str(), repaired.max_answer_tokens), ("Be brief.", 7), "the rest stays");
         assert_eq!(repair(&repaired), None, "once is enough");
-        Some(repaired.messages)
+        Some(repaired.messages.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
     #[test]

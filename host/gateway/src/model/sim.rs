@@ -4,7 +4,7 @@
 //! drops it can no longer answer; it counts its prompt and refuses one that is too long in the words
 //! of Anthropic's API. The same request always gives the same answer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use pmk_core::{Block, Message, Role, marker, text, tokens};
@@ -77,7 +77,7 @@ impl Sim {
     }
 
     fn count(&self, request: &Request) -> u64 {
-        let messages = request.messages.iter().map(tokens::message);
+        let messages = request.messages.iter().map(|message| tokens::message(message));
         let estimate: u64 = messages.chain([tokens::estimate(&request.system)]).map(u64::from).sum();
         self.scale(estimate) + self.config.overhead_tokens
     }
@@ -170,7 +170,7 @@ impl Language {
 
 /// What the stand-in says to a conversation: the question is the last text block that a user message
 /// has, everything else is where the answer may be.
-fn reply(messages: &[Message]) -> String {
+fn reply(messages: &[Arc<Message>]) -> String {
     let question = messages
         .iter()
         .rev()

@@ -12,11 +12,12 @@ use pmk_core::{Block, Message};
 /// Ids may repeat within a conversation and imported ones may hold any character; providers want them
 /// unique, and Anthropic wants them of `a-z A-Z 0-9 _ -`. A result belongs to the call of the same id in the message before, by
 /// order where there are several.
-pub fn unique(messages: &[Message]) -> Vec<Vec<Cow<'_, str>>> {
+pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
     let mut taken: HashSet<Cow<'_, str>> = HashSet::new();
     let mut open: HashMap<&str, Vec<Cow<'_, str>>> = HashMap::new();
     messages
         .iter()
+        .map(AsRef::as_ref)
         .map(|message| {
             let mut calls: HashMap<&str, Vec<Cow<'_, str>>> = HashMap::new();
             let ids = message

@@ -1,7 +1,7 @@
 //! Taking in the answer of somebody who was asked (seed 003 §8, §9): it becomes an atom that waits for
 //! approval, and the asker gets it at once.
 
-use pmk_core::Message;
+use pmk_core::{Message, message};
 
 use super::{ask::note_usage, deliver, work::Work};
 use crate::{
@@ -58,8 +58,12 @@ pub(super) async fn learn(gateway: &Gateway, marker: &Marker, inbound: &Inbound)
 
 async fn extract(gateway: &Gateway, marker: &Marker, inbound: &Inbound) -> Result<Extraction, String> {
     let extract::Prompt { system, user } = extract::prompt(&marker.question, marker.reason.as_deref(), &inbound.text);
-    let request =
-        Request { system, messages: vec![Message::user(user)], max_answer_tokens: EXTRACTION_TOKENS, tools: vec![] };
+    let request = Request {
+        system,
+        messages: message::shared([Message::user(user)]),
+        max_answer_tokens: EXTRACTION_TOKENS,
+        tools: vec![],
+    };
     let answer = tokio::time::timeout(extract::TIMEOUT, gateway.model.ask(&request))
         .await
         .map_err(|_| format!("no extraction within {} s", extract::TIMEOUT.as_secs()))?

@@ -72,6 +72,11 @@ impl Window {
         self.rows.iter().map(|row| &*row.entry.message)
     }
 
+    /// The messages, in order, to be sent as they are.
+    pub fn shared(&self) -> impl Iterator<Item = Arc<Message>> {
+        self.rows.iter().map(|row| Arc::clone(&row.entry.message))
+    }
+
     /// Carries out a decision that was made on this window's transcript. Returns what of it concerns the
     /// stored live window.
     pub fn apply(&mut self, applied: &Applied) -> WindowEdit {

@@ -47,7 +47,7 @@ impl Work<'_> {
     pub fn request(&self) -> Request {
         Request {
             system: self.system.clone(),
-            messages: pmk_core::request::alternate(self.window.messages().cloned()),
+            messages: pmk_core::request::alternate(self.window.shared()),
             max_answer_tokens: self.room.answer,
             tools: self.tools.clone(),
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pmk_core::{Block, Message, Origin, Role};
+use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_stand_ins::anthropic::{self as stand_in, Behaviour, KEY};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn config(server: &stand_in::Anthropic) -> Config {
 fn question(text: &str) -> Request {
     Request {
         system: "Be brief.".into(),
-        messages: vec![Message::user(text)],
+        messages: message::shared([Message::user(text)]),
         max_answer_tokens: 100,
         tools: Vec::new(),
     }
@@ -79,6 +79,7 @@ async fn a_history_with_repeated_tool_ids_is_accepted() {
     }
     messages.push(Message::assistant("nothing"));
     messages.push(Message::user("and now?"));
+    let messages = message::shared(messages);
     let request = Request { system: String::new(), messages, max_answer_tokens: u32::MAX, tools: Vec::new() };
     let answer = client.ask(&request).await.expect("an answer");
     assert_eq!(text(&answer), "You said: and now?");

@@ -1,6 +1,6 @@
 //! A request in the shape of the Messages API.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use pmk_core::{Block, Message, Role};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
 /// The last message that the next request will begin with as well, so that everything up to it is
 /// worth caching. The last message of all is not: retrieved and recalled text stands in it for one
 /// call only.
-fn last_stable(messages: &[Message]) -> Option<usize> {
+fn last_stable(messages: &[Arc<Message>]) -> Option<usize> {
     messages.len().checked_sub(2)
 }
 
@@ -142,12 +142,13 @@ fn tools(request: &Request) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::Origin;
+    use pmk_core::{Origin, message};
 
     use super::*;
     use crate::model::Tool;
 
     fn sent(system: &str, messages: Vec<Message>) -> Value {
+        let messages = message::shared(messages);
         let request = Request { system: system.into(), messages, max_answer_tokens: 10, tools: Vec::new() };
         serde_json::from_slice(&body("m", 10, &request)).expect("JSON")
     }
@@ -212,7 +213,7 @@ mod tests {
     fn offered_tools_may_be_called() {
         let schema = json!({"type": "object", "properties": {"repo": {"type": "string"}}});
         let tool = Tool { name: "mra_ask".into(), description: "search".into(), input_schema: schema.clone() };
-        let messages = vec![Message::user("q"), call("x"), results("x")];
+        let messages = message::shared([Message::user("q"), call("x"), results("x")]);
         let request = Request { system: String::new(), messages, max_answer_tokens: 10, tools: vec![tool] };
         let body: Value = serde_json::from_slice(&body("m", 10, &request)).expect("JSON");
         let history_only = json!({"name": "grep", "input_schema": {"type": "object"}});

@@ -14,13 +14,13 @@ const ASSISTANT: &str = "## Assistant";
 ///
 /// A line of a message that looks like one of the headings is quoted, so that nobody can put words into
 /// the model's mouth.
-pub fn flatten(messages: &[Message]) -> String {
+pub fn flatten(messages: &[impl AsRef<Message>]) -> String {
     let Some((last, earlier)) = messages.split_last() else { return String::new() };
     if earlier.is_empty() {
-        return content(last);
+        return content(last.as_ref());
     }
     let mut out = String::from(SO_FAR);
-    for message in earlier {
+    for message in earlier.iter().map(AsRef::as_ref) {
         let heading = match message.role {
             Role::User => USER,
             Role::Assistant => ASSISTANT,
@@ -28,7 +28,7 @@ pub fn flatten(messages: &[Message]) -> String {
         // Writing to a string cannot fail.
         let _ = write!(out, "\n\n{heading}\n\n{}", content(message));
     }
-    let _ = write!(out, "\n\n{NOW}\n\n{}", content(last));
+    let _ = write!(out, "\n\n{NOW}\n\n{}", content(last.as_ref()));
     out
 }
 
@@ -81,7 +81,7 @@ mod tests {
             "=== Conversation so far ===\n\n## User\n\na\n\n## Assistant\n\nb\n\n=== Current turn ===\n\nc"
         );
         assert_eq!(flatten(&messages[..1]), "a");
-        assert_eq!(flatten(&[]), "");
+        assert_eq!(flatten(&messages[..0]), "");
     }
 
     #[test]

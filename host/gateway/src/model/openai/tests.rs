@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pmk_core::{Block, Message, Origin, Role};
+use pmk_core::{Block, Message, Origin, Role, message};
 use pmk_stand_ins::openai::{self as stand_in, KEY, Reply};
 use serde_json::json;
 
@@ -22,7 +22,12 @@ fn client(server: &stand_in::OpenAi, key: Option<&str>) -> OpenAi {
 fn request(messages: Vec<Message>) -> Request {
     let schema = json!({"type": "object", "properties": {"repo": {"type": "string"}}});
     let tool = Tool { name: "mra_ask".into(), description: "search".into(), input_schema: schema };
-    Request { system: "Be brief.".into(), messages, max_answer_tokens: 100, tools: vec![tool] }
+    Request {
+        system: "Be brief.".into(),
+        messages: message::shared(messages),
+        max_answer_tokens: 100,
+        tools: vec![tool],
+    }
 }
 
 #[tokio::test]

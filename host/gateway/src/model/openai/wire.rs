@@ -99,7 +99,7 @@ fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::Origin;
+    use pmk_core::{Origin, message};
 
     use super::*;
     use crate::model::Tool;
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_plain_conversation() {
-        let messages = vec![Message::user("a"), Message::assistant("b"), Message::user("c")];
+        let messages = message::shared([Message::user("a"), Message::assistant("b"), Message::user("c")]);
         let request = Request { system: "be kind".into(), messages, ..Request::default() };
         assert_eq!(
             sent(&request),
@@ -146,7 +146,7 @@ mod tests {
             },
         ];
         let tool = Tool { name: "a".into(), description: "d".into(), input_schema: json!({"type": "object"}) };
-        let body = sent(&Request { messages, tools: vec![tool], ..Request::default() });
+        let body = sent(&Request { messages: message::shared(messages), tools: vec![tool], ..Request::default() });
         let function = |name: &str| json!({"name": name, "arguments": format!("{{\"q\":\"{name}\"}}")});
         assert_eq!(
             body["messages"],

@@ -4,6 +4,7 @@ use super::*;
 use crate::model::classify::{Failed, classify};
 
 fn request(messages: Vec<Message>) -> Request {
+    let messages = pmk_core::message::shared(messages);
     Request { system: "You are a helpful assistant.".into(), messages, max_answer_tokens: 1_000, tools: Vec::new() }
 }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use pmk_core::{Block, Message, Origin, Role, Transcript, text, tokens};
+use pmk_core::{Block, Message, Origin, Role, Transcript, message, text, tokens};
 
 use super::{
     super::{TurnError, ask::note_usage, window::Fold, work::Work},
@@ -135,7 +135,7 @@ async fn summarise(
 async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) -> Result<String, ModelError> {
     let request = Request {
         system: SYSTEM.to_owned(),
-        messages: vec![Message::user(format!("<conversation>\n{material}\n</conversation>"))],
+        messages: message::shared([Message::user(format!("<conversation>\n{material}\n</conversation>"))]),
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
         tools: vec![],
     };
