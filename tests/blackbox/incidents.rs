@@ -1,8 +1,13 @@
 //! The incidents that this gateway was built after, replayed (seeds 000, 001, 002 and 004). Each ends in an
 //! answer, and does not when the part that prevents it is switched off.
 
-use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript};
-use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message};
+use pmk_host::model::{
+    Model, ModelError, Request,
+    anthropic::{Anthropic as Client, Config},
+    http,
+};
+use pmk_stand_ins::anthropic::{self, Anthropic, Behaviour};
 use serde_json::{Value, json};
 
 use crate::support::{Home, Running, component, finish, of_type, question, replies, stand_in};
@@ -160,6 +165,34 @@ fn seed_002_no_cut_at_any_place_tears_a_tool_pair() {
     }
     assert!(accepted >= 15, "whole turns may go: {accepted}");
     assert!(torn_without > 100, "without the guard most cuts tear a pair: {torn_without}");
+}
+
+/// What pmk did: the history cut by count of messages, wherever that is.
+#[tokio::test]
+async fn seed_002_without_the_guard_the_provider_refuses_the_session_for_ever() {
+    let server = Anthropic::start().await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = http::base_url("the test's", &server.url(), true).expect("loopback");
+    let client = Client::new(Config::new(anthropic::KEY.into(), url, "claude-haiku-4-5")).expect("a client");
+    let messages = tool_turns();
+    let (mut whole, mut torn) = (0, 0);
+    for oldest_kept in 1..messages.len() {
+        let cut: Vec<Message> = messages[..1].iter().chain(&messages[oldest_kept..]).cloned().collect();
+        let expected = pairs_are_whole(&cut);
+        let request = Request { messages: message::shared(cut), max_answer_tokens: 100, ..Request::default() };
+        match client.ask(&request).await {
+            Ok(_) => {
+                assert!(expected, "{oldest_kept}");
+                whole += 1;
+            }
+            Err(ModelError::MalformedHistory { .. }) => {
+                assert!(!expected, "{oldest_kept}");
+                torn += 1;
+            }
+            Err(error) => panic!("{oldest_kept}: {error}"),
+        }
+    }
+    assert!(torn > 20 && whole > 20, "{torn} refused, {whole} answered");
 }
 
 #[test]
