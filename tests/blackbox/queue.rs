@@ -1,8 +1,9 @@
 //! Messages that come faster than answers.
 
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Running, of_type, question};
+use crate::support::{Home, Running, of_type, question, stand_in};
 
 fn gateway(home: &Home, queue: Value) -> Running {
     home.write("gateway.json", json!({"version": 1, "model": "sim:delay=400", "queue": queue}).to_string());
@@ -45,6 +46,34 @@ fn collected_messages_get_one_reply_that_names_them_all() {
     assert!(status.success());
     let shown = home.run(&["sessions", "list", "--json"], "").ok().json();
     assert_eq!(shown[0]["turns"], 6, "every question is answered: {shown:#}");
+}
+
+#[test]
+fn steering_shows_the_model_at_once_what_comes_while_it_looks_something_up() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let script = home.write("mra.script", "sleep 600\nout It is in the budget worker.");
+    let mra = json!({"command": stand_in("mra", &script)});
+    home.write(
+        "gateway.json",
+        json!({"version": 1, "mra": mra, "queue": {"mode": "steer", "debounceMs": 10}}).to_string(),
+    );
+    anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
+    anthropic.push(Behaviour::answer("In the budget worker, and only for May."));
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    assert!(gateway.say(&question("Ev0", "Where is it computed?")));
+    gateway.next_of("accepted");
+    while anthropic.requests().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    ["Ev1", "Ev2"].iter().for_each(|event| assert!(gateway.say(&question(event, &format!("{event}: only for May")))));
+    let reply = gateway.next_of("reply");
+    assert_eq!(reply["event_ids"], json!(["Ev0", "Ev1", "Ev2"]), "in the order they came");
+    let said = anthropic.requests()[1].said_now();
+    assert!(
+        said.contains("budget worker") && said.contains("Ev1: only for May") && said.contains("Ev2: only"),
+        "{said}"
+    );
+    assert!(gateway.end().0.success());
 }
 
 #[test]

@@ -35,7 +35,7 @@ use tokio::sync::oneshot;
 mod behaviour;
 mod rules;
 
-pub use behaviour::Behaviour;
+pub use behaviour::{Behaviour, WITHOUT_TOOLS};
 pub use rules::count_tokens;
 
 /// The one key that is accepted.

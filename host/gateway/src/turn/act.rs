@@ -120,6 +120,10 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
     let result = Message { role: Role::User, origin: Origin::ToolResult, blocks };
     let said = Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks };
     keep(gateway, work, said, result, kinds).await?;
+    if !may_call {
+        // A model that still may call would go on calling, and what was found would be lost.
+        work.tools.clear();
+    }
     Ok(Acted::Again)
 }
 

@@ -150,8 +150,10 @@ fn report(work: &Work<'_>) -> serde_json::Value {
         "atoms": work.atoms,
     });
     if !work.also.is_empty() {
-        let others = work.also.iter().map(|other| &other.inbound.event_id);
-        report["event_ids"] = others.chain([&work.turn.inbound.event_id]).cloned().collect();
+        // In the order they came: collected ones before the newest, others while it was being answered.
+        let mut answered: Vec<&OpenTurn> = work.also.iter().chain([work.turn]).collect();
+        answered.sort_by_key(|turn| turn.turn);
+        report["event_ids"] = answered.into_iter().map(|turn| turn.inbound.event_id.clone()).collect();
     }
     report
 }

@@ -38,6 +38,9 @@ pub enum Behaviour {
     Raw(Vec<u8>),
 }
 
+/// What a model says that would rather call a tool and may not.
+pub const WITHOUT_TOOLS: &str = "This is what I have found so far.";
+
 impl Behaviour {
     /// A whole answer.
     pub fn answer(text: impl Into<String>) -> Self {
@@ -99,7 +102,14 @@ impl Behaviour {
             steps.push(last);
             steps
         };
+        // As the API promises of `tool_choice: none`.
+        let must_answer = request["tool_choice"]["type"] == "none";
         match self {
+            Behaviour::ToolUse { .. } if must_answer => Behaviour::answer(WITHOUT_TOOLS).steps(request, prompt_tokens),
+            Behaviour::Calls { text, .. } if must_answer => {
+                let text = if text.is_empty() { WITHOUT_TOOLS.to_owned() } else { text };
+                Behaviour::answer(text).steps(request, prompt_tokens)
+            }
             Behaviour::Echo => {
                 Behaviour::answer(format!("You said: {}", rules::question(request))).steps(request, prompt_tokens)
             }
