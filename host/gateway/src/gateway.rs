@@ -30,7 +30,7 @@ use crate::{
     progress::{self, Updates},
     say::Say,
     store::{InboxId, SessionId, Store, StoreError},
-    turn::{self, Room},
+    turn::{self, Preamble, Room},
 };
 
 mod verdict;
@@ -58,7 +58,6 @@ pub struct Gateway {
     /// Who is who, as gateway.json has it now.
     pub(crate) people: Watched,
     pub(crate) say: Say,
-    pub(crate) prompts: Prompts,
     pub(crate) mra: Mra,
     /// Packs what opens a session, where something does.
     pub(crate) seeder: Option<Arc<Seeder>>,
@@ -69,8 +68,8 @@ pub struct Gateway {
     library: Arc<Mutex<Library>>,
     calibration: Mutex<Calibration>,
     toolbox: Toolbox,
-    /// What the model may call, where it has tool calls.
-    tools: Vec<Tool>,
+    /// For each audience, without tools and with those there are.
+    preambles: [[Arc<Preamble>; 2]; Audience::ALL.len()],
     /// Cancelled when nothing new may begin.
     pub(crate) stop: CancellationToken,
     queues: Mutex<HashMap<SessionKey, VecDeque<Waiting>>>,
@@ -103,18 +102,24 @@ pub struct Parts<'a> {
 impl Gateway {
     /// Puts the parts together.
     pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Gateway> {
+        let toolbox = parts.config.tools.toolbox(parts.model.has_tools());
+        let tools: Arc<[Tool]> =
+            if parts.model.has_tools() { directive::tools::definitions().into() } else { [].into() };
+        let preambles = Audience::ALL.map(|audience| {
+            let system = parts.prompts.system(audience, toolbox);
+            [[].into(), Arc::clone(&tools)].map(|tools| Arc::new(Preamble::new(system.clone(), tools)))
+        });
         Arc::new(Gateway {
             store: parts.store,
             policies: Policies::new(parts.stack),
-            toolbox: parts.config.tools.toolbox(parts.model.has_tools()),
-            tools: if parts.model.has_tools() { directive::tools::definitions().into() } else { vec![] },
+            toolbox,
+            preambles,
             model: parts.model,
             front: parts.front,
             ledger: parts.ledger,
             say: Say::new(parts.config.language),
             people: Watched::new(parts.home, parts.config.people.clone()),
             config: parts.config,
-            prompts: parts.prompts,
             mra: parts.mra,
             seeder: parts.seeder.map(Arc::new),
             updates: Updates::new(progress::Settings::default()),
@@ -152,24 +157,18 @@ impl Gateway {
         self.toolbox == Toolbox::Native
     }
 
-    /// The tools there are.
-    pub(crate) fn tools(&self) -> &[Tool] {
-        &self.tools
+    /// What the model is told about itself, its readers and, where it may call any, its tools.
+    pub(crate) fn preamble(&self, audience: Audience, with_tools: bool) -> Arc<Preamble> {
+        Arc::clone(&self.preambles[audience as usize][usize::from(with_tools)])
     }
 
-    /// What the model is told about itself and its readers.
-    pub(crate) fn system_prompt(&self, audience: Audience) -> String {
-        self.prompts.system(audience, self.toolbox)
-    }
-
-    /// How the model's window is shared out for a conversation now, beside this system prompt and tools.
-    pub(crate) fn room(&self, session: SessionId, system: &str, tools: &[Tool]) -> Room {
+    /// How the model's window is shared out for a conversation now, beside this preamble.
+    pub(crate) fn room(&self, session: SessionId, preamble: &Preamble) -> Room {
         let calibration = self.calibration();
-        let fixed = turn::fixed_tokens(system, tools);
-        let stated = Room::counted(self.model.window(), fixed, |tokens| tokens);
+        let stated = Room::of(self.model.window(), preamble);
         let window = calibration.window(self.model.window());
         // A model that counts less than we estimate gives no room beyond its window.
-        let learnt = Room::counted(window, fixed, |tokens| calibration.estimate_for(session, tokens).min(tokens));
+        let learnt = Room::counted(window, preamble, |tokens| calibration.estimate_for(session, tokens).min(tokens));
         if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
             return learnt;
         }

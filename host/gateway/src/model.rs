@@ -37,7 +37,7 @@ pub struct Request {
     /// Room for the answer.
     pub max_answer_tokens: u32,
     /// What the model may call; leave it empty where [`Model::has_tools`] says no.
-    pub tools: Vec<Tool>,
+    pub tools: Arc<[Tool]>,
 }
 
 /// A tool that a model may call.

@@ -20,6 +20,7 @@ mod budget;
 mod command;
 mod deliver;
 mod gather;
+mod preamble;
 mod record;
 mod recover;
 mod together;
@@ -37,9 +38,10 @@ use crate::{
 use act::Acted;
 use admit::Admitted;
 use ask::Asked;
+pub(crate) use preamble::Preamble;
 use record::Outcome;
+pub(crate) use work::Room;
 use work::Work;
-pub(crate) use work::{Room, fixed_tokens};
 
 /// How long to wait before a turn that could not go on is tried again; doubled each time up to the
 /// last.

@@ -15,7 +15,7 @@ use super::{Context, layers::LayerArguments, logging, print, print_json, tokens}
 use crate::{
     config::Config,
     error::{Failure, OrHint},
-    turn::Room,
+    turn::{Preamble, Room},
 };
 
 /// The window of a model of which nothing is known.
@@ -68,8 +68,8 @@ impl PlanCommand {
         if messages.is_empty() {
             return Err(self.nothing(if total == 0 { "it has no messages" } else { "nobody asks anything in it" }));
         }
-        let limit =
-            self.budget.unwrap_or_else(|| Room::of(self.window, system.as_deref().unwrap_or_default(), &[]).limit);
+        let preamble = Preamble::new(system.unwrap_or_default(), []);
+        let limit = self.budget.unwrap_or_else(|| Room::of(self.window, &preamble).limit);
         let stack = self.layers.load(&context.home, &config.policy)?;
         let view = View::new(messages, total);
         let decided = self.decide(&stack, &view, limit, config.policy.seed_may_go);

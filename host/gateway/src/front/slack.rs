@@ -22,6 +22,8 @@ use self::{
 use super::{Delivery, Found, Front, FrontError, Intake, Kind, Progress, ReplyTo, TurnReport};
 
 mod address;
+#[cfg(test)]
+mod cpu_time;
 mod delivery;
 mod envelope;
 mod failure;

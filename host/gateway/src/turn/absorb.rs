@@ -62,7 +62,7 @@ async fn extract(gateway: &Gateway, marker: &Marker, inbound: &Inbound) -> Resul
         system,
         messages: message::shared([Message::user(user)]),
         max_answer_tokens: EXTRACTION_TOKENS,
-        tools: vec![],
+        tools: [].into(),
     };
     let answer = tokio::time::timeout(extract::TIMEOUT, gateway.model.ask(&request))
         .await

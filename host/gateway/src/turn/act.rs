@@ -122,7 +122,7 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
     keep(gateway, work, said, result, kinds).await?;
     if !may_call {
         // A model that still may call would go on calling, and what was found would be lost.
-        work.tools.clear();
+        work.preamble = gateway.preamble(work.audience, false);
     }
     Ok(Acted::Again)
 }

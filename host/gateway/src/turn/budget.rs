@@ -29,7 +29,7 @@ struct Wanted {
 /// Asks the policy and carries its plan out, unless it wants something summed up first.
 async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>, TurnError> {
     // What the last call has told of how the model counts.
-    work.room = gateway.room(work.turn.session, &work.system, &work.tools);
+    work.room = gateway.room(work.turn.session, &work.preamble);
     let transcript = work.window.transcript();
     if !fits_at_all(work) {
         // There is nothing to decide, and the conversation must not lose anything over it.

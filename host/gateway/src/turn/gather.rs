@@ -24,8 +24,7 @@ use crate::{
 pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: Live) -> Result<Work<'a>, TurnError> {
     let policies = gateway.policies.serving();
     let audience = audience(gateway, turn);
-    let system = gateway.system_prompt(audience);
-    let room = gateway.room(turn.session, &system, gateway.tools());
+    let room = gateway.room(turn.session, &gateway.preamble(audience, true));
     if live.entries.is_empty() && live.dropped_turns == 0 {
         live = seed(gateway, turn, &policies, live, room).await?;
     }
@@ -45,14 +44,13 @@ pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: 
         gateway.store.edit_live(turn.session, edit).await?;
     }
     // A provider wants its tools defined where a history speaks of them.
-    let tools = if gateway.uses_tools() || window.has_tools() { gateway.tools().to_vec() } else { vec![] };
+    let with_tools = gateway.uses_tools() || window.has_tools();
     Ok(Work {
         turn,
         policies,
         also: vec![],
         audience,
-        system,
-        tools,
+        preamble: gateway.preamble(audience, with_tools),
         room,
         window,
         atoms,

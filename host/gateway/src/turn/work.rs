@@ -1,13 +1,14 @@
 //! A turn under way: what it was begun with, its window, and what has come of it so far.
 
-use pmk_core::tokens;
+use std::sync::Arc;
+
 use pmk_policy::{DecidedBy, Phase};
 
-use super::window::Window;
+use super::{preamble::Preamble, window::Window};
 use crate::{
     audience::Audience,
     escalation::Marker,
-    model::{Request, Tool, Usage},
+    model::{Request, Usage},
     policies::Deciding,
     progress::Progress,
     store::{OpenTurn, Outgoing},
@@ -24,8 +25,7 @@ pub(super) struct Work<'a> {
     pub also: Vec<OpenTurn>,
     /// Who the answer is written for, as of now (seed 003 §12).
     pub audience: Audience,
-    pub system: String,
-    pub tools: Vec<Tool>,
+    pub preamble: Arc<Preamble>,
     pub room: Room,
     pub window: Window,
     /// The ids of the atoms that were found for the new message.
@@ -40,16 +40,16 @@ pub(super) struct Work<'a> {
 impl Work<'_> {
     /// The estimate of the whole prompt that is sent now.
     pub fn estimate(&self) -> u64 {
-        self.tally.tokens_after + fixed_tokens(&self.system, &self.tools)
+        self.tally.tokens_after + self.preamble.tokens
     }
 
     /// What is sent to the model now.
     pub fn request(&self) -> Request {
         Request {
-            system: self.system.clone(),
+            system: self.preamble.system.clone(),
             messages: pmk_core::request::alternate(self.window.shared()),
             max_answer_tokens: self.room.answer,
-            tools: self.tools.clone(),
+            tools: Arc::clone(&self.preamble.tools),
         }
     }
 }
@@ -105,27 +105,17 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room that a model of this window leaves beside a system prompt and tools, where nothing is known
-    /// of how it counts.
-    pub(crate) fn of(window: u64, system: &str, tools: &[Tool]) -> Room {
-        Room::counted(window, fixed_tokens(system, tools), |tokens| tokens)
+    /// The room that a model of this window leaves beside the preamble, where nothing is known of how it
+    /// counts.
+    pub(crate) fn of(window: u64, preamble: &Preamble) -> Room {
+        Room::counted(window, preamble, |tokens| tokens)
     }
 
     /// The same where something is known: `estimate_for` gives the largest estimate of a whole prompt that
     /// the provider counts as so many tokens.
-    pub(crate) fn counted(window: u64, fixed_tokens: u64, estimate_for: impl Fn(u64) -> u64) -> Room {
+    pub(crate) fn counted(window: u64, preamble: &Preamble, estimate_for: impl Fn(u64) -> u64) -> Room {
         let answer = ANSWER_TOKENS.min(window / 4);
-        let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(fixed_tokens);
+        let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(preamble.tokens);
         Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
     }
-}
-
-/// The estimate of what goes along with every request.
-pub(crate) fn fixed_tokens(system: &str, tools: &[Tool]) -> u64 {
-    u64::from(tokens::estimate(system)) + tools.iter().map(tokens_of).sum::<u64>()
-}
-
-fn tokens_of(tool: &Tool) -> u64 {
-    let Tool { name, description, input_schema } = tool;
-    u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
 }

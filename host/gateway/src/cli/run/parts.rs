@@ -11,9 +11,9 @@ use crate::{
     directive,
     error::Failure,
     knowledge::{Ingest, Seeder},
-    model::Model,
+    model::{Model, Tool},
     mra::{self, Mra},
-    turn::Room,
+    turn::{Preamble, Room},
 };
 
 /// What a window must leave for a conversation: a question of a few sentences.
@@ -34,13 +34,14 @@ pub(super) fn prompts(home: &Path) -> Prompts {
 /// The model's window has no room beside the longest system prompt, the tools and the answer.
 pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config) -> Result<(), Failure> {
     let has_tools = model.has_tools();
-    let tools = if has_tools { directive::tools::definitions().to_vec() } else { vec![] };
     let system = Audience::ALL
         .map(|audience| prompts.system(audience, config.tools.toolbox(has_tools)))
         .into_iter()
         .max_by_key(|system| tokens::estimate(system))
         .unwrap_or_default();
-    let does = |window: u64| Room::of(window, &system, &tools).limit >= LEAST_ROOM;
+    let tools: Vec<Tool> = if has_tools { directive::tools::definitions().into() } else { vec![] };
+    let preamble = Preamble::new(system, tools);
+    let does = |window: u64| Room::of(window, &preamble).limit >= LEAST_ROOM;
     let window = model.window();
     if does(window) {
         return Ok(());

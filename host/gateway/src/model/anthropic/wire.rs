@@ -149,7 +149,7 @@ mod tests {
 
     fn sent(system: &str, messages: Vec<Message>) -> Value {
         let messages = message::shared(messages);
-        let request = Request { system: system.into(), messages, max_answer_tokens: 10, tools: Vec::new() };
+        let request = Request { system: system.into(), messages, max_answer_tokens: 10, tools: [].into() };
         serde_json::from_slice(&body("m", 10, &request)).expect("JSON")
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"repo": {"type": "string"}}});
         let tool = Tool { name: "mra_ask".into(), description: "search".into(), input_schema: schema.clone() };
         let messages = message::shared([Message::user("q"), call("x"), results("x")]);
-        let request = Request { system: String::new(), messages, max_answer_tokens: 10, tools: vec![tool] };
+        let request = Request { system: String::new(), messages, max_answer_tokens: 10, tools: [tool].into() };
         let body: Value = serde_json::from_slice(&body("m", 10, &request)).expect("JSON");
         let history_only = json!({"name": "grep", "input_schema": {"type": "object"}});
         let offered = json!({"name": "mra_ask", "description": "search", "input_schema": schema});

@@ -26,7 +26,7 @@ fn request(messages: Vec<Message>) -> Request {
         system: "Be brief.".into(),
         messages: message::shared(messages),
         max_answer_tokens: 100,
-        tools: vec![tool],
+        tools: [tool].into(),
     }
 }
 

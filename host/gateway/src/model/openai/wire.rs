@@ -146,7 +146,7 @@ mod tests {
             },
         ];
         let tool = Tool { name: "a".into(), description: "d".into(), input_schema: json!({"type": "object"}) };
-        let body = sent(&Request { messages: message::shared(messages), tools: vec![tool], ..Request::default() });
+        let body = sent(&Request { messages: message::shared(messages), tools: [tool].into(), ..Request::default() });
         let function = |name: &str| json!({"name": name, "arguments": format!("{{\"q\":\"{name}\"}}")});
         assert_eq!(
             body["messages"],

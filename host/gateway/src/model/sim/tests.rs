@@ -5,7 +5,7 @@ use crate::model::classify::{Failed, classify};
 
 fn request(messages: Vec<Message>) -> Request {
     let messages = pmk_core::message::shared(messages);
-    Request { system: "You are a helpful assistant.".into(), messages, max_answer_tokens: 1_000, tools: Vec::new() }
+    Request { system: "You are a helpful assistant.".into(), messages, max_answer_tokens: 1_000, tools: [].into() }
 }
 
 fn say(messages: Vec<Message>) -> String {

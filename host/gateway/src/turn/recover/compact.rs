@@ -9,7 +9,7 @@ use std::ops::Range;
 use pmk_core::{Block, Message, Origin, Role, Transcript, message, text, tokens};
 
 use super::{
-    super::{TurnError, ask::note_usage, window::Fold, work::Work},
+    super::{TurnError, ask::note_usage, preamble::Preamble, window::Fold, work::Work},
     Base, fold,
 };
 use crate::{
@@ -103,7 +103,7 @@ async fn summarise(
     transcript: &Transcript,
     range: Range<usize>,
 ) -> Result<String, ModelError> {
-    let room = gateway.room(work.turn.session, SYSTEM, &[]);
+    let room = gateway.room(work.turn.session, &Preamble::new(SYSTEM, []));
     let most = MAX_SUMMARY_TOKENS.min(room.limit / 4);
     let messages = &transcript.entries()[range];
     let earlier: Vec<String> = messages
@@ -137,7 +137,7 @@ async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) 
         system: SYSTEM.to_owned(),
         messages: message::shared([Message::user(format!("<conversation>\n{material}\n</conversation>"))]),
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
-        tools: vec![],
+        tools: [].into(),
     };
     let answer = gateway.model.ask(&request).await?;
     note_usage(gateway, &work.turn.inbound.user, answer.usage);
