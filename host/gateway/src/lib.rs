@@ -26,7 +26,7 @@ pub mod knowledge;
 pub mod ledger;
 pub mod model;
 pub mod mra;
-mod policies;
+pub mod policies;
 pub mod progress;
 pub mod say;
 pub mod search;

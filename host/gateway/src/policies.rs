@@ -1,27 +1,37 @@
 //! Which policies decide. A turn takes them once, when it begins, and keeps them to its end, whatever is
 //! swapped in meanwhile.
 
-use std::sync::Arc;
+use std::sync::{PoisonError, RwLock};
 
 use pmk_policy::Stack;
 
 /// The policies that serve now.
-pub(crate) struct Policies {
-    serving: Deciding,
+#[derive(Debug)]
+pub struct Policies {
+    serving: RwLock<Deciding>,
 }
 
 /// The policies of one turn.
-#[derive(Clone)]
-pub(crate) struct Deciding(Arc<Stack>);
+#[derive(Clone, Debug)]
+pub struct Deciding(Stack);
 
 impl Policies {
+    /// Begins with these.
     pub fn new(stack: Stack) -> Policies {
-        Policies { serving: Deciding(Arc::new(stack)) }
+        Policies { serving: RwLock::new(Deciding(stack)) }
     }
 
     /// What a turn that begins now goes by.
     pub fn serving(&self) -> Deciding {
-        self.serving.clone()
+        // Replaced as a whole, so a panic elsewhere leaves nothing half changed.
+        self.serving.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets these serve the turns that begin from now on, and gives back those that served until now. Turns that
+    /// have begun keep what they took.
+    pub fn swap(&self, stack: Stack) -> Stack {
+        let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut serving.0, stack)
     }
 }
 
@@ -33,5 +43,10 @@ impl Deciding {
         tokio::task::spawn_blocking(move || decide(&stack))
             .await
             .expect("a policy decision does not panic on the host's side")
+    }
+
+    /// The policies themselves.
+    pub fn stack(&self) -> &Stack {
+        &self.0
     }
 }
