@@ -105,7 +105,7 @@ impl Gateway {
     pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Gateway> {
         Arc::new(Gateway {
             store: parts.store,
-            policies: Policies::new(parts.stack),
+            policies: Policies::new(&parts.stack),
             toolbox: parts.config.tools.toolbox(parts.model.has_tools()),
             tools: if parts.model.has_tools() { directive::tools::definitions().into() } else { vec![] },
             model: parts.model,

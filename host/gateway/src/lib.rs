@@ -15,6 +15,7 @@ pub mod child;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod control;
 pub mod directive;
 pub mod error;
 pub mod escalation;

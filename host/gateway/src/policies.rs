@@ -1,5 +1,15 @@
 //! Which policies decide. A turn takes them once, when it begins, and keeps them to its end, whatever is
 //! swapped in meanwhile.
+//!
+//! [`Loader`] makes layers of files, [`Swapper`] has them take over in a running gateway.
+
+mod load;
+mod swap;
+mod watch;
+
+pub use load::{Loader, Named, open_runtime};
+pub use swap::{By, NextStart, Source, Swapped, Swapper};
+pub use watch::follow;
 
 use std::sync::{PoisonError, RwLock};
 
@@ -17,8 +27,8 @@ pub struct Deciding(Stack);
 
 impl Policies {
     /// Begins with these.
-    pub fn new(stack: Stack) -> Policies {
-        Policies { serving: RwLock::new(Deciding(stack)) }
+    pub fn new(stack: &Stack) -> Policies {
+        Policies { serving: RwLock::new(Deciding::new(stack)) }
     }
 
     /// What a turn that begins now goes by.
@@ -29,13 +39,18 @@ impl Policies {
 
     /// Lets these serve the turns that begin from now on, and gives back those that served until now. Turns that
     /// have begun keep what they took.
-    pub fn swap(&self, stack: Stack) -> Stack {
+    pub fn swap(&self, stack: &Stack) -> Stack {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut serving.0, stack)
+        std::mem::replace(&mut *serving, Deciding::new(stack)).0
     }
 }
 
 impl Deciding {
+    /// Those that keep failing are suspended for a while, as long as these serve.
+    pub fn new(stack: &Stack) -> Deciding {
+        Deciding(stack.with_breakers())
+    }
+
     /// Has the policies decide something. A decision takes microseconds, but a bad component may use all the
     /// time it is allowed.
     pub async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {

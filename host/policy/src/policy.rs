@@ -78,7 +78,7 @@ impl Policy {
         let component = Component::from_binary(runtime.engine(), bytes)
             .map_err(|error| LoadError::Invalid { file: file(), reason: first_line(&error) })?;
         let imports = checks::interfaces(&label, runtime.engine(), &component.component_type())?;
-        runtime.trust().admit_imports(&label, &imports, checks::of_contract)?;
+        runtime.trust().admit_imports(&label, &imports)?;
         let describe =
             function(&label, &component, "describe")?.ok_or_else(|| LoadError::NoDescribe { file: file() })?;
         let functions = Functions {

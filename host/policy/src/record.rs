@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pmk_core::Rule;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{breaker::Change, failure::Failure, texts::TextsRead};
 
@@ -34,7 +34,7 @@ impl Decision {
 }
 
 /// Which policy: what it calls itself, and what it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The name it gave itself.
     pub name: String,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::LoadError;
+use crate::{checks, error::LoadError, policy::Policy};
 
 /// What the operator trusts. A component runs within its limits whatever it is; this is for those who also want to
 /// know what it is.
@@ -22,6 +22,15 @@ impl Default for Trust {
 }
 
 impl Trust {
+    /// Whether a component that was loaded under another trust could be loaded under this one.
+    ///
+    /// # Errors
+    /// [`LoadError::NotAllowed`] or [`LoadError::NoWasi`]; the component is called by its name.
+    pub fn admits(&self, policy: &Policy) -> Result<(), LoadError> {
+        self.admit(policy.name(), &policy.identity().sha256)?;
+        self.admit_imports(policy.name(), policy.imports())
+    }
+
     /// Whether a component of this digest may be loaded; asked before it is compiled.
     pub(crate) fn admit(&self, file: &str, sha256: &str) -> Result<(), LoadError> {
         match &self.allow {
@@ -33,13 +42,8 @@ impl Trust {
     }
 
     /// Whether a component with these imports may be loaded.
-    pub(crate) fn admit_imports(
-        &self,
-        file: &str,
-        imports: &[String],
-        of_contract: fn(&str) -> bool,
-    ) -> Result<(), LoadError> {
-        match imports.iter().find(|import| !self.wasi && !of_contract(import)) {
+    pub(crate) fn admit_imports(&self, file: &str, imports: &[String]) -> Result<(), LoadError> {
+        match imports.iter().find(|import| !self.wasi && !checks::of_contract(import)) {
             Some(import) => Err(LoadError::NoWasi { file: file.to_owned(), import: import.clone() }),
             None => Ok(()),
         }
