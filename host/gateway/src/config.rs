@@ -3,7 +3,6 @@
 //! `language`, `mra`, `tools`, `queue` and `historyTurns`.
 
 use std::{
-    collections::BTreeMap,
     num::NonZeroU32,
     path::{Path, PathBuf},
 };
@@ -24,9 +23,11 @@ use crate::{
 mod document;
 mod edit;
 mod people;
+mod policy;
 mod sections;
 mod watched;
 
+pub use policy::{PolicyConfig, PolicyLimits};
 pub use sections::{LimitsConfig, MraConfig, QueueConfig, QueueMode, ToolStyle};
 pub use watched::Watched;
 
@@ -100,18 +101,6 @@ pub struct People {
     pub escalation: Pools,
 }
 
-/// Which policies decide, and with which settings.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct PolicyConfig {
-    /// Component files, the last on top; `--policy` replaces the list. A relative one is in the home.
-    pub files: Vec<PathBuf>,
-    /// Settings by policy name, then setting name.
-    pub settings: BTreeMap<String, Map<String, Value>>,
-    /// Whether a policy may remove the seed pair (guard rule 3).
-    pub seed_may_go: bool,
-}
-
 /// Slack's tokens, from the environment or the file.
 #[derive(Clone, Debug, Default)]
 pub struct SlackTokens {
@@ -174,6 +163,8 @@ impl Config {
         mra.check()?;
         let queue: QueueConfig = part(&root, "queue")?.unwrap_or_default();
         queue.check()?;
+        let policy: PolicyConfig = part(&root, "policy")?.unwrap_or_default();
+        policy.check()?;
         let config = Config {
             exists: true,
             people: People {
@@ -183,7 +174,7 @@ impl Config {
                 escalation: people::pools(&root, &mut warnings),
             },
             model: part(&root, "model")?,
-            policy: part(&root, "policy")?.unwrap_or_default(),
+            policy,
             limits,
             slack: slack_tokens(&root)?,
             api_key: part(&root, "apiKey")

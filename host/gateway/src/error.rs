@@ -29,6 +29,11 @@ impl Failure {
         self
     }
 
+    /// What happened, and what to do about it.
+    pub fn into_parts(self) -> (String, Option<String>) {
+        (self.message, self.hint)
+    }
+
     /// The same for machines: one object, shaped as the console's `error` lines.
     pub fn document(&self) -> Value {
         json!({"type": "error", "message": self.message, "hint": self.hint})

@@ -111,7 +111,7 @@ impl Gateway {
         });
         Arc::new(Gateway {
             store: parts.store,
-            policies: Policies::new(parts.stack),
+            policies: Policies::new(&parts.stack),
             toolbox,
             preambles,
             model: parts.model,

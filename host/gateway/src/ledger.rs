@@ -13,6 +13,7 @@ use std::{
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use pmk_policy::{Identity, Record};
 use serde::Serialize;
 
 /// What is worth remembering of a turn.
@@ -115,7 +116,43 @@ pub enum Event {
     ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },
     /// A policy failed or broke a rule, and another decided.
     #[serde(rename = "policy.failed")]
-    PolicyFailed { actor: String, policy: String, version: String, sha256: String, decision: String, reason: String },
+    PolicyFailed {
+        actor: String,
+        #[serde(flatten)]
+        asked: Asked,
+        reason: String,
+    },
+    /// A policy failed so often that it is not asked for a while.
+    #[serde(rename = "policy.suspended")]
+    PolicySuspended {
+        #[serde(flatten)]
+        asked: Asked,
+        failures: u32,
+        /// How many decisions go past it before it is tried again.
+        pause: u32,
+        reason: String,
+    },
+    /// It did well when it was tried again.
+    #[serde(rename = "policy.resumed")]
+    PolicyResumed {
+        #[serde(flatten)]
+        asked: Asked,
+    },
+    /// A policy was shown texts, because it asked for them.
+    #[serde(rename = "policy.read")]
+    PolicyRead {
+        actor: String,
+        #[serde(flatten)]
+        asked: Asked,
+        texts: usize,
+        chars: u64,
+    },
+    /// Other policies decide from the next turn on. Layers, the top one first.
+    #[serde(rename = "policy.swapped")]
+    PolicySwapped { by: &'static str, before: Vec<Identity>, serving: Vec<Identity> },
+    /// They should have, and could not be loaded.
+    #[serde(rename = "policy.refused")]
+    PolicyRefused { by: &'static str, files: Vec<String>, reason: String },
     /// A reply went out in several messages.
     #[serde(rename = "reply.split")]
     ReplySplit { actor: String, parts: usize, chars: usize },
@@ -125,6 +162,23 @@ pub enum Event {
     /// A reply could not be delivered and will not be tried again.
     #[serde(rename = "reply.undelivered")]
     ReplyUndelivered { actor: String, session: String, reason: String },
+}
+
+/// Which policy, and for which decision it was asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Asked {
+    pub policy: String,
+    pub version: String,
+    pub sha256: String,
+    pub decision: &'static str,
+}
+
+impl Asked {
+    /// Who was asked for what, by the record of it.
+    pub fn of(record: &Record) -> Asked {
+        let Identity { name, version, sha256 } = record.policy.clone();
+        Asked { policy: name, version, sha256, decision: record.decision.name() }
+    }
 }
 
 #[derive(Serialize)]

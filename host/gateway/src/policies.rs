@@ -1,31 +1,56 @@
 //! Which policies decide. A turn takes them once, when it begins, and keeps them to its end, whatever is
 //! swapped in meanwhile.
+//!
+//! [`Loader`] makes layers of files, [`Swapper`] has them take over in a running gateway.
 
-use std::sync::Arc;
+mod load;
+mod swap;
+mod watch;
+
+pub use load::{Loader, Named, open_runtime};
+pub use swap::{By, NextStart, Source, Swapped, Swapper};
+pub use watch::follow;
+
+use std::sync::{PoisonError, RwLock};
 
 use pmk_policy::Stack;
 
 /// The policies that serve now.
-pub(crate) struct Policies {
-    serving: Deciding,
+#[derive(Debug)]
+pub struct Policies {
+    serving: RwLock<Deciding>,
 }
 
 /// The policies of one turn.
-#[derive(Clone)]
-pub(crate) struct Deciding(Arc<Stack>);
+#[derive(Clone, Debug)]
+pub struct Deciding(Stack);
 
 impl Policies {
-    pub fn new(stack: Stack) -> Policies {
-        Policies { serving: Deciding(Arc::new(stack)) }
+    /// Begins with these.
+    pub fn new(stack: &Stack) -> Policies {
+        Policies { serving: RwLock::new(Deciding::new(stack)) }
     }
 
     /// What a turn that begins now goes by.
     pub fn serving(&self) -> Deciding {
-        self.serving.clone()
+        // Replaced as a whole, so a panic elsewhere leaves nothing half changed.
+        self.serving.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets these serve the turns that begin from now on, and gives back those that served until now. Turns that
+    /// have begun keep what they took.
+    pub fn swap(&self, stack: &Stack) -> Stack {
+        let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *serving, Deciding::new(stack)).0
     }
 }
 
 impl Deciding {
+    /// Those that keep failing are suspended for a while, as long as these serve.
+    pub fn new(stack: &Stack) -> Deciding {
+        Deciding(stack.with_breakers())
+    }
+
     /// Has the policies decide something. A decision takes microseconds, but a bad component may use all the
     /// time it is allowed.
     pub async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
@@ -33,5 +58,10 @@ impl Deciding {
         tokio::task::spawn_blocking(move || decide(&stack))
             .await
             .expect("a policy decision does not panic on the host's side")
+    }
+
+    /// The policies themselves.
+    pub fn stack(&self) -> &Stack {
+        &self.0
     }
 }

@@ -4,6 +4,7 @@
 use std::{fmt, str::FromStr};
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
+use pmk_core::text;
 use serde::Deserialize;
 use thiserror::Error;
 use unic_langid::LanguageIdentifier;
@@ -132,6 +133,20 @@ impl Say {
     /// To the admins: a message could not be answered.
     pub fn recovery_failed(&self, session: &str) -> String {
         self.text("recovery-failed", [("session", session.into())])
+    }
+
+    /// To the admins: a policy is not asked for a while.
+    pub fn policy_suspended(&self, policy: &str, failures: u32, reason: &str) -> String {
+        let reason = code(reason);
+        self.text(
+            "policy-suspended",
+            [("policy", policy.into()), ("failures", failures.into()), ("reason", reason.into())],
+        )
+    }
+
+    /// To the admins: other policies should have taken over, and those that served still do.
+    pub fn policy_refused(&self, reason: &str) -> String {
+        self.text("policy-refused", [("reason", code(reason).into())])
     }
 
     /// Goes before the answer to a message that had files attached.
@@ -271,6 +286,11 @@ fn mention(user: &str) -> String {
     format!("<@{user}>")
 }
 
+/// Foreign words as a line of code, which Slack shows as they are.
+fn code(text: &str) -> String {
+    format!("`{}`", text::head(&one_line(text), 300).replace('`', "'"))
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -328,6 +348,8 @@ mod tests {
             say.rotated(7),
             say.rotated_for_admins("slack:dm:U1", 15_276),
             say.recovery_failed("slack:dm:U1"),
+            say.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
+            say.policy_refused("policy `a.wasm` is empty"),
             say.files_not_read(1),
             say.files_not_read(2),
             say.too_long(),

@@ -18,6 +18,7 @@ mod admit;
 mod ask;
 mod budget;
 mod command;
+mod decided;
 mod deliver;
 mod gather;
 mod preamble;

@@ -67,7 +67,7 @@ pub(crate) fn interfaces(label: &str, engine: &Engine, component: &types::Compon
 }
 
 /// Whether a name is an interface of the contract, of whatever version.
-fn of_contract(name: &str) -> bool {
+pub(crate) fn of_contract(name: &str) -> bool {
     name.strip_prefix(contract::PACKAGE).is_some_and(|rest| rest.starts_with('/'))
 }
 

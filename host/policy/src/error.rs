@@ -87,6 +87,22 @@ pub enum LoadError {
         /// What it imports.
         import: String,
     },
+    /// It imports WASI, which the operator does not want.
+    #[error("policy `{file}` imports `{import}`, and with `--no-wasi` only the contract may be imported")]
+    NoWasi {
+        /// The file as it was named.
+        file: String,
+        /// What it imports.
+        import: String,
+    },
+    /// The operator has not allowed it.
+    #[error("policy `{file}` is not allowed: its sha256 {sha256} is not in `policy.allow`")]
+    NotAllowed {
+        /// The file as it was named.
+        file: String,
+        /// Its digest.
+        sha256: String,
+    },
     /// It exports no interface of the contract.
     #[error("policy `{file}` exports nothing of `{}`: {}", contract::PACKAGE, found(.exports))]
     NothingExported {
@@ -161,6 +177,13 @@ impl LoadError {
                 "of WASI a policy may import 0.2's cli, clocks, filesystem, io, random and sockets; build it for wasm32-wasip1 or wasm32-wasip2, without network features"
                     .into()
             }
+            LoadError::NoWasi { .. } => {
+                "build the policy for wasm32-unknown-unknown, or leave out `--no-wasi` and `policy.noWasi` of gateway.json: WASI is linked, but denies everything"
+                    .into()
+            }
+            LoadError::NotAllowed { sha256, .. } => {
+                format!("if you trust this build, add \"{sha256}\" to `policy.allow` in gateway.json")
+            }
             LoadError::ForeignImport { .. } | LoadError::NothingExported { .. } | LoadError::NoDescribe { .. } => {
                 format!("a policy implements a world of `{}@{version}` (wit/policy.wit)", contract::PACKAGE)
             }
@@ -169,7 +192,7 @@ impl LoadError {
                 format!("it may be built against a later contract than {version}; use the wit/policy.wit of this host")
             }
             LoadError::Describe { failure: Failure::OutOfMemory { .. } | Failure::OutOfTable { .. }, .. } => {
-                "raise the limit on memory, or build a smaller policy".into()
+                "raise `policy.limits.memoryMiB` or `tableElements` in gateway.json, or build a smaller policy".into()
             }
             LoadError::Describe { .. } => "`describe` should only call the methods of `description`".into(),
             LoadError::Unreadable { .. } => "check that it is a file that you may read".into(),
@@ -192,6 +215,8 @@ impl LoadError {
             | LoadError::Invalid { file, .. }
             | LoadError::OtherVersion { file, .. }
             | LoadError::ForeignImport { file, .. }
+            | LoadError::NoWasi { file, .. }
+            | LoadError::NotAllowed { file, .. }
             | LoadError::NothingExported { file, .. }
             | LoadError::NoDescribe { file }
             | LoadError::WrongExport { file, .. }

@@ -14,6 +14,7 @@ use crate::{
     record::LogLine,
     runtime::Runtime,
     state::{State, Task},
+    texts::TextsRead,
 };
 
 /// What a component borrows for the length of a call.
@@ -45,7 +46,7 @@ pub(crate) struct Cost {
     pub fuel: u64,
     pub peak_bytes: u64,
     pub log: Vec<LogLine>,
-    pub texts_read: u32,
+    pub texts_read: TextsRead,
 }
 
 /// Calls one function of a component in a fresh instance. `messages` is how many messages the decision is about.

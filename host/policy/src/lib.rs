@@ -7,10 +7,12 @@
 //! the native floor of [`pmk_core::floor`].
 //!
 //! Read in this order: [`contract`] (what is offered), [`limits`], [`runtime`] (the engine),
-//! [`policy`] (loading), [`settings`], [`stack`] (deciding), [`record`] (what is remembered of a decision).
+//! [`trust`], [`policy`] (loading), [`settings`], [`stack`] (deciding), [`record`] (what is remembered of a decision),
+//! [`breaker`] (what repeated failures lead to).
 
 #![deny(missing_docs)]
 
+pub mod breaker;
 pub mod contract;
 pub mod description;
 pub mod error;
@@ -21,6 +23,8 @@ pub mod record;
 pub mod runtime;
 pub mod settings;
 pub mod stack;
+pub mod texts;
+pub mod trust;
 
 mod checks;
 mod engine;
@@ -30,10 +34,11 @@ mod log;
 mod state;
 mod wasi;
 
+pub use breaker::Change;
 pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;
-pub use limits::Limits;
+pub use limits::{Limits, Size};
 pub use policy::{Exports, Policy};
 pub use record::{DecidedBy, Decision, Identity, LogLevel, LogLine, Outcome, Record};
 pub use runtime::{CacheStats, Runtime, RuntimeConfig};
@@ -42,3 +47,5 @@ pub use stack::{
     CapDecision, IncomingInput, Layer, OverflowInput, Phase, PruneDecision, PruneInput, RecoverDecision, Rung, Stack,
     SummaryDecision,
 };
+pub use texts::TextsRead;
+pub use trust::Trust;

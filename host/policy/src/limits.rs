@@ -9,6 +9,9 @@ pub const DEFAULT_FUEL_BASE: u64 = 250_000_000;
 /// Fuel added for each message of the transcript.
 pub const DEFAULT_FUEL_PER_MESSAGE: u64 = 20_000;
 
+/// Fuel added for each token of the transcript: what reading all of its text costs, several times over.
+pub const DEFAULT_FUEL_PER_TOKEN: u64 = 100;
+
 /// Wall-clock time after which a decision is stopped although it has fuel left. Far above what the fuel takes on
 /// a slow machine, because a decision stopped by the clock cannot be reproduced.
 pub const DEFAULT_WALL: Duration = Duration::from_secs(5);
@@ -33,6 +36,8 @@ pub struct Limits {
     pub fuel_base: u64,
     /// Default [`DEFAULT_FUEL_PER_MESSAGE`].
     pub fuel_per_message: u64,
+    /// Default [`DEFAULT_FUEL_PER_TOKEN`].
+    pub fuel_per_token: u64,
     /// Default [`DEFAULT_WALL`].
     pub wall: Duration,
     /// Default [`DEFAULT_MEMORY_BYTES`].
@@ -50,6 +55,7 @@ impl Default for Limits {
         Limits {
             fuel_base: DEFAULT_FUEL_BASE,
             fuel_per_message: DEFAULT_FUEL_PER_MESSAGE,
+            fuel_per_token: DEFAULT_FUEL_PER_TOKEN,
             wall: DEFAULT_WALL,
             memory_bytes: DEFAULT_MEMORY_BYTES,
             table_elements: DEFAULT_TABLE_ELEMENTS,
@@ -59,9 +65,21 @@ impl Default for Limits {
     }
 }
 
+/// How much a decision is about. Fuel grows with it; memory does not, because it is held by as many instances as
+/// there are decisions at once, and a conversation must not be able to raise that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Messages of the window.
+    pub messages: usize,
+    /// Its tokens, by the host's estimate.
+    pub tokens: u64,
+}
+
 impl Limits {
-    /// The fuel of a decision about that many messages.
-    pub fn fuel(&self, messages: usize) -> u64 {
-        self.fuel_base.saturating_add(self.fuel_per_message.saturating_mul(messages as u64))
+    /// The fuel of a decision about so much.
+    pub fn fuel(&self, size: Size) -> u64 {
+        self.fuel_base
+            .saturating_add(self.fuel_per_message.saturating_mul(size.messages as u64))
+            .saturating_add(self.fuel_per_token.saturating_mul(size.tokens))
     }
 }

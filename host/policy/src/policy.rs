@@ -16,6 +16,7 @@ use crate::{
     error::LoadError,
     failure::Failure,
     instance::{self, Answer, CapParams, DescribeParams, PruneParams, RecoverParams, SummarizeParams},
+    limits::Size,
     record::Identity,
     runtime::Runtime,
     settings::Settings,
@@ -72,9 +73,12 @@ impl Policy {
         let label = label.into();
         let file = || label.clone();
         checks::header(&label, bytes)?;
+        let sha256 = hex(&Sha256::digest(bytes));
+        runtime.trust().admit(&label, &sha256)?;
         let component = Component::from_binary(runtime.engine(), bytes)
             .map_err(|error| LoadError::Invalid { file: file(), reason: first_line(&error) })?;
         let imports = checks::interfaces(&label, runtime.engine(), &component.component_type())?;
+        runtime.trust().admit_imports(&label, &imports)?;
         let describe =
             function(&label, &component, "describe")?.ok_or_else(|| LoadError::NoDescribe { file: file() })?;
         let functions = Functions {
@@ -90,11 +94,7 @@ impl Policy {
         let description = describe_itself(runtime, &label, &pre, describe, &functions)?;
         Ok(Policy {
             runtime: runtime.clone(),
-            identity: Identity {
-                name: description.name.clone(),
-                version: description.version.clone(),
-                sha256: hex(&Sha256::digest(bytes)),
-            },
+            identity: Identity { name: description.name.clone(), version: description.version.clone(), sha256 },
             description,
             size_bytes: bytes.len() as u64,
             imports,
@@ -182,7 +182,7 @@ fn describe_itself(
 ) -> Result<Description, LoadError> {
     let mut wrong_export = None;
     let limits = runtime.limits();
-    let state = State::new(Task::Describe(Draft::default()), Settings::default(), limits, limits.fuel(0));
+    let state = State::new(Task::Describe(Draft::default()), Settings::default(), limits, limits.fuel(Size::default()));
     let answer = instance::run(runtime, pre, state, |store, instance| {
         functions.check_types(store, instance).map_err(|(name, error)| {
             wrong_export = Some((name, first_line(&error)));

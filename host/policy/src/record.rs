@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use pmk_core::Rule;
+use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::{breaker::Change, failure::Failure, texts::TextsRead};
 
 /// A kind of decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -33,7 +34,7 @@ impl Decision {
 }
 
 /// Which policy: what it calls itself, and what it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The name it gave itself.
     pub name: String,
@@ -87,6 +88,11 @@ pub enum Outcome {
         /// What was wrong.
         reason: String,
     },
+    /// It was not asked.
+    Skipped {
+        /// Why not: `suspended`, by its circuit breaker.
+        why: &'static str,
+    },
     /// It gave no answer.
     Failed {
         /// A short name, as in [`Failure::kind`].
@@ -102,14 +108,30 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the next layer had to be asked.
     pub fn is_bad(&self) -> bool {
-        matches!(self, Outcome::Rejected { .. } | Outcome::Failed { .. })
+        matches!(self, Outcome::Rejected { .. } | Outcome::Failed { .. } | Outcome::Skipped { .. })
     }
 
-    /// Why the next layer had to be asked.
+    /// Whether the policy was not even asked.
+    pub fn is_skipped(&self) -> bool {
+        matches!(self, Outcome::Skipped { .. })
+    }
+
+    /// What was wrong with the answer, or why there was none although the policy was asked.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Outcome::Rejected { reason, .. } | Outcome::Failed { reason, .. } => Some(reason),
-            Outcome::Accepted | Outcome::Corrected { .. } => None,
+            Outcome::Accepted | Outcome::Corrected { .. } | Outcome::Skipped { .. } => None,
+        }
+    }
+
+    /// Whether it counts against the policy: every failure, and every answer that may not be carried out, unless it
+    /// was only too large. How much fits depends on the conversation, and one with giant messages must not suspend
+    /// the policy of all others.
+    pub(crate) fn is_fault(&self) -> bool {
+        match self {
+            Outcome::Failed { .. } => true,
+            Outcome::Rejected { rule, .. } => ![Rule::Growth.number(), Rule::HardLimit.number()].contains(rule),
+            Outcome::Accepted | Outcome::Corrected { .. } | Outcome::Skipped { .. } => false,
         }
     }
 }
@@ -177,6 +199,10 @@ pub struct Record {
     pub reproducible: bool,
     /// What it said; see [`crate::limits::DEFAULT_LOG_BYTES`].
     pub log: Vec<LogLine>,
-    /// How many times it read the text of a message.
-    pub texts_read: u32,
+    /// Which texts it was shown, because it asked for them.
+    #[serde(skip_serializing_if = "TextsRead::is_empty")]
+    pub texts_read: TextsRead,
+    /// What that changed for the policy, where it has a circuit breaker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<Change>,
 }

@@ -10,6 +10,7 @@ use crate::{
     host,
     limits::Limits,
     state::State,
+    trust::Trust,
     wasi,
 };
 
@@ -23,14 +24,17 @@ pub struct RuntimeConfig {
     pub limits: Limits,
 }
 
-/// The runtime that policies are loaded into. Cheap to clone; clones are the same runtime.
+/// The runtime that policies are loaded into. Cheap to clone; clones share the engine.
 #[derive(Clone)]
-pub struct Runtime(Arc<Inner>);
+pub struct Runtime {
+    shared: Arc<Shared>,
+    limits: Limits,
+    trust: Arc<Trust>,
+}
 
-struct Inner {
+struct Shared {
     engine: Engine,
     linker: Linker<State>,
-    limits: Limits,
     cache: Option<Cache>,
     permits: Permits,
     warnings: Vec<String>,
@@ -65,47 +69,55 @@ impl Runtime {
         let mut linker = Linker::new(&engine);
         host::add_to_linker(&mut linker).map_err(cannot_set_up)?;
         wasi::add_to_linker(&mut linker).map_err(cannot_set_up)?;
-        Ok(Runtime(Arc::new(Inner {
-            engine,
-            linker,
+        let permits = Permits::new(engine::MAX_INSTANCES);
+        Ok(Runtime {
+            shared: Arc::new(Shared { engine, linker, cache, permits, warnings }),
             limits: config.limits,
-            cache,
-            permits: Permits::new(engine::MAX_INSTANCES),
-            warnings,
-        })))
+            trust: Arc::default(),
+        })
+    }
+
+    /// The same engine under other rules, for what is loaded through it from now on.
+    pub fn under(&self, limits: Limits, trust: Trust) -> Runtime {
+        Runtime { shared: self.shared.clone(), limits, trust: Arc::new(trust) }
     }
 
     /// What each decision may use.
     pub fn limits(&self) -> &Limits {
-        &self.0.limits
+        &self.limits
+    }
+
+    /// Which components may be loaded.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// What was not as configured; the runtime works all the same.
     pub fn warnings(&self) -> &[String] {
-        &self.0.warnings
+        &self.shared.warnings
     }
 
     /// How often the compile cache helped; `None` without a cache.
     pub fn cache_stats(&self) -> Option<CacheStats> {
-        self.0.cache.as_ref().map(|cache| CacheStats { hits: cache.cache_hits(), misses: cache.cache_misses() })
+        self.shared.cache.as_ref().map(|cache| CacheStats { hits: cache.cache_hits(), misses: cache.cache_misses() })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.shared.engine
     }
 
     pub(crate) fn linker(&self) -> &Linker<State> {
-        &self.0.linker
+        &self.shared.linker
     }
 
     pub(crate) fn permits(&self) -> &Permits {
-        &self.0.permits
+        &self.shared.permits
     }
 }
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime").field("limits", &self.0.limits).finish_non_exhaustive()
+        f.debug_struct("Runtime").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 

@@ -11,7 +11,7 @@ mod summarize;
 
 use std::sync::Arc;
 
-use pmk_core::{Breach, Rule};
+use pmk_core::{Breach, Rule, Transcript};
 use serde::Serialize;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lower};
 
@@ -22,12 +22,15 @@ pub use self::{
     summarize::SummaryDecision,
 };
 use crate::{
+    breaker::{Breakers, Pass},
     failure::Failure,
     instance::{self, Answer, Cost},
+    limits::Size,
     policy::{Functions, Policy},
     record::{DecidedBy, Decision, Outcome, Record},
     settings::{Bounds, Settings},
     state::{State, Task},
+    texts::TextsRead,
 };
 
 /// A policy with the values of its settings.
@@ -39,9 +42,13 @@ pub struct Layer {
     pub settings: Settings,
 }
 
-/// Policies in layers, the first decides. Cheap to clone.
+/// Policies in layers, the first decides. Cheap to clone; clones share their circuit breakers, if they have any.
 #[derive(Clone, Debug)]
-pub struct Stack(Arc<[Layer]>);
+pub struct Stack {
+    layers: Arc<[Layer]>,
+    /// One for each layer but the lowest, or none at all.
+    breakers: Arc<[Breakers]>,
+}
 
 /// Which call a decision is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -67,35 +74,52 @@ impl Phase {
 impl Stack {
     /// Puts `layers`, the deciding one first, over `base`, the policy that lies under all others.
     pub fn new(layers: impl IntoIterator<Item = Layer>, base: Layer) -> Self {
-        Stack(layers.into_iter().chain([base]).collect())
+        Stack { layers: layers.into_iter().chain([base]).collect(), breakers: Arc::default() }
+    }
+
+    /// The same layers with circuit breakers, all of them closed: what a gateway that keeps running decides by. Without
+    /// them a decision depends on nothing but its input.
+    pub fn with_breakers(&self) -> Self {
+        let but_the_lowest = self.layers.iter().skip(1);
+        Stack { layers: self.layers.clone(), breakers: but_the_lowest.map(|_| Breakers::default()).collect() }
     }
 
     /// All layers, the deciding one first, the base last.
     pub fn layers(&self) -> &[Layer] {
-        &self.0
+        &self.layers
     }
 
     /// The policy that operators mean when they ask which one is running.
     pub fn top(&self) -> Option<&Layer> {
-        self.0.first()
+        self.layers.first()
     }
 
     /// Asks the layers that make this decision, from the top, until `judge` takes an answer. `question` says what to
-    /// ask; `messages` is how many messages the decision is about.
+    /// ask.
     fn decide<P, A>(&self, question: &Question<'_, P>, mut judge: impl FnMut(Task, &Bounds) -> Judged<A>) -> Asked<A>
     where
         P: ComponentNamedList + Lower + Send + Sync + 'static,
     {
         let mut asked =
             Asked { answer: None, decided_by: DecidedBy::Floor, records: Vec::new(), bounds: Bounds::default() };
-        for layer in self.0.iter() {
+        for (at, layer) in self.layers.iter().enumerate() {
             let Some(function) = (question.function)(layer.policy.functions()) else { continue };
+            let breakers = self.breakers.get(at);
+            let pass = breakers.map_or(Pass::Asked, |breakers| breakers.pass(question.decision));
+            if pass == Pass::Skipped {
+                asked.records.push(skipped(layer, question.decision));
+                asked.bounds.add(&layer.settings);
+                continue;
+            }
             let Answer { task, failure, cost } = question.ask(layer, function, &asked.bounds);
             let judged = match &failure {
                 Some(failure) => Judged { outcome: Outcome::from(failure), answer: None },
                 None => judge(task, &asked.bounds),
             };
-            asked.records.push(record(layer, question.decision, judged.outcome, failure.as_ref(), cost));
+            let failed = judged.outcome.is_fault();
+            let breaker = breakers.and_then(|breakers| breakers.note(question.decision, pass, failed));
+            let record = record(layer, question.decision, judged.outcome, failure.as_ref(), cost);
+            asked.records.push(Record { breaker, ..record });
             if judged.answer.is_some() {
                 asked.answer = judged.answer;
                 asked.decided_by = DecidedBy::Policy(layer.policy.identity().clone());
@@ -111,7 +135,7 @@ impl Stack {
 struct Question<'a, P> {
     decision: Decision,
     function: fn(&Functions) -> Option<ComponentExportIndex>,
-    messages: usize,
+    size: Size,
     params: fn() -> P,
     task: &'a dyn Fn() -> Task,
 }
@@ -124,7 +148,7 @@ where
         let policy = &layer.policy;
         let limits = policy.runtime().limits();
         let settings = layer.settings.within(bounds, policy.description());
-        let state = State::new((self.task)(), settings, limits, limits.fuel(self.messages));
+        let state = State::new((self.task)(), settings, limits, limits.fuel(self.size));
         instance::ask(policy.runtime(), policy.pre(), function, (self.params)(), state)
     }
 }
@@ -176,5 +200,26 @@ fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&
         reproducible: failure.is_none_or(Failure::is_reproducible),
         log: cost.log,
         texts_read: cost.texts_read,
+        breaker: None,
     }
+}
+
+fn skipped(layer: &Layer, decision: Decision) -> Record {
+    Record {
+        policy: layer.policy.identity().clone(),
+        decision,
+        outcome: Outcome::Skipped { why: "suspended" },
+        us: 0,
+        fuel: 0,
+        peak_bytes: 0,
+        reproducible: true,
+        log: vec![],
+        texts_read: TextsRead::default(),
+        breaker: None,
+    }
+}
+
+/// How much a decision about a conversation is about.
+fn size(transcript: &Transcript) -> Size {
+    Size { messages: transcript.len(), tokens: transcript.total_tokens() }
 }

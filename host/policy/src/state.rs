@@ -12,6 +12,7 @@ use crate::{
     log::Log,
     settings::Settings,
     stack::{IncomingInput, OverflowInput, PruneInput},
+    texts::TextsRead,
     wasi::Wasi,
 };
 
@@ -21,7 +22,7 @@ pub(crate) struct State {
     pub settings: Settings,
     pub meter: Meter,
     pub log: Arc<Mutex<Log>>,
-    pub texts_read: u32,
+    pub texts_read: TextsRead,
     /// Made when the component first touches WASI; most never do.
     pub wasi: Option<Box<Wasi>>,
 }
@@ -72,7 +73,7 @@ impl State {
             settings,
             meter: Meter::new(limits, fuel),
             log: Arc::new(Mutex::new(Log::new(limits.log_bytes))),
-            texts_read: 0,
+            texts_read: TextsRead::default(),
             wasi: None,
         }
     }

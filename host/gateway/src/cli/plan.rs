@@ -197,6 +197,11 @@ impl View {
                 json!({"before": self.file_index(*before), "turns": marker.turns, "text": marker.text()})
             })
             .collect();
+        let texts_read: Vec<Value> = record
+            .iter()
+            .flat_map(|record| record.texts_read.iter())
+            .map(|(index, chars)| json!({"index": self.file_index(index), "chars": chars}))
+            .collect();
         json!({
             "policy": policy,
             "decided_by": decided_by,
@@ -213,6 +218,7 @@ impl View {
                 "fuel": record.as_ref().map_or(0, |record| record.fuel),
                 "peak_bytes": record.as_ref().map_or(0, |record| record.peak_bytes),
             },
+            "texts_read": texts_read,
             "log": record.as_ref().map_or(&[][..], |record| &record.log),
         })
     }
@@ -258,6 +264,10 @@ impl View {
                 "cost      {} µs, {} fuel, {} bytes of memory at most\n",
                 record.us, record.fuel, record.peak_bytes
             ));
+            if !record.texts_read.is_empty() {
+                let (texts, chars) = (record.texts_read.len(), record.texts_read.chars());
+                out.push_str(&format!("texts     {texts} shown to it, {chars} characters\n"));
+            }
             for line in &record.log {
                 out.push_str(&format!("log       {}\n", line.text));
             }

@@ -1,4 +1,4 @@
-//! `policy inspect`: what a component is, before it decides anything.
+//! `policy inspect`: what a component is, before it decides anything; `policy use`: which ones decide.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,14 @@ use serde_json::{Value, json};
 use super::{Context, layers, logging, print, print_json, table};
 use crate::error::Failure;
 
+mod choice;
+
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
     /// Show name, version, exports, imports, settings, digest and size of a component
     Inspect(Inspect),
+    /// Have other components decide in the gateway that runs in this home, from the next turn on
+    Use(choice::Use),
 }
 
 #[derive(Debug, Args)]
@@ -26,6 +30,7 @@ impl PolicyCommand {
         logging::start(true, context.json);
         match self {
             PolicyCommand::Inspect(inspect) => inspect.run(context),
+            PolicyCommand::Use(choice) => choice.run(context),
         }
     }
 }

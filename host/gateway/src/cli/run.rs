@@ -26,10 +26,12 @@ use crate::{
     knowledge::Library,
     ledger::Ledger,
     model::{self, Environment, Model, ModelSpec, OpenError},
+    policies::Swapper,
     store::Store,
 };
 
 mod parts;
+mod swapping;
 
 /// The model of a configuration that names none (seed 000).
 const DEFAULT_MODEL: &str = "claude-cli";
@@ -112,7 +114,8 @@ impl Run {
         connection: Connection,
         mut notes: Vec<Note>,
     ) -> Result<(), Failure> {
-        let stack = self.layers.load(&context.home, &config.policy)?;
+        let loader = self.layers.loader(&context.home)?;
+        let stack = loader.start(&config.policy)?;
         let model = self.open_model(&context.home, &config, &mut notes)?;
         let prompts = parts::prompts(&context.home);
         parts::check_window(&*model, &prompts, &config)?;
@@ -123,6 +126,7 @@ impl Run {
         for Note { what, hint } in notes {
             context.notice(&what, Some(&hint));
         }
+        let at_a_terminal = matches!(connection, Connection::Chat);
         let mut lines = None;
         let front: Arc<dyn Front> = match connection {
             Connection::Slack { app_token, bot_token } => {
@@ -149,7 +153,14 @@ impl Run {
             seeder: parts::seeder(&config),
             config,
         };
-        let finished = Gateway::new(parts, stop).run().await;
+        let policies = parts.config.policy.clone();
+        let gateway = Gateway::new(parts, stop);
+        let swapper = Swapper::new(&context.home, Arc::clone(&gateway), loader, &policies);
+        let mut swaps = swapping::start(lock, swapper, at_a_terminal)?;
+        let finished = gateway.run().await;
+        // They hold the gateway, which writes its last events when it goes.
+        swaps.shutdown().await;
+        drop(gateway);
         match lines.as_ref().and_then(|lines| lines.failure()) {
             Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
                 .hint("what was accepted is stored, and answered at the next start")),

@@ -17,6 +17,8 @@ rotated = :scissors: { $turns ->
 }
 rotated-for-admins = :recycle: `{ $session }` had grown too long and goes on in a fresh session; { $entries } messages stay in the archive
 recovery-failed = :rotating_light: The prompt of `{ $session }` is too long and nothing helped; who asked got an apology instead of an answer
+policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides: { $reason }
+policy-refused = :rotating_light: The changed policies cannot be used, the ones before still decide: { $reason }
 files-not-read = :paperclip: { $files ->
     [one] The attached file was not read, only the text
    *[other] The { $files } attached files were not read, only the text

@@ -2,10 +2,10 @@
 //! accordingly, before the model is called and whatever comes of the call.
 
 use pmk_core::Applied;
-use pmk_policy::{PruneInput, Record};
+use pmk_policy::PruneInput;
 
-use super::{TurnError, recover::compact, work::Work};
-use crate::{gateway::Gateway, ledger::Event};
+use super::{TurnError, decided::note_records, recover::compact, work::Work};
+use crate::gateway::Gateway;
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     if let Some(wanted) = decide(gateway, work).await? {
@@ -44,7 +44,7 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
         seed_may_go: gateway.config.policy.seed_may_go,
     };
     let decision = work.policies.consult(move |stack| stack.prune(&transcript, input)).await;
-    note_failures(gateway, &work.turn.inbound.user, &decision.records);
+    note_records(gateway, &work.turn.inbound.user, &decision.records);
     let applied = &decision.applied;
     if applied.turns_dropped > 0 {
         tracing::info!(
@@ -84,20 +84,4 @@ pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &
     let edit = work.window.apply(applied);
     gateway.store.edit_live(work.turn.session, edit).await?;
     Ok(())
-}
-
-/// Tells operator and ledger of every layer that did not decide although it was asked.
-pub(super) fn note_failures(gateway: &Gateway, actor: &str, records: &[Record]) {
-    for record in records {
-        let Some(reason) = record.outcome.reason() else { continue };
-        tracing::warn!(policy = record.policy.name, sha256 = record.policy.sha256, reason, "policy failed");
-        gateway.ledger.note(Event::PolicyFailed {
-            actor: actor.to_owned(),
-            policy: record.policy.name.clone(),
-            version: record.policy.version.clone(),
-            sha256: record.policy.sha256.clone(),
-            decision: record.decision.name().to_owned(),
-            reason: reason.to_owned(),
-        });
-    }
 }

@@ -8,7 +8,7 @@ use pmk_policy::IncomingInput;
 
 use super::{
     TurnError, absorb,
-    budget::note_failures,
+    decided::note_records,
     window::Window,
     work::{Room, Tally, Work},
 };
@@ -91,7 +91,7 @@ async fn seed(
         limit: room.limit,
     };
     let decision = policies.consult(move |stack| stack.cap(incoming)).await;
-    note_failures(gateway, &turn.inbound.user, &decision.records);
+    note_records(gateway, &turn.inbound.user, &decision.records);
     let (entries, sizes) = gateway.store.seed(turn.session, pair, decision.verdict, clock::now_ms()).await?;
     note_capped(gateway, &turn.inbound.user, Origin::Seed, &sizes);
     Ok(Live { entries, ..live })

@@ -11,7 +11,7 @@
 use pmk_core::{Applied, Guard, floor};
 use pmk_policy::{OverflowInput, Rung};
 
-use super::{TurnError, budget, window::Window, work::Work};
+use super::{TurnError, budget, decided::note_records, window::Window, work::Work};
 use crate::{clock, gateway::Gateway, ledger::Event};
 
 pub(super) mod compact;
@@ -125,7 +125,7 @@ async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung],
         allowed_tokens: overflow.allowed_tokens,
     };
     let decision = work.policies.consult(move |stack| stack.recover(input)).await;
-    budget::note_failures(gateway, &work.turn.inbound.user, &decision.records);
+    note_records(gateway, &work.turn.inbound.user, &decision.records);
     decision.rung
 }
 

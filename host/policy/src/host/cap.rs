@@ -69,10 +69,11 @@ impl HostIncoming for State {
     }
 
     fn text(&mut self, _: IncomingHandle, start: u32, max: u32) -> wasmtime::Result<String> {
-        self.texts_read = self.texts_read.saturating_add(1);
         let bytes = self.incoming()?.0.text.len();
         self.meter.charge(cost::CALL + cost::BYTE * bytes as u64)?;
-        Ok(text::slice(&self.incoming()?.0.text, start as usize, max as usize).to_owned())
+        let shown = text::slice(&self.incoming()?.0.text, start as usize, max as usize).to_owned();
+        self.texts_read.note(0, &shown);
+        Ok(shown)
     }
 
     fn drop(&mut self, _: IncomingHandle) -> wasmtime::Result<()> {

@@ -91,7 +91,6 @@ impl HostTranscript for State {
     }
 
     fn text(&mut self, _: Handle, index: u32, start: u32, max: u32) -> wasmtime::Result<String> {
-        self.texts_read = self.texts_read.saturating_add(1);
         let transcript = self.transcript()?.clone();
         let Some(entry) = transcript.get(index) else {
             self.meter.charge(cost::CALL)?;
@@ -102,10 +101,12 @@ impl HostTranscript for State {
         self.meter.charge(cost::CALL + cost::BYTE * bytes as u64)?;
         let (start, max) = (start as usize, max as usize);
         let mut all = contents();
-        Ok(match (all.next(), all.next()) {
+        let shown = match (all.next(), all.next()) {
             (Some(only), None) => text::slice(only, start, max).to_owned(),
             _ => text::slice(&entry.message.plain_text(), start, max).to_owned(),
-        })
+        };
+        self.texts_read.note(index, &shown);
+        Ok(shown)
     }
 
     fn tools(&mut self, _: Handle, index: u32) -> wasmtime::Result<Vec<String>> {

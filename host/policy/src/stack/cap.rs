@@ -7,6 +7,7 @@ use pmk_core::{CapVerdict, Origin};
 use super::{Judged, Question, Stack};
 use crate::{
     instance::{self, CapParams},
+    limits::Size,
     record::{DecidedBy, Decision, Record},
     state::{Task, TextSize},
 };
@@ -43,7 +44,8 @@ impl Stack {
         let question = Question::<CapParams> {
             decision: Decision::Cap,
             function: |functions| functions.cap,
-            messages: 1,
+            // By the bytes, because counting tokens would cost more than most decisions.
+            size: Size { messages: 1, tokens: incoming.text.len() as u64 / 4 },
             params: || (instance::borrow(), instance::borrow()),
             task: &|| Task::Cap {
                 incoming: incoming.clone(),

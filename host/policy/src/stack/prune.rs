@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmk_core::{Applied, Breach, Guard, Plan, Rule, Transcript, Verdict, floor};
 
-use super::{Judged, Phase, Question, Stack};
+use super::{Judged, Phase, Question, Stack, size};
 use crate::{
     instance::{self, PruneParams},
     record::{DecidedBy, Decision, Outcome, Record},
@@ -46,7 +46,7 @@ impl Stack {
         let question = Question::<PruneParams> {
             decision: Decision::Prune,
             function: |functions| functions.prune,
-            messages: transcript.len(),
+            size: size(transcript),
             params: || (instance::borrow(), instance::borrow(), instance::borrow()),
             task: &|| Task::Prune { transcript: transcript.clone(), input, plan: Plan::new() },
         };
@@ -65,7 +65,7 @@ impl Stack {
                 }
             }
         });
-        let verdict = match asked.records.first().map(|top| &top.outcome) {
+        let verdict = match asked.records.iter().map(|record| &record.outcome).find(|outcome| !outcome.is_skipped()) {
             Some(Outcome::Failed { reason, .. }) => {
                 Verdict::Rejected(Breach { rule: Rule::Sane, what: reason.clone() })
             }

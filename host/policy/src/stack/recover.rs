@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{Judged, Phase, Question, Stack};
 use crate::{
     instance::{self, RecoverParams},
+    limits::Size,
     record::{DecidedBy, Decision, Record},
     state::Task,
 };
@@ -83,7 +84,7 @@ impl Stack {
         let question = Question::<RecoverParams> {
             decision: Decision::Recover,
             function: |functions| functions.recover,
-            messages: 1,
+            size: Size { messages: 1, tokens: 0 },
             params: || (instance::borrow(), instance::borrow()),
             task: &|| Task::Recover { overflow: overflow.clone(), chosen: None },
         };

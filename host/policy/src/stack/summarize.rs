@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmk_core::{Rule, Transcript, text, tokens};
 
-use super::{Judged, Question, Stack};
+use super::{Judged, Question, Stack, size};
 use crate::{
     instance::{self, SummarizeParams},
     record::{DecidedBy, Decision, Outcome, Record},
@@ -29,7 +29,7 @@ impl Stack {
         let question = Question::<SummarizeParams> {
             decision: Decision::Summarize,
             function: |functions| functions.summarize,
-            messages: transcript.len(),
+            size: size(transcript),
             params: || (instance::borrow(), instance::borrow()),
             task: &|| Task::Summarize {
                 transcript: transcript.clone(),

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod breaker;
 mod component;
 mod failing;
 mod loading;
 mod parity;
 mod settings;
 mod stack;
+mod trust;
 mod wasi;
 
 use std::{sync::Arc, time::Duration};
@@ -25,6 +27,7 @@ fn small_limits() -> Limits {
     Limits {
         fuel_base: 20_000_000,
         fuel_per_message: 1_000,
+        fuel_per_token: 0,
         wall: Duration::from_secs(60),
         memory_bytes: 8 << 20,
         host_allocation_bytes: 1 << 20,

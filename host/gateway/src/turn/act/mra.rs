@@ -6,7 +6,7 @@ use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
 
 use super::{
-    super::{budget::note_failures, work::Work},
+    super::{decided::note_records, work::Work},
     Done,
 };
 use crate::{
@@ -113,6 +113,6 @@ pub(super) async fn cap(gateway: &Gateway, work: &Work<'_>, content: &str) -> Ca
     let incoming =
         IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
     let decision = work.policies.consult(move |stack| stack.cap(incoming)).await;
-    note_failures(gateway, &work.turn.inbound.user, &decision.records);
+    note_records(gateway, &work.turn.inbound.user, &decision.records);
     decision.verdict
 }

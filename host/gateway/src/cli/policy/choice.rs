@@ -1,0 +1,129 @@
+//! `policy use`: which policies decide in a running gateway.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pmk_policy::Identity;
+use serde_json::json;
+
+use super::super::{Context, change::record, print, print_json};
+use crate::{
+    config::{self, EditError, Json},
+    control::{self, Reply, Request},
+    error::Failure,
+    policies::{Source, Swapped},
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Use {
+    /// Components; several are layers, the last on top
+    #[arg(value_name = "FILE", required_unless_present = "previous", conflicts_with = "previous")]
+    files: Vec<PathBuf>,
+
+    /// Those that decided before, as they were then
+    #[arg(long)]
+    previous: bool,
+
+    /// Write the choice to gateway.json as well, for the next start
+    #[arg(long)]
+    persist: bool,
+}
+
+/// Whether a choice survives a restart.
+enum Survival {
+    Yes,
+    /// What the next start has instead.
+    No(String),
+}
+
+impl Use {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let named: Vec<String> = match self.previous {
+            true => vec!["--previous".into()],
+            false => self.files.iter().map(|file| file.display().to_string()).collect(),
+        };
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
+        let swapped = record(context, "policy.use", &named, self.ask(context))?;
+        if self.persist {
+            let written = write(context, &swapped.files).map_err(|error| {
+                Failure::new(format!("the policies decide now, but not after a restart: {error}")).hint(error.hint())
+            });
+            record(context, "policy.persist", &named, written)?;
+        }
+        self.tell(context, &swapped)
+    }
+
+    fn ask(&self, context: &Context) -> Result<Swapped, Failure> {
+        let request = match self.previous {
+            true => Request::PolicyPrevious,
+            false => Request::PolicyUse { files: self.absolute()? },
+        };
+        match control::ask(&context.home, &request)? {
+            Reply::Swapped(swapped) => Ok(swapped),
+            Reply::Error { message, hint } => Err(match hint {
+                Some(hint) => Failure::new(message).hint(hint),
+                None => Failure::new(message),
+            }),
+        }
+    }
+
+    /// The gateway may have been started elsewhere.
+    fn absolute(&self) -> Result<Vec<PathBuf>, Failure> {
+        let each = self.files.iter().map(std::path::absolute);
+        each.collect::<Result<_, _>>().map_err(|error| Failure::new(format!("cannot tell where a file is: {error}")))
+    }
+
+    fn tell(&self, context: &Context, swapped: &Swapped) -> Result<(), Failure> {
+        let survival = self.survival(swapped);
+        if context.json {
+            let (survives, otherwise) = match survival {
+                Survival::Yes => (true, None),
+                Survival::No(otherwise) => (false, Some(otherwise)),
+            };
+            return print_json(&json!({
+                "serving": swapped.serving,
+                "before": swapped.before,
+                "files": swapped.files,
+                "survives_restart": survives,
+                "otherwise": otherwise,
+            }));
+        }
+        let restart = match survival {
+            Survival::Yes => "survives it".to_owned(),
+            Survival::No(otherwise) => format!("does not survive it: {otherwise}"),
+        };
+        print(&format!(
+            "serving   {}\nbefore    {}\nrestart   {restart}\n",
+            page(&swapped.serving),
+            page(&swapped.before)
+        ))
+    }
+
+    fn survival(&self, swapped: &Swapped) -> Survival {
+        let next = &swapped.next_start;
+        let is_named = next.files == swapped.files || (self.persist && next.by != Source::CommandLine);
+        if is_named && swapped.files_unchanged {
+            return Survival::Yes;
+        }
+        Survival::No(match next.by {
+            _ if is_named => "the files have changed since, and a start takes them as they are".to_owned(),
+            Source::CommandLine => "the gateway was started with `--policy`, which goes before gateway.json".to_owned(),
+            Source::Config => "gateway.json names others; `--persist` writes these there".to_owned(),
+            Source::Default => "gateway.json names none; `--persist` writes these there".to_owned(),
+        })
+    }
+}
+
+fn write(context: &Context, files: &[PathBuf]) -> Result<(), EditError> {
+    config::edit(&context.home, |root| {
+        let list = root.list_at(&["policy", "files"])?;
+        *list = files.iter().map(|file| Json::from(file.display().to_string().as_str())).collect();
+        Ok(())
+    })
+}
+
+/// One line a layer.
+fn page(layers: &[Identity]) -> String {
+    let lines: Vec<String> = layers.iter().map(|layer| format!("{layer}  sha256 {}", layer.sha256)).collect();
+    lines.join("\n          ")
+}

@@ -1,0 +1,42 @@
+//! What makes other policies take over in a running gateway: a command, a changed file, a hangup signal.
+
+use std::sync::Arc;
+
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::JoinSet,
+};
+
+use crate::{
+    control::Server,
+    error::Failure,
+    home::HomeLock,
+    policies::{self, By, Swapper},
+};
+
+/// Starts to listen to all three. A gateway that nobody can command still answers.
+pub(super) fn start(lock: &HomeLock, swapper: Swapper, at_a_terminal: bool) -> Result<JoinSet<()>, Failure> {
+    let swapper = Arc::new(swapper);
+    let mut tasks = JoinSet::new();
+    match Server::bind(lock) {
+        Ok(server) => {
+            let swapper = Arc::clone(&swapper);
+            tasks.spawn(async move { server.serve(&swapper).await });
+        }
+        Err(error) => tracing::warn!("there is no control socket, so `policy use` cannot reach this gateway: {error}"),
+    }
+    // A terminal that hangs up takes its chat with it.
+    if !at_a_terminal {
+        let hangup = signal(SignalKind::hangup())
+            .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
+        tasks.spawn(reload_on(hangup, Arc::clone(&swapper)));
+    }
+    tasks.spawn(policies::follow(swapper));
+    Ok(tasks)
+}
+
+async fn reload_on(mut hangup: Signal, swapper: Arc<Swapper>) {
+    while hangup.recv().await.is_some() {
+        swapper.reload(By::Signal).await;
+    }
+}

@@ -1,0 +1,169 @@
+//! `policy` of gateway.json: which components decide, which may at all, and what a decision may use.
+
+use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
+
+use pmk_policy::{Limits, limits};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Which policies decide, and with which settings.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PolicyConfig {
+    /// Component files, the last on top; `--policy` replaces the list. A relative one is in the home.
+    pub files: Vec<PathBuf>,
+    /// Settings by policy name, then setting name.
+    pub settings: BTreeMap<String, Map<String, Value>>,
+    /// Whether a policy may remove the seed pair (guard rule 3).
+    pub seed_may_go: bool,
+    /// SHA-256 digests of the components that may be loaded beside the embedded one; without the key, any.
+    pub allow: Option<Vec<String>>,
+    /// Whether components that import anything beyond the contract are refused.
+    pub no_wasi: bool,
+    /// What a decision may use.
+    pub limits: PolicyLimits,
+}
+
+/// What a decision may use, in the units of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub struct PolicyLimits {
+    pub fuel_base: u64,
+    pub fuel_per_message: u64,
+    pub fuel_per_token: u64,
+    pub wall_ms: u64,
+    pub memory_mib: u64,
+    pub table_elements: u64,
+    pub host_allocation_kib: u64,
+    pub log_bytes: u64,
+}
+
+impl Default for PolicyLimits {
+    fn default() -> Self {
+        PolicyLimits {
+            fuel_base: limits::DEFAULT_FUEL_BASE,
+            fuel_per_message: limits::DEFAULT_FUEL_PER_MESSAGE,
+            fuel_per_token: limits::DEFAULT_FUEL_PER_TOKEN,
+            wall_ms: limits::DEFAULT_WALL.as_millis() as u64,
+            memory_mib: (limits::DEFAULT_MEMORY_BYTES >> 20) as u64,
+            table_elements: limits::DEFAULT_TABLE_ELEMENTS as u64,
+            host_allocation_kib: (limits::DEFAULT_HOST_ALLOCATION_BYTES >> 10) as u64,
+            log_bytes: limits::DEFAULT_LOG_BYTES as u64,
+        }
+    }
+}
+
+impl PolicyConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let digest = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if let Some((at, text)) = self.allow.iter().flatten().enumerate().find(|(_, text)| !digest(text)) {
+            return Err(format!(
+                "`policy.allow[{at}]` is `{text}`, not a sha256 of 64 hexadecimal digits, as `policy inspect` shows it"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl PolicyLimits {
+    /// Each by its name in the file, with what makes sense: no policy works with less, and more would harm the
+    /// gateway.
+    fn each(&mut self) -> [(&'static str, &mut u64, RangeInclusive<u64>); 8] {
+        [
+            ("fuelBase", &mut self.fuel_base, 1_000_000..=100_000_000_000),
+            ("fuelPerMessage", &mut self.fuel_per_message, 0..=10_000_000),
+            ("fuelPerToken", &mut self.fuel_per_token, 0..=1_000_000),
+            ("wallMs", &mut self.wall_ms, 100..=600_000),
+            ("memoryMiB", &mut self.memory_mib, 1..=4_096),
+            ("tableElements", &mut self.table_elements, 1_000..=1_000_000),
+            ("hostAllocationKiB", &mut self.host_allocation_kib, 64..=65_536),
+            // The contract promises as much as the default.
+            ("logBytes", &mut self.log_bytes, limits::DEFAULT_LOG_BYTES as u64..=1 << 20),
+        ]
+    }
+
+    /// The same for the runtime.
+    pub fn limits(&self) -> Limits {
+        let bytes = |count: u64, shift: u32| usize::try_from(count << shift).unwrap_or(usize::MAX);
+        Limits {
+            fuel_base: self.fuel_base,
+            fuel_per_message: self.fuel_per_message,
+            fuel_per_token: self.fuel_per_token,
+            wall: Duration::from_millis(self.wall_ms),
+            memory_bytes: bytes(self.memory_mib, 20),
+            table_elements: bytes(self.table_elements, 0),
+            host_allocation_bytes: bytes(self.host_allocation_kib, 10),
+            log_bytes: bytes(self.log_bytes, 0),
+        }
+    }
+}
+
+impl TryFrom<Map<String, Value>> for PolicyLimits {
+    type Error = String;
+
+    fn try_from(given: Map<String, Value>) -> Result<Self, String> {
+        let mut limits = PolicyLimits::default();
+        for (key, value) in &given {
+            let mut each = limits.each();
+            let Some((_, limit, range)) = each.iter_mut().find(|(name, ..)| name == key) else {
+                let names: Vec<String> = each.iter().map(|(name, ..)| format!("`{name}`")).collect();
+                return Err(format!("there is no limit `{key}`; there are {}", names.join(", ")));
+            };
+            **limit = value.as_u64().filter(|value| range.contains(value)).ok_or_else(|| {
+                format!("`limits.{key}` is {value}, not a whole number from {} to {}", range.start(), range.end())
+            })?;
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<PolicyConfig, String> {
+        let config: PolicyConfig = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        config.check().map(|()| config)
+    }
+
+    #[test]
+    fn without_a_word_the_limits_are_the_runtimes_own() {
+        assert_eq!(read("{}").expect("all defaults").limits.limits(), Limits::default());
+    }
+
+    #[test]
+    fn each_limit_can_be_set() {
+        let text = r#"{"limits":{"fuelBase":1000000,"fuelPerMessage":2,"fuelPerToken":3,"wallMs":400,"memoryMiB":5,
+                       "tableElements":6000,"hostAllocationKiB":70,"logBytes":8192}}"#;
+        let limits = read(text).expect("a configuration").limits.limits();
+        let expected = Limits {
+            fuel_base: 1_000_000,
+            fuel_per_message: 2,
+            fuel_per_token: 3,
+            wall: Duration::from_millis(400),
+            memory_bytes: 5 << 20,
+            table_elements: 6_000,
+            host_allocation_bytes: 70 << 10,
+            log_bytes: 8 << 10,
+        };
+        assert_eq!(limits, expected);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_with_what_does() {
+        for (text, wanted) in [
+            (r#"{"limits":{"memoryMiB":0}}"#, "`limits.memoryMiB` is 0, not a whole number from 1 to 4096"),
+            (
+                r#"{"limits":{"fuelBase":10}}"#,
+                "`limits.fuelBase` is 10, not a whole number from 1000000 to 100000000000",
+            ),
+            (r#"{"limits":{"logBytes":"many"}}"#, "`limits.logBytes` is \"many\", not a whole number from 8192"),
+            (r#"{"limits":{"wallMs":-1}}"#, "`limits.wallMs` is -1, not"),
+            (r#"{"limits":{"memory":1}}"#, "there is no limit `memory`; there are `fuelBase`, `fuelPerMessage`"),
+            (r#"{"allow":["abc"]}"#, "`policy.allow[0]` is `abc`, not a sha256"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

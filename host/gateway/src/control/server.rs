@@ -1,0 +1,105 @@
+//! The gateway's end of the socket.
+
+use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{UnixListener, UnixStream},
+};
+
+use super::{MAX_REQUEST_BYTES, Reply, Request, socket};
+use crate::{
+    error::{Failure, OrHint},
+    home::HomeLock,
+    policies::Swapper,
+};
+
+/// How long a caller may take to say what it wants, and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes commands; the socket goes when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Server {
+    /// Makes the socket. Whoever holds the lock is the only gateway of the home, so a socket that is there already
+    /// was left behind.
+    ///
+    /// # Errors
+    /// It cannot be made; a path of more than about a hundred bytes is too long for one.
+    pub fn bind(lock: &HomeLock) -> io::Result<Server> {
+        let path = socket(lock.home());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let server = Server { listener: UnixListener::bind(&path)?, path };
+        fs::set_permissions(&server.path, fs::Permissions::from_mode(0o600))?;
+        Ok(server)
+    }
+
+    /// Answers whoever calls, as long as it is polled.
+    pub async fn serve(self, swapper: &Swapper) {
+        loop {
+            let answered = match self.listener.accept().await {
+                Ok((stream, _)) => answer(stream, swapper).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = answered {
+                tracing::warn!(%error, "a command over the control socket was not answered");
+                // Where there are no handles left, the next call fails at once, too.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+async fn answer(stream: UnixStream, swapper: &Swapper) -> io::Result<()> {
+    let caller = stream.peer_cred()?.uid();
+    let mut stream = BufReader::new(stream);
+    let reply = if caller != rustix::process::getuid().as_raw() {
+        refusal(Failure::new("this gateway belongs to another account").hint("call as the account that runs it"))
+    } else {
+        match read(&mut stream).await {
+            Ok(request) => carry_out(request, swapper).await,
+            Err(failure) => refusal(failure),
+        }
+    };
+    let line = serde_json::to_string(&reply).map_err(io::Error::from)? + "\n";
+    tokio::time::timeout(PATIENCE, stream.write_all(line.as_bytes())).await?
+}
+
+async fn read(stream: &mut BufReader<UnixStream>) -> Result<Request, Failure> {
+    let mut line = String::new();
+    let mut limited = stream.take(MAX_REQUEST_BYTES);
+    let read = tokio::time::timeout(PATIENCE, limited.read_line(&mut line)).await;
+    let hint = "a request is one line of JSON, as `pmk-host policy use` sends it";
+    read.map_err(|_| "the request did not come in time").or_hint(hint)?.or_hint(hint)?;
+    if !line.ends_with('\n') {
+        let why = if line.len() as u64 == MAX_REQUEST_BYTES { "is too long" } else { "is cut short" };
+        return Err(Failure::new(format!("the request {why}")).hint(hint));
+    }
+    serde_json::from_str(&line).map_err(|error| Failure::new(format!("the request makes no sense: {error}")).hint(hint))
+}
+
+async fn carry_out(request: Request, swapper: &Swapper) -> Reply {
+    let swapped = match request {
+        Request::PolicyUse { files } => swapper.choose(files).await,
+        Request::PolicyPrevious => swapper.go_back().await,
+    };
+    swapped.map_or_else(refusal, Reply::Swapped)
+}
+
+fn refusal(failure: Failure) -> Reply {
+    let (message, hint) = failure.into_parts();
+    Reply::Error { message, hint }
+}

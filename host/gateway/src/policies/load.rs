@@ -1,0 +1,155 @@
+//! How components become layers: named by the command line, by gateway.json or by an operator of a running gateway,
+//! with the settings that hold for them, over the embedded standard policy.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use pmk_core::replace::hex;
+use pmk_policy::{
+    Layer, LoadError, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
+    settings::ENV_SETTINGS,
+};
+use sha2::{Digest, Sha256};
+
+use crate::{config::PolicyConfig, error::Failure, home};
+
+/// The policy under all others.
+const STANDARD: &[u8] = include_bytes!("../../../../plugins/standard.wasm");
+
+/// What the command line says of policies.
+#[derive(Clone, Debug, Default)]
+pub struct Named {
+    /// Components, the last on top; they replace the configured ones.
+    pub files: Vec<PathBuf>,
+    /// Settings, which go before all others.
+    pub set: Vec<SetOverride>,
+    /// Whether imports beyond the contract are refused, whatever gateway.json says.
+    pub no_wasi: bool,
+}
+
+/// Loads policies.
+#[derive(Debug)]
+pub struct Loader {
+    runtime: Runtime,
+    named: Named,
+}
+
+impl Loader {
+    /// Sets up the engine, with compiled components kept in the home.
+    ///
+    /// # Errors
+    /// The system does not let it run.
+    pub fn open(home: &Path, named: Named) -> Result<Loader, Failure> {
+        Ok(Loader { runtime: open_runtime(home)?, named })
+    }
+
+    /// What the command line says.
+    pub fn named(&self) -> &Named {
+        &self.named
+    }
+
+    /// The components of a start.
+    pub fn files<'a>(&'a self, config: &'a PolicyConfig) -> &'a [PathBuf] {
+        if self.named.files.is_empty() { &config.files } else { &self.named.files }
+    }
+
+    /// The layers of a start.
+    ///
+    /// # Errors
+    /// As [`load`](Loader::load), and `--set` for a policy that is not among them.
+    pub fn start(&self, config: &PolicyConfig) -> Result<Stack, Failure> {
+        let stack = self.load(config, self.files(config))?;
+        self.overrides(config).check_policies(stack.layers().iter().map(|layer| layer.policy.name()))?;
+        Ok(stack)
+    }
+
+    /// Layers of these components, the last on top. Blocks while it compiles.
+    ///
+    /// # Errors
+    /// One cannot be loaded, may not be, or does not take the settings that are meant for it.
+    pub fn load(&self, config: &PolicyConfig, files: &[PathBuf]) -> Result<Stack, Failure> {
+        let ours = self.runtime.under(config.limits.limits(), Trust::default());
+        let base = Policy::from_bytes(&ours, "standard (embedded)", STANDARD)?;
+        let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
+        let layers = files.iter().rev().map(|file| Policy::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
+        let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
+        for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
+            tracing::warn!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded");
+        }
+        if let Some(stats) = self.runtime.cache_stats() {
+            tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
+        }
+        let overrides = self.overrides(config);
+        let mut warnings = Vec::new();
+        let mut layer = |policy: Policy| -> Result<Layer, Failure> {
+            let (settings, odd) = Settings::resolve(policy.description(), &overrides)?;
+            warnings.extend(odd);
+            Ok(Layer { policy: Arc::new(policy), settings })
+        };
+        let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
+        let stack = Stack::new(layers, layer(base)?);
+        for warning in Warning::merge(warnings) {
+            tracing::warn!("{warning}");
+        }
+        Ok(stack)
+    }
+
+    /// Whether layers that were loaded before may still decide: the operator may have thought better of it.
+    ///
+    /// # Errors
+    /// One of them would not be loaded now.
+    pub fn admit(&self, config: &PolicyConfig, stack: &Stack) -> Result<(), Failure> {
+        let trust = self.trust(config);
+        let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
+        Ok(above_the_base.iter().try_for_each(|layer| trust.admits(&layer.policy))?)
+    }
+
+    fn trust(&self, config: &PolicyConfig) -> Trust {
+        // The embedded policy is allowed from a file, too.
+        let standard = hex(&Sha256::digest(STANDARD));
+        let allow = config.allow.as_ref();
+        let allow = allow.map(|allow| allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect());
+        Trust { allow, wasi: !(self.named.no_wasi || config.no_wasi) }
+    }
+
+    fn overrides(&self, config: &PolicyConfig) -> Overrides {
+        let set_in_environment = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let env: BTreeMap<String, String> = ENV_SETTINGS
+            .iter()
+            .filter_map(|(name, _)| set_in_environment(name).map(|value| ((*name).to_owned(), value)))
+            .collect();
+        Overrides { set: self.named.set.clone(), env, config: config.settings.clone() }
+    }
+}
+
+/// The engine, with compiled components kept in the home.
+///
+/// # Errors
+/// The system does not let it run.
+pub fn open_runtime(home: &Path) -> Result<Runtime, Failure> {
+    let config = RuntimeConfig { cache_dir: Some(home::compile_cache_dir(home)), ..RuntimeConfig::default() };
+    Ok(Runtime::new(config)?)
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        let failure = Failure::new(&error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<pmk_policy::SettingError> for Failure {
+    fn from(error: pmk_policy::SettingError) -> Self {
+        let failure = Failure::new(&error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}

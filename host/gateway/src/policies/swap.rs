@@ -1,0 +1,275 @@
+//! Other policies take over while the gateway runs.
+//!
+//! They are loaded and checked aside, on a thread that may block, with gateway.json as it is then; turns go on
+//! meanwhile. Only when everything about them is good do they replace those that serve, for the turns that begin from
+//! then on. Whatever is wrong with them leaves the others serving.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use pmk_core::replace::hex;
+use pmk_policy::{Identity, Stack};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokio::sync::{Mutex, watch};
+
+use super::Loader;
+use crate::{
+    config::{Config, PolicyConfig},
+    error::Failure,
+    gateway::Gateway,
+    ledger::Event,
+};
+
+/// What made other policies take over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// An operator asked for them.
+    Command,
+    /// The files of those that serve have changed.
+    File,
+    /// An operator asked for those that a start would load.
+    Signal,
+}
+
+impl By {
+    const fn name(self) -> &'static str {
+        match self {
+            By::Command => "command",
+            By::File => "file",
+            By::Signal => "signal",
+        }
+    }
+}
+
+/// A swap that was made, and what it is worth at the next start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swapped {
+    /// The layers that decide from the next turn on, the top one first.
+    pub serving: Vec<Identity>,
+    /// Those that decided until now.
+    pub before: Vec<Identity>,
+    /// Where the new ones come from, the top one last; the embedded policy has no file.
+    pub files: Vec<PathBuf>,
+    /// Whether that is what these files still hold.
+    pub files_unchanged: bool,
+    /// What a start would load, if the gateway were started as it was.
+    pub next_start: NextStart,
+}
+
+/// What a start would load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextStart {
+    pub by: Source,
+    pub files: Vec<PathBuf>,
+}
+
+/// What says which policies a start loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// `--policy`, which goes before all else.
+    CommandLine,
+    /// `policy.files` of gateway.json.
+    Config,
+    /// Nothing: the embedded policy decides alone.
+    Default,
+}
+
+/// Has other policies take over.
+pub struct Swapper {
+    gateway: Arc<Gateway>,
+    loader: Arc<Loader>,
+    home: PathBuf,
+    /// Held while a swap is made.
+    chosen: Mutex<Chosen>,
+    /// The files of those that serve, for who watches them.
+    files: watch::Sender<Vec<PathBuf>>,
+}
+
+struct Chosen {
+    files: Vec<PathBuf>,
+    /// What served before, as it was then: its files may have changed since.
+    previous: Option<Previous>,
+    /// Whether admins know that the files cannot be used as they are.
+    told: bool,
+}
+
+struct Previous {
+    files: Vec<PathBuf>,
+    stack: Stack,
+}
+
+impl Swapper {
+    /// For a gateway that was started with what this loader gave it.
+    pub fn new(home: &Path, gateway: Arc<Gateway>, loader: Loader, config: &PolicyConfig) -> Swapper {
+        let files = absolute(loader.files(config));
+        Swapper {
+            gateway,
+            loader: Arc::new(loader),
+            home: home.to_owned(),
+            chosen: Mutex::new(Chosen { files: files.clone(), previous: None, told: false }),
+            files: watch::Sender::new(files),
+        }
+    }
+
+    /// The files of the policies that serve.
+    pub fn files(&self) -> watch::Receiver<Vec<PathBuf>> {
+        self.files.subscribe()
+    }
+
+    /// Has the components of these files take over, the last on top.
+    ///
+    /// # Errors
+    /// They cannot be loaded, or may not be; those that served still do.
+    pub async fn choose(&self, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
+        let mut chosen = self.chosen.lock().await;
+        let wanted = files.clone();
+        match self.aside(move |loader, config| loader.load(config, &wanted)).await {
+            Ok(stack) => {
+                let (before, serving) = self.take_over(&mut chosen, By::Command, files, &stack);
+                self.swapped(before, serving, chosen.files.clone()).await
+            }
+            Err(failure) => {
+                self.refused(By::Command, &files, &failure);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Has those take over again that served before, as they were then.
+    ///
+    /// # Errors
+    /// There are none, or they may not be loaded any more.
+    pub async fn go_back(&self) -> Result<Swapped, Failure> {
+        let mut chosen = self.chosen.lock().await;
+        let Some(Previous { files, stack }) = chosen.previous.take() else {
+            return Err(Failure::new("no other policies have served since the gateway was started")
+                .hint("name the components: `pmk-host policy use FILE…`"));
+        };
+        let wanted = stack.clone();
+        if let Err(failure) = self.aside(move |loader, config| loader.admit(config, &wanted)).await {
+            self.refused(By::Command, &files, &failure);
+            chosen.previous = Some(Previous { files, stack });
+            return Err(failure);
+        }
+        let (before, serving) = self.take_over(&mut chosen, By::Command, files, &stack);
+        self.swapped(before, serving, chosen.files.clone()).await
+    }
+
+    /// Loads files anew: those that serve because one of them has changed, or those of a start because of a signal.
+    /// Whoever changed them does not listen, so the admins are told when they cannot be used.
+    pub async fn reload(&self, by: By) {
+        let mut chosen = self.chosen.lock().await;
+        let files = chosen.files.clone();
+        let loaded = self.aside(move |loader, config| match by {
+            By::Signal => Ok((absolute(loader.files(config)), loader.start(config)?)),
+            By::File | By::Command => loader.load(config, &files).map(|stack| (files, stack)),
+        });
+        match loaded.await {
+            Ok((_, stack)) if by == By::File && identities(&stack) == self.serving() => {
+                tracing::debug!("the policy files were written anew with the same components");
+                chosen.told = false;
+            }
+            Ok((files, stack)) => {
+                self.take_over(&mut chosen, by, files, &stack);
+            }
+            Err(failure) => {
+                self.refused(by, &chosen.files, &failure);
+                if !std::mem::replace(&mut chosen.told, true) {
+                    self.gateway.tell_admins(self.gateway.say.policy_refused(failure.message()));
+                }
+            }
+        }
+    }
+
+    /// Does something with the loader and gateway.json as it is now, where blocking is no harm.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Loader, &PolicyConfig) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (loader, home) = (Arc::clone(&self.loader), self.home.clone());
+        tokio::task::spawn_blocking(move || {
+            let (config, _) = Config::load(&home)?;
+            work(&loader, &config.policy)
+        })
+        .await
+        .expect("loading a policy does not panic")
+    }
+
+    /// The moment of the swap; who served until now, and who serves.
+    fn take_over(
+        &self,
+        chosen: &mut Chosen,
+        by: By,
+        files: Vec<PathBuf>,
+        stack: &Stack,
+    ) -> (Vec<Identity>, Vec<Identity>) {
+        let replaced = self.gateway.policies.swap(stack);
+        let (before, serving) = (identities(&replaced), identities(stack));
+        let files_before = std::mem::replace(&mut chosen.files, files.clone());
+        if before != serving {
+            chosen.previous = Some(Previous { files: files_before, stack: replaced });
+        }
+        chosen.told = false;
+        self.files.send_if_modified(|followed| {
+            let differs = *followed != files;
+            *followed = files;
+            differs
+        });
+        tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&serving), names(&before));
+        let (from, to) = (before.clone(), serving.clone());
+        self.gateway.ledger.note(Event::PolicySwapped { by: by.name(), before: from, serving: to });
+        (before, serving)
+    }
+
+    fn refused(&self, by: By, files: &[PathBuf], failure: &Failure) {
+        tracing::warn!(by = by.name(), "policies not swapped, those before still decide: {failure}");
+        let files = files.iter().map(|file| file.display().to_string()).collect();
+        let reason = failure.message().to_owned();
+        self.gateway.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });
+    }
+
+    async fn swapped(
+        &self,
+        before: Vec<Identity>,
+        serving: Vec<Identity>,
+        files: Vec<PathBuf>,
+    ) -> Result<Swapped, Failure> {
+        self.aside(move |loader, config| {
+            let by = match (loader.named().files.as_slice(), config.files.as_slice()) {
+                ([_, ..], _) => Source::CommandLine,
+                ([], [_, ..]) => Source::Config,
+                ([], []) => Source::Default,
+            };
+            let next_start = NextStart { by, files: absolute(loader.files(config)) };
+            Ok(Swapped { files_unchanged: hold(&files, &serving), serving, before, files, next_start })
+        })
+        .await
+    }
+
+    fn serving(&self) -> Vec<Identity> {
+        identities(self.gateway.policies.serving().stack())
+    }
+}
+
+fn identities(stack: &Stack) -> Vec<Identity> {
+    stack.layers().iter().map(|layer| layer.policy.identity().clone()).collect()
+}
+
+fn names(layers: &[Identity]) -> String {
+    layers.iter().map(Identity::to_string).collect::<Vec<_>>().join(" over ")
+}
+
+fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
+    // Only an empty path has no absolute one, and that is no file.
+    files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect()
+}
+
+/// Whether files hold the components of these layers.
+fn hold(files: &[PathBuf], layers: &[Identity]) -> bool {
+    let digest = |file: &PathBuf| std::fs::read(file).ok().map(|bytes| hex(&Sha256::digest(bytes)));
+    files.iter().rev().zip(layers).all(|(file, layer)| digest(file).as_ref() == Some(&layer.sha256))
+}

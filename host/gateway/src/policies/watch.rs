@@ -1,0 +1,135 @@
+//! Follows the files of the policies that serve.
+//!
+//! The operating system tells that something has happened beside a file; whether the file is another one now is seen
+//! by its stamp. Where nobody tells, as on some network file systems, the stamps are looked at now and then. A file
+//! is only taken once it has stayed as it is for a moment, and one that is gone may just be about to be replaced.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
+
+use super::{By, Swapper};
+
+/// How long files must have stayed as they are.
+const SETTLES_AFTER: Duration = Duration::from_millis(500);
+/// How often they are looked at although nobody has told of a change.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
+/// How long a file may be gone before that is told.
+const MAY_BE_GONE: Duration = Duration::from_secs(5);
+
+/// What differs when a file was written anew: `None` for no file.
+type Stamp = Option<(u64, u64, Option<SystemTime>)>;
+
+/// Has changed files take over, as long as it is polled.
+pub async fn follow(swapper: Arc<Swapper>) {
+    let mut serving = swapper.files();
+    let mut folders = Folders::default();
+    loop {
+        let files = serving.borrow_and_update().clone();
+        folders.follow(&files);
+        let mut seen = stamps(&files);
+        loop {
+            tokio::select! {
+                changed = serving.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                () = folders.told.notified() => {}
+                () = sleep(LOOKED_AT_EVERY) => {}
+            }
+            if stamps(&files) != seen {
+                seen = settled(&files).await;
+                swapper.reload(By::File).await;
+            }
+        }
+    }
+}
+
+/// The stamps of files once they no longer change.
+async fn settled(files: &[PathBuf]) -> Vec<Stamp> {
+    let begun = Instant::now();
+    let mut seen = stamps(files);
+    loop {
+        sleep(SETTLES_AFTER).await;
+        let now = stamps(files);
+        let are_all_there = now.iter().all(Option::is_some);
+        if now == seen && (are_all_there || begun.elapsed() > MAY_BE_GONE) {
+            return now;
+        }
+        seen = now;
+    }
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    files.iter().map(|file| stamp(file)).collect()
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let meta = fs::metadata(file).ok()?;
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(&meta);
+    #[cfg(not(unix))]
+    let inode = 0;
+    Some((inode, meta.len(), meta.modified().ok()))
+}
+
+/// The folders in which something may happen to the files. One watcher for all of them and for ever: each is a thread
+/// and one of few handles that the system gives out.
+#[derive(Default)]
+struct Folders {
+    told: Arc<Notify>,
+    watcher: Option<RecommendedWatcher>,
+    followed: BTreeSet<PathBuf>,
+}
+
+impl Folders {
+    /// Watches the folders of these files, and no others. What cannot be watched is looked at all the same.
+    fn follow(&mut self, files: &[PathBuf]) {
+        let wanted: BTreeSet<PathBuf> = files.iter().flat_map(|file| folders_of(file)).collect();
+        let followed = std::mem::take(&mut self.followed);
+        let Some(watcher) = self.watcher() else { return };
+        for gone in followed.difference(&wanted) {
+            // A folder that was deleted meanwhile is not watched any more anyway.
+            let _ = watcher.unwatch(gone);
+        }
+        let mut watch = |folder: &PathBuf| {
+            let watched = followed.contains(folder) || watcher.watch(folder, RecursiveMode::NonRecursive).is_ok();
+            if !watched {
+                tracing::debug!(folder = %folder.display(), "the folder of a policy is not watched, but looked at");
+            }
+            watched
+        };
+        self.followed = wanted.into_iter().filter(|folder| watch(folder)).collect();
+    }
+
+    fn watcher(&mut self) -> Option<&mut RecommendedWatcher> {
+        if self.watcher.is_none() {
+            let told = Arc::clone(&self.told);
+            let tell = move |event: notify::Result<Event>| {
+                if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+                    told.notify_one();
+                }
+            };
+            self.watcher = notify::recommended_watcher(tell)
+                .inspect_err(|error| tracing::debug!(%error, "the folders of policies cannot be watched"))
+                .ok();
+        }
+        self.watcher.as_mut()
+    }
+}
+
+/// Where a file may be replaced: beside it, and where it really is if it is a link.
+fn folders_of(file: &Path) -> Vec<PathBuf> {
+    let real = file.canonicalize().ok();
+    [Some(file), real.as_deref()].into_iter().flatten().filter_map(Path::parent).map(Path::to_owned).collect()
+}

@@ -1,0 +1,52 @@
+//! What operator, ledger and admins are told of a decision: who did not decide although they were asked, who is
+//! suspended for that, and who was shown which texts.
+
+use pmk_policy::{Change, Record};
+
+use crate::{
+    gateway::Gateway,
+    ledger::{Asked, Event},
+};
+
+/// Tells of each layer that had a part in a decision made for this user.
+pub(super) fn note_records(gateway: &Gateway, actor: &str, records: &[Record]) {
+    for record in records {
+        note(gateway, actor, record);
+    }
+}
+
+fn note(gateway: &Gateway, actor: &str, record: &Record) {
+    let asked = Asked::of(record);
+    if !record.texts_read.is_empty() {
+        gateway.ledger.note(Event::PolicyRead {
+            actor: actor.to_owned(),
+            asked: asked.clone(),
+            texts: record.texts_read.len(),
+            chars: record.texts_read.chars(),
+        });
+    }
+    let reason = record.outcome.reason().unwrap_or_default();
+    if record.outcome.reason().is_some() {
+        tracing::warn!(policy = asked.policy, sha256 = asked.sha256, reason, "policy failed");
+        gateway.ledger.note(Event::PolicyFailed {
+            actor: actor.to_owned(),
+            asked: asked.clone(),
+            reason: reason.to_owned(),
+        });
+    }
+    match record.breaker {
+        Some(Change::Suspended { failures, pause, first }) => {
+            let Asked { policy, decision, .. } = &asked;
+            tracing::warn!(policy, decision, failures, pause, "policy suspended: the layers below decide for it");
+            if first {
+                gateway.tell_admins(gateway.say.policy_suspended(&record.policy.to_string(), failures, reason));
+            }
+            gateway.ledger.note(Event::PolicySuspended { asked, failures, pause, reason: reason.to_owned() });
+        }
+        Some(Change::Resumed) => {
+            tracing::info!(policy = asked.policy, decision = asked.decision, "policy resumed: it does well again");
+            gateway.ledger.note(Event::PolicyResumed { asked });
+        }
+        None => {}
+    }
+}

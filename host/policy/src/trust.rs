@@ -1,0 +1,51 @@
+//! Which components may be loaded at all.
+
+use std::collections::BTreeSet;
+
+use crate::{checks, error::LoadError, policy::Policy};
+
+/// What the operator trusts. A component runs within its limits whatever it is; this is for those who also want to
+/// know what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// SHA-256 digests of the components that may be loaded, lower-case hexadecimal; `None` for any.
+    pub allow: Option<BTreeSet<String>>,
+    /// Whether a component may import WASI, which is linked and denies everything. Without it a component that
+    /// imports anything beyond the contract is refused.
+    pub wasi: bool,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Trust { allow: None, wasi: true }
+    }
+}
+
+impl Trust {
+    /// Whether a component that was loaded under another trust could be loaded under this one.
+    ///
+    /// # Errors
+    /// [`LoadError::NotAllowed`] or [`LoadError::NoWasi`]; the component is called by its name.
+    pub fn admits(&self, policy: &Policy) -> Result<(), LoadError> {
+        self.admit(policy.name(), &policy.identity().sha256)?;
+        self.admit_imports(policy.name(), policy.imports())
+    }
+
+    /// Whether a component of this digest may be loaded; asked before it is compiled.
+    pub(crate) fn admit(&self, file: &str, sha256: &str) -> Result<(), LoadError> {
+        match &self.allow {
+            Some(allow) if !allow.contains(sha256) => {
+                Err(LoadError::NotAllowed { file: file.to_owned(), sha256: sha256.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a component with these imports may be loaded.
+    pub(crate) fn admit_imports(&self, file: &str, imports: &[String]) -> Result<(), LoadError> {
+        match imports.iter().find(|import| !self.wasi && !checks::of_contract(import)) {
+            Some(import) => Err(LoadError::NoWasi { file: file.to_owned(), import: import.clone() }),
+            None => Ok(()),
+        }
+    }
+}

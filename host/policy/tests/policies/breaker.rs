@@ -1,0 +1,58 @@
+//! A policy that keeps failing is passed by for a while, in stacks that serve and in no others.
+
+use pmk_policy::{Change, Outcome, Stack};
+
+use crate::{component::Component, over_a_good_one, prune, reason, runtime};
+
+#[test]
+fn a_stack_without_breakers_asks_a_failing_policy_each_time() {
+    let stack = over_a_good_one(&runtime(), &Component::pruning("unreachable"));
+    for _ in 0..50 {
+        assert!(matches!(prune(&stack).records[0].outcome, Outcome::Failed { .. }));
+    }
+}
+
+#[test]
+fn with_breakers_the_next_layer_takes_over_at_once() {
+    let stack = over_a_good_one(&runtime(), &Component::pruning("unreachable")).with_breakers();
+    for n in 0..5 {
+        let decision = prune(&stack);
+        let change = decision.records[0].breaker;
+        let suspended = Change::Suspended { failures: 5, pause: 20, first: true };
+        assert_eq!(change, (n == 4).then_some(suspended), "{n}");
+    }
+    for _ in 0..20 {
+        let decision = prune(&stack);
+        assert_eq!(decision.records[0].outcome, Outcome::Skipped { why: "suspended" });
+        assert_eq!(reason(&decision), "it was not");
+        assert_eq!(decision.records[0].fuel, 0);
+        assert_eq!(decision.applied.removed, [0, 1], "the layer below decides");
+        assert_eq!(decision.verdict, pmk_core::Verdict::Accepted, "of the one that was asked first");
+    }
+    assert!(matches!(prune(&stack).records[0].outcome, Outcome::Failed { .. }), "it is tried again");
+    assert!(prune(&stack).records[0].outcome.is_skipped());
+    let record = serde_json::to_value(&prune(&stack).records[0]).unwrap();
+    assert_eq!(record["outcome"], serde_json::json!({"result": "skipped", "why": "suspended"}));
+    // Whoever takes them anew takes them as they were at first.
+    assert!(matches!(prune(&stack.with_breakers()).records[0].outcome, Outcome::Failed { .. }));
+}
+
+#[test]
+fn a_plan_that_is_only_too_large_does_not_count() {
+    // Doing nothing is more than the limit, and no fault of the policy.
+    let runtime = runtime();
+    let stack = over_a_good_one(&runtime, &Component::pruning("")).with_breakers();
+    let tight = pmk_policy::PruneInput { limit: 700, ..crate::room() };
+    for _ in 0..40 {
+        let decision = stack.prune(&crate::transcript(5), tight);
+        assert!(matches!(decision.records[0].outcome, Outcome::Rejected { rule: 9, .. }), "{:?}", decision.records[0]);
+    }
+}
+
+#[test]
+fn the_lowest_layer_is_always_asked() {
+    let stack = Stack::new([], crate::layer(&runtime(), &Component::pruning("unreachable"))).with_breakers();
+    for _ in 0..50 {
+        assert!(matches!(prune(&stack).records[0].outcome, Outcome::Failed { .. }));
+    }
+}

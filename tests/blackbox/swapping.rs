@@ -1,0 +1,352 @@
+//! Other policies take over in a running gateway: by a command, a changed file, a signal. Nobody in the conversation
+//! sees anything of it.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Home, PATIENCE, Running, component, question};
+
+/// A gateway in the console, on the model that costs nothing.
+fn start(home: &Home, more: &[&str]) -> Running {
+    Running::start(home.command(&[&["run", "--model", "sim", "--window", "8000"], more].concat()))
+}
+
+/// Who decides now, by asking something.
+fn decides(gateway: &mut Running) -> String {
+    assert!(gateway.say(&json!({"type": "message", "text": "who decides?"}).to_string()));
+    let turn = gateway.next_of("turn");
+    turn["policy"]["name"].as_str().unwrap_or_else(|| panic!("{turn}")).to_owned()
+}
+
+/// Asks until that policy decides.
+fn await_policy(gateway: &mut Running, name: &str) {
+    let begun = Instant::now();
+    while decides(gateway) != name {
+        assert!(begun.elapsed() < PATIENCE, "`{name}` never decides");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits for so many events of one type, and fails if there are more.
+fn await_events(home: &Home, kind: &str, count: usize) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let events: Vec<Value> = home.ledger().into_iter().filter(|event| event["type"] == kind).collect();
+        if events.len() >= count || begun.elapsed() > PATIENCE {
+            assert_eq!(events.len(), count, "{events:#?}");
+            return events;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A component of a name of its own in the home.
+fn file(home: &Home, name: &str) -> PathBuf {
+    home.write("mine.wasm", std::fs::read(component(name)).expect("a component"))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn policy_use(home: &Home, more: &[&str]) -> Finished {
+    home.run(&[&["policy", "use"], more].concat(), "")
+}
+
+/// Shows what a command printed, without what changes from build to build.
+macro_rules! assert_shown {
+    ($home:expr, $shown:expr) => {
+        insta::with_settings!({filters => vec![
+            (r"sha256 [0-9a-f]{64}", "sha256 [..]"),
+            (regex::escape($home.path().to_str().expect("UTF-8")).as_str(), "[home]"),
+        ]}, { insta::assert_snapshot!($shown) })
+    };
+}
+
+#[test]
+fn by_a_command_and_back() {
+    let home = Home::new();
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+
+    let mut shown = policy_use(&home, &[&component("strict")]).ok().stdout;
+    assert_eq!(decides(&mut gateway), "strict");
+    shown += &policy_use(&home, &[&component("strict"), &component("rolling-summary")]).ok().stdout;
+    assert_eq!(decides(&mut gateway), "rolling-summary");
+    shown += &policy_use(&home, &["--previous"]).ok().stdout;
+    assert_eq!(decides(&mut gateway), "strict");
+    assert_shown!(home, shown);
+
+    let swapped = home.run(&["--json", "policy", "use", "--previous", "--persist"], "").ok().json();
+    assert_eq!(decides(&mut gateway), "rolling-summary");
+    assert_eq!(swapped["survives_restart"], true, "{swapped:#}");
+    assert_eq!(swapped["serving"][0]["name"], "rolling-summary");
+    assert_eq!(swapped["before"][0]["name"], "strict");
+    drop(gateway);
+    let mut again = start(&home, &[]);
+    assert_eq!(decides(&mut again), "rolling-summary", "it survives a restart");
+
+    let events = await_events(&home, "policy.swapped", 4);
+    assert_eq!(events[0]["by"], "command");
+    assert_eq!(events[0]["before"][0]["name"], "standard");
+    for key in ["name", "version", "sha256"] {
+        assert!(events[0]["serving"][0][key].is_string(), "{key}: {}", events[0]);
+    }
+}
+
+#[test]
+fn the_settings_of_the_start_hold_for_what_is_swapped_in() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"policy":{"settings":{"strict":{"max-session-tokens":60}}}}"#);
+    let mut gateway = start(&home, &["--set", "standard.seed-cap=9000"]);
+    let long = "a fact to remember, ".repeat(30);
+    for n in 0..12 {
+        assert!(gateway.say(&question(&format!("Ev{n}"), &long)));
+    }
+    for _ in 0..12 {
+        assert_eq!(gateway.next_of("turn")["turns_dropped"], 0);
+    }
+    policy_use(&home, &[&component("strict")]).ok();
+    assert!(gateway.say(&question("Ev99", "and now?")));
+    assert_ne!(gateway.next_of("turn")["turns_dropped"], 0, "60 tokens are too few for what was said");
+}
+
+#[test]
+fn what_is_wrong_with_the_new_one_is_said_and_the_old_one_serves() {
+    let home = Home::new();
+    let mut gateway = start(&home, &["--policy", &component("strict")]);
+    assert_eq!(decides(&mut gateway), "strict");
+    let bad = home.write("bad.wasm", b"\0asm\x0d\0\x01\0");
+    let mut shown = String::new();
+    for more in [&["--previous"][..], &[text(&bad)], &["/nowhere/a.wasm"]] {
+        let finished = policy_use(&home, more);
+        assert_eq!(finished.status.code(), Some(1), "{more:?}");
+        assert_eq!(finished.stdout, "");
+        shown += &finished.stderr;
+    }
+    assert_eq!(policy_use(&home, &[]).status.code(), Some(2));
+    assert_eq!(policy_use(&home, &["--previous", text(&bad)]).status.code(), Some(2));
+    assert_shown!(home, shown);
+    assert_eq!(decides(&mut gateway), "strict");
+    // There was nothing to go back to, which is no policy that was refused.
+    let events = await_events(&home, "policy.refused", 2);
+    assert_eq!(events[0]["by"], "command");
+    assert!(events[0]["reason"].as_str().is_some_and(|reason| reason.contains("bad.wasm")), "{}", events[0]);
+}
+
+#[test]
+fn a_file_that_changes_is_taken_once_it_is_whole() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &["--policy", text(&mine)]);
+    assert_eq!(decides(&mut gateway), "strict");
+
+    // Written in place and slowly, as a copy over a network is.
+    let next = std::fs::read(component("rolling-summary")).expect("a component");
+    for end in [next.len() / 3, next.len() / 2, next.len()] {
+        std::fs::write(&mine, &next[..end]).expect("a file");
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    await_policy(&mut gateway, "rolling-summary");
+    await_events(&home, "policy.refused", 0);
+
+    // Replaced by a rename, as editors and package managers do; the same component changes nothing.
+    std::fs::rename(home.write("next.wasm", &next), &mine).expect("a rename");
+    std::fs::rename(home.write("next.wasm", std::fs::read(component("strict")).expect("a component")), &mine)
+        .expect("a rename");
+    await_policy(&mut gateway, "strict");
+    let events = await_events(&home, "policy.swapped", 2);
+    assert!(events.iter().all(|event| event["by"] == "file"), "{events:#?}");
+}
+
+#[test]
+fn a_file_that_changes_for_the_worse_is_told_once() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"admins":["UADMIN"],"language":"en"}"#);
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &["--policy", text(&mine)]);
+    assert_eq!(decides(&mut gateway), "strict");
+
+    let write = |content: &[u8]| std::fs::write(&mine, content).expect("a file");
+    write(b"oops");
+    await_events(&home, "policy.refused", 1);
+    write(b"oops again");
+    await_events(&home, "policy.refused", 2);
+    write(&std::fs::read(component("rolling-summary")).expect("a component"));
+    await_events(&home, "policy.swapped", 1);
+    write(b"not again");
+    await_events(&home, "policy.refused", 3);
+
+    let (status, lines) = gateway.end();
+    assert!(status.success());
+    let told: Vec<&Value> = lines.iter().filter(|line| line["channel"] == "UADMIN").collect();
+    assert_eq!(told.len(), 2, "once until they could be used again: {lines:#?}");
+    assert_shown!(home, told[0]["text"].as_str().expect("a text"));
+}
+
+#[test]
+fn a_hangup_loads_what_a_start_would() {
+    let home = Home::new();
+    let configure = |names: &[&str]| {
+        let files: Vec<String> = names.iter().map(|name| component(name)).collect();
+        home.write("gateway.json", json!({"version": 1, "policy": {"files": files}}).to_string());
+    };
+    configure(&["strict"]);
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "strict");
+    configure(&["strict", "rolling-summary"]);
+    assert_eq!(decides(&mut gateway), "strict", "gateway.json is not watched for this");
+    let hangup = || {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(gateway.pid()).expect("a pid")).expect("not 0");
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("it runs");
+    };
+    hangup();
+    let events = await_events(&home, "policy.swapped", 1);
+    assert_eq!(events[0]["by"], "signal");
+    assert_eq!(events[0]["serving"].as_array().map(Vec::len), Some(3));
+    home.write("gateway.json", r#"{"version":1,"policy":{"files":["/nowhere.wasm"]}}"#);
+    hangup();
+    await_events(&home, "policy.refused", 1);
+    assert_eq!(decides(&mut gateway), "rolling-summary");
+}
+
+#[test]
+fn a_choice_says_whether_it_survives_a_restart() {
+    let home = Home::new();
+    let mine = file(&home, "strict");
+    let strict = component("strict");
+    let gateway = start(&home, &["--policy", &strict]);
+    gateway_is_up(&home);
+    let survives = |more: &[&str]| {
+        let shown = policy_use(&home, more).ok().stdout;
+        shown.lines().find(|line| line.starts_with("restart")).expect("a line").to_owned()
+    };
+    let mut shown = vec![survives(&[&component("rolling-summary"), "--persist"]), survives(&[&strict])];
+    assert!(gateway.end().0.success());
+    // What was persisted is what a start has now.
+    let _gateway = start(&home, &[]);
+    gateway_is_up(&home);
+    shown.push(survives(&[&component("rolling-summary")]));
+    shown.push(survives(&[text(&mine), "--persist"]));
+    shown.push(survives(&[&component("rolling-summary")]));
+    std::fs::write(&mine, std::fs::read(component("rolling-summary")).expect("a component")).expect("a file");
+    shown.push(survives(&["--previous"]));
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+/// Waits until commands are taken.
+fn gateway_is_up(home: &Home) {
+    let begun = Instant::now();
+    while !home.path().join("gateway/control.sock").exists() {
+        assert!(begun.elapsed() < PATIENCE, "there is no control socket");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_socket_is_private_and_one_that_was_left_behind_is_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let mut shown = policy_use(&home, &[&component("strict")]).stderr;
+    let gateway = start(&home, &[]);
+    gateway_is_up(&home);
+    let socket = home.path().join("gateway/control.sock");
+    let mode = std::fs::metadata(&socket).expect("the socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    gateway.kill();
+    assert!(socket.exists(), "a kill leaves it behind");
+    shown += &policy_use(&home, &[&component("strict")]).stderr;
+    assert_shown!(home, shown);
+
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    policy_use(&home, &[&component("strict")]).ok();
+    assert!(gateway.end().0.success());
+    assert!(!socket.exists(), "an orderly stop removes it");
+}
+
+#[test]
+fn requests_that_make_no_sense_are_answered_and_do_no_harm() {
+    use std::{
+        io::{Read, Write},
+        net::Shutdown,
+        os::unix::net::UnixStream,
+    };
+    let home = Home::new();
+    let _gateway = start(&home, &[]);
+    gateway_is_up(&home);
+    let ask = |request: &[u8]| -> Value {
+        let mut stream = UnixStream::connect(home.path().join("gateway/control.sock")).expect("the socket");
+        // One that refuses to read on closes its end, which is an answer, too.
+        let _ = stream.write_all(request);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    };
+    for request in [&b"\n"[..], b"{}\n", b"[1]\n", b"{\"command\":\"stop\"}\n", b"\xff\xfe\n", b"", b"{\"command\":"] {
+        let answer = ask(request);
+        assert_eq!(answer["type"], "error", "{answer}");
+        assert!(answer["hint"].as_str().is_some_and(|hint| hint.contains("one line of JSON")), "{answer}");
+    }
+    let unknown = ask(b"{\"command\":\"policy.use\",\"files\":[\"/nowhere.wasm\"]}\n");
+    assert_eq!(unknown["message"], "policy `/nowhere.wasm` does not exist");
+    let files = json!({"command": "policy.use", "files": [component("strict")]});
+    assert_eq!(ask(format!("{files}\n").as_bytes())["type"], "swapped");
+}
+
+/// Resident memory in KiB.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux's /proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn a_hundred_swaps_under_load_fail_no_turn_and_take_no_memory() {
+    let home = Home::new();
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    let pid = gateway.pid();
+    let (policies, mut asked, mut warm) = ([component("strict"), component("rolling-summary")], 0, 0);
+    for swap in 0..100 {
+        // Four conversations at once, a question each between two swaps.
+        for user in 0..4 {
+            asked += 1;
+            let message = json!({"type": "message", "user": format!("U{user}"), "channel": format!("D{user}"),
+                                 "text": format!("question {swap}"), "event_id": format!("Ev{asked}")});
+            assert!(gateway.say(&message.to_string()));
+        }
+        swap_to(&home, &policies[swap % 2]);
+        if swap == 19 {
+            warm = resident(pid);
+        }
+    }
+    let (mut answered, mut decided) = (0, std::collections::BTreeSet::new());
+    while answered < asked {
+        let turn = gateway.next_of("turn");
+        assert_eq!(turn["calls"], 1, "{turn}");
+        decided.insert(turn["policy"]["name"].as_str().expect("a policy").to_owned());
+        answered += 1;
+    }
+    let after = resident(pid);
+    assert!(decided.contains("strict") && decided.contains("rolling-summary"), "{decided:?}");
+    await_events(&home, "policy.swapped", 100);
+    await_events(&home, "policy.failed", 0);
+    assert!(after < warm + 8 * 1_024, "{warm} KiB after 20 swaps, {after} KiB after 100");
+}
+
+/// Asks for a swap as the command does, without a process for each.
+fn swap_to(home: &Home, file: &str) {
+    use std::{io::Read, io::Write, os::unix::net::UnixStream};
+    let mut stream = UnixStream::connect(home.path().join("gateway/control.sock")).expect("the socket");
+    let request = json!({"command": "policy.use", "files": [file]});
+    stream.write_all(format!("{request}\n").as_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains(r#""type":"swapped""#), "{answer}");
+}

@@ -1,0 +1,168 @@
+//! What operators can rely on: only what they allow is loaded, within the limits they set, and a policy that keeps
+//! failing is passed by.
+
+use serde_json::{Value, json};
+
+use crate::{
+    handmade::Handmade,
+    support::{Home, Running, component, question, repository},
+};
+
+fn configure(home: &Home, policy: Value) {
+    home.write(
+        "gateway.json",
+        json!({"version": 1, "policy": policy, "admins": ["UADMIN"], "language": "en"}).to_string(),
+    );
+}
+
+fn path(home: &Home, policy: &Handmade) -> String {
+    home.write(&format!("{}.wasm", policy.name), policy.build()).display().to_string()
+}
+
+/// What a start says, without what changes from build to build.
+fn refused(home: &Home, more: &[&str]) -> String {
+    let finished = home.run(&[&["run", "--model", "sim"], more].concat(), "");
+    assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+    let errors: Vec<&str> = finished.stderr.lines().skip_while(|line| !line.starts_with("error")).collect();
+    errors.join("\n") + "\n"
+}
+
+macro_rules! assert_refusals {
+    ($home:expr, $shown:expr) => {
+        insta::with_settings!({filters => vec![
+            (r"[0-9a-f]{64}", "[sha256]"),
+            (regex::escape($home.path().to_str().expect("UTF-8")).as_str(), "[home]"),
+            (regex::escape(repository("plugins").to_str().expect("UTF-8")).as_str(), "[plugins]"),
+        ]}, { insta::assert_snapshot!($shown) })
+    };
+}
+
+#[test]
+fn only_what_is_allowed_is_loaded() {
+    let home = Home::new();
+    let strict = component("strict");
+    let sha256 = home.run(&["--json", "policy", "inspect", &strict], "").ok().json()["sha256"].clone();
+    configure(&home, json!({"allow": []}));
+    let ask = |more: &[&str]| {
+        let turn = home.run(&[&["run", "--model", "sim"], more].concat(), &question("Ev1", "hello")).ok().lines();
+        turn.iter().find(|line| line["type"] == "turn").expect("a turn")["policy"]["name"].clone()
+    };
+    assert_eq!(ask(&[]), "standard", "the embedded one is always allowed");
+    let home_of_its_own = |policy: Value| {
+        let home = Home::new();
+        configure(&home, policy);
+        home
+    };
+    let embedded = home_of_its_own(json!({"allow": []}));
+    let from_a_file = embedded.run(&["run", "--model", "sim", "--policy", &component("standard")], "");
+    assert!(from_a_file.status.success(), "from a file, too: {}", from_a_file.stderr);
+    let shown = refused(&home, &["--policy", &strict]);
+
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    assert!(gateway.say(&question("Ev2", "hello")));
+    gateway.next_of("turn");
+    let not_swapped = home.run(&["policy", "use", &strict], "");
+    assert_eq!(not_swapped.status.code(), Some(1));
+    assert_eq!(not_swapped.stderr, shown, "a swap is refused with the same words");
+    // gateway.json is read anew for each swap.
+    configure(&home, json!({"allow": [sha256.as_str().expect("a digest").to_uppercase()]}));
+    home.run(&["policy", "use", &strict], "").ok();
+    home.run(&["policy", "use", "--previous"], "").ok();
+    configure(&home, json!({"allow": []}));
+    let back = home.run(&["policy", "use", "--previous"], "");
+    assert!(back.stderr.contains("policy `strict` is not allowed"), "thought better of it: {}", back.stderr);
+    assert_refusals!(home, shown);
+}
+
+#[test]
+fn imports_beyond_the_contract_can_be_refused() {
+    let home = Home::new();
+    let curious = path(&home, &Handmade { name: "curious", prune: "", wasi: true });
+    let plan = |more: &[&str]| {
+        let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
+        home.run(&[&["plan", "--history", &history, "--policy", &curious], more].concat(), "")
+    };
+    plan(&[]).ok();
+    let by_argument = refused(&home, &["--policy", &curious, "--no-wasi"]);
+    assert_eq!(plan(&["--no-wasi"]).stderr, by_argument);
+    configure(&home, json!({"noWasi": true}));
+    assert_eq!(refused(&home, &["--policy", &curious]), by_argument);
+    assert!(home.run(&["run", "--model", "sim", "--policy", &component("strict")], "").status.success());
+    assert_refusals!(home, by_argument);
+}
+
+#[test]
+fn limits_are_settings() {
+    let home = Home::new();
+    let hungry = Handmade { name: "hungry", prune: "(loop $l (br $l))", wasi: false };
+    let hungry = path(&home, &hungry);
+    configure(&home, json!({"limits": {"fuelBase": 1_000_000, "fuelPerMessage": 0, "fuelPerToken": 0}}));
+    home.run(&["run", "--model", "sim", "--policy", &hungry], &question("Ev1", "hello")).ok();
+    let failed = home.ledger().into_iter().find(|event| event["type"] == "policy.failed").expect("a failure");
+    assert_eq!(failed["reason"], "used up its 1000000 units of fuel");
+
+    let mut shown = String::new();
+    for limits in [json!({"memoryMiB": 0}), json!({"fuel": 1}), json!({"wallMs": 1}), json!({"logBytes": "many"})] {
+        configure(&home, json!({"limits": limits}));
+        shown += &refused(&home, &[]);
+    }
+    configure(&home, json!({"allow": ["strict"]}));
+    shown += &refused(&home, &[]);
+    assert_refusals!(home, shown);
+}
+
+#[test]
+fn a_policy_that_keeps_failing_is_suspended_and_tried_again() {
+    let home = Home::new();
+    configure(&home, json!({}));
+    let broken = path(&home, &Handmade::BROKEN);
+    let input: Vec<String> = (0..30).map(|n| question(&format!("Ev{n}"), &format!("question {n}"))).collect();
+    let lines = home.run(&["run", "--model", "sim", "--policy", &broken], &input.join("\n")).ok().lines();
+    let turns: Vec<&Value> = lines.iter().filter(|line| line["type"] == "turn").collect();
+    assert_eq!(turns.len(), 30);
+    assert!(turns.iter().all(|turn| turn["policy"]["name"] == "standard"), "{turns:#?}");
+
+    let ledger = home.ledger();
+    let of = |kind: &str| ledger.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
+    // Five failures, twenty turns without it, one trial that fails.
+    assert_eq!(of("policy.failed").len(), 6, "{ledger:#?}");
+    let suspended = of("policy.suspended");
+    assert_eq!(suspended.len(), 1);
+    assert_eq!((&suspended[0]["policy"], &suspended[0]["decision"]), (&json!("broken"), &json!("prune")));
+    assert_eq!((&suspended[0]["failures"], &suspended[0]["pause"]), (&json!(5), &json!(20)));
+    let told: Vec<&Value> = lines.iter().filter(|line| line["channel"] == "UADMIN").collect();
+    assert_eq!(told.len(), 1, "{lines:#?}");
+    insta::assert_snapshot!(told[0]["text"].as_str().expect("a text"));
+
+    // Decisions on paper are not held against anybody, and hold nothing against anybody.
+    let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
+    for _ in 0..2 {
+        let plan = home.run(&["--json", "plan", "--policy", &broken, "--history", &history], "").ok().json();
+        assert_eq!((&plan["guard"]["verdict"], &plan["decided_by"]), (&json!("rejected"), &json!("standard")));
+    }
+}
+
+#[test]
+fn what_a_policy_is_shown_is_told() {
+    let home = Home::new();
+    let read = "(call $text (local.get $transcript) (i32.const 1) (i32.const 0) (i32.const 7) (i32.const 256)) \
+                (call $text (local.get $transcript) (i32.const 1) (i32.const 2) (i32.const 3) (i32.const 256)) \
+                (call $text (local.get $transcript) (i32.const 999) (i32.const 0) (i32.const 7) (i32.const 256))";
+    let reader = path(&home, &Handmade { name: "reader", prune: read, wasi: false });
+    let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
+    let plan = |policy: &str| home.run(&["--json", "plan", "--policy", policy, "--history", &history], "").ok().json();
+    assert_eq!(plan(&reader)["texts_read"], json!([{"index": 1, "chars": 10}]));
+    assert_eq!(plan(&component("strict"))["texts_read"], json!([]), "it decides by numbers alone");
+
+    let input = [question("Ev1", "The launch is on Friday."), question("Ev2", "When is it?")].join("\n");
+    home.run(&["run", "--model", "sim", "--policy", &reader], &input).ok();
+    let ledger = home.ledger();
+    let shown: Vec<&Value> = ledger.iter().filter(|event| event["type"] == "policy.read").collect();
+    // In the first turn there is no second message.
+    assert_eq!(shown.len(), 1, "{ledger:#?}");
+    assert_eq!(
+        (&shown[0]["policy"], &shown[0]["texts"], &shown[0]["chars"]),
+        (&json!("reader"), &json!(1), &json!(10))
+    );
+    assert!(!ledger.iter().any(|event| event.to_string().contains("launch")), "never the text itself");
+}
