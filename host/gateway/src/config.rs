@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
-//! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `limits`,
-//! `language`, `mra`, `tools`, `queue` and `historyTurns`.
+//! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
+//! `limits`, `language`, `mra`, `tools`, `queue` and `historyTurns`.
 
 use std::{
     collections::BTreeMap,
@@ -16,6 +16,7 @@ use crate::{
     audience::Audiences,
     error::{Failure, OrHint},
     escalation::Pools,
+    experiment::ExperimentConfig,
     home, json,
     knowledge::{Ingest, UnknownIngest},
     say::Language,
@@ -28,7 +29,7 @@ mod sections;
 mod watched;
 
 pub use sections::{LimitsConfig, MraConfig, QueueConfig, QueueMode, ToolStyle};
-pub use watched::Watched;
+pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
 pub use edit::{EditError, edit};
@@ -51,6 +52,7 @@ const PMK_KEYS: &[&str] = &[
     "slack",
     "model",
     "policy",
+    "experiment",
     "limits",
     "language",
     "mra",
@@ -68,6 +70,8 @@ pub struct Config {
     /// `PROVIDER[:NAME]`.
     pub model: Option<String>,
     pub policy: PolicyConfig,
+    /// Policies that are compared on live traffic.
+    pub experiment: Option<ExperimentConfig>,
     pub limits: LimitsConfig,
     pub slack: SlackTokens,
     /// The language of what the gateway itself says.
@@ -101,7 +105,7 @@ pub struct People {
 }
 
 /// Which policies decide, and with which settings.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PolicyConfig {
     /// Component files, the last on top; `--policy` replaces the list. A relative one is in the home.
@@ -152,6 +156,7 @@ impl Config {
         for file in &mut config.policy.files {
             *file = home.join(&*file);
         }
+        config.experiment = config.experiment.map(|experiment| experiment.within(home));
         Ok((config, warnings))
     }
 
@@ -174,6 +179,8 @@ impl Config {
         mra.check()?;
         let queue: QueueConfig = part(&root, "queue")?.unwrap_or_default();
         queue.check()?;
+        let experiment: Option<ExperimentConfig> = part(&root, "experiment")?;
+        experiment.as_ref().map_or(Ok(()), ExperimentConfig::check)?;
         let config = Config {
             exists: true,
             people: People {
@@ -184,6 +191,7 @@ impl Config {
             },
             model: part(&root, "model")?,
             policy: part(&root, "policy")?.unwrap_or_default(),
+            experiment,
             limits,
             slack: slack_tokens(&root)?,
             api_key: part(&root, "apiKey")

@@ -35,6 +35,12 @@ impl Policies {
     }
 }
 
+impl From<Stack> for Deciding {
+    fn from(stack: Stack) -> Self {
+        Deciding(stack)
+    }
+}
+
 impl Deciding {
     /// Has the policies decide something. A decision takes microseconds, but a bad component may use all the
     /// time it is allowed.
@@ -48,5 +54,11 @@ impl Deciding {
     /// The policies themselves.
     pub fn stack(&self) -> &Stack {
         &self.0
+    }
+
+    /// Name and digest of the policy on top.
+    pub fn top(&self) -> (&str, &str) {
+        let identity = self.0.top().map(|layer| layer.policy.identity());
+        identity.map_or(("", ""), |identity| (&identity.name, &identity.sha256))
     }
 }

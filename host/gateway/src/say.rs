@@ -8,7 +8,12 @@ use serde::Deserialize;
 use thiserror::Error;
 use unic_langid::LanguageIdentifier;
 
-use crate::{front::Speech, model::ModelError, store::Verbosity};
+use crate::{
+    experiment::guard_rail::{Verdict, Worse},
+    front::Speech,
+    model::ModelError,
+    store::Verbosity,
+};
 
 /// A language that the gateway speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -132,6 +137,29 @@ impl Say {
     /// To the admins: a message could not be answered.
     pub fn recovery_failed(&self, session: &str) -> String {
         self.text("recovery-failed", [("session", session.into())])
+    }
+
+    /// To the admins: the guard rail has taken an arm out.
+    pub fn arm_stopped(&self, experiment: &str, arm: &str, control: &str, verdict: &Verdict) -> String {
+        let Verdict { worse, arm: share, control: of_control, .. } = verdict;
+        let filled = [
+            ("experiment", experiment.into()),
+            ("arm", arm.into()),
+            ("control", control.into()),
+            ("bad", share.bad.into()),
+            ("of", share.of.into()),
+            ("control-bad", of_control.bad.into()),
+            ("control-of", of_control.of.into()),
+        ];
+        match worse {
+            Worse::Failures => self.text("arm-stopped-for-failures", filled),
+            Worse::Overflows => self.text("arm-stopped-for-overflows", filled),
+        }
+    }
+
+    /// To the admins: an experiment is not begun.
+    pub fn experiment_refused(&self, experiment: &str, why: &str) -> String {
+        self.text("experiment-refused", [("experiment", experiment.into()), ("why", why.into())])
     }
 
     /// Goes before the answer to a message that had files attached.
@@ -285,6 +313,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::experiment::guard_rail::Share;
 
     /// Every sentence with what is filled into it.
     fn sentences(language: Language) -> BTreeSet<(String, Vec<String>)> {
@@ -302,6 +331,11 @@ mod tests {
         }
         sentences.extend(current.map(|(id, filled)| (id, filled.into_iter().collect())));
         sentences
+    }
+
+    fn verdict(worse: Worse) -> Verdict {
+        let share = Share { bad: 7, of: 9 };
+        Verdict { worse, arm: share, control: Share { bad: 0, of: 11 }, evidence: 44.0, bound: 40.0 }
     }
 
     /// Everything that can be said.
@@ -328,6 +362,9 @@ mod tests {
             say.rotated(7),
             say.rotated_for_admins("slack:dm:U1", 15_276),
             say.recovery_failed("slack:dm:U1"),
+            say.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
+            say.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),
+            say.experiment_refused("less", "arm `b`: no such file"),
             say.files_not_read(1),
             say.files_not_read(2),
             say.too_long(),

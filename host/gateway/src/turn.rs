@@ -10,7 +10,7 @@
 //!
 //! [`absorb`] is what is different where the message is an answer that somebody waits for, [`together`] where
 //! several messages are answered at once, [`command`] where it is an order to the gateway. A turn under way
-//! is a [`work::Work`] with its [`window`].
+//! is a [`work::Work`] with its [`window`] and its [`journal`].
 
 mod absorb;
 mod act;
@@ -20,13 +20,14 @@ mod budget;
 mod command;
 mod deliver;
 mod gather;
+mod journal;
 mod record;
 mod recover;
 mod together;
 mod window;
 mod work;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     front::FrontError,
@@ -144,9 +145,10 @@ async fn answer(
     });
     let mut work = begun?;
     work.placeholder = placeholder?;
+    let journal = Arc::clone(&work.journal);
     let learning = async {
         match &turn.absorbs {
-            Some(marker) => Some(absorb::learn(gateway, marker, &turn.inbound).await),
+            Some(marker) => Some(absorb::learn(gateway, &journal, marker, &turn.inbound).await),
             None => None,
         }
     };

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use clap::Args;
@@ -14,7 +14,7 @@ use pmk_policy::{
 };
 
 use super::variable;
-use crate::{config::PolicyConfig, error::Failure, home};
+use crate::{config::PolicyConfig, error::Failure, experiment::arms::Load, home};
 
 /// The policy under all others.
 const STANDARD: &[u8] = include_bytes!("../../../../plugins/standard.wasm");
@@ -33,31 +33,8 @@ pub(super) struct LayerArguments {
 impl LayerArguments {
     /// Loads the layers. Components named here replace the configured ones.
     pub(super) fn load(&self, home: &Path, config: &PolicyConfig) -> Result<Stack, Failure> {
-        let runtime = open_runtime(home)?;
         let files = if self.policy.is_empty() { &config.files } else { &self.policy };
-        let overrides = self.overrides(config);
-        let base = Policy::from_bytes(&runtime, "standard (embedded)", STANDARD)?;
-        let layers = files.iter().rev().map(|file| Policy::load(&runtime, file)).collect::<Result<Vec<_>, _>>()?;
-        let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
-        overrides.check_policies(loaded.iter().copied())?;
-        for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
-            tracing::warn!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded");
-        }
-        if let Some(stats) = runtime.cache_stats() {
-            tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
-        }
-        let mut warnings = Vec::new();
-        let mut layer = |policy: Policy| -> Result<Layer, Failure> {
-            let (settings, odd) = Settings::resolve(policy.description(), &overrides)?;
-            warnings.extend(odd);
-            Ok(Layer { policy: Arc::new(policy), settings })
-        };
-        let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
-        let stack = Stack::new(layers, layer(base)?);
-        for warning in Warning::merge(warnings) {
-            tracing::warn!("{warning}");
-        }
-        Ok(stack)
+        assemble(&open_runtime(home)?, files, config, &self.overrides(config))
     }
 
     fn overrides(&self, config: &PolicyConfig) -> Overrides {
@@ -67,6 +44,55 @@ impl LayerArguments {
             .collect();
         Overrides { set: self.set.clone(), env, config: config.settings.clone() }
     }
+}
+
+/// What loads the arms of an experiment: each is what it says itself, whatever the command line and the environment
+/// say of the policies that serve. All share one engine.
+pub(super) fn arms(home: &Path) -> Load {
+    let home = home.to_owned();
+    let engine: Mutex<Option<Runtime>> = Mutex::default();
+    Arc::new(move |policy| {
+        let runtime = {
+            // Set as a whole or not at all.
+            let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*engine {
+                Some(runtime) => runtime.clone(),
+                None => engine.insert(open_runtime(&home)?).clone(),
+            }
+        };
+        let overrides = Overrides { config: policy.settings.clone(), ..Overrides::default() };
+        assemble(&runtime, &policy.files, policy, &overrides)
+    })
+}
+
+fn assemble(
+    runtime: &Runtime,
+    files: &[PathBuf],
+    config: &PolicyConfig,
+    overrides: &Overrides,
+) -> Result<Stack, Failure> {
+    let base = Policy::from_bytes(runtime, "standard (embedded)", STANDARD)?;
+    let layers = files.iter().rev().map(|file| Policy::load(runtime, file)).collect::<Result<Vec<_>, _>>()?;
+    let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
+    overrides.check_policies(loaded.iter().copied())?;
+    for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
+        tracing::warn!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded");
+    }
+    if let Some(stats) = runtime.cache_stats() {
+        tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
+    }
+    let mut warnings = Vec::new();
+    let mut layer = |policy: Policy| -> Result<Layer, Failure> {
+        let (settings, odd) = Settings::resolve(policy.description(), overrides)?;
+        warnings.extend(odd);
+        Ok(Layer { policy: Arc::new(policy), settings })
+    };
+    let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
+    let stack = Stack::new(layers, layer(base)?);
+    for warning in Warning::merge(warnings) {
+        tracing::warn!("{warning}");
+    }
+    Ok(stack)
 }
 
 /// The engine, with compiled components kept in the home.

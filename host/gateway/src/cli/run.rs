@@ -11,7 +11,11 @@ use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, layers::LayerArguments, logging, tokens, variable};
+use super::{
+    Context,
+    layers::{self, LayerArguments},
+    logging, tokens, variable,
+};
 use crate::{
     calibration::Calibration,
     config::{Config, SlackTokens},
@@ -147,6 +151,7 @@ impl Run {
             prompts,
             mra: parts::mra(&config),
             seeder: parts::seeder(&config),
+            load: layers::arms(&context.home),
             config,
         };
         let finished = Gateway::new(parts, stop).run().await;

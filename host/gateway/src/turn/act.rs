@@ -211,7 +211,7 @@ async fn keep(
     let contents: Vec<&str> = result.blocks.iter().filter_map(Block::content).collect();
     let mut verdicts = Vec::with_capacity(contents.len());
     for (content, found) in contents.into_iter().zip(found) {
-        verdicts.push(if found { mra::cap(gateway, work, content).await } else { CapVerdict::Keep });
+        verdicts.push(if found { mra::cap(work, content).await } else { CapVerdict::Keep });
     }
     let mut messages = vec![said.clone(), result.clone()];
     if work.tally.rounds == 0 {
@@ -225,7 +225,7 @@ async fn keep(
     }
     let (said, _) = cap::message(next(), said, "", &[]);
     let (result, sizes) = cap::message(next(), result, Origin::MraResult.name(), &verdicts);
-    note_capped(gateway, &work.turn.inbound.user, Origin::MraResult, &sizes);
+    note_capped(&work.journal, &work.turn.inbound.user, Origin::MraResult, &sizes);
     work.window.push(said);
     work.window.push(result);
     work.tally.rounds += 1;

@@ -1,11 +1,13 @@
 //! Step 3: the policy decides what of the conversation the model gets, and the live window is edited
 //! accordingly, before the model is called and whatever comes of the call.
 
+use std::sync::Arc;
+
 use pmk_core::Applied;
-use pmk_policy::{PruneInput, Record};
+use pmk_policy::PruneInput;
 
 use super::{TurnError, recover::compact, work::Work};
-use crate::{gateway::Gateway, ledger::Event};
+use crate::{experiment::shadow::Acted, gateway::Gateway};
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     if let Some(wanted) = decide(gateway, work).await? {
@@ -43,8 +45,9 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
         phase: work.tally.phase,
         seed_may_go: gateway.config.policy.seed_may_go,
     };
-    let decision = work.policies.consult(move |stack| stack.prune(&transcript, input)).await;
-    note_failures(gateway, &work.turn.inbound.user, &decision.records);
+    let asked = Arc::clone(&transcript);
+    let decision = work.policies.consult(move |stack| stack.prune(&asked, input)).await;
+    work.journal.note_failures(&work.turn.inbound.user, &decision.records);
     let applied = &decision.applied;
     if applied.turns_dropped > 0 {
         tracing::info!(
@@ -53,6 +56,15 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
             applied.turns_dropped,
             applied.tokens_after
         );
+    }
+    if work.tally.decided_by.is_none() {
+        gateway.experiment.shadow(gateway, || Acted {
+            session: work.turn.inbound.key.to_string(),
+            tags: work.journal.tags().clone(),
+            transcript,
+            input,
+            applied: applied.clone(),
+        });
     }
     if work.tally.calls == 0 {
         work.tally.tokens_before = applied.tokens_before;
@@ -84,20 +96,4 @@ pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &
     let edit = work.window.apply(applied);
     gateway.store.edit_live(work.turn.session, edit).await?;
     Ok(())
-}
-
-/// Tells operator and ledger of every layer that did not decide although it was asked.
-pub(super) fn note_failures(gateway: &Gateway, actor: &str, records: &[Record]) {
-    for record in records {
-        let Some(reason) = record.outcome.reason() else { continue };
-        tracing::warn!(policy = record.policy.name, sha256 = record.policy.sha256, reason, "policy failed");
-        gateway.ledger.note(Event::PolicyFailed {
-            actor: actor.to_owned(),
-            policy: record.policy.name.clone(),
-            version: record.policy.version.clone(),
-            sha256: record.policy.sha256.clone(),
-            decision: record.decision.name().to_owned(),
-            reason: reason.to_owned(),
-        });
-    }
 }

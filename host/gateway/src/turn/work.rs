@@ -1,9 +1,11 @@
 //! A turn under way: what it was begun with, its window, and what has come of it so far.
 
+use std::sync::Arc;
+
 use pmk_core::tokens;
 use pmk_policy::{DecidedBy, Phase};
 
-use super::window::Window;
+use super::{journal::Journal, window::Window};
 use crate::{
     audience::Audience,
     escalation::Marker,
@@ -20,6 +22,7 @@ const ANSWER_TOKENS: u64 = 8_192;
 pub(super) struct Work<'a> {
     pub turn: &'a OpenTurn,
     pub policies: Deciding,
+    pub journal: Arc<Journal<'a>>,
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,
     /// Who the answer is written for, as of now (seed 003 §12).
@@ -68,6 +71,10 @@ pub(super) struct Tally {
     pub decided_by: Option<DecidedBy>,
     /// Whether a policy has had its wish to sum something up before the call.
     pub compacted: bool,
+    /// Whether the model has refused a prompt as too long.
+    pub overflowed: bool,
+    /// Whether nothing made it fit.
+    pub gave_up: bool,
     /// Rungs of recovery that were used, by name.
     pub rungs: Vec<&'static str>,
     /// Questions that were put to the model.

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
 
-use super::{
-    super::{budget::note_failures, work::Work},
-    Done,
-};
+use super::{super::work::Work, Done};
 use crate::{
     front::{self, Delivery, FrontError, Speech},
     gateway::Gateway,
@@ -38,7 +35,7 @@ pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, repo: &str, question
     show(gateway.say.asking_mra(question.repo()));
     let outcome = gateway.mra.ask(&question, &gateway.stop, |line| show(line.to_owned())).await;
     let event = outcome.event();
-    gateway.ledger.note(Event::MraAskEnd {
+    work.journal.note(Event::MraAskEnd {
         actor: work.turn.inbound.user.clone(),
         repo: event.repo.to_owned(),
         ok: event.ok,
@@ -109,10 +106,10 @@ pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
 }
 
 /// How much of a result is kept.
-pub(super) async fn cap(gateway: &Gateway, work: &Work<'_>, content: &str) -> CapVerdict {
+pub(super) async fn cap(work: &Work<'_>, content: &str) -> CapVerdict {
     let incoming =
         IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
     let decision = work.policies.consult(move |stack| stack.cap(incoming)).await;
-    note_failures(gateway, &work.turn.inbound.user, &decision.records);
+    work.journal.note_failures(&work.turn.inbound.user, &decision.records);
     decision.verdict
 }
