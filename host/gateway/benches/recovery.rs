@@ -26,7 +26,7 @@ use pmk_host::{
     ledger::Ledger,
     model::{Answer, Model, ModelError, Request, Stop, Usage},
     mra::{self, Mra},
-    store::{Begin, Outgoing, Recorded, Store},
+    store::{Begin, Outgoing, Outturn, Recorded, Store},
 };
 use pmk_policy::{Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use tokio_util::sync::CancellationToken;
@@ -136,6 +136,7 @@ async fn session(home: &Path) {
         calibration: None,
         escalation: None,
         report: serde_json::Value::Null,
+        outturn: Outturn::default(),
         keep_live: true,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
@@ -167,6 +168,7 @@ async fn recovery(home: &Path, refusals: u64) -> Duration {
         prompts: Prompts::default(),
         mra: Mra::new(mra::Config::default()),
         seeder: None,
+        load: Arc::new(|_| unreachable!("there is no experiment")),
     };
     Gateway::new(parts, CancellationToken::new()).run().await.expect("it runs");
     let asked = model.asked.lock().expect("not poisoned");

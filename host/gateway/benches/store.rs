@@ -17,7 +17,7 @@ use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     front::{Inbound, ReplyTo},
     model::Usage,
-    store::{Begin, Outgoing, Recorded, Store, WindowEdit},
+    store::{Begin, Outgoing, Outturn, Recorded, Store, WindowEdit},
 };
 use tokio::runtime::Runtime;
 
@@ -63,6 +63,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         calibration: None,
         escalation: None,
         report: serde_json::json!({"session": open.inbound.key, "turns_dropped": 0}),
+        outturn: Outturn::default(),
         keep_live: true,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
@@ -116,6 +117,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         calibration: None,
         escalation: None,
         report: serde_json::Value::Null,
+        outturn: Outturn::default(),
         keep_live: true,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");

@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
-//! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `limits`,
-//! `language`, `mra`, `tools`, `queue` and `historyTurns`.
+//! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
+//! `limits`, `language`, `mra`, `tools`, `queue` and `historyTurns`.
 
 use std::{
     num::NonZeroU32,
@@ -15,6 +15,7 @@ use crate::{
     audience::Audiences,
     error::{Failure, OrHint},
     escalation::Pools,
+    experiment::ExperimentConfig,
     home, json,
     knowledge::{Ingest, UnknownIngest},
     say::Language,
@@ -29,7 +30,7 @@ mod watched;
 
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use sections::{LimitsConfig, MraConfig, QueueConfig, QueueMode, ToolStyle};
-pub use watched::Watched;
+pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
 pub use edit::{EditError, edit};
@@ -52,6 +53,7 @@ const PMK_KEYS: &[&str] = &[
     "slack",
     "model",
     "policy",
+    "experiment",
     "limits",
     "language",
     "mra",
@@ -69,6 +71,8 @@ pub struct Config {
     /// `PROVIDER[:NAME]`.
     pub model: Option<String>,
     pub policy: PolicyConfig,
+    /// Policies that are compared on live traffic.
+    pub experiment: Option<ExperimentConfig>,
     pub limits: LimitsConfig,
     pub slack: SlackTokens,
     /// The language of what the gateway itself says.
@@ -141,6 +145,7 @@ impl Config {
         for file in &mut config.policy.files {
             *file = home.join(&*file);
         }
+        config.experiment = config.experiment.map(|experiment| experiment.within(home));
         Ok((config, warnings))
     }
 
@@ -165,6 +170,8 @@ impl Config {
         queue.check()?;
         let policy: PolicyConfig = part(&root, "policy")?.unwrap_or_default();
         policy.check()?;
+        let experiment: Option<ExperimentConfig> = part(&root, "experiment")?;
+        experiment.as_ref().map_or(Ok(()), ExperimentConfig::check)?;
         let config = Config {
             exists: true,
             people: People {
@@ -175,6 +182,7 @@ impl Config {
             },
             model: part(&root, "model")?,
             policy,
+            experiment,
             limits,
             slack: slack_tokens(&root)?,
             api_key: part(&root, "apiKey")

@@ -23,6 +23,11 @@ impl Failure {
         &self.message
     }
 
+    /// What to do about it, where there is something.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// What to do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

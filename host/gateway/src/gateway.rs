@@ -21,6 +21,11 @@ use crate::{
     config::{Config, QueueConfig, QueueMode, Watched},
     directive,
     error::Failure,
+    experiment::{
+        arms::Load,
+        live::{self, Live},
+        signals::{self, Questions},
+    },
     front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Reaction, ReplyTo, Speech},
     knowledge::{Library, LibraryError, Seeder},
     ledger::Ledger,
@@ -55,8 +60,11 @@ pub struct Gateway {
     pub(crate) front: Arc<dyn Front>,
     pub(crate) ledger: Ledger,
     pub(crate) config: Config,
-    /// Who is who, as gateway.json has it now.
+    /// Who is who and which experiment is on, as gateway.json has it now.
     pub(crate) people: Watched,
+    pub(crate) experiment: Live,
+    /// What people have just asked.
+    pub(crate) questions: Questions,
     pub(crate) say: Say,
     pub(crate) mra: Mra,
     /// Packs what opens a session, where something does.
@@ -97,6 +105,8 @@ pub struct Parts<'a> {
     pub prompts: Prompts,
     pub mra: Mra,
     pub seeder: Option<Seeder>,
+    /// Loads the arms of experiments.
+    pub load: Load,
 }
 
 impl Gateway {
@@ -118,7 +128,9 @@ impl Gateway {
             front: parts.front,
             ledger: parts.ledger,
             say: Say::new(parts.config.language),
-            people: Watched::new(parts.home, parts.config.people.clone()),
+            people: Watched::new(parts.home, &parts.config),
+            experiment: Live::new(parts.load),
+            questions: Questions::default(),
             config: parts.config,
             mra: parts.mra,
             seeder: parts.seeder.map(Arc::new),
@@ -139,11 +151,14 @@ impl Gateway {
     /// # Errors
     /// The front or the store cannot go on.
     pub async fn run(self: &Arc<Self>) -> Result<(), Failure> {
+        self.experiment.follow(self).await;
         // The store gives them in order, and they go before whatever comes in now.
         for pending in self.store.open_work().await? {
             self.enqueue(pending.key, Waiting { inbox: pending.inbox, ts: String::new() });
         }
+        let following = tokio::spawn(follow(Arc::clone(self)));
         let listened = self.front.listen(&Door(Arc::clone(self)), self.stop.clone()).await;
+        following.abort();
         let drained = self.drain().await;
         match listened {
             Ok(()) | Err(FrontError::Closed) => drained,
@@ -219,6 +234,11 @@ impl Gateway {
         })
         .await
         .expect("the knowledge base does not panic")
+    }
+
+    /// Does something that nobody waits for, except the gateway before it ends.
+    pub(crate) fn aside(&self, work: impl FnOnce() + Send + 'static) {
+        self.workers.spawn_blocking(work);
     }
 
     /// Waits for the turns: all of them at the end of the input, those that have begun when stopped.
@@ -319,6 +339,14 @@ impl Gateway {
     }
 }
 
+/// Looks now and then whether gateway.json begins an experiment, or ends one.
+async fn follow(gateway: Arc<Gateway>) {
+    loop {
+        tokio::time::sleep(live::LOOK_EVERY).await;
+        gateway.experiment.follow(&gateway).await;
+    }
+}
+
 /// Takes messages in: stores them, then queues them.
 struct Door(Arc<Gateway>);
 
@@ -333,6 +361,7 @@ impl Intake for Door {
     }
 
     async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
+        signals::react(&self.0, &reaction).await;
         verdict::judge(&self.0, reaction).await
     }
 }

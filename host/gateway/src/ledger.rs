@@ -8,7 +8,10 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
     thread::JoinHandle,
 };
 
@@ -36,6 +39,13 @@ pub enum Event {
         atoms_injected: usize,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         atom_ids: Vec<String>,
+        /// The estimate of the messages that were sent.
+        tokens_sent: u64,
+        /// Rungs of recovery that were used.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        rungs: Vec<String>,
+        /// From the moment the question came in to the delivered reply.
+        latency_ms: u64,
     },
     /// `mra` was asked.
     #[serde(rename = "mra-ask.end")]
@@ -153,6 +163,58 @@ pub enum Event {
     /// They should have, and could not be loaded.
     #[serde(rename = "policy.refused")]
     PolicyRefused { by: &'static str, files: Vec<String>, reason: String },
+    /// The arms of an experiment are loaded, and conversations get one.
+    #[serde(rename = "experiment.on")]
+    ExperimentOn { experiment: String, arms: Vec<LoadedArm> },
+    /// An experiment is not begun.
+    #[serde(rename = "experiment.refused")]
+    ExperimentRefused { experiment: String, reason: String },
+    /// Conversations have no arm any more.
+    #[serde(rename = "experiment.off")]
+    ExperimentOff {
+        experiment: String,
+        /// The arm that serves everybody from now on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        promoted: Option<String>,
+    },
+    /// The guard rail has stopped an arm; its conversations go on with the control.
+    #[serde(rename = "experiment.arm-stopped")]
+    ExperimentArmStopped {
+        experiment: String,
+        stopped: String,
+        /// What is worse: `failures` or `overflows`.
+        worse: &'static str,
+        /// Conversations in which it happened, of this arm and of the control.
+        arm_conversations: u64,
+        control_conversations: u64,
+        /// How strong the evidence is; the bound that it has passed.
+        evidence: f64,
+        bound: f64,
+        conversations_moved: usize,
+    },
+    /// What a shadow arm would have done with a turn.
+    #[serde(rename = "experiment.shadow")]
+    ExperimentShadow {
+        session: String,
+        /// The arm that only watches; the event's own `arm` is the one that acted.
+        shadow: String,
+        shadow_sha256: String,
+        tokens_before: u64,
+        tokens_after: u64,
+        acting_tokens_after: u64,
+        turns_dropped: u32,
+        acting_turns_dropped: u32,
+        /// Policies of the shadow arm that failed.
+        failures: usize,
+        /// Whether both would send the same messages.
+        agrees: bool,
+    },
+    /// A person asks nearly the same again.
+    #[serde(rename = "signal.reasked")]
+    SignalReasked { actor: String, session: String, after_ms: u64, similarity: f64 },
+    /// A person likes an answer or does not.
+    #[serde(rename = "signal.reaction")]
+    SignalReaction { actor: String, session: String, likes: bool },
     /// A reply went out in several messages.
     #[serde(rename = "reply.split")]
     ReplySplit { actor: String, parts: usize, chars: usize },
@@ -181,17 +243,51 @@ impl Asked {
     }
 }
 
+/// One arm of an experiment that is on.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadedArm {
+    pub arm: String,
+    /// The policy on top.
+    pub policy: String,
+    pub sha256: String,
+}
+
+/// Whose decisions a turn went by. Every event of the turn carries it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tags {
+    /// The digest of the policy on top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_sha256: Option<Arc<str>>,
+    #[serde(flatten)]
+    pub place: Option<InExperiment>,
+}
+
+/// The experiment that a turn is part of, and the arm that acts in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InExperiment {
+    pub experiment: Arc<str>,
+    pub arm: Arc<str>,
+}
+
 #[derive(Serialize)]
 struct Line<'a> {
     at: String,
     #[serde(flatten)]
     event: &'a Event,
+    #[serde(flatten)]
+    tags: &'a Tags,
 }
 
-/// Writes events.
+type Noted = (Timestamp, Event, Tags);
+
+/// Writes events. Clones write the same ledger; the last one to go waits until everything is written.
+#[derive(Clone, Debug)]
+pub struct Ledger(Arc<Writing>);
+
 #[derive(Debug)]
-pub struct Ledger {
-    sender: Option<Sender<(Timestamp, Event)>>,
+struct Writing {
+    sender: Option<Sender<Noted>>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -202,24 +298,29 @@ impl Ledger {
         let (sender, receiver) = channel();
         let writer = std::thread::Builder::new().name("ledger".into()).spawn(move || write_all(&folder, &receiver));
         match writer {
-            Ok(writer) => Ledger { sender: Some(sender), writer: Some(writer) },
+            Ok(writer) => Ledger(Arc::new(Writing { sender: Some(sender), writer: Some(writer) })),
             Err(error) => {
                 tracing::warn!(%error, "the ledger cannot be written: no thread");
-                Ledger { sender: None, writer: None }
+                Ledger(Arc::new(Writing { sender: None, writer: None }))
             }
         }
     }
 
-    /// Notes an event, now.
+    /// Notes an event that belongs to no turn, now.
     pub fn note(&self, event: Event) {
-        if let Some(sender) = &self.sender {
+        self.note_of(event, Tags::default());
+    }
+
+    /// Notes an event of a turn that went by these decisions, now.
+    pub fn note_of(&self, event: Event, tags: Tags) {
+        if let Some(sender) = &self.0.sender {
             // The receiver only goes away with the ledger itself.
-            let _ = sender.send((Timestamp::now(), event));
+            let _ = sender.send((Timestamp::now(), event, tags));
         }
     }
 }
 
-impl Drop for Ledger {
+impl Drop for Writing {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(writer) = self.writer.take() {
@@ -229,18 +330,18 @@ impl Drop for Ledger {
 }
 
 /// Waits for events and writes all that are waiting in one go.
-fn write_all(folder: &Path, events: &Receiver<(Timestamp, Event)>) {
+fn write_all(folder: &Path, events: &Receiver<Noted>) {
     let mut failures = 0u64;
     while let Ok(first) = events.recv() {
         let mut month = String::new();
         let mut lines = Vec::new();
-        for (at, event) in std::iter::once(first).chain(events.try_iter()) {
+        for (at, event, tags) in std::iter::once(first).chain(events.try_iter()) {
             let this_month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
             if this_month != month {
                 flush(folder, &month, &mut lines, &mut failures);
                 month = this_month;
             }
-            let line = Line { at: format!("{at:.3}"), event: &event };
+            let line = Line { at: format!("{at:.3}"), event: &event, tags: &tags };
             if serde_json::to_writer(&mut lines, &line).is_ok() {
                 lines.push(b'\n');
             }
@@ -320,6 +421,22 @@ mod tests {
         let good: Vec<bool> =
             text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).collect();
         assert_eq!(good, [false, true, true], "{text}");
+    }
+
+    #[test]
+    fn an_event_of_a_turn_says_whose_decisions_it_went_by() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = InExperiment { experiment: "less".into(), arm: "b".into() };
+        let tags = Tags { policy_sha256: Some("abc".into()), place: Some(place) };
+        let ledger = Ledger::open(folder.path());
+        ledger.note_of(Event::SignalReaction { actor: "U1".into(), session: "slack:dm:U1".into(), likes: true }, tags);
+        drop(ledger);
+        let text = std::fs::read_to_string(file(folder.path())).expect("the file");
+        let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one line of JSON");
+        assert_eq!(
+            (&line["experiment"], &line["arm"], &line["policySha256"]),
+            (&"less".into(), &"b".into(), &"abc".into())
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! One turn reads like the list in [`turn`]. What talks to people is a [`front`], what answers is a
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
-//! [`escalation`]. What operators change meanwhile is in [`admin`]; what moves conversations between
-//! stores, and over from pmk, is [`transfer`].
+//! [`escalation`]. Which of two policies does better is the question of an [`experiment`]. What operators
+//! change meanwhile is in [`admin`]; what moves conversations between stores, and over from pmk, is [`transfer`].
 
 pub mod admin;
 pub mod audience;
@@ -19,6 +19,7 @@ pub mod control;
 pub mod directive;
 pub mod error;
 pub mod escalation;
+pub mod experiment;
 pub mod front;
 pub mod gateway;
 pub mod home;

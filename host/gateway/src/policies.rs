@@ -64,4 +64,10 @@ impl Deciding {
     pub fn stack(&self) -> &Stack {
         &self.0
     }
+
+    /// Name and digest of the policy on top.
+    pub fn top(&self) -> (&str, &str) {
+        let identity = self.0.top().map(|layer| layer.policy.identity());
+        identity.map_or(("", ""), |identity| (&identity.name, &identity.sha256))
+    }
 }

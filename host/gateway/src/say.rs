@@ -9,7 +9,12 @@ use serde::Deserialize;
 use thiserror::Error;
 use unic_langid::LanguageIdentifier;
 
-use crate::{front::Speech, model::ModelError, store::Verbosity};
+use crate::{
+    experiment::guard_rail::{Verdict, Worse},
+    front::Speech,
+    model::ModelError,
+    store::Verbosity,
+};
 
 /// A language that the gateway speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -147,6 +152,29 @@ impl Say {
     /// To the admins: other policies should have taken over, and those that served still do.
     pub fn policy_refused(&self, reason: &str) -> String {
         self.text("policy-refused", [("reason", code(reason).into())])
+    }
+
+    /// To the admins: the guard rail has taken an arm out.
+    pub fn arm_stopped(&self, experiment: &str, arm: &str, control: &str, verdict: &Verdict) -> String {
+        let Verdict { worse, arm: share, control: of_control, .. } = verdict;
+        let filled = [
+            ("experiment", experiment.into()),
+            ("arm", arm.into()),
+            ("control", control.into()),
+            ("bad", share.bad.into()),
+            ("of", share.of.into()),
+            ("control-bad", of_control.bad.into()),
+            ("control-of", of_control.of.into()),
+        ];
+        match worse {
+            Worse::Failures => self.text("arm-stopped-for-failures", filled),
+            Worse::Overflows => self.text("arm-stopped-for-overflows", filled),
+        }
+    }
+
+    /// To the admins: an experiment is not begun.
+    pub fn experiment_refused(&self, experiment: &str, why: &str) -> String {
+        self.text("experiment-refused", [("experiment", experiment.into()), ("why", why.into())])
     }
 
     /// Goes before the answer to a message that had files attached.
@@ -305,6 +333,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::experiment::guard_rail::Share;
 
     /// Every sentence with what is filled into it.
     fn sentences(language: Language) -> BTreeSet<(String, Vec<String>)> {
@@ -322,6 +351,11 @@ mod tests {
         }
         sentences.extend(current.map(|(id, filled)| (id, filled.into_iter().collect())));
         sentences
+    }
+
+    fn verdict(worse: Worse) -> Verdict {
+        let share = Share { bad: 7, of: 9 };
+        Verdict { worse, arm: share, control: Share { bad: 0, of: 11 }, evidence: 44.0, bound: 40.0 }
     }
 
     /// Everything that can be said.
@@ -350,6 +384,9 @@ mod tests {
             say.recovery_failed("slack:dm:U1"),
             say.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
             say.policy_refused("policy `a.wasm` is empty"),
+            say.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
+            say.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),
+            say.experiment_refused("less", "arm `b`: no such file"),
             say.files_not_read(1),
             say.files_not_read(2),
             say.too_long(),

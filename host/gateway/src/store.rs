@@ -27,6 +27,7 @@ mod connection;
 mod dump;
 mod error;
 mod escalations;
+mod experiments;
 mod intake;
 mod lease;
 mod readers;
@@ -50,6 +51,7 @@ use rusqlite::Connection;
 
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::StoreError;
+pub use experiments::{ArmConversation, Outturn, StoppedArm, Voted};
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use reset::Cut;

@@ -10,7 +10,7 @@
 //!
 //! [`absorb`] is what is different where the message is an answer that somebody waits for, [`together`] where
 //! several messages are answered at once, [`command`] where it is an order to the gateway. A turn under way
-//! is a [`work::Work`] with its [`window`].
+//! is a [`work::Work`] with its [`window`] and its [`journal`].
 
 mod absorb;
 mod act;
@@ -21,6 +21,7 @@ mod command;
 mod decided;
 mod deliver;
 mod gather;
+mod journal;
 mod preamble;
 mod record;
 mod recover;
@@ -28,7 +29,7 @@ mod together;
 mod window;
 mod work;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     front::FrontError,
@@ -147,9 +148,10 @@ async fn answer(
     });
     let mut work = begun?;
     work.placeholder = placeholder?;
+    let journal = Arc::clone(&work.journal);
     let learning = async {
         match &turn.absorbs {
-            Some(marker) => Some(absorb::learn(gateway, marker, &turn.inbound).await),
+            Some(marker) => Some(absorb::learn(gateway, &journal, marker, &turn.inbound).await),
             None => None,
         }
     };

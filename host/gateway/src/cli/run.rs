@@ -138,6 +138,7 @@ impl Run {
                 lines.insert(Arc::new(front)).clone()
             }
         };
+        let arms = loader.clone();
         let fit = store.calibration(model.provider(), model.name()).await?;
         let parts = Parts {
             home: &context.home,
@@ -151,6 +152,7 @@ impl Run {
             prompts,
             mra: parts::mra(&config),
             seeder: parts::seeder(&config),
+            load: Arc::new(move |policy| arms.arm(policy)),
             config,
         };
         let policies = parts.config.policy.clone();

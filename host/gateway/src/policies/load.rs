@@ -31,7 +31,7 @@ pub struct Named {
 }
 
 /// Loads policies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loader {
     runtime: Runtime,
     named: Named,
@@ -71,6 +71,19 @@ impl Loader {
     /// # Errors
     /// One cannot be loaded, may not be, or does not take the settings that are meant for it.
     pub fn load(&self, config: &PolicyConfig, files: &[PathBuf]) -> Result<Stack, Failure> {
+        self.assemble(config, files, &self.overrides(config))
+    }
+
+    /// The layers of an arm of an experiment: it is what it says itself, whatever the command line and the environment
+    /// say of the policies that serve.
+    ///
+    /// # Errors
+    /// As [`load`](Loader::load).
+    pub fn arm(&self, config: &PolicyConfig) -> Result<Stack, Failure> {
+        self.assemble(config, &config.files, &Overrides { config: config.settings.clone(), ..Overrides::default() })
+    }
+
+    fn assemble(&self, config: &PolicyConfig, files: &[PathBuf], overrides: &Overrides) -> Result<Stack, Failure> {
         let ours = self.runtime.under(config.limits.limits(), Trust::default());
         let base = Policy::from_bytes(&ours, "standard (embedded)", STANDARD)?;
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
@@ -82,10 +95,9 @@ impl Loader {
         if let Some(stats) = self.runtime.cache_stats() {
             tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
         }
-        let overrides = self.overrides(config);
         let mut warnings = Vec::new();
         let mut layer = |policy: Policy| -> Result<Layer, Failure> {
-            let (settings, odd) = Settings::resolve(policy.description(), &overrides)?;
+            let (settings, odd) = Settings::resolve(policy.description(), overrides)?;
             warnings.extend(odd);
             Ok(Layer { policy: Arc::new(policy), settings })
         };

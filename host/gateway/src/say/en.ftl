@@ -19,6 +19,9 @@ rotated-for-admins = :recycle: `{ $session }` had grown too long and goes on in 
 recovery-failed = :rotating_light: The prompt of `{ $session }` is too long and nothing helped; who asked got an apology instead of an answer
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides: { $reason }
 policy-refused = :rotating_light: The changed policies cannot be used, the ones before still decide: { $reason }
+arm-stopped-for-failures = :octagonal_sign: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because its policies failed in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
+arm-stopped-for-overflows = :octagonal_sign: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because prompts were too long in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
+experiment-refused = :warning: Experiment `{ $experiment }` is not begun: { $why }
 files-not-read = :paperclip: { $files ->
     [one] The attached file was not read, only the text
    *[other] The { $files } attached files were not read, only the text

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_store.sql"),
     include_str!("migrations/0002_knowledge.sql"),
     include_str!("migrations/0003_safety.sql"),
+    include_str!("migrations/0004_experiments.sql"),
 ];
 
 /// Room for every statement we have, so that none is compiled twice.

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod escalations;
+mod experiments;
 mod group_commit;
 mod leases;
 mod moves;
@@ -76,6 +77,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         calibration: None,
         escalation: None,
         report: json!({"calls": 1}),
+        outturn: Outturn::default(),
         keep_live: true,
     }
 }

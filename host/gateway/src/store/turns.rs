@@ -4,11 +4,11 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, InboxId, Live, OpenTurn, Outgoing, Part, Purpose, Recorded, Sent, SessionId, Store, StoreError,
-    TurnId, Verbosity, calibrations,
+    Answered, Begin, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, SessionId, Store,
+    StoreError, TurnId, Verbosity, calibrations,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, lease, window,
+    escalations, experiments, lease, window,
 };
 use crate::{
     front::{Inbound, Speech},
@@ -16,15 +16,17 @@ use crate::{
 };
 
 pub(super) const FIND_QUESTION: &str =
-    "SELECT i.message, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
-            t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report
+    "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
+            t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
+            t.policy, t.experiment, t.arm
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1";
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
 pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at) VALUES (?1, ?2, ?3)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
-            cache_read_tokens = ?6, cache_creation_tokens = ?7
+            cache_read_tokens = ?6, cache_creation_tokens = ?7,
+            policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
      RETURNING session_id";
 pub(super) const ANSWERED_WITH: &str =
@@ -93,13 +95,13 @@ impl Store {
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let Recorded { messages, usage, also, parts, calibration, escalation, report, keep_live } = recorded;
+        let Recorded { messages, usage, also, parts, calibration, escalation, report, outturn, keep_live } = recorded;
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
         let parts: Vec<(String, Option<String>)> = parts.into_iter().map(encode).collect();
         let report = codec::to_json(&report);
         self.write(move |conn| {
-            let session = answer(conn, turn, usage, &report, now_ms)?;
+            let session = answer(conn, turn, usage, &report, &outturn, now_ms)?;
             let mut position = window::next_position(conn, session)?;
             for (id, message, shown) in &messages {
                 let id = match id {
@@ -182,11 +184,23 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         return Ok(Begin::Busy);
     }
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
+    let received_at_ms = row.get("received_at")?;
     let placeholder = row.get("placeholder")?;
     let begun = if row.get("answered")? {
         let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
+        let tags = experiments::tags(row.get_ref("policy")?, row.get_ref("experiment")?, row.get_ref("arm")?)?;
         let parts = unsent_parts(conn, turn)?;
-        Begin::Deliver(Answered { turn, session, inbound, placeholder, parts, resumed: true, report })
+        Begin::Deliver(Answered {
+            turn,
+            session,
+            inbound,
+            received_at_ms,
+            tags,
+            placeholder,
+            parts,
+            resumed: true,
+            report,
+        })
     } else {
         let is_begun: bool = row.get("begun")?;
         if is_begun {
@@ -199,7 +213,8 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
         let verbosity: Option<String> = row.get("verbose")?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
-        Begin::Ask(OpenTurn { turn, session, inbound, placeholder, resumed: is_begun, verbosity, absorbs, live })
+        let resumed = is_begun;
+        Begin::Ask(OpenTurn { turn, session, inbound, received_at_ms, placeholder, verbosity, resumed, absorbs, live })
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)
@@ -235,9 +250,18 @@ fn encode(outgoing: Outgoing) -> (String, Option<String>) {
     (text, (how != How::default()).then(|| codec::to_json(&how)))
 }
 
-fn answer(conn: &Connection, turn: TurnId, usage: Usage, report: &str, now_ms: i64) -> Result<SessionId, Fault> {
+fn answer(
+    conn: &Connection,
+    turn: TurnId,
+    usage: Usage,
+    report: &str,
+    outturn: &Outturn,
+    now_ms: i64,
+) -> Result<SessionId, Fault> {
     // SQLite's integers are signed; no provider counts that far.
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let Outturn { tags, failed, overflowed, reasked } = outturn;
+    let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
     let values = params![
         turn.0,
         now_ms,
@@ -245,7 +269,13 @@ fn answer(conn: &Connection, turn: TurnId, usage: Usage, report: &str, now_ms: i
         count(usage.input_tokens),
         count(usage.output_tokens),
         count(usage.cache_read_tokens),
-        count(usage.cache_creation_tokens)
+        count(usage.cache_creation_tokens),
+        tags.policy_sha256.as_deref(),
+        experiment,
+        arm,
+        failed,
+        overflowed,
+        reasked
     ];
     let session: Option<i64> = conn.prepare_cached(ANSWER)?.query_row(values, |row| row.get(0)).optional()?;
     let session = session.ok_or(StoreError::WrongState { turn, why: "has an answer or is over" })?;

@@ -5,10 +5,12 @@ use std::{fmt, sync::Arc};
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use serde::{Deserialize, Serialize};
 
+use super::experiments::Outturn;
 use crate::{
     calibration::Fit,
     escalation::Marker,
     front::{Inbound, Speech, TurnReport},
+    ledger::Tags,
     model::Usage,
 };
 
@@ -84,6 +86,8 @@ pub struct OpenTurn {
     pub turn: TurnId,
     pub session: SessionId,
     pub inbound: Inbound,
+    /// When the question came in, milliseconds since the epoch.
+    pub received_at_ms: i64,
     /// The placeholder of an earlier attempt.
     pub placeholder: Option<String>,
     /// What people of this conversation are shown of tool calls.
@@ -132,6 +136,10 @@ pub struct Answered {
     pub turn: TurnId,
     pub session: SessionId,
     pub inbound: Inbound,
+    /// When the question came in, milliseconds since the epoch.
+    pub received_at_ms: i64,
+    /// Whose decisions it went by.
+    pub tags: Tags,
     pub placeholder: Option<String>,
     /// What is not known to be sent, in order.
     pub parts: Vec<Part>,
@@ -257,6 +265,8 @@ pub struct Recorded {
     pub escalation: Option<(FrontName, Marker)>,
     /// What the front is told after delivery.
     pub report: TurnReport,
+    /// What is counted of it.
+    pub outturn: Outturn,
     /// Whether the next request holds the messages. Not when the turn was given up: what could not be
     /// answered once must not make the next turn fail.
     pub keep_live: bool,

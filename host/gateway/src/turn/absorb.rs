@@ -3,7 +3,7 @@
 
 use pmk_core::{Message, message};
 
-use super::{ask::note_usage, deliver, work::Work};
+use super::{ask::note_usage, deliver, journal::Journal, work::Work};
 use crate::{
     clock,
     escalation::Marker,
@@ -33,9 +33,9 @@ pub(super) fn new_message(marker: &Marker, inbound: &Inbound) -> Message {
 }
 
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
-pub(super) async fn learn(gateway: &Gateway, marker: &Marker, inbound: &Inbound) -> Atom {
+pub(super) async fn learn(gateway: &Gateway, journal: &Journal<'_>, marker: &Marker, inbound: &Inbound) -> Atom {
     let reply = inbound.text.trim();
-    let Extraction { question, summary, tags } = match extract(gateway, marker, inbound).await {
+    let Extraction { question, summary, tags } = match extract(gateway, journal, marker, inbound).await {
         Ok(extraction) => extraction,
         Err(why) => {
             tracing::warn!(session = %inbound.key, why, "the reply is kept as it is, without an extraction");
@@ -56,7 +56,12 @@ pub(super) async fn learn(gateway: &Gateway, marker: &Marker, inbound: &Inbound)
     })
 }
 
-async fn extract(gateway: &Gateway, marker: &Marker, inbound: &Inbound) -> Result<Extraction, String> {
+async fn extract(
+    gateway: &Gateway,
+    journal: &Journal<'_>,
+    marker: &Marker,
+    inbound: &Inbound,
+) -> Result<Extraction, String> {
     let extract::Prompt { system, user } = extract::prompt(&marker.question, marker.reason.as_deref(), &inbound.text);
     let request = Request {
         system,
@@ -68,7 +73,7 @@ async fn extract(gateway: &Gateway, marker: &Marker, inbound: &Inbound) -> Resul
         .await
         .map_err(|_| format!("no extraction within {} s", extract::TIMEOUT.as_secs()))?
         .map_err(|error| error.to_string())?;
-    note_usage(gateway, &inbound.user, answer.usage);
+    note_usage(gateway, journal, &inbound.user, answer.usage);
     if answer.stop != Stop::End {
         return Err("the extraction was cut short".into());
     }

@@ -229,7 +229,7 @@ async fn keep(
     }
     let (said, _) = cap::message(next(), said, "", &[]);
     let (result, sizes) = cap::message(next(), result, Origin::MraResult.name(), &verdicts);
-    note_capped(gateway, &work.turn.inbound.user, Origin::MraResult, &sizes);
+    note_capped(&work.journal, &work.turn.inbound.user, Origin::MraResult, &sizes);
     work.window.push(said);
     work.window.push(result);
     work.tally.rounds += 1;

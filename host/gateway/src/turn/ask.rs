@@ -1,6 +1,6 @@
 //! Step 4: the model call. Ends in an answer or in words for the person, never in nothing.
 
-use super::{TurnError, budget, recover, work::Work};
+use super::{TurnError, budget, journal::Journal, recover, work::Work};
 use crate::{
     gateway::Gateway,
     ledger::Event,
@@ -40,7 +40,7 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
         let request = repaired.take().unwrap_or_else(|| work.request());
         let error = match gateway.model.ask(&request).await {
             Ok(answer) => {
-                note_usage(gateway, &work.turn.inbound.user, answer.usage);
+                note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
                 gateway.calibration().answered(session, estimate, answer.usage.prompt_tokens());
                 work.tally.add_usage(answer.usage);
                 return Ok(Asked::Answer(answer));
@@ -75,11 +75,11 @@ fn is_about_a_quota(message: &str) -> bool {
 }
 
 /// What the provider counted for one call.
-pub(super) fn note_usage(gateway: &Gateway, actor: &str, usage: Usage) {
+pub(super) fn note_usage(gateway: &Gateway, journal: &Journal<'_>, actor: &str, usage: Usage) {
     if usage.prompt_tokens() == 0 {
         return;
     }
-    gateway.ledger.note(Event::TokenUsage {
+    journal.note(Event::TokenUsage {
         actor: actor.to_owned(),
         provider: gateway.model.provider().to_owned(),
         model: gateway.model.name().to_owned(),

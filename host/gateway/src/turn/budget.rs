@@ -1,11 +1,13 @@
 //! Step 3: the policy decides what of the conversation the model gets, and the live window is edited
 //! accordingly, before the model is called and whatever comes of the call.
 
+use std::sync::Arc;
+
 use pmk_core::Applied;
 use pmk_policy::PruneInput;
 
 use super::{TurnError, decided::note_records, recover::compact, work::Work};
-use crate::gateway::Gateway;
+use crate::{experiment::shadow::Acted, gateway::Gateway};
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     if let Some(wanted) = decide(gateway, work).await? {
@@ -43,8 +45,9 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
         phase: work.tally.phase,
         seed_may_go: gateway.config.policy.seed_may_go,
     };
-    let decision = work.policies.consult(move |stack| stack.prune(&transcript, input)).await;
-    note_records(gateway, &work.turn.inbound.user, &decision.records);
+    let asked = Arc::clone(&transcript);
+    let decision = work.policies.consult(move |stack| stack.prune(&asked, input)).await;
+    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
     let applied = &decision.applied;
     if applied.turns_dropped > 0 {
         tracing::info!(
@@ -53,6 +56,15 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
             applied.turns_dropped,
             applied.tokens_after
         );
+    }
+    if work.tally.decided_by.is_none() {
+        gateway.experiment.shadow(gateway, || Acted {
+            session: work.turn.inbound.key.to_string(),
+            tags: work.journal.tags().clone(),
+            transcript,
+            input,
+            applied: applied.clone(),
+        });
     }
     if work.tally.calls == 0 {
         work.tally.tokens_before = applied.tokens_before;

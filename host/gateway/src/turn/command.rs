@@ -7,8 +7,9 @@ use super::TurnError;
 use crate::{
     clock,
     gateway::Gateway,
+    ledger::Tags,
     model::Usage,
-    store::{Answered, OpenTurn, Outgoing, Part, Recorded, Verbosity},
+    store::{Answered, OpenTurn, Outgoing, Outturn, Part, Recorded, Verbosity},
 };
 
 /// An order.
@@ -48,12 +49,14 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
         calibration: None,
         escalation: None,
         report: report.clone(),
+        outturn: Outturn::default(),
         keep_live: false,
     };
     gateway.store.record(turn.turn, recorded, clock::now_ms()).await?;
-    let OpenTurn { turn, session, inbound, placeholder, .. } = turn;
+    let OpenTurn { turn, session, inbound, received_at_ms, placeholder, .. } = turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
-    Ok(Answered { turn, session, inbound, placeholder, parts, resumed: false, report })
+    let tags = Tags::default();
+    Ok(Answered { turn, session, inbound, received_at_ms, tags, placeholder, parts, resumed: false, report })
 }
 
 #[cfg(test)]

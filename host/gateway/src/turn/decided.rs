@@ -3,22 +3,23 @@
 
 use pmk_policy::{Change, Record};
 
+use super::journal::Journal;
 use crate::{
     gateway::Gateway,
     ledger::{Asked, Event},
 };
 
 /// Tells of each layer that had a part in a decision made for this user.
-pub(super) fn note_records(gateway: &Gateway, actor: &str, records: &[Record]) {
+pub(super) fn note_records(gateway: &Gateway, journal: &Journal<'_>, actor: &str, records: &[Record]) {
     for record in records {
-        note(gateway, actor, record);
+        note(gateway, journal, actor, record);
     }
 }
 
-fn note(gateway: &Gateway, actor: &str, record: &Record) {
+fn note(gateway: &Gateway, journal: &Journal<'_>, actor: &str, record: &Record) {
     let asked = Asked::of(record);
     if !record.texts_read.is_empty() {
-        gateway.ledger.note(Event::PolicyRead {
+        journal.note(Event::PolicyRead {
             actor: actor.to_owned(),
             asked: asked.clone(),
             texts: record.texts_read.len(),
@@ -28,11 +29,8 @@ fn note(gateway: &Gateway, actor: &str, record: &Record) {
     let reason = record.outcome.reason().unwrap_or_default();
     if record.outcome.reason().is_some() {
         tracing::warn!(policy = asked.policy, sha256 = asked.sha256, reason, "policy failed");
-        gateway.ledger.note(Event::PolicyFailed {
-            actor: actor.to_owned(),
-            asked: asked.clone(),
-            reason: reason.to_owned(),
-        });
+        journal.note_failure();
+        journal.note(Event::PolicyFailed { actor: actor.to_owned(), asked: asked.clone(), reason: reason.to_owned() });
     }
     match record.breaker {
         Some(Change::Suspended { failures, pause, first }) => {
@@ -41,11 +39,11 @@ fn note(gateway: &Gateway, actor: &str, record: &Record) {
             if first {
                 gateway.tell_admins(gateway.say.policy_suspended(&record.policy.to_string(), failures, reason));
             }
-            gateway.ledger.note(Event::PolicySuspended { asked, failures, pause, reason: reason.to_owned() });
+            journal.note(Event::PolicySuspended { asked, failures, pause, reason: reason.to_owned() });
         }
         Some(Change::Resumed) => {
             tracing::info!(policy = asked.policy, decision = asked.decision, "policy resumed: it does well again");
-            gateway.ledger.note(Event::PolicyResumed { asked });
+            journal.note(Event::PolicyResumed { asked });
         }
         None => {}
     }

@@ -88,7 +88,7 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
     let inbound = &answered.inbound;
     let mut reply_ts = answered.placeholder.clone();
     let mut sent = Vec::new();
-    let mut doubt = answered.resumed.then_some(inbound);
+    let mut doubt = answered.resumed.then_some(&answered);
     let mut in_file = false;
     for part in &answered.parts {
         if in_file && matches!(part.outgoing.purpose, Purpose::Reply | Purpose::PassedOn) {
@@ -106,7 +106,7 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
                 None
             }
             Err(TurnError::Front(FrontError::Refused { what })) => {
-                note_undelivered(gateway, inbound, what);
+                note_undelivered(gateway, &answered, what);
                 None
             }
             id => {
@@ -122,7 +122,7 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
     gateway.front.report(&inbound.event_id, &answered.report).await?;
     // The last part is marked together with the turn.
     gateway.store.finish(answered.turn, sent, clock::now_ms()).await?;
-    gateway.ledger.note(processed(inbound, &answered.report, reply_ts));
+    gateway.ledger.note_of(processed(&answered, reply_ts), answered.tags.clone());
     Ok(())
 }
 
@@ -130,7 +130,7 @@ async fn deliver_part(
     gateway: &Gateway,
     answered: &Answered,
     Part { number, outgoing }: &Part,
-    doubt: Option<&Inbound>,
+    doubt: Option<&Answered>,
 ) -> Result<Option<String>, TurnError> {
     let Outgoing { speech, thread_ts, purpose } = outgoing;
     let inbound = &answered.inbound;
@@ -168,7 +168,7 @@ async fn notice(
     gateway: &Gateway,
     delivery: Delivery<'_>,
     file: &str,
-    doubt: Option<&Inbound>,
+    doubt: Option<&Answered>,
 ) -> Result<Option<String>, TurnError> {
     let atom = match Atom::parse(file) {
         Ok(atom) => atom,
@@ -212,11 +212,12 @@ async fn note_notice(gateway: &Gateway, path: &Path, channel: &str, message_ts: 
 }
 
 /// The event of a turn that is over.
-fn processed(inbound: &Inbound, report: &Value, reply_ts: Option<String>) -> Event {
-    let atom_ids: Vec<String> = report["atoms"]
-        .as_array()
-        .map(|ids| ids.iter().filter_map(Value::as_str).map(str::to_owned).collect())
-        .unwrap_or_default();
+fn processed(Answered { inbound, report, received_at_ms, .. }: &Answered, reply_ts: Option<String>) -> Event {
+    let texts = |key: &str| -> Vec<String> {
+        let list = report[key].as_array().map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let atom_ids = texts("atoms");
     Event::TurnProcessed {
         actor: inbound.user.clone(),
         session: inbound.key.to_string(),
@@ -227,22 +228,22 @@ fn processed(inbound: &Inbound, report: &Value, reply_ts: Option<String>) -> Eve
         had_mra_ask: report["mra_asks"].as_u64().is_some_and(|asks| asks > 0),
         atoms_injected: atom_ids.len(),
         atom_ids,
+        tokens_sent: report["tokens"]["after"].as_u64().unwrap_or(0),
+        rungs: texts("rungs"),
+        latency_ms: u64::try_from(clock::now_ms() - received_at_ms).unwrap_or(0),
     }
 }
 
 /// A reply that the front will never take is the operator's business.
-fn note_undelivered(gateway: &Gateway, inbound: &Inbound, what: String) {
+fn note_undelivered(gateway: &Gateway, Answered { inbound, tags, .. }: &Answered, what: String) {
     tracing::error!(session = %inbound.key, what, "a reply was refused and is lost to the person");
-    gateway.ledger.note(Event::ReplyUndelivered {
-        actor: inbound.user.clone(),
-        session: inbound.key.to_string(),
-        reason: what,
-    });
+    let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
+    gateway.ledger.note_of(Event::ReplyUndelivered { actor, session, reason: what }, tags.clone());
 }
 
 /// One part; where the placeholder cannot be replaced, as a message of its own. Nobody is left with a
 /// placeholder that waits for nothing. Progress gets to know how much of what Slack allows is used up.
-async fn send(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Inbound>) -> Result<Option<String>, FrontError> {
+async fn send(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
     let Some(placeholder) = part.replaces else { return post(gateway, part, doubt).await };
     let sent = gateway.front.deliver(part.clone()).await;
     match &sent {
@@ -275,9 +276,9 @@ async fn retire(gateway: &Gateway, part: &Delivery<'_>, placeholder: &str, is_an
 }
 
 /// A new message, unless it is there already.
-async fn post(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Inbound>) -> Result<Option<String>, FrontError> {
+async fn post(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
     let found = match doubt {
-        Some(inbound) => gateway.front.find(&part, &inbound.ts).await?,
+        Some(answered) => gateway.front.find(&part, &answered.inbound.ts).await?,
         None => Found::No,
     };
     if let Found::Yes(id) = found {
@@ -296,12 +297,9 @@ async fn post(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Inbound>) ->
             sent => break sent?,
         }
     };
-    if let (Found::Unknown, Some(inbound)) = (found, doubt) {
-        gateway.ledger.note(Event::ReplyRepeated {
-            actor: inbound.user.clone(),
-            session: inbound.key.to_string(),
-            part: part.number,
-        });
+    if let (Found::Unknown, Some(Answered { inbound, tags, .. })) = (found, doubt) {
+        let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
+        gateway.ledger.note_of(Event::ReplyRepeated { actor, session, part: part.number }, tags.clone());
     }
     Ok(id)
 }

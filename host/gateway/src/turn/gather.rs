@@ -9,6 +9,7 @@ use pmk_policy::IncomingInput;
 use super::{
     TurnError, absorb,
     decided::note_records,
+    journal::Journal,
     window::Window,
     work::{Room, Tally, Work},
 };
@@ -16,17 +17,23 @@ use crate::{
     clock,
     gateway::Gateway,
     knowledge::{MAX_RETRIEVED, block},
-    ledger::Event,
+    ledger::{Event, Tags},
     policies::Deciding,
     store::{Live, OpenTurn},
 };
 
-pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: Live) -> Result<Work<'a>, TurnError> {
-    let policies = gateway.policies.serving();
+pub(super) async fn gather<'a>(
+    gateway: &'a Gateway,
+    turn: &'a OpenTurn,
+    mut live: Live,
+) -> Result<Work<'a>, TurnError> {
+    let (policies, place) = gateway.experiment.take_part(gateway, turn).await?;
+    let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
+    let journal = Arc::new(Journal::new(&gateway.ledger, tags));
     let audience = audience(gateway, turn);
     let room = gateway.room(turn.session, &gateway.preamble(audience, true));
     if live.entries.is_empty() && live.dropped_turns == 0 {
-        live = seed(gateway, turn, &policies, live, room).await?;
+        live = seed(gateway, turn, (&policies, &journal), live, room).await?;
     }
     let (new_message, retrieved, atoms) = match &turn.absorbs {
         Some(marker) => (absorb::new_message(marker, &turn.inbound), None, vec![]),
@@ -48,6 +55,7 @@ pub(super) async fn gather<'a>(gateway: &Gateway, turn: &'a OpenTurn, mut live: 
     Ok(Work {
         turn,
         policies,
+        journal,
         also: vec![],
         audience,
         preamble: gateway.preamble(audience, with_tools),
@@ -74,7 +82,7 @@ fn audience(gateway: &Gateway, turn: &OpenTurn) -> crate::audience::Audience {
 async fn seed(
     gateway: &Gateway,
     turn: &OpenTurn,
-    policies: &Deciding,
+    (policies, journal): (&Deciding, &Journal<'_>),
     live: Live,
     room: Room,
 ) -> Result<Live, TurnError> {
@@ -91,22 +99,17 @@ async fn seed(
         limit: room.limit,
     };
     let decision = policies.consult(move |stack| stack.cap(incoming)).await;
-    note_records(gateway, &turn.inbound.user, &decision.records);
+    note_records(gateway, journal, &turn.inbound.user, &decision.records);
     let (entries, sizes) = gateway.store.seed(turn.session, pair, decision.verdict, clock::now_ms()).await?;
-    note_capped(gateway, &turn.inbound.user, Origin::Seed, &sizes);
+    note_capped(journal, &turn.inbound.user, Origin::Seed, &sizes);
     Ok(Live { entries, ..live })
 }
 
 /// Tells the ledger of contents that were stored in part.
-pub(super) fn note_capped(gateway: &Gateway, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
+pub(super) fn note_capped(journal: &Journal<'_>, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
     for &(original_chars, capped_chars) in sizes {
         tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
-        gateway.ledger.note(Event::MessageCapped {
-            actor: actor.to_owned(),
-            kind: kind.name(),
-            original_chars,
-            capped_chars,
-        });
+        journal.note(Event::MessageCapped { actor: actor.to_owned(), kind: kind.name(), original_chars, capped_chars });
     }
 }
 

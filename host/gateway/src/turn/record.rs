@@ -8,11 +8,12 @@ use super::{TurnError, absorb, deliver, work::Work};
 use crate::{
     calibration::Fit,
     clock,
+    experiment::signals::Reask,
     front::Speech,
     gateway::Gateway,
     knowledge::Atom,
-    ledger::Event,
-    store::{Answered, OpenTurn, Outgoing, Part, Purpose, Recorded},
+    ledger::{Event, InExperiment},
+    store::{Answered, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded},
 };
 
 /// An answer, or why there is none.
@@ -53,6 +54,13 @@ pub(super) async fn record(
         marker
     });
     let report = report(&work);
+    let reask = gateway.questions.ask(work.turn);
+    let outturn = Outturn {
+        tags: work.journal.tags().clone(),
+        failed: work.journal.has_failures() || work.tally.gave_up,
+        overflowed: work.tally.overflowed,
+        reasked: reask.is_some(),
+    };
     let recorded = Recorded {
         messages: work.window.of_this_turn().cloned().collect(),
         usage: work.tally.usage,
@@ -61,17 +69,24 @@ pub(super) async fn record(
         calibration: learnt_of_the_model(gateway, &work),
         escalation: escalation.clone().map(|marker| (work.turn.inbound.key.front, marker)),
         report: report.clone(),
+        outturn: outturn.clone(),
         keep_live,
     };
     gateway.store.record(work.turn.turn, recorded, clock::now_ms()).await?;
-    split.into_iter().for_each(|event| gateway.ledger.note(event));
-    note_escalations(gateway, &work, escalation, learnt);
-    let OpenTurn { turn, session, inbound, .. } = work.turn;
+    split.into_iter().for_each(|event| work.journal.note(event));
+    note_escalations(&work, escalation, learnt);
+    note_reask(&work, reask);
+    if let Some(arm) = bad_arm(&outturn) {
+        gateway.experiment.judge(gateway, arm).await;
+    }
+    let OpenTurn { turn, session, inbound, received_at_ms, .. } = work.turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
     Ok(Answered {
         turn: *turn,
         session: *session,
         inbound: inbound.clone(),
+        received_at_ms: *received_at_ms,
+        tags: outturn.tags,
         placeholder: work.placeholder,
         parts,
         resumed: false,
@@ -97,26 +112,34 @@ fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
     (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
 }
 
-fn note_escalations(
-    gateway: &Gateway,
-    work: &Work<'_>,
-    escalated: Option<crate::escalation::Marker>,
-    learnt: Option<Atom>,
-) {
+fn note_escalations(work: &Work<'_>, escalated: Option<crate::escalation::Marker>, learnt: Option<Atom>) {
     if let Some(marker) = escalated {
-        gateway.ledger.note(Event::EscalateTriggered {
+        work.journal.note(Event::EscalateTriggered {
             channel_id: marker.channel_id,
             thread_ts: marker.thread_ts,
             scope: marker.scope,
         });
     }
     if let Some(marker) = &work.turn.absorbs {
-        gateway.ledger.note(Event::EscalateAbsorbed {
+        work.journal.note(Event::EscalateAbsorbed {
             channel_id: marker.channel_id.clone(),
             thread_ts: marker.thread_ts.clone(),
             atom_id: learnt.map(|atom| atom.meta.id),
         });
     }
+}
+
+fn note_reask(work: &Work<'_>, reask: Option<Reask>) {
+    let Some(Reask { after_ms, similarity }) = reask else { return };
+    let inbound = &work.turn.inbound;
+    let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
+    work.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });
+}
+
+/// The arm that a turn went by in which something went wrong that policies answer for.
+fn bad_arm(outturn: &Outturn) -> Option<&str> {
+    let arm = outturn.tags.place.as_ref().map(|place| &*place.arm);
+    arm.filter(|_| outturn.failed || outturn.overflowed)
 }
 
 /// Who decided what the model got to see; nobody where there was nothing to decide.
@@ -149,6 +172,9 @@ fn report(work: &Work<'_>) -> serde_json::Value {
         "mra_asks": tally.mra_asks,
         "atoms": work.atoms,
     });
+    if let Some(InExperiment { experiment, arm }) = &work.journal.tags().place {
+        (report["experiment"], report["arm"]) = (json!(experiment), json!(arm));
+    }
     if !work.also.is_empty() {
         // In the order they came: collected ones before the newest, others while it was being answered.
         let mut answered: Vec<&OpenTurn> = work.also.iter().chain([work.turn]).collect();

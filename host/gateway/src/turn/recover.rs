@@ -59,7 +59,8 @@ pub(super) async fn recover(
     recovery: &mut Recovery,
     overflow: Overflow,
 ) -> Result<bool, TurnError> {
-    note_overflow(gateway, work, overflow);
+    work.tally.overflowed = true;
+    note_overflow(work, overflow);
     let base = recovery
         .base
         .get_or_insert_with(|| Base { window: work.window.clone(), tokens: work.tally.tokens_after })
@@ -90,7 +91,7 @@ pub(super) async fn recover(
     }
 }
 
-fn note_overflow(gateway: &Gateway, work: &Work<'_>, overflow: Overflow) {
+fn note_overflow(work: &Work<'_>, overflow: Overflow) {
     let Overflow { observed_tokens, allowed_tokens } = overflow;
     tracing::warn!(
         session = %work.turn.inbound.key,
@@ -99,7 +100,7 @@ fn note_overflow(gateway: &Gateway, work: &Work<'_>, overflow: Overflow) {
         allowed_tokens,
         "queue.context_overflow.detected"
     );
-    gateway.ledger.note(Event::ContextExceeded {
+    work.journal.note(Event::ContextExceeded {
         actor: work.turn.inbound.user.clone(),
         session_tokens_before: work.tally.tokens_after,
         retrieval_atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX),
@@ -125,7 +126,7 @@ async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung],
         allowed_tokens: overflow.allowed_tokens,
     };
     let decision = work.policies.consult(move |stack| stack.recover(input)).await;
-    note_records(gateway, &work.turn.inbound.user, &decision.records);
+    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
     decision.rung
 }
 
@@ -138,7 +139,7 @@ fn trimmed(work: &Work<'_>, base: &Base) -> Option<Applied> {
 
 async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
     let Some(applied) = trimmed(work, base) else { return Ok(false) };
-    gateway.ledger.note(Event::ContextForcePruned {
+    work.journal.note(Event::ContextForcePruned {
         actor: work.turn.inbound.user.clone(),
         dropped_pairs: applied.turns_dropped,
         tokens_after: applied.tokens_after,
@@ -153,7 +154,8 @@ async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<boo
 async fn give_up(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<(), TurnError> {
     tracing::error!(session = %work.turn.inbound.key, rungs = ?work.tally.rungs, "queue.context_overflow.recovery_failed");
     work.tally.rungs.push(Rung::GiveUp.name());
-    gateway.ledger.note(Event::ContextRecoveryFailed {
+    work.tally.gave_up = true;
+    work.journal.note(Event::ContextRecoveryFailed {
         actor: work.turn.inbound.user.clone(),
         session: work.turn.inbound.key.to_string(),
         rungs: work.tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),

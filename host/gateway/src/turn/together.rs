@@ -80,6 +80,7 @@ mod tests {
             turn: crate::store::TurnId::of(1),
             session: SessionId::of(1),
             inbound,
+            received_at_ms: 0,
             placeholder: None,
             resumed: false,
             verbosity: crate::store::Verbosity::Off,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pmk_policy::{DecidedBy, Phase};
 
-use super::{preamble::Preamble, window::Window};
+use super::{journal::Journal, preamble::Preamble, window::Window};
 use crate::{
     audience::Audience,
     escalation::Marker,
@@ -21,6 +21,7 @@ const ANSWER_TOKENS: u64 = 8_192;
 pub(super) struct Work<'a> {
     pub turn: &'a OpenTurn,
     pub policies: Deciding,
+    pub journal: Arc<Journal<'a>>,
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,
     /// Who the answer is written for, as of now (seed 003 §12).
@@ -68,6 +69,10 @@ pub(super) struct Tally {
     pub decided_by: Option<DecidedBy>,
     /// Whether a policy has had its wish to sum something up before the call.
     pub compacted: bool,
+    /// Whether the model has refused a prompt as too long.
+    pub overflowed: bool,
+    /// Whether nothing made it fit.
+    pub gave_up: bool,
     /// Rungs of recovery that were used, by name.
     pub rungs: Vec<&'static str>,
     /// Questions that were put to the model.

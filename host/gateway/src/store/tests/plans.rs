@@ -1,7 +1,9 @@
 //! A turn costs the same however much is archived: none of its statements reads a table through.
 
 use super::*;
-use crate::store::{calibrations, dump, escalations, intake, lease, reset, restore, sessions, turns, window};
+use crate::store::{
+    calibrations, dump, escalations, experiments, intake, lease, reset, restore, sessions, turns, window,
+};
 
 /// Everything that a turn, and a command on one conversation, runs.
 const BY_INDEX: &[&str] = &[
@@ -26,6 +28,10 @@ const BY_INDEX: &[&str] = &[
     escalations::RELEASE_CLAIM,
     escalations::ABSORBED,
     escalations::AWAIT,
+    experiments::FIND_ARM,
+    experiments::DRAW_ARM,
+    experiments::FIND_ANSWER,
+    experiments::VOTE,
     turns::UNSENT_PARTS,
     turns::PART_SENT,
     turns::ANY_UNSENT,

@@ -38,7 +38,7 @@ pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, repo: &str, question
     show(gateway.say.asking_mra(question.repo()));
     let outcome = gateway.mra.ask(&question, &gateway.stop, |line| show(line.to_owned())).await;
     let event = outcome.event();
-    gateway.ledger.note(Event::MraAskEnd {
+    work.journal.note(Event::MraAskEnd {
         actor: work.turn.inbound.user.clone(),
         repo: event.repo.to_owned(),
         ok: event.ok,
@@ -113,6 +113,6 @@ pub(super) async fn cap(gateway: &Gateway, work: &Work<'_>, content: &str) -> Ca
     let incoming =
         IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
     let decision = work.policies.consult(move |stack| stack.cap(incoming)).await;
-    note_records(gateway, &work.turn.inbound.user, &decision.records);
+    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
     decision.verdict
 }

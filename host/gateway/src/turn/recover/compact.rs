@@ -84,7 +84,7 @@ async fn compact(
     }
     let turns = u32::try_from(transcript.turns_in(range.start, range.end)).unwrap_or(u32::MAX);
     tracing::info!(session, turns, after, "queue.context_overflow.compacted");
-    gateway.ledger.note(Event::ContextCompacted {
+    work.journal.note(Event::ContextCompacted {
         actor: work.turn.inbound.user.clone(),
         session,
         turns,
@@ -140,7 +140,7 @@ async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) 
         tools: [].into(),
     };
     let answer = gateway.model.ask(&request).await?;
-    note_usage(gateway, &work.turn.inbound.user, answer.usage);
+    note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
     work.tally.add_usage(answer.usage);
     let text = pmk_core::message::plain_text(&answer.blocks);
     if text.trim().is_empty() || answer.stop == Stop::ToolUse {

@@ -25,7 +25,7 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
     let most = u32::try_from(MAX_SUMMARY_TOKENS.min(work.room.limit / 4)).unwrap_or(u32::MAX);
     let asked = Arc::clone(&transcript);
     let decision = work.policies.consult(move |stack| stack.summarize(&asked, most)).await;
-    note_records(gateway, &work.turn.inbound.user, &decision.records);
+    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
     let text = decision.text.trim();
     let summary = (!text.is_empty()).then(|| Message::text(Role::User, Origin::Summary, format!("{FRAME}\n\n{text}")));
     let cost = summary.as_ref().map_or(0, |summary| u64::from(tokens::message(summary)));
@@ -45,7 +45,7 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
         left_behind,
         "queue.context_overflow.new_session"
     );
-    gateway.ledger.note(Event::ContextRotated {
+    work.journal.note(Event::ContextRotated {
         actor: work.turn.inbound.user.clone(),
         session: session.clone(),
         has_summary: summary.is_some(),

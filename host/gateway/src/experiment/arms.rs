@@ -1,0 +1,67 @@
+//! The arms of an experiment, loaded.
+
+use std::sync::Arc;
+
+use pmk_policy::Stack;
+
+use super::{ExperimentConfig, assignment::Weights};
+use crate::{config::PolicyConfig, error::Failure, policies::Deciding};
+
+/// Turns a `policy` section into policies. It compiles components, which takes its time.
+pub type Load = Arc<dyn Fn(&PolicyConfig) -> Result<Stack, Failure> + Send + Sync>;
+
+/// One arm.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    pub name: Arc<str>,
+    /// `None`: what serves anyway.
+    pub policies: Option<Deciding>,
+    pub is_shadow: bool,
+    weight: u32,
+}
+
+/// The arms of an experiment; all of them, or it does not begin.
+#[derive(Clone, Debug)]
+pub struct Arms(Vec<Arm>);
+
+impl Arms {
+    /// Loads them.
+    ///
+    /// # Errors
+    /// What is wrong with an arm, which it names.
+    pub fn load(config: &ExperimentConfig, base: &PolicyConfig, load: &Load) -> Result<Arms, Failure> {
+        let arm = |arm: &super::ArmConfig| {
+            let policies =
+                arm.policy.as_ref().map(|policy| load(&policy.over(base))).transpose().map_err(|failure| {
+                    let named = Failure::new(format!("arm `{}`: {}", arm.name, failure.message()));
+                    match failure.advice() {
+                        Some(hint) => named.hint(hint),
+                        None => named,
+                    }
+                })?;
+            Ok(Arm {
+                name: arm.name.as_str().into(),
+                policies: policies.as_ref().map(Deciding::new),
+                is_shadow: arm.shadow,
+                weight: arm.share(),
+            })
+        };
+        config.arms.iter().map(arm).collect::<Result<_, Failure>>().map(Arms)
+    }
+
+    /// The arm of that name.
+    pub fn get(&self, name: &str) -> Option<&Arm> {
+        self.0.iter().find(|arm| &*arm.name == name)
+    }
+
+    /// All of them, in the order of gateway.json.
+    pub fn iter(&self) -> impl Iterator<Item = &Arm> {
+        self.0.iter()
+    }
+
+    /// What a new conversation draws from: the arms that act and were not stopped.
+    pub fn weights(&self, is_stopped: impl Fn(&str) -> bool) -> Weights {
+        let acting = self.0.iter().filter(|arm| !arm.is_shadow && !is_stopped(&arm.name));
+        acting.map(|arm| (arm.name.to_string(), arm.weight)).collect()
+    }
+}

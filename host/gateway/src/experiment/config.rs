@@ -1,0 +1,210 @@
+//! `experiment` of gateway.json.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::{Map, Value};
+
+use crate::config::PolicyConfig;
+
+/// The longest name of an experiment or arm, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// The largest weight; more would not tell arms apart any better.
+const MAX_WEIGHT: u32 = 1_000_000;
+
+/// Several policies that share the conversations.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExperimentConfig {
+    /// What it is known by; an experiment of another name is another experiment.
+    pub name: String,
+    /// From when on conversations get an arm; without it the experiment is written down, but not on.
+    #[serde(default, deserialize_with = "moment")]
+    pub start: Option<Timestamp>,
+    /// The arm that the others are compared with, and that takes over from one that is stopped.
+    pub control: String,
+    pub arms: Vec<ArmConfig>,
+}
+
+/// One arm.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ArmConfig {
+    pub name: String,
+    /// Its policies; without them it is what serves anyway.
+    pub policy: Option<ArmPolicy>,
+    /// Its share of new conversations, beside the weights of the others; 1 where nothing is said.
+    pub weight: Option<u32>,
+    /// It decides and is recorded, but what it decides is not done.
+    #[serde(default)]
+    pub shadow: bool,
+}
+
+/// The policies of an arm, as `policy` of gateway.json names them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ArmPolicy {
+    pub files: Vec<PathBuf>,
+    pub settings: BTreeMap<String, Map<String, Value>>,
+}
+
+impl ExperimentConfig {
+    /// Whether conversations get an arm at that moment.
+    pub fn is_on(&self, now_ms: i64) -> bool {
+        self.start.is_some_and(|start| start.as_millisecond() <= now_ms)
+    }
+
+    /// The arm of that name.
+    pub fn arm(&self, name: &str) -> Option<&ArmConfig> {
+        self.arms.iter().find(|arm| arm.name == name)
+    }
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// The key that does not, and what would.
+    pub fn check(&self) -> Result<(), String> {
+        check_name("experiment.name", &self.name)?;
+        let mut names = BTreeSet::new();
+        for (at, arm) in self.arms.iter().enumerate() {
+            check_name(&format!("experiment.arms[{at}].name"), &arm.name)?;
+            if !names.insert(&arm.name) {
+                return Err(format!("`experiment.arms[{at}].name` is `{}`, as another arm's", arm.name));
+            }
+            match (arm.shadow, arm.weight) {
+                (true, Some(_)) => {
+                    return Err(format!(
+                        "`experiment.arms[{at}].weight` has no meaning: a shadow arm gets no conversations; leave it out"
+                    ));
+                }
+                (false, Some(weight)) if weight > MAX_WEIGHT => {
+                    return Err(format!("`experiment.arms[{at}].weight` is {weight}, more than {MAX_WEIGHT}"));
+                }
+                _ => {}
+            }
+        }
+        match self.arm(&self.control) {
+            None => {
+                return Err(format!(
+                    "`experiment.control` is `{}`, which `experiment.arms` does not have",
+                    self.control
+                ));
+            }
+            Some(control) if control.shadow => {
+                return Err(format!("`experiment.control` is `{}`, which is a shadow arm", self.control));
+            }
+            Some(_) => {}
+        }
+        if self.arms.len() < 2 {
+            return Err("`experiment.arms` has the control alone; add an arm to compare it with".into());
+        }
+        if self.arms.iter().all(|arm| arm.share() == 0) {
+            return Err("`experiment.arms`: every weight is 0; give at least one arm some weight".into());
+        }
+        Ok(())
+    }
+
+    /// The same with files that are relative to a home where that is.
+    #[must_use]
+    pub fn within(mut self, home: &Path) -> Self {
+        for policy in self.arms.iter_mut().filter_map(|arm| arm.policy.as_mut()) {
+            for file in &mut policy.files {
+                *file = home.join(&*file);
+            }
+        }
+        self
+    }
+}
+
+impl ArmConfig {
+    /// Its weight among new conversations.
+    pub fn share(&self) -> u32 {
+        if self.shadow { 0 } else { self.weight.unwrap_or(1) }
+    }
+}
+
+impl ArmPolicy {
+    /// What is loaded for it: all that `policy` says beside files and settings holds for every arm.
+    pub fn over(&self, base: &PolicyConfig) -> PolicyConfig {
+        PolicyConfig { files: self.files.clone(), settings: self.settings.clone(), ..base.clone() }
+    }
+}
+
+/// Names stand in the ledger, in tables and on command lines.
+fn check_name(key: &str, name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.chars().count() > LONGEST_NAME || !name.chars().all(is_plain) {
+        return Err(format!("`{key}` is `{name}`; use up to {LONGEST_NAME} letters, digits, `-`, `_` and `.`"));
+    }
+    Ok(())
+}
+
+fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    text.parse()
+        .map(Some)
+        .map_err(|_| D::Error::custom(format!("`start` is `{text}`, no moment such as `2026-05-07T09:00:00Z`")))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// An experiment of these arms, all of weight 1, the first being the control.
+    pub(crate) fn experiment(name: &str, arms: &[&str]) -> ExperimentConfig {
+        let arms: Vec<Value> = arms.iter().map(|arm| json!({"name": arm})).collect();
+        read(json!({"name": name, "start": "2026-05-07T09:00:00Z", "control": arms[0]["name"], "arms": arms}))
+            .expect("an experiment")
+    }
+
+    fn read(value: Value) -> Result<ExperimentConfig, String> {
+        let config = ExperimentConfig::deserialize(value).map_err(|error| error.to_string())?;
+        config.check().map(|()| config)
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let good = json!({"name": "less", "control": "a", "arms": [{"name": "a"}, {"name": "b", "weight": 3}]});
+        assert!(read(good.clone()).is_ok());
+        for (path, value, wanted) in [
+            ("/name", json!("a b"), "`experiment.name` is `a b`"),
+            ("/control", json!("c"), "`experiment.control` is `c`, which `experiment.arms` does not have"),
+            ("/arms/1/name", json!("a"), "`experiment.arms[1].name` is `a`, as another arm's"),
+            ("/arms/1/name", json!("x\u{1b}"), "`experiment.arms[1].name`"),
+            ("/arms/1/weight", json!(-1), "invalid value"),
+            ("/arms/1/weight", json!(2_000_000), "more than 1000000"),
+            (
+                "/arms/1",
+                json!({"name": "b", "shadow": true, "weight": 1}),
+                "`experiment.arms[1].weight` has no meaning",
+            ),
+            ("/arms/0", json!({"name": "a", "shadow": true}), "which is a shadow arm"),
+            ("/arms/1", json!({"name": "b", "files": []}), "unknown field `files`"),
+            ("/arms", json!([{"name": "a"}]), "the control alone"),
+            ("/arms", json!([{"name": "a", "weight": 0}, {"name": "b", "weight": 0}]), "every weight is 0"),
+        ] {
+            let mut bad = good.clone();
+            *bad.pointer_mut(path).expect("a place") = value;
+            let error = read(bad).expect_err(path);
+            assert!(error.contains(wanted), "{error}");
+        }
+        let mut late = good;
+        late["start"] = json!("tomorrow");
+        assert!(read(late).expect_err("no moment").contains("`start` is `tomorrow`"));
+    }
+
+    #[test]
+    fn it_is_on_from_its_start() {
+        let config = experiment("less", &["a", "b"]);
+        let start = config.start.expect("a start").as_millisecond();
+        assert!(!config.is_on(start - 1) && config.is_on(start));
+        assert!(!ExperimentConfig { start: None, ..config }.is_on(i64::MAX));
+    }
+}

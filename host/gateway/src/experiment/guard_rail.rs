@@ -1,0 +1,202 @@
+//! The guard rail: is an arm worse than the control beyond doubt?
+//!
+//! Turns of one conversation are alike, so what counts is conversations. A conversation speaks once for each kind
+//! of trouble: at its first turn in which a policy failed, and at its first in which the model refused the prompt
+//! as too long. Arms are drawn by a hash. Where an arm makes no difference, whose conversation the next one in
+//! trouble is depends on nothing but the weights of the draw: of this arm with the probability `p` = its weight
+//! over both. That holds whatever people ask, however long conversations are and however they change over
+//! time.
+//!
+//! The evidence is a bet against it. Where trouble is `r` times as likely as with the control, the share of the
+//! arm is `rp / (rp + 1 - p)`; the likelihood ratio of the two shares, multiplied over the conversations in
+//! trouble and averaged over some `r` above 1, is 1 on average at the start and never expected to grow unless the arm
+//! is worse. By Ville's inequality it ever exceeds `1/a` with a probability of `a` at most, however often
+//! one looks (a mixture sequential probability ratio test). An experiment spends [`ALPHA`] on all its arms and both
+//! kinds of trouble together.
+
+use std::fmt;
+
+use super::assignment::share;
+use crate::store::ArmConversation;
+
+/// The probability that an experiment ever loses an arm that is no worse than the control, at most.
+pub const ALPHA: f64 = 0.05;
+
+/// How many times as likely trouble may be. Any list keeps the bound; this one finds slight harm late and plain harm
+/// within some ten conversations.
+const RATIOS: [f64; 8] = [1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0];
+
+/// A kind of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worse {
+    /// A policy failed, or nothing made the prompt fit.
+    Failures,
+    /// The model refused a prompt as too long.
+    Overflows,
+}
+
+impl Worse {
+    const ALL: [Worse; 2] = [Worse::Failures, Worse::Overflows];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Worse::Failures => "failures",
+            Worse::Overflows => "overflows",
+        }
+    }
+
+    fn is_in(self, conversation: &ArmConversation) -> bool {
+        match self {
+            Worse::Failures => conversation.failed > 0,
+            Worse::Overflows => conversation.overflowed > 0,
+        }
+    }
+}
+
+/// Conversations in trouble, of all that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    pub bad: u64,
+    pub of: u64,
+}
+
+/// An arm is worse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    pub worse: Worse,
+    pub arm: Share,
+    pub control: Share,
+    /// What the bet has come to.
+    pub evidence: f64,
+    /// What it had to exceed.
+    pub bound: f64,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Verdict { worse, arm, control, .. } = self;
+        let name = worse.name();
+        write!(
+            f,
+            "{name} in {} of {} conversations, the control's in {} of {}",
+            arm.bad, arm.of, control.bad, control.of
+        )
+    }
+}
+
+/// What the evidence must exceed where so many arms are compared with the control.
+pub fn bound(rivals: usize) -> f64 {
+    (rivals.max(1) * Worse::ALL.len()) as f64 / ALPHA
+}
+
+/// Whether this arm, one of so many that are compared with the control, is worse.
+pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Verdict> {
+    let bound = bound(rivals);
+    Worse::ALL.into_iter().find_map(|worse| {
+        let evidence = evidence(conversations, arm, control, worse);
+        let share = |name: &str| {
+            let of = conversations.iter().filter(|conversation| conversation.arm == name && conversation.turns > 0);
+            Share { bad: of.clone().filter(|of| worse.is_in(of)).count() as u64, of: of.count() as u64 }
+        };
+        (evidence >= bound).then(|| Verdict { worse, arm: share(arm), control: share(control), evidence, bound })
+    })
+}
+
+/// What a bet that this arm is worse has come to.
+pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, worse: Worse) -> f64 {
+    let in_trouble = |conversation: &&ArmConversation| {
+        worse.is_in(conversation) && (conversation.arm == arm || conversation.arm == control)
+    };
+    let bet = |ratio: f64| -> f64 {
+        let factor = |conversation: &ArmConversation| {
+            let share = share(&conversation.weights, arm, control);
+            (if conversation.arm == arm { ratio } else { 1.0 }) / (ratio * share + 1.0 - share)
+        };
+        conversations.iter().filter(in_trouble).map(factor).map(f64::ln).sum::<f64>().exp()
+    };
+    RATIOS.into_iter().map(bet).sum::<f64>() / RATIOS.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{
+        assignment::Weights,
+        simulation::{Team, Trouble},
+    };
+
+    fn bad(arm: &str, weights: [(&str, u32); 2]) -> ArmConversation {
+        let weights: Weights = weights.into_iter().map(|(arm, weight)| (arm.to_owned(), weight)).collect();
+        ArmConversation { arm: arm.into(), weights, turns: 3, overflowed: 1, ..ArmConversation::default() }
+    }
+
+    #[test]
+    fn some_conversations_in_trouble_of_one_arm_alone_are_enough() {
+        let of_one: Vec<ArmConversation> = (0..7).map(|_| bad("b", [("a", 1), ("b", 1)])).collect();
+        assert_eq!(judge(&of_one[..6], "b", "a", 1), None);
+        let verdict = judge(&of_one, "b", "a", 1).expect("seven of seven");
+        assert_eq!((verdict.worse, verdict.arm, verdict.control.bad), (Worse::Overflows, Share { bad: 7, of: 7 }, 0));
+        assert_eq!(verdict.to_string(), "overflows in 7 of 7 conversations, the control's in 0 of 0");
+        assert_eq!(judge(&of_one, "b", "a", 3), None, "more arms, more to prove");
+        assert_eq!(judge(&of_one, "a", "b", 1), None, "the other way round it is good");
+        // With nine of ten conversations, trouble in seven says little.
+        let large: Vec<ArmConversation> = (0..7).map(|_| bad("b", [("a", 1), ("b", 9)])).collect();
+        assert_eq!(judge(&large, "b", "a", 1), None);
+    }
+
+    #[test]
+    fn trouble_on_both_sides_is_no_evidence() {
+        let both: Vec<ArmConversation> =
+            (0..400).map(|n| bad(if n % 2 == 0 { "a" } else { "b" }, [("a", 1), ("b", 1)])).collect();
+        assert_eq!(judge(&both, "b", "a", 1), None);
+        assert!(evidence(&both, "b", "a", Worse::Overflows) < 1.0);
+    }
+
+    /// An arm like the control, looked at after each turn that went wrong, in 1,000 experiments of a team in which
+    /// some conversations are nothing but trouble.
+    #[test]
+    fn an_arm_that_is_no_worse_is_stopped_as_seldom_as_promised() {
+        let trouble = Trouble { everybody: 0.01, some: 0.3, share_of_some: 0.2 };
+        let (mut stopped, mut by_turns) = (0, 0);
+        for seed in 0..1_000 {
+            let mut team = Team::new(seed, 60, [trouble; 2]);
+            let (mut is_stopped, mut is_stopped_by_turns) = (false, false);
+            for _ in 0..1_200 {
+                if team.turn().overflowed {
+                    is_stopped |= judge(&team.conversations, "b", "a", 1).is_some();
+                    is_stopped_by_turns |= counts_turns(&team.conversations);
+                }
+            }
+            stopped += u32::from(is_stopped);
+            by_turns += u32::from(is_stopped_by_turns);
+        }
+        assert!(f64::from(stopped) <= 1_000.0 * ALPHA, "{stopped} of 1,000");
+        assert!(f64::from(by_turns) > 1_000.0 * ALPHA * 2.0, "counting turns would not do: {by_turns} of 1,000");
+    }
+
+    /// The same bet on turns instead of conversations, which are taken to be independent of each other.
+    fn counts_turns(conversations: &[ArmConversation]) -> bool {
+        let of =
+            |arm: &str| conversations.iter().filter(|it| it.arm == arm).map(|it| it.overflowed).sum::<u64>() as i32;
+        let bet = |ratio: f64| (2.0 * ratio / (ratio + 1.0)).powi(of("b")) * (2.0 / (ratio + 1.0)).powi(of("a"));
+        RATIOS.into_iter().map(bet).sum::<f64>() / RATIOS.len() as f64 >= bound(1)
+    }
+
+    #[test]
+    fn a_bad_arm_is_stopped_before_long() {
+        let control = Trouble { everybody: 0.01, some: 0.01, share_of_some: 0.0 };
+        let bad = Trouble { everybody: 0.25, ..control };
+        let mut turns: Vec<u32> = (0..200)
+            .map(|seed| {
+                let mut team = Team::new(seed, 60, [control, bad]);
+                (1..=1_200)
+                    .find(|_| team.turn().overflowed && judge(&team.conversations, "b", "a", 1).is_some())
+                    .unwrap_or(u32::MAX)
+            })
+            .collect();
+        turns.sort_unstable();
+        let (median, most) = (turns[100], turns[190]);
+        assert!(median <= 100 && most <= 500, "of both arms together: half within {median}, 95 % within {most}");
+    }
+}

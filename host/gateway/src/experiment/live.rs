@@ -1,0 +1,251 @@
+//! An experiment on a running gateway: which arm a turn goes by, when one is taken out, and how a change of
+//! gateway.json takes effect. Arms are loaded aside; meanwhile everything goes on as it was.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Semaphore;
+
+use super::{
+    ExperimentConfig,
+    arms::{Arm, Arms, Load},
+    assignment, guard_rail,
+};
+use crate::{
+    clock,
+    config::{PolicyConfig, Trial},
+    gateway::Gateway,
+    ledger::{Event, InExperiment, LoadedArm},
+    policies::Deciding,
+    store::{OpenTurn, StoreError},
+};
+
+/// How often to look whether an experiment begins.
+pub const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The experiment of a running gateway, where there is one.
+pub struct Live {
+    load: Load,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was last loaded, or refused: it is not tried again before it changes.
+    tried: Option<Arc<Trial>>,
+    on: Option<Arc<On>>,
+}
+
+/// An experiment that is on.
+pub(super) struct On {
+    pub(super) config: ExperimentConfig,
+    pub(super) arms: Arms,
+    /// What `policy` of gateway.json said when it began.
+    base: PolicyConfig,
+    stopped: Mutex<BTreeSet<String>>,
+    /// Shadow decisions that may run at once.
+    pub(super) shadows: Semaphore,
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.state().on.as_ref().map(|on| on.config.name.clone());
+        f.debug_struct("Live").field("experiment", &name).finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// None is on before [`follow`](Live::follow) has looked.
+    pub fn new(load: Load) -> Live {
+        Live { load, state: Mutex::default() }
+    }
+
+    /// The policies that a turn goes by, and its place in the experiment that is on. A conversation gets its arm
+    /// here, when it first comes by.
+    ///
+    /// # Errors
+    /// The store does not say which arm it has.
+    pub(crate) async fn take_part(
+        &self,
+        gateway: &Gateway,
+        turn: &OpenTurn,
+    ) -> Result<(Deciding, Option<InExperiment>), StoreError> {
+        let Some(on) = self.on(gateway) else { return Ok((gateway.policies.serving(), None)) };
+        let experiment = on.config.name.as_str();
+        let drawn = match gateway.store.arm(experiment, turn.session).await? {
+            Some(arm) => arm,
+            None => {
+                let weights = on.arms.weights(|arm| on.is_stopped(arm));
+                match assignment::draw(experiment, &turn.inbound.key, &weights) {
+                    Some(draw) => gateway.store.draw(experiment, turn.session, draw, clock::now_ms()).await?,
+                    None => return Ok((gateway.policies.serving(), None)),
+                }
+            }
+        };
+        let Some(arm) = on.acting(&drawn) else { return Ok((gateway.policies.serving(), None)) };
+        let policies = arm.policies.clone().unwrap_or_else(|| gateway.policies.serving());
+        Ok((policies, Some(InExperiment { experiment: experiment.into(), arm: Arc::clone(&arm.name) })))
+    }
+
+    /// Does what a changed gateway.json asks for: begins an experiment once its arms are loaded, or ends one.
+    pub(crate) async fn follow(&self, gateway: &Gateway) {
+        self.on(gateway);
+        let trial = gateway.people.trial();
+        let Some(config) = trial.experiment.clone().filter(|config| config.is_on(clock::now_ms())) else { return };
+        {
+            let mut state = self.state();
+            if state.tried.as_ref() == Some(&trial) {
+                return;
+            }
+            state.tried = Some(Arc::clone(&trial));
+        }
+        let (load, wanted) = (Arc::clone(&self.load), Arc::clone(&trial));
+        let name = config.name.clone();
+        let loaded =
+            tokio::task::spawn_blocking(move || Arms::load(&config, &wanted.policy, &load).map(|arms| (config, arms)));
+        match loaded.await.expect("loading a policy does not panic on the host's side") {
+            Ok((config, arms)) => self.begin(gateway, config, arms, trial.policy.clone()).await,
+            Err(failure) => {
+                tracing::error!(experiment = name, "the experiment is not begun: {failure}");
+                gateway.tell_admins(gateway.say.experiment_refused(&name, failure.message()));
+                let reason = failure.message().to_owned();
+                gateway.ledger.note(Event::ExperimentRefused { experiment: name, reason });
+            }
+        }
+    }
+
+    async fn begin(&self, gateway: &Gateway, config: ExperimentConfig, arms: Arms, base: PolicyConfig) {
+        let stopped = match gateway.store.stopped_arms(&config.name).await {
+            Ok(stopped) => stopped.into_keys().collect(),
+            Err(error) => {
+                tracing::warn!(%error, "the experiment is begun later");
+                self.state().tried = None;
+                return;
+            }
+        };
+        let loaded = arms.iter().map(|arm| {
+            let policies = arm.policies.clone().unwrap_or_else(|| gateway.policies.serving());
+            let (policy, sha256) = policies.top();
+            LoadedArm { arm: arm.name.to_string(), policy: policy.to_owned(), sha256: sha256.to_owned() }
+        });
+        let on = event(&config, loaded.collect());
+        tracing::info!(experiment = config.name, "the experiment is on");
+        let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
+        let shadows = Semaphore::new(1);
+        self.state().on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows }));
+        gateway.ledger.note(on);
+        // A crash may have come between a turn and its verdict.
+        for arm in rivals {
+            self.judge(gateway, &arm).await;
+        }
+    }
+
+    /// Takes an arm out if it is worse than the control beyond doubt; to be asked after a turn in which something
+    /// went wrong.
+    pub(crate) async fn judge(&self, gateway: &Gateway, arm: &str) {
+        let Some(on) = self.on(gateway).filter(|on| on.is_rival(arm) && !on.is_stopped(arm)) else { return };
+        if let Err(error) = on.judge(gateway, arm).await {
+            tracing::warn!(%error, arm, "the guard rail looks at an arm when something goes wrong the next time");
+        }
+    }
+
+    /// The experiment that is on. One that gateway.json has stopped, or has promoted an arm of, ends here.
+    pub(super) fn on(&self, gateway: &Gateway) -> Option<Arc<On>> {
+        let trial = gateway.people.trial();
+        let is_on = trial.experiment.as_ref().filter(|config| config.is_on(clock::now_ms()));
+        let mut state = self.state();
+        if is_on.is_none() {
+            state.tried = None;
+        }
+        let on = state.on.clone()?;
+        if is_on.is_some_and(|config| config.name == on.config.name) {
+            return Some(on);
+        }
+        state.on = None;
+        drop(state);
+        on.end(gateway, &trial.policy);
+        None
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Both fields are replaced as a whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl On {
+    /// The arm that acts for a conversation that has this one: the control, where it is stopped or gone.
+    fn acting(&self, drawn: &str) -> Option<&Arm> {
+        let arm = self.arms.get(drawn).filter(|arm| !arm.is_shadow && !self.is_stopped(&arm.name));
+        arm.or_else(|| self.arms.get(&self.config.control))
+    }
+
+    fn is_rival(&self, arm: &str) -> bool {
+        rivals(&self.config).any(|rival| rival == arm)
+    }
+
+    fn is_stopped(&self, arm: &str) -> bool {
+        self.stopped().contains(arm)
+    }
+
+    fn stopped(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // An insertion is whole or did not happen.
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn judge(&self, gateway: &Gateway, arm: &str) -> Result<(), StoreError> {
+        let (experiment, control) = (&self.config.name, &self.config.control);
+        let conversations = gateway.store.arm_conversations(experiment).await?;
+        let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {
+            return Ok(());
+        };
+        let reason = verdict.to_string();
+        let moved = gateway.store.stop_arm(experiment, arm, control, &reason, clock::now_ms()).await?;
+        self.stopped().insert(arm.to_owned());
+        // Two turns may come to the same verdict at once.
+        let Some(conversations_moved) = moved else { return Ok(()) };
+        tracing::error!(experiment, arm, reason, conversations_moved, "the guard rail has stopped an arm");
+        gateway.tell_admins(gateway.say.arm_stopped(experiment, arm, control, &verdict));
+        gateway.ledger.note(Event::ExperimentArmStopped {
+            experiment: experiment.clone(),
+            stopped: arm.to_owned(),
+            worse: verdict.worse.name(),
+            arm_conversations: verdict.arm.bad,
+            control_conversations: verdict.control.bad,
+            evidence: verdict.evidence,
+            bound: verdict.bound,
+            conversations_moved,
+        });
+        Ok(())
+    }
+
+    /// Ends it. Where gateway.json now says what one of its arms said, that arm serves everybody at once.
+    fn end(&self, gateway: &Gateway, now: &PolicyConfig) {
+        let promoted = self
+            .config
+            .arms
+            .iter()
+            .filter(|_| *now != self.base)
+            .find(|arm| arm.policy.as_ref().is_some_and(|policy| policy.over(now) == *now));
+        let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
+        if let Some(policies) = arm.and_then(|arm| arm.policies.as_ref()) {
+            gateway.policies.swap(policies.stack());
+        }
+        let promoted = arm.map(|arm| arm.name.to_string());
+        tracing::info!(experiment = self.config.name, promoted, "the experiment is over");
+        gateway.ledger.note(Event::ExperimentOff { experiment: self.config.name.clone(), promoted });
+    }
+}
+
+/// The arms that are compared with the control.
+fn rivals(config: &ExperimentConfig) -> impl Iterator<Item = &str> {
+    config.arms.iter().filter(|arm| !arm.shadow && arm.name != config.control).map(|arm| arm.name.as_str())
+}
+
+fn event(config: &ExperimentConfig, arms: Vec<LoadedArm>) -> Event {
+    Event::ExperimentOn { experiment: config.name.clone(), arms }
+}

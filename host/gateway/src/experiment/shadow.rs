@@ -1,0 +1,67 @@
+//! Shadow arms: they decide what they would do with a turn, and nobody waits for them.
+
+use std::sync::Arc;
+
+use pmk_core::{Applied, Transcript};
+use pmk_policy::PruneInput;
+
+use super::live::Live;
+use crate::{
+    gateway::Gateway,
+    ledger::{Event, Tags},
+};
+
+/// What the acting arm was asked, and what it did.
+#[derive(Clone, Debug)]
+pub(crate) struct Acted {
+    pub session: String,
+    pub tags: Tags,
+    pub transcript: Arc<Transcript>,
+    pub input: PruneInput,
+    pub applied: Applied,
+}
+
+impl Live {
+    /// Asks every shadow arm the same, beside whatever else is going on. One that is still busy with an earlier
+    /// turn is not asked: a slow policy must not pile up work.
+    pub(crate) fn shadow(&self, gateway: &Gateway, acted: impl FnOnce() -> Acted) {
+        let Some(on) = self.on(gateway) else { return };
+        if !on.arms.iter().any(|arm| arm.is_shadow) {
+            return;
+        }
+        let acted = acted();
+        let ledger = gateway.ledger.clone();
+        gateway.aside(move || {
+            let Ok(_permit) = on.shadows.try_acquire() else {
+                tracing::debug!(session = acted.session, "the shadow arms are busy and sit a turn out");
+                return;
+            };
+            for arm in on.arms.iter().filter(|arm| arm.is_shadow) {
+                // One without policies of its own would only repeat the acting ones.
+                let Some(policies) = &arm.policies else { continue };
+                let decision = policies.stack().prune(&acted.transcript, acted.input);
+                let event = Event::ExperimentShadow {
+                    session: acted.session.clone(),
+                    shadow: arm.name.to_string(),
+                    shadow_sha256: policies.top().1.to_owned(),
+                    tokens_before: decision.applied.tokens_before,
+                    tokens_after: decision.applied.tokens_after,
+                    acting_tokens_after: acted.applied.tokens_after,
+                    turns_dropped: decision.applied.turns_dropped,
+                    acting_turns_dropped: acted.applied.turns_dropped,
+                    failures: decision.records.iter().filter(|record| record.outcome.reason().is_some()).count(),
+                    agrees: is_same(&decision.applied, &acted.applied),
+                };
+                ledger.note_of(event, acted.tags.clone());
+            }
+        });
+    }
+}
+
+/// Whether two decisions on one transcript send the same messages.
+fn is_same(one: &Applied, other: &Applied) -> bool {
+    let replaced = |applied: &Applied| -> Vec<_> {
+        applied.replaced.iter().map(|by| (by.index, Arc::clone(&by.message))).collect()
+    };
+    one.kept == other.kept && replaced(one) == replaced(other) && one.compaction == other.compaction
+}

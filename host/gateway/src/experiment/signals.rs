@@ -1,0 +1,209 @@
+//! What people say of an answer without saying it: they ask nearly the same again, or put a thumb on it.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    front::Reaction,
+    gateway::Gateway,
+    ledger::Event,
+    search::terms,
+    store::{OpenTurn, SessionId, TurnId},
+};
+
+/// A question that comes later is a new one, whatever it says.
+const REASKED_WITHIN_MS: i64 = 10 * 60 * 1_000;
+
+/// The share of words that two questions have in common when they are nearly the same.
+const LEAST_SIMILARITY: f64 = 0.6;
+
+/// Fewer words say nothing: `go on` is no question.
+const LEAST_TERMS: usize = 3;
+
+/// Questions of one conversation that are remembered.
+const MOST_QUESTIONS: usize = 8;
+
+/// Conversations that are remembered before old ones are looked for.
+const MANY_CONVERSATIONS: usize = 1_024;
+
+/// A question that was asked before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reask {
+    pub after_ms: u64,
+    /// The share of words in common.
+    pub similarity: f64,
+}
+
+/// What people have just asked, by conversation: digests of words, never the words.
+#[derive(Debug, Default)]
+pub struct Questions(Mutex<HashMap<SessionId, VecDeque<Question>>>);
+
+#[derive(Debug)]
+struct Question {
+    turn: TurnId,
+    user: String,
+    at_ms: i64,
+    terms: BTreeSet<u64>,
+}
+
+impl Questions {
+    /// Remembers a question, and says whether the same person has asked nearly the same a moment ago. Asked twice
+    /// about one turn, the answer is the same.
+    pub fn ask(&self, turn: &OpenTurn) -> Option<Reask> {
+        let (inbound, at_ms) = (&turn.inbound, turn.received_at_ms);
+        let question = Question { turn: turn.turn, user: inbound.user.clone(), at_ms, terms: digests(&inbound.text) };
+        // A deque is whole after each of its methods.
+        let mut conversations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if conversations.len() >= MANY_CONVERSATIONS {
+            conversations.retain(|_, asked| asked.back().is_some_and(|last| at_ms - last.at_ms < REASKED_WITHIN_MS));
+        }
+        let asked = conversations.entry(turn.session).or_default();
+        asked.retain(|earlier| earlier.turn != question.turn && at_ms - earlier.at_ms < REASKED_WITHIN_MS);
+        let reask = asked.iter().rev().filter(|earlier| earlier.user == question.user).find_map(|earlier| {
+            let similarity = similarity(&earlier.terms, &question.terms);
+            let after_ms = u64::try_from(at_ms - earlier.at_ms).ok()?;
+            (similarity >= LEAST_SIMILARITY).then_some(Reask { after_ms, similarity })
+        });
+        if asked.len() == MOST_QUESTIONS {
+            asked.pop_front();
+        }
+        asked.push_back(question);
+        reask
+    }
+}
+
+fn digests(text: &str) -> BTreeSet<u64> {
+    let digest = |term: String| {
+        let mut hasher = DefaultHasher::new();
+        term.hash(&mut hasher);
+        hasher.finish()
+    };
+    terms(text).into_iter().map(digest).collect()
+}
+
+/// What two sets have in common, of all that is in them.
+fn similarity(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> f64 {
+    if one.len().min(other.len()) < LEAST_TERMS {
+        return 0.0;
+    }
+    let (common, all) = (one.intersection(other).count(), one.union(other).count());
+    (common as f64 / all as f64 * 1_000.0).round() / 1_000.0
+}
+
+/// Whether a reaction says that somebody likes an answer; `None` for all that say neither.
+pub fn opinion(reaction: &str) -> Option<bool> {
+    let reaction = reaction.trim_matches(':');
+    match reaction.split("::").next().unwrap_or_default() {
+        "+1" | "thumbsup" => Some(true),
+        "-1" | "thumbsdown" => Some(false),
+        emoji if emoji.starts_with('👍') => Some(true),
+        emoji if emoji.starts_with('👎') => Some(false),
+        _ => None,
+    }
+}
+
+/// Notes what somebody thinks of an answer. That the store is busy is no reason to have Slack send a thumb again.
+pub(crate) async fn react(gateway: &Gateway, reaction: &Reaction) {
+    let Some(likes) = opinion(&reaction.reaction) else { return };
+    match gateway.store.vote(reaction, likes).await {
+        Ok(Some(voted)) => {
+            let (actor, session) = (reaction.user.clone(), voted.key.to_string());
+            gateway.ledger.note_of(Event::SignalReaction { actor, session, likes }, voted.tags);
+        }
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "a reaction to an answer is not counted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        front::{Inbound, ReplyTo},
+        store::{Live, Verbosity},
+    };
+
+    fn turn(number: i64, session: i64, user: &str, text: &str, minute: i64) -> OpenTurn {
+        let inbound = Inbound {
+            event_id: String::new(),
+            aliases: vec![],
+            key: "slack:channel:C1".parse().expect("a key"),
+            user: user.into(),
+            reply_to: ReplyTo { channel: "C1".into(), thread_ts: None },
+            text: text.into(),
+            files: 0,
+            ts: String::new(),
+        };
+        OpenTurn {
+            turn: TurnId::of(number),
+            session: SessionId::of(session),
+            inbound,
+            received_at_ms: minute * 60_000,
+            placeholder: None,
+            verbosity: Verbosity::Off,
+            resumed: false,
+            absorbs: None,
+            live: Live::default(),
+        }
+    }
+
+    #[test]
+    fn the_same_question_again_is_noticed_in_either_language() {
+        for (first, again, other) in [
+            ("本月各部門的廣告預算怎麼分？", "請問本月各部門的廣告預算是怎麼分的", "下個月誰負責財務報表的審核？"),
+            (
+                "Where is the advertising budget split computed?",
+                "where exactly is the advertising budget split computed",
+                "Who reviews the finance report next month?",
+            ),
+        ] {
+            let questions = Questions::default();
+            assert_eq!(questions.ask(&turn(1, 1, "U1", first, 0)), None);
+            assert_eq!(questions.ask(&turn(2, 1, "U1", other, 1)), None, "{other}");
+            let reask = questions.ask(&turn(3, 1, "U1", again, 2)).expect("nearly the same");
+            assert_eq!(reask.after_ms, 120_000);
+            assert!((LEAST_SIMILARITY..=1.0).contains(&reask.similarity), "{reask:?}");
+        }
+    }
+
+    #[test]
+    fn somebody_else_another_place_and_another_time_are_no_reask() {
+        let text = "Where is the advertising budget split computed?";
+        let questions = Questions::default();
+        for (number, session, user, minute) in [(1, 1, "U1", 0), (2, 1, "U2", 1), (3, 2, "U1", 1), (4, 1, "U1", 30)] {
+            assert_eq!(questions.ask(&turn(number, session, user, text, minute)), None, "{number}");
+        }
+        assert!(questions.ask(&turn(5, 1, "U1", text, 31)).is_some());
+        let retried = questions.ask(&turn(5, 1, "U1", text, 31)).expect("the same turn once more");
+        assert_eq!(retried.after_ms, 60_000, "it is no reask of itself");
+    }
+
+    #[test]
+    fn a_few_words_say_nothing() {
+        let questions = Questions::default();
+        for (number, text) in [(1, "go on"), (2, "go on"), (3, "繼續"), (4, "繼續"), (5, ""), (6, "")] {
+            assert_eq!(questions.ask(&turn(number, 1, "U1", text, 0)), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn thumbs_of_every_colour_are_opinions() {
+        for (reaction, expected) in [
+            ("+1", Some(true)),
+            ("thumbsup", Some(true)),
+            ("+1::skin-tone-3", Some(true)),
+            (":-1:", Some(false)),
+            ("thumbsdown::skin-tone-6", Some(false)),
+            ("👍🏽", Some(true)),
+            ("👎", Some(false)),
+            ("eyes", None),
+            ("white_check_mark", None),
+            ("", None),
+        ] {
+            assert_eq!(opinion(reaction), expected, "{reaction}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A team that talks, for tests: conversations of very different lengths, some of them more trouble than others.
+
+use super::assignment::Weights;
+use crate::store::ArmConversation;
+
+/// How likely a turn goes wrong.
+#[derive(Clone, Copy)]
+pub(crate) struct Trouble {
+    pub everybody: f64,
+    /// In this share of conversations it is likelier.
+    pub some: f64,
+    pub share_of_some: f64,
+}
+
+/// Random numbers that are the same on every machine (SplitMix64).
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 up to, but not, 1.
+    pub fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Two arms, `a` and `b`, and what has happened so far.
+pub(crate) struct Team {
+    dice: Dice,
+    trouble: [Trouble; 2],
+    /// How often a conversation goes on, and how likely its turns go wrong.
+    people: Vec<(f64, f64)>,
+    often: f64,
+    pub conversations: Vec<ArmConversation>,
+}
+
+/// What came of one turn.
+pub(crate) struct Turn {
+    pub overflowed: bool,
+}
+
+impl Team {
+    pub fn new(seed: u64, conversations: usize, trouble: [Trouble; 2]) -> Team {
+        let mut dice = Dice::new(seed);
+        let weights = Weights::from([("a".into(), 1), ("b".into(), 1)]);
+        let mut people = Vec::new();
+        let conversations = (0..conversations).map(|_| {
+            let arm = (dice.next() % 2) as usize;
+            let Trouble { everybody, some, share_of_some } = trouble[arm];
+            let likely = if dice.share() < share_of_some { some } else { everybody };
+            // A few conversations have most of the turns.
+            people.push((1.0 / (0.02 + dice.share()), likely));
+            ArmConversation { arm: ["a", "b"][arm].into(), weights: weights.clone(), ..ArmConversation::default() }
+        });
+        let conversations = conversations.collect();
+        let often = people.iter().map(|(often, _)| often).sum();
+        Team { dice, trouble, people, often, conversations }
+    }
+
+    /// Somebody says something.
+    pub fn turn(&mut self) -> Turn {
+        let mut lot = self.dice.share() * self.often;
+        let at = self.people.iter().position(|(often, _)| {
+            lot -= often;
+            lot < 0.0
+        });
+        let at = at.unwrap_or(0);
+        let overflowed = self.dice.share() < self.people[at].1;
+        let tokens = (1_000.0 * (1.0 + 9.0 * self.dice.share() * self.people[at].0 / 50.0)) as u64;
+        let reasked = self.dice.share() < self.trouble[0].everybody * 4.0;
+        let conversation = &mut self.conversations[at];
+        conversation.turns += 1;
+        conversation.overflowed += u64::from(overflowed);
+        conversation.reasked += u64::from(reasked);
+        conversation.tokens_in += tokens;
+        conversation.latency_ms += tokens / 2;
+        Turn { overflowed }
+    }
+}

@@ -1,0 +1,261 @@
+//! Which arm a conversation has, and what came of its turns.
+
+use std::collections::BTreeMap;
+
+use pmk_core::{Place, SessionKey};
+use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
+
+use super::{SessionId, Store, StoreError, codec, error::Fault};
+use crate::{
+    experiment::assignment::{Draw, Weights},
+    front::Reaction,
+    ledger::{InExperiment, Tags},
+};
+
+pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE experiment = ?1 AND session_id = ?2";
+pub(super) const DRAW_ARM: &str = "INSERT INTO arm (experiment, session_id, arm, weights, drawn_at)
+     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (experiment, session_id) DO NOTHING";
+pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment, t.arm
+     FROM outbox o JOIN turn t ON t.id = o.turn_id JOIN session s ON s.id = t.session_id
+     WHERE o.sent_id = ?1";
+pub(super) const VOTE: &str = "INSERT INTO vote (turn_id, user, likes) VALUES (?1, ?2, ?3)
+     ON CONFLICT (turn_id, user) DO UPDATE SET likes = excluded.likes WHERE likes <> excluded.likes";
+const STOP_ARM: &str = "INSERT INTO stopped_arm (experiment, arm, stopped_at, reason) VALUES (?1, ?2, ?3, ?4)
+     ON CONFLICT (experiment, arm) DO NOTHING";
+const MOVE_CONVERSATIONS: &str = "UPDATE arm SET moved_to = ?3 WHERE experiment = ?1 AND coalesce(moved_to, arm) = ?2";
+const STOPPED_ARMS: &str = "SELECT arm, reason, stopped_at FROM stopped_arm WHERE experiment = ?1 ORDER BY arm";
+const IS_KNOWN: &str = "SELECT 1 FROM arm WHERE experiment = ?1 LIMIT 1";
+const NEWEST: &str = "SELECT experiment FROM arm ORDER BY drawn_at DESC LIMIT 1";
+/// What went by another arm than the drawn one says nothing of either.
+const CONVERSATIONS: &str = "SELECT a.arm, a.weights, a.moved_to IS NOT NULL, count(t.id),
+            coalesce(sum(t.failed), 0), coalesce(sum(t.overflowed), 0), coalesce(sum(t.reasked), 0),
+            coalesce(sum(t.input_tokens + t.cache_read_tokens + t.cache_creation_tokens), 0),
+            coalesce(sum(t.output_tokens), 0),
+            coalesce(sum(max(0, t.delivered_at - i.received_at)), 0),
+            (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
+             WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm AND v.likes = 1),
+            (SELECT count(*) FROM turn u JOIN vote v ON v.turn_id = u.id
+             WHERE u.experiment = a.experiment AND u.session_id = a.session_id AND u.arm = a.arm AND v.likes = 0)
+     FROM arm a
+     LEFT JOIN turn t ON t.experiment = a.experiment AND t.session_id = a.session_id AND t.arm = a.arm
+     LEFT JOIN inbox i ON i.id = t.id
+     WHERE a.experiment = ?1 GROUP BY a.session_id";
+
+/// What came of a turn, beside its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outturn {
+    /// Whose decisions it went by.
+    pub tags: Tags,
+    /// A policy failed, or nothing made the prompt fit.
+    pub failed: bool,
+    /// The model refused a prompt as too long.
+    pub overflowed: bool,
+    /// It asks nearly the same again.
+    pub reasked: bool,
+}
+
+/// What is known of one conversation of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArmConversation {
+    /// The arm it drew.
+    pub arm: String,
+    /// What it drew from.
+    pub weights: Weights,
+    /// Another arm has taken it over; nothing here is of the time since.
+    pub moved: bool,
+    pub turns: u64,
+    /// Turns in which a policy failed.
+    pub failed: u64,
+    /// Turns in which the model refused a prompt as too long.
+    pub overflowed: u64,
+    /// Turns that asked nearly the same again.
+    pub reasked: u64,
+    /// What the provider counted.
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+    /// All turns together.
+    pub latency_ms: u64,
+    pub likes: u64,
+    pub dislikes: u64,
+}
+
+/// An arm that was taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoppedArm {
+    pub reason: String,
+    pub at_ms: i64,
+}
+
+/// An answer that somebody has an opinion on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Voted {
+    pub key: SessionKey,
+    pub tags: Tags,
+}
+
+impl Store {
+    /// The arm that acts in a conversation; none where it has not drawn one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn arm(&self, experiment: &str, session: SessionId) -> Result<Option<String>, StoreError> {
+        let experiment = experiment.to_owned();
+        self.read(move |conn| find_arm(conn, &experiment, session)).await
+    }
+
+    /// Remembers the arm that a conversation has drawn; the one it has by now, where it has one already.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn draw(
+        &self,
+        experiment: &str,
+        session: SessionId,
+        draw: Draw,
+        now_ms: i64,
+    ) -> Result<String, StoreError> {
+        let experiment = experiment.to_owned();
+        self.write(move |conn| {
+            let weights = codec::to_json(&draw.weights);
+            conn.prepare_cached(DRAW_ARM)?.execute(params![experiment, session.0, draw.arm, weights, now_ms])?;
+            Ok(find_arm(conn, &experiment, session)?.unwrap_or(draw.arm))
+        })
+        .await
+    }
+
+    /// Takes an arm out and gives its conversations to the control; how many. `None`: it was out already.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn stop_arm(
+        &self,
+        experiment: &str,
+        arm: &str,
+        control: &str,
+        reason: &str,
+        now_ms: i64,
+    ) -> Result<Option<usize>, StoreError> {
+        let [experiment, arm, control, reason] = [experiment, arm, control, reason].map(str::to_owned);
+        self.write(move |conn| {
+            if conn.execute(STOP_ARM, params![experiment, arm, now_ms, reason])? == 0 {
+                return Ok(None);
+            }
+            Ok(Some(conn.execute(MOVE_CONVERSATIONS, params![experiment, arm, control])?))
+        })
+        .await
+    }
+
+    /// The arms that were taken out.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn stopped_arms(&self, experiment: &str) -> Result<BTreeMap<String, StoppedArm>, StoreError> {
+        let experiment = experiment.to_owned();
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(STOPPED_ARMS)?;
+            let rows = statement.query_map([experiment], |row| {
+                Ok((row.get(0)?, StoppedArm { reason: row.get(1)?, at_ms: row.get(2)? }))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Whether any conversation has drawn an arm of this experiment.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_known_experiment(&self, experiment: &str) -> Result<bool, StoreError> {
+        let experiment = experiment.to_owned();
+        self.read(move |conn| Ok(conn.prepare_cached(IS_KNOWN)?.exists([experiment])?)).await
+    }
+
+    /// The experiment that a conversation was last drawn into.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn newest_experiment(&self) -> Result<Option<String>, StoreError> {
+        self.read(|conn| Ok(conn.prepare_cached(NEWEST)?.query_row([], |row| row.get(0)).optional()?)).await
+    }
+
+    /// What is known of every conversation of an experiment.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn arm_conversations(&self, experiment: &str) -> Result<Vec<ArmConversation>, StoreError> {
+        let experiment = experiment.to_owned();
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(CONVERSATIONS)?;
+            let mut rows = statement.query([experiment])?;
+            let mut conversations = Vec::new();
+            while let Some(row) = rows.next()? {
+                let count =
+                    |at: usize| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
+                conversations.push(ArmConversation {
+                    arm: row.get(0)?,
+                    weights: codec::from_json(row.get_ref(1)?, "the weights of an arm")?,
+                    moved: row.get(2)?,
+                    turns: count(3)?,
+                    failed: count(4)?,
+                    overflowed: count(5)?,
+                    reasked: count(6)?,
+                    tokens_in: count(7)?,
+                    tokens_out: count(8)?,
+                    latency_ms: count(9)?,
+                    likes: count(10)?,
+                    dislikes: count(11)?,
+                });
+            }
+            Ok(conversations)
+        })
+        .await
+    }
+
+    /// Notes what somebody thinks of the answer that a message is part of. `None` where it is no answer of a
+    /// conversation that they can see, or where they have said so before.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn vote(&self, reaction: &Reaction, likes: bool) -> Result<Option<Voted>, StoreError> {
+        let reaction = reaction.clone();
+        self.write(move |conn| {
+            let mut statement = conn.prepare_cached(FIND_ANSWER)?;
+            let mut rows = statement.query([&reaction.ts])?;
+            while let Some(row) = rows.next()? {
+                let key = codec::key(row.get_ref(1)?)?;
+                // Two channels may have a message of the same moment.
+                let is_there = match &key.place {
+                    Place::Channel(channel) => *channel == reaction.channel,
+                    Place::Dm(user) => *user == reaction.user,
+                };
+                if !is_there {
+                    continue;
+                }
+                let turn: i64 = row.get(0)?;
+                if conn.prepare_cached(VOTE)?.execute(params![turn, reaction.user, likes])? == 0 {
+                    return Ok(None);
+                }
+                let tags = tags(row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?)?;
+                return Ok(Some(Voted { key, tags }));
+            }
+            Ok(None)
+        })
+        .await
+    }
+}
+
+fn find_arm(conn: &Connection, experiment: &str, session: SessionId) -> Result<Option<String>, Fault> {
+    let mut statement = conn.prepare_cached(FIND_ARM)?;
+    Ok(statement.query_row(params![experiment, session.0], |row| row.get(0)).optional()?)
+}
+
+/// Whose decisions a turn went by, from the columns `policy`, `experiment` and `arm`.
+pub(super) fn tags(policy: ValueRef<'_>, experiment: ValueRef<'_>, arm: ValueRef<'_>) -> Result<Tags, Fault> {
+    let text = |column: ValueRef<'_>| column.as_str_or_null().map(|text| text.map(std::sync::Arc::<str>::from));
+    let damaged = |_| Fault::Damaged("whose decisions a turn went by cannot be read".into());
+    let place = match (text(experiment).map_err(damaged)?, text(arm).map_err(damaged)?) {
+        (Some(experiment), Some(arm)) => Some(InExperiment { experiment, arm }),
+        _ => None,
+    };
+    Ok(Tags { policy_sha256: text(policy).map_err(damaged)?, place })
+}

@@ -1,0 +1,107 @@
+use super::*;
+use crate::{
+    experiment::assignment::{Draw, Weights},
+    front::Reaction,
+    ledger::{InExperiment, Tags},
+};
+
+const KEY: &str = "slack:channel:C1";
+
+fn drawn(arm: &str) -> Draw {
+    Draw { arm: arm.into(), weights: Weights::from([("a".into(), 1), ("b".into(), 1)]) }
+}
+
+fn tags(arm: &str) -> Tags {
+    let place = InExperiment { experiment: "less".into(), arm: arm.into() };
+    Tags { policy_sha256: Some("abc".into()), place: Some(place) }
+}
+
+/// A turn of this arm, whose answer is posted under this id.
+async fn answered(store: &Store, key: &str, event_id: &str, outturn: Outturn, sent_id: &str) -> OpenTurn {
+    let open = ask(store, accept(store, key, event_id).await).await;
+    let recorded = Recorded { outturn, ..recorded("q", "a") };
+    store.record(open.turn, recorded, NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, Some(sent_id.into()))], NOW + 2_000).await.unwrap();
+    open
+}
+
+#[tokio::test]
+async fn a_conversation_keeps_its_arm_over_a_restart() {
+    let home = home();
+    let store = open(&home);
+    let session = turn(&store, KEY, "Ev1").await.session;
+    assert_eq!(store.arm("less", session).await.unwrap(), None);
+    assert_eq!(store.draw("less", session, drawn("b"), NOW).await.unwrap(), "b");
+    assert_eq!(store.draw("less", session, drawn("a"), NOW).await.unwrap(), "b", "it has one");
+    drop(store);
+    let store = open(&home);
+    assert_eq!(store.arm("less", session).await.unwrap().as_deref(), Some("b"));
+    assert_eq!(store.arm("more", session).await.unwrap(), None, "another experiment");
+    assert_eq!(store.newest_experiment().await.unwrap().as_deref(), Some("less"));
+}
+
+#[tokio::test]
+async fn a_stopped_arm_gives_its_conversations_to_the_control_once() {
+    let home = home();
+    let store = open(&home);
+    let b = turn(&store, "slack:dm:U1", "Ev1").await.session;
+    let a = turn(&store, "slack:dm:U2", "Ev2").await.session;
+    store.draw("less", b, drawn("b"), NOW).await.unwrap();
+    store.draw("less", a, drawn("a"), NOW).await.unwrap();
+    assert_eq!(store.stop_arm("less", "b", "a", "worse", NOW).await.unwrap(), Some(1));
+    assert_eq!(store.stop_arm("less", "b", "a", "worse", NOW).await.unwrap(), None);
+    assert_eq!(store.arm("less", b).await.unwrap().as_deref(), Some("a"));
+    assert_eq!(store.stopped_arms("less").await.unwrap()["b"].reason, "worse");
+    let known = store.arm_conversations("less").await.unwrap();
+    let moved: Vec<(&str, bool)> = known.iter().map(|one| (one.arm.as_str(), one.moved)).collect();
+    assert_eq!(moved, [("b", true), ("a", false)], "the drawn arm is remembered");
+}
+
+#[tokio::test]
+async fn what_came_of_turns_is_added_up_by_conversation() {
+    let home = home();
+    let store = open(&home);
+    let outturn = |arm: &str, failed, overflowed| Outturn { tags: tags(arm), failed, overflowed, reasked: false };
+    let session = answered(&store, KEY, "Ev1", outturn("b", true, false), "1.1").await.session;
+    store.draw("less", session, drawn("b"), NOW).await.unwrap();
+    answered(&store, KEY, "Ev2", outturn("b", false, true), "1.2").await;
+    // Of the time after the arm was stopped.
+    answered(&store, KEY, "Ev3", outturn("a", true, true), "1.3").await;
+    let known = store.arm_conversations("less").await.unwrap();
+    let expected = ArmConversation {
+        arm: "b".into(),
+        weights: drawn("b").weights,
+        turns: 2,
+        failed: 1,
+        overflowed: 1,
+        tokens_in: 30,
+        tokens_out: 10,
+        latency_ms: 4_000,
+        ..ArmConversation::default()
+    };
+    assert_eq!(known, [expected]);
+}
+
+#[tokio::test]
+async fn a_vote_finds_its_answer_and_counts_once() {
+    let home = home();
+    let store = open(&home);
+    let outturn = Outturn { tags: tags("b"), ..Outturn::default() };
+    let session = answered(&store, KEY, "Ev1", outturn, "1.1").await.session;
+    store.draw("less", session, drawn("b"), NOW).await.unwrap();
+    let reaction = |user: &str, channel: &str, ts: &str| Reaction {
+        user: user.into(),
+        channel: channel.into(),
+        ts: ts.into(),
+        reaction: "+1".into(),
+    };
+    let voted = store.vote(&reaction("U1", "C1", "1.1"), true).await.unwrap().expect("an answer");
+    assert_eq!((voted.key.to_string().as_str(), voted.tags), (KEY, tags("b")));
+    assert_eq!(store.vote(&reaction("U1", "C1", "1.1"), true).await.unwrap(), None, "once");
+    assert_eq!(store.vote(&reaction("U1", "C2", "1.1"), true).await.unwrap(), None, "another channel");
+    assert_eq!(store.vote(&reaction("U1", "C1", "9.9"), true).await.unwrap(), None, "no answer");
+    assert!(store.vote(&reaction("U2", "C1", "1.1"), true).await.unwrap().is_some());
+    assert!(store.vote(&reaction("U1", "C1", "1.1"), false).await.unwrap().is_some(), "another mind");
+    let known = store.arm_conversations("less").await.unwrap();
+    assert_eq!((known[0].likes, known[0].dislikes), (1, 1));
+}
