@@ -176,5 +176,6 @@ fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&
         reproducible: failure.is_none_or(Failure::is_reproducible),
         log: cost.log,
         texts_read: cost.texts_read,
+        archive: cost.archive,
     }
 }

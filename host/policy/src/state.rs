@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pmk_core::{CapVerdict, Plan, Transcript};
+use pmk_core::{CapVerdict, Lookup, Plan, Transcript};
 use wasmtime::ResourceLimiter;
 
 use crate::{
@@ -22,6 +22,7 @@ pub(crate) struct State {
     pub meter: Meter,
     pub log: Arc<Mutex<Log>>,
     pub texts_read: u32,
+    pub lookup: Lookup,
     /// Made when the component first touches WASI; most never do.
     pub wasi: Option<Box<Wasi>>,
 }
@@ -73,6 +74,7 @@ impl State {
             meter: Meter::new(limits, fuel),
             log: Arc::new(Mutex::new(Log::new(limits.log_bytes))),
             texts_read: 0,
+            lookup: Lookup::default(),
             wasi: None,
         }
     }

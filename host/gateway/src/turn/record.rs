@@ -149,6 +149,9 @@ fn report(work: &Work<'_>) -> serde_json::Value {
         "mra_asks": tally.mra_asks,
         "atoms": work.atoms,
     });
+    if !tally.recalled.is_empty() {
+        report["recalled"] = json!(tally.recalled);
+    }
     if !work.also.is_empty() {
         let others = work.also.iter().map(|other| &other.inbound.event_id);
         report["event_ids"] = others.chain([&work.turn.inbound.event_id]).cloned().collect();

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Entry, Guard, Marker, Message, Origin, Plan, Transcript};
+use pmk_core::{Applied, Entry, Guard, Marker, Message, Origin, Plan, Recall, Transcript};
 
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
@@ -37,6 +37,13 @@ struct Row {
 impl Row {
     fn shown(message: Message) -> Self {
         Row { position: None, entry: Entry::new(0, message) }
+    }
+
+    /// What it costs was settled when it was decided.
+    fn recalled(recall: &Recall) -> Self {
+        let mut entry = Entry::new(0, (*recall.message).clone());
+        entry.tokens = recall.tokens;
+        Row { position: None, entry }
     }
 }
 
@@ -94,6 +101,7 @@ impl Window {
                 rows.push(Row::shown(written.message()));
             }
             if index as usize == self.current {
+                rows.extend(applied.recall.iter().map(Row::recalled));
                 current = rows.len();
             }
             let Row { position, mut entry } = self.rows[index as usize].clone();
