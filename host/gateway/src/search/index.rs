@@ -76,14 +76,29 @@ impl Index {
     /// # Errors
     /// The database refuses.
     pub fn add(&self, db: &Connection, id: i64, group: i64, texts: &[&str]) -> Result<(), IndexError> {
-        debug_assert_eq!(texts.len(), self.columns.len(), "one text per column");
+        let terms: Vec<Vec<String>> = texts.iter().map(|text| terms(text)).collect();
+        self.add_terms(db, id, group, &terms)
+    }
+
+    /// The same for a text whose terms are known.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn add_terms(
+        &self,
+        db: &Connection,
+        id: i64,
+        group: i64,
+        terms: &[impl AsRef<[String]>],
+    ) -> Result<(), IndexError> {
+        debug_assert_eq!(terms.len(), self.columns.len(), "one text per column");
         self.remove(db, id)?;
         let places = ", ?".repeat(self.columns.len());
-        let indexed = texts.iter().enumerate().map(|(column, text)| {
+        let indexed = terms.iter().enumerate().map(|(column, terms)| {
             // The empty term is in every text of a group: it tells how many there are.
             let mut indexed = if column == 0 { grouped(group, "") } else { String::new() };
-            for term in terms(text) {
-                let _ = write!(indexed, " {}", grouped(group, &term));
+            for term in terms.as_ref() {
+                let _ = write!(indexed, " {}", grouped(group, term));
             }
             Value::from(indexed)
         });

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Entry, Guard, Marker, Message, Origin, Plan, Recall, Transcript};
+use pmk_core::{Applied, Archive, Entry, Guard, Marker, Message, Origin, Plan, Recall, Transcript};
 
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
@@ -24,6 +24,7 @@ pub(super) struct Window {
     dropped_turns: u32,
     marker_template: Option<String>,
     channel: String,
+    archive: Option<Arc<dyn Archive>>,
 }
 
 #[derive(Clone)]
@@ -64,14 +65,23 @@ impl Window {
         rows.extend(retrieved.map(Row::shown));
         let current = rows.len();
         rows.push(Row::shown(new_message));
-        Window { rows, current, dropped_turns, marker_template, channel }
+        Window { rows, current, dropped_turns, marker_template, channel, archive: None }
+    }
+
+    /// Lets policies search what was said before.
+    pub fn with_archive(self, archive: impl Archive + 'static) -> Self {
+        Window { archive: Some(Arc::new(archive)), ..self }
     }
 
     /// What a policy sees.
     pub fn transcript(&self) -> Arc<Transcript> {
         let entries = self.rows.iter().map(|row| row.entry.clone()).collect();
         let transcript = Transcript::new(entries, self.current, self.channel.clone());
-        Arc::new(transcript.with_dropped_turns(self.dropped_turns))
+        let transcript = transcript.with_dropped_turns(self.dropped_turns);
+        Arc::new(match &self.archive {
+            Some(archive) => transcript.with_archive(Arc::clone(archive)),
+            None => transcript,
+        })
     }
 
     /// The messages, in order.

@@ -1,7 +1,7 @@
 //! A turn costs the same however much is archived: none of its statements reads a table through.
 
 use super::*;
-use crate::store::{calibrations, dump, escalations, intake, lease, reset, restore, sessions, turns, window};
+use crate::store::{archive, calibrations, dump, escalations, intake, lease, reset, restore, sessions, turns, window};
 
 /// Everything that a turn, and a command on one conversation, runs.
 const BY_INDEX: &[&str] = &[
@@ -18,6 +18,12 @@ const BY_INDEX: &[&str] = &[
     turns::ANSWERED_WITH,
     turns::COUNT_TURN,
     turns::FORGET_ATTEMPT,
+    archive::NUMBER,
+    archive::OF_TURN,
+    archive::FORGET,
+    archive::LENGTH,
+    archive::READ,
+    archive::FIND_NUMBER,
     turns::ADD_PART,
     calibrations::LEARN,
     escalations::FIND_MARKER,
