@@ -7,6 +7,7 @@ use crate::{
     marker::Marker,
     message::Message,
     plan::{Replaced, Words},
+    recall::Recall,
     transcript::Transcript,
 };
 
@@ -31,6 +32,8 @@ pub struct Applied {
     pub tokens_after: u64,
     /// Rules whose text the guard corrected.
     pub corrected: Vec<Rule>,
+    /// Archived messages that are shown again, just before the new message.
+    pub recall: Option<Recall>,
     /// Messages that the policy wants summed up first; what else is here holds where that fails.
     pub compaction: Option<Range<usize>>,
 }
@@ -38,17 +41,25 @@ pub struct Applied {
 impl Applied {
     /// Whether the request differs from doing nothing.
     pub fn changes_anything(&self) -> bool {
+        self.edits_window() || self.recall.is_some()
+    }
+
+    /// Whether it differs in what will be there in the next turn, too.
+    pub fn edits_window(&self) -> bool {
         !self.removed.is_empty() || !self.replaced.is_empty() || self.marker.is_some()
     }
 
     /// The messages of the request, in order.
     pub fn messages(&self, transcript: &Transcript) -> Vec<Message> {
-        let mut out = Vec::with_capacity(self.kept.len() + 1);
+        let mut out = Vec::with_capacity(self.kept.len() + 2);
         let mut replaced = self.replaced.iter().peekable();
         let mut marker = self.marker.as_ref();
         for &index in &self.kept {
             if let Some((written, _)) = marker.take_if(|(_, before)| *before <= index) {
                 out.push(written.message());
+            }
+            if transcript.new_message() == Some(index as usize) {
+                out.extend(self.recall.iter().map(|recall| (*recall.message).clone()));
             }
             match replaced.next_if(|replaced| replaced.index == index) {
                 Some(replaced) => out.push((*replaced.message).clone()),
@@ -74,7 +85,11 @@ pub(crate) fn carry_out(
     mut goes: Vec<bool>,
     replaced: Vec<Replaced>,
     words: Option<&Words>,
+    recall: Option<Recall>,
 ) -> Applied {
+    if recall.is_some() {
+        transcript.standing_recalls().for_each(|at| goes[at] = true);
+    }
     let turns_dropped = turns_dropped(transcript, &goes);
     let marker = words.and_then(|words| marker_after(transcript, turns_dropped, words));
     let corrected = if marker.is_some() && words == Some(&Words::Bad) { vec![Rule::Marker] } else { vec![] };
@@ -86,6 +101,7 @@ pub(crate) fn carry_out(
     let before = kept.get(after_seed).copied().unwrap_or(transcript.len() as u32);
     let tokens = transcript.tokens();
     let kept_tokens: u64 = kept.iter().map(|&at| u64::from(tokens[at as usize])).sum();
+    let recalled = recall.as_ref().map_or(0, |recall| u64::from(recall.tokens));
     let saved: u64 = replaced.iter().map(|by| u64::from(tokens[by.index as usize] - by.tokens)).sum();
     Applied {
         kept,
@@ -94,9 +110,10 @@ pub(crate) fn carry_out(
         turns_dropped,
         turns_dropped_total: transcript.dropped_turns().saturating_add(turns_dropped),
         tokens_before: transcript.total_tokens(),
-        tokens_after: kept_tokens - saved + marker.as_ref().map_or(0, |marker| u64::from(marker.tokens())),
+        tokens_after: kept_tokens - saved + recalled + marker.as_ref().map_or(0, |marker| u64::from(marker.tokens())),
         marker: marker.map(|marker| (marker, before)),
         corrected,
+        recall,
         compaction: None,
     }
 }

@@ -106,7 +106,7 @@ impl<'a> Request<'a> {
     }
 
     fn carry_out(self) -> Applied {
-        applied::carry_out(self.transcript, self.goes, vec![], self.marker.map(|_| &Words::Host))
+        applied::carry_out(self.transcript, self.goes, vec![], self.marker.map(|_| &Words::Host), None)
     }
 }
 

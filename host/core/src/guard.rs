@@ -3,7 +3,7 @@
 //! A plan is judged as a whole. The guard corrects text alone (rule 6); any other breach refuses the
 //! plan and the next layer decides.
 
-use std::{fmt, mem, ops::Range};
+use std::{collections::HashSet, fmt, mem, ops::Range};
 
 use thiserror::Error;
 
@@ -12,6 +12,7 @@ use crate::{
     applied,
     message::Role,
     plan::{Edit, Plan, Replaced},
+    recall::{Quote, Recall},
     transcript::Transcript,
 };
 
@@ -109,7 +110,8 @@ impl Guard {
         self.check_parts(transcript, &goes)?;
         let mut replaced: Vec<Replaced> = plan.edits().iter().filter_map(replacement).cloned().collect();
         replaced.sort_unstable_by_key(|replaced| replaced.index);
-        let mut applied = applied::carry_out(transcript, goes, replaced, Some(plan.words()));
+        let recall = recall(transcript, plan, &goes)?;
+        let mut applied = applied::carry_out(transcript, goes, replaced, Some(plan.words()), recall);
         applied.compaction = compaction(transcript, plan)?;
         check_start(transcript, &applied)?;
         self.check_size(transcript, &applied)?;
@@ -188,8 +190,17 @@ impl Guard {
         let Applied { tokens_before: before, tokens_after: after, .. } = *applied;
         // Several short markers of an imported history may cost less than the one that rule 6 allows.
         let nothing = before.max(Plan::new().tokens(transcript));
-        if after > nothing {
+        let recalled = applied.recall.as_ref().map_or(0, |recall| u64::from(recall.tokens));
+        if after - recalled > nothing {
+            let after = after - recalled;
             return Err(breach(Rule::Growth, format!("{after} tokens where doing nothing costs {nothing}")));
+        }
+        if recalled > 0 && after > self.limit {
+            let rest = after - recalled;
+            return Err(breach(
+                Rule::Growth,
+                format!("a recall block of {recalled} tokens beside {rest} exceeds the limit of {}", self.limit),
+            ));
         }
         if self.must_shrink && u128::from(after) * 10 > u128::from(before) * 9 {
             return Err(breach(Rule::Growth, format!("{after} tokens is not a tenth less than {before}")));
@@ -216,6 +227,37 @@ fn compaction(transcript: &Transcript, plan: &Plan) -> Result<Option<Range<usize
         return Ok(Some(range));
     }
     Err(breach(Rule::Pairs, format!("{start}..{end} is no range of whole turns that can be summed up")))
+}
+
+/// Rules 5 and 8: what is shown again stands before the new message, is there, and is shown once.
+fn recall(transcript: &Transcript, plan: &Plan, goes: &[bool]) -> Result<Option<Recall>, Breach> {
+    if plan.recalls().is_empty() {
+        return Ok(None);
+    }
+    if transcript.new_message().is_none() {
+        return Err(breach(Rule::Sane, "a recall, and no new message to show it before"));
+    }
+    let reduced = |at: usize| {
+        plan.edits().iter().any(|edit| matches!(edit, Edit::Replace { index, .. } if *index as usize == at))
+    };
+    if let Some(at) = transcript.standing_recalls().find(|&at| reduced(at)) {
+        return Err(breach(Rule::Sane, format!("message {at} is reduced, and a new recall takes its place")));
+    }
+    let mut shown = HashSet::new();
+    let mut quotes: Vec<&Quote> = Vec::with_capacity(plan.recalls().len());
+    for (number, quote) in plan.recalls() {
+        let Some(quote) = quote else {
+            return Err(breach(Rule::Sane, format!("a recall of {number}, of which there is nothing to quote")));
+        };
+        if !shown.insert(number) {
+            return Err(breach(Rule::Sane, format!("{number} is recalled twice")));
+        }
+        if transcript.index_of(quote.id).is_some_and(|at| !goes[at as usize]) {
+            return Err(breach(Rule::Sane, format!("a recall of m{}, which is in the request", quote.id)));
+        }
+        quotes.push(quote);
+    }
+    Ok(Recall::of(quotes))
 }
 
 /// Rule 4. A written marker is a user's message, and everything else that may go leaves a user's message

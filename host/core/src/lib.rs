@@ -5,16 +5,20 @@
 //!
 //! Read in this order: [`message`] and [`session_key`] (the words), [`tokens`] (what things cost),
 //! [`structure`] (turns, cuts, tool groups), [`transcript`] (what a policy sees), [`plan`] (what it
-//! answers), [`guard`] (what becomes of that), [`floor`] (what happens when nobody answers well).
+//! answers), [`archive`], [`lookup`] and [`recall`] (how what was dropped comes back), [`guard`] (what becomes of
+//! a plan), [`floor`] (what happens when nobody answers well).
 
 mod applied;
+pub mod archive;
 pub mod cap;
 pub mod floor;
 pub mod guard;
 pub mod history;
+pub mod lookup;
 pub mod marker;
 pub mod message;
 pub mod plan;
+pub mod recall;
 pub mod replace;
 pub mod request;
 pub mod session_key;
@@ -25,11 +29,14 @@ pub mod text;
 pub mod tokens;
 pub mod transcript;
 
+pub use archive::{Archive, Archived, Found};
 pub use cap::{CapVerdict, Capped};
 pub use guard::{Applied, Breach, Guard, Rule, Verdict};
 pub use history::{History, HistoryBuilder};
+pub use lookup::Lookup;
 pub use marker::Marker;
 pub use message::{Block, Message, Origin, Role};
 pub use plan::{Edit, Plan};
+pub use recall::{Quote, Recall};
 pub use session_key::{FrontName, Place, SessionKey};
 pub use transcript::{Entry, Transcript};

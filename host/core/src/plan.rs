@@ -1,11 +1,12 @@
 //! Plans: what a policy answers. Edits by message index, never a rewritten history.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use crate::{
     applied,
     marker::Marker,
     message::{self, Message},
+    recall::{self, Quote},
     replace::{self, Reduction},
     tokens,
     transcript::Transcript,
@@ -44,6 +45,8 @@ pub struct Plan {
     removed_turns: u32,
     saved_tokens: u64,
     compaction: Option<(u32, u32)>,
+    recalls: Vec<(u32, Option<Quote>)>,
+    recalled_tokens: u64,
 }
 
 impl Plan {
@@ -97,7 +100,40 @@ impl Plan {
         self.compaction
     }
 
-    /// Takes back every edit and the marker's words.
+    /// Shows an archived message again; `quote` is `None` where there is none of that number, or nothing to quote.
+    pub fn recall(&mut self, number: u32, quote: Option<Quote>) {
+        if self.recalls.len() >= recall::MAX_QUOTES {
+            self.overfull = true;
+            return;
+        }
+        self.recalled_tokens += quote.as_ref().map_or(0, |quote| u64::from(quote.tokens));
+        self.recalls.push((number, quote));
+    }
+
+    /// What is to be shown again, in the order in which it was asked for.
+    pub fn recalls(&self) -> &[(u32, Option<Quote>)] {
+        &self.recalls
+    }
+
+    /// What leaves the request, as ranges that are ascending and apart.
+    pub fn removed(&self) -> Vec<Range<u32>> {
+        let removed = |edit: &Edit| match *edit {
+            Edit::Remove { start, end } if start < end => Some(start..end),
+            _ => None,
+        };
+        let mut ranges: Vec<Range<u32>> = self.edits.iter().filter_map(removed).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|next, range| {
+            let joins = next.start <= range.end;
+            if joins {
+                range.end = range.end.max(next.end);
+            }
+            joins
+        });
+        ranges
+    }
+
+    /// Takes back every edit, the marker's words, and what was to be shown again.
     pub fn clear(&mut self) {
         *self = Plan::new();
     }
@@ -117,14 +153,32 @@ impl Plan {
         self.overfull
     }
 
-    /// What the request would cost with these edits, marker included. Exact for a plan that the guard
-    /// accepts.
+    /// What the request would cost with these edits, marker and recall block included. Exact for a plan that the
+    /// guard accepts.
     pub fn tokens(&self, transcript: &Transcript) -> u64 {
         let len = transcript.len();
         (transcript.tokens_in(0, len) - transcript.marker_tokens_in(0, len))
             .saturating_sub(self.removed_tokens)
             .saturating_sub(self.saved_tokens)
             .saturating_add(applied::marker_tokens(transcript, self.removed_turns, &self.words))
+            .saturating_add(self.recall_tokens())
+            .saturating_sub(self.replaced_recall(transcript))
+    }
+
+    /// What the recall block costs.
+    fn recall_tokens(&self) -> u64 {
+        if self.recalls.is_empty() { 0 } else { u64::from(recall::frame_tokens()) + self.recalled_tokens }
+    }
+
+    /// What the block saves that stands already: a new one takes its place, unless it goes anyhow.
+    fn replaced_recall(&self, transcript: &Transcript) -> u64 {
+        if self.recalls.is_empty() || transcript.standing_recalls().next().is_none() {
+            return 0;
+        }
+        let removed = self.removed();
+        let goes = |at: usize| removed.iter().any(|range| range.contains(&(at as u32)));
+        let stays = transcript.standing_recalls().filter(|&at| !goes(at));
+        stays.map(|at| u64::from(transcript.tokens()[at])).sum()
     }
 
     fn has_room(&mut self, transcript: &Transcript) -> bool {

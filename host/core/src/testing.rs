@@ -7,9 +7,11 @@
 use std::sync::Arc;
 
 use crate::{
+    archive::Archived,
     marker::Marker,
     message::{Block, Message, Origin, Role},
     plan::Plan,
+    recall::Quote,
     replace::{self, Reduction},
     structure::starts_turn,
     transcript::{Entry, Transcript},
@@ -65,6 +67,9 @@ pub fn random_history(seed: u64, turns: usize) -> Vec<Message> {
     if history.rng.chance(70) {
         if history.rng.chance(20) {
             history.user(Origin::Retrieval);
+        }
+        if history.rng.chance(10) {
+            history.user(Origin::Recall);
         }
         history.user(Origin::User);
     }
@@ -128,6 +133,7 @@ pub fn random_plan(seed: u64, transcript: &Transcript) -> Plan {
             _ => plan.replace(transcript, a, random_reduction(&mut rng)),
         }
     }
+    random_recalls(&mut rng, transcript, &mut plan, 20);
     random_words(&mut rng, &mut plan);
     plan
 }
@@ -158,8 +164,24 @@ pub fn sensible_plan(seed: u64, transcript: &Transcript) -> Plan {
             }
         }
     }
+    random_recalls(&mut rng, transcript, &mut plan, 2);
     random_words(&mut rng, &mut plan);
     plan
+}
+
+/// Has a few archived messages shown again; in `percent` of 100 cases each one that may not be.
+fn random_recalls(rng: &mut Rng, transcript: &Transcript, plan: &mut Plan, percent: usize) {
+    if rng.chance(60) {
+        return;
+    }
+    for at in 0..rng.pick(&[1, 1, 2, 5]) {
+        let number = if rng.chance(percent) { 0 } else { at };
+        let id =
+            if rng.chance(percent) { rng.below(transcript.len() + 1) as i64 } else { 1_000_000 + i64::from(number) };
+        let text = if rng.chance(percent) { String::new() } else { format!("> what was\n said {at} 預算 ") };
+        let archived = Archived { id, message: Arc::new(Message::user(text.repeat(rng.below(30) + 1))) };
+        plan.recall(number, Quote::of(number, &archived, rng.below(400) as u32 + 1));
+    }
 }
 
 fn random_reduction(rng: &mut Rng) -> Reduction {

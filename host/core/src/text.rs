@@ -65,6 +65,20 @@ pub fn slice(text: &str, start: usize, max: usize) -> &str {
     &rest[..byte_of_char(rest, max)]
 }
 
+/// The lines of a text, divided at whatever anybody may take for the end of one.
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let ends_line = |c: char| matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.find(ends_line) else { return rest.take() };
+        let ending =
+            if text[end..].starts_with("\r\n") { 2 } else { text[end..].chars().next().map_or(1, char::len_utf8) };
+        rest = Some(&text[end + ending..]);
+        Some(&text[..end])
+    })
+}
+
 /// The text as a terminal can be given it: control characters, with which it could be told to do things,
 /// are replaced; lines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -100,6 +114,12 @@ mod tests {
         assert_eq!(printable("a\tb\n中"), "a\tb\n中");
         assert_eq!(printable("\u{1b}[2Jx\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}y\u{fffd}");
         assert_eq!(one_line("a\tb\n中\u{7}"), "a b 中\u{fffd}");
+    }
+
+    #[test]
+    fn a_line_ends_wherever_anybody_may_think_so() {
+        assert_eq!(lines("a\r\nb\rc\u{2028}d\n").collect::<Vec<_>>(), ["a", "b", "c", "d", ""]);
+        assert_eq!(lines("").collect::<Vec<_>>(), [""]);
     }
 
     proptest! {

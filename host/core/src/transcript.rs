@@ -1,10 +1,15 @@
 //! What a policy sees: the request as it would be sent if nothing were done, with the columns it may
 //! read.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 pub use crate::structure::flag;
 use crate::{
+    archive::Archive,
     marker,
     message::{self, Message, Origin, Role},
     structure::{Structure, starts_turn},
@@ -72,6 +77,9 @@ pub struct Transcript {
     marker_sums: Vec<u64>,
     dropped_turns: u32,
     channel: String,
+    archive: Option<Arc<dyn Archive>>,
+    /// Index by id, made when the archive is first searched.
+    indexes: OnceLock<HashMap<i64, u32>>,
 }
 
 impl Transcript {
@@ -109,7 +117,15 @@ impl Transcript {
             markers,
             dropped_turns,
             channel: channel.into(),
+            archive: None,
+            indexes: OnceLock::new(),
         }
+    }
+
+    /// Gives it the archive of its conversation.
+    pub fn with_archive(mut self, archive: Arc<dyn Archive>) -> Self {
+        self.archive = Some(archive);
+        self
     }
 
     /// Says how many turns earlier prunes have dropped, where the marker's own words do not tell.
@@ -166,6 +182,28 @@ impl Transcript {
     /// The sum of all token counts.
     pub fn total_tokens(&self) -> u64 {
         self.tokens_in(0, self.entries.len())
+    }
+
+    /// The archive of the conversation, where there is one.
+    pub fn archive(&self) -> Option<&dyn Archive> {
+        self.archive.as_deref()
+    }
+
+    /// How many messages the archive holds.
+    pub fn archived(&self) -> u32 {
+        self.archive().map_or(0, Archive::len)
+    }
+
+    /// Where the stored message of that id stands, if it is here.
+    pub fn index_of(&self, id: i64) -> Option<u32> {
+        let indexes = || (0..).zip(&self.entries).map(|(at, entry)| (entry.id, at)).collect();
+        self.indexes.get_or_init(indexes).get(&id).copied()
+    }
+
+    /// Where the recall blocks stand that an earlier call of this turn was shown.
+    pub(crate) fn standing_recalls(&self) -> impl Iterator<Item = usize> + '_ {
+        let shown = shown_for_new_message(&self.entries, self.seed_end, self.current)..self.current;
+        shown.filter(|&at| self.entries[at].message.origin == Origin::Recall)
     }
 
     /// Where the current turn begins; the number of messages when there is no new message.

@@ -21,6 +21,7 @@
 //!
 //! Times are milliseconds since the epoch, and the caller says what time it is.
 
+mod archive;
 mod calibrations;
 mod codec;
 mod connection;
@@ -164,6 +165,15 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         self.shared.readers.read(work).await
+    }
+
+    /// As [`read`](Store::read), for a thread that may wait.
+    fn read_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        self.shared.readers.read_waiting(work)
     }
 
     fn owner(&self) -> String {

@@ -4,7 +4,7 @@
 pub const PACKAGE: &str = "pmk:policy";
 
 /// The version this host offers. A component built against an older minor of the same major runs too.
-pub const VERSION: &str = "1.1.0";
+pub const VERSION: &str = "1.2.0";
 
 /// The full name of one of the contract's interfaces, as components import and export it.
 pub fn interface(name: &str) -> String {
@@ -18,8 +18,8 @@ pub(crate) mod bindings {
         path: "../../wit",
         inline: "package pmk:runtime;
             world imports {
-                import pmk:policy/host@1.1.0;
-                import pmk:policy/context@1.1.0;
+                import pmk:policy/host@1.2.0;
+                import pmk:policy/context@1.2.0;
             }",
         world: "pmk:runtime/imports",
         imports: { default: trappable },

@@ -3,6 +3,7 @@
 //! Every call costs fuel in proportion to the work it makes the host do ([`cost`]), so that a
 //! component cannot buy host time below its price, and what a decision costs is the same everywhere.
 
+mod archive;
 mod cap;
 mod describe;
 mod log;
@@ -28,6 +29,9 @@ pub(crate) mod cost {
     pub const BYTE: u64 = 1;
     /// Each byte of text that is cut at graphemes and counted in tokens.
     pub const COUNTED_BYTE: u64 = 20;
+    /// A search of the archive, and each message that there is to search.
+    pub const SEARCH: u64 = 1_000_000;
+    pub const SEARCHED: u64 = 100;
 }
 
 /// Offers the contract's imports.

@@ -11,7 +11,7 @@ use crate::{
     contract::handle,
     engine,
     failure::{self, Circumstances, Failure},
-    record::LogLine,
+    record::{ArchiveUse, LogLine},
     runtime::Runtime,
     state::{State, Task},
     texts::TextsRead,
@@ -47,6 +47,7 @@ pub(crate) struct Cost {
     pub peak_bytes: u64,
     pub log: Vec<LogLine>,
     pub texts_read: TextsRead,
+    pub archive: ArchiveUse,
 }
 
 /// Calls one function of a component in a fresh instance. `messages` is how many messages the decision is about.
@@ -112,6 +113,7 @@ pub(crate) fn run(
     };
     let state = store.into_data();
     let log = state.with_log(|log| log.take_lines());
+    let archive = ArchiveUse::of(&state.lookup, &state.task);
     Answer {
         task: state.task,
         failure,
@@ -121,6 +123,7 @@ pub(crate) fn run(
             peak_bytes: state.meter.peak_bytes() as u64,
             log,
             texts_read: state.texts_read,
+            archive,
         },
     }
 }

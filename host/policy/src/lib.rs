@@ -40,7 +40,7 @@ pub use error::LoadError;
 pub use failure::Failure;
 pub use limits::{Limits, Size};
 pub use policy::{Exports, Policy};
-pub use record::{DecidedBy, Decision, Identity, LogLevel, LogLine, Outcome, Record};
+pub use record::{ArchiveUse, DecidedBy, Decision, Identity, LogLevel, LogLine, Outcome, Record};
 pub use runtime::{CacheStats, Runtime, RuntimeConfig};
 pub use settings::{Bounds, Overrides, SetOverride, SettingError, Settings, Value, Warning};
 pub use stack::{

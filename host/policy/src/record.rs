@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use pmk_core::Rule;
+use pmk_core::{Lookup, Rule};
 use serde::{Deserialize, Serialize};
 
-use crate::{breaker::Change, failure::Failure, texts::TextsRead};
+use crate::{breaker::Change, failure::Failure, state::Task, texts::TextsRead};
 
 /// A kind of decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -205,4 +205,40 @@ pub struct Record {
     /// What that changed for the policy, where it has a circuit breaker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<Change>,
+    /// What it asked of the archive.
+    #[serde(skip_serializing_if = "ArchiveUse::is_none")]
+    pub archive: ArchiveUse,
+}
+
+/// What a decision asked of the archive: counts and ids of messages, never text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ArchiveUse {
+    /// How many searches it made.
+    pub searches: u32,
+    /// The ids of everything that it was given, ascending.
+    pub found: Vec<i64>,
+    /// How many times it read the text of an archived message.
+    pub texts_read: u32,
+    /// The ids of what its plan shows again, in the order in which it asked for them.
+    pub recalled: Vec<i64>,
+}
+
+impl ArchiveUse {
+    pub(crate) fn of(lookup: &Lookup, task: &Task) -> Self {
+        let quotes = match task {
+            Task::Prune { plan, .. } => plan.recalls(),
+            _ => &[],
+        };
+        ArchiveUse {
+            searches: lookup.searches(),
+            found: lookup.found().collect(),
+            texts_read: lookup.texts_read(),
+            recalled: quotes.iter().filter_map(|(_, quote)| quote.as_ref()).map(|quote| quote.id).collect(),
+        }
+    }
+
+    /// Whether it left the archive alone.
+    pub fn is_none(&self) -> bool {
+        *self == ArchiveUse::default()
+    }
 }

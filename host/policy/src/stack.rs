@@ -27,7 +27,7 @@ use crate::{
     instance::{self, Answer, Cost},
     limits::Size,
     policy::{Functions, Policy},
-    record::{DecidedBy, Decision, Outcome, Record},
+    record::{ArchiveUse, DecidedBy, Decision, Outcome, Record},
     settings::{Bounds, Settings},
     state::{State, Task},
     texts::TextsRead,
@@ -201,6 +201,7 @@ fn record(layer: &Layer, decision: Decision, outcome: Outcome, failure: Option<&
         log: cost.log,
         texts_read: cost.texts_read,
         breaker: None,
+        archive: cost.archive,
     }
 }
 
@@ -215,6 +216,7 @@ fn skipped(layer: &Layer, decision: Decision) -> Record {
         reproducible: true,
         log: vec![],
         texts_read: TextsRead::default(),
+        archive: ArchiveUse::default(),
         breaker: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pmk_core::{CapVerdict, Plan, Transcript};
+use pmk_core::{CapVerdict, Lookup, Plan, Transcript};
 use wasmtime::ResourceLimiter;
 
 use crate::{
@@ -23,6 +23,7 @@ pub(crate) struct State {
     pub meter: Meter,
     pub log: Arc<Mutex<Log>>,
     pub texts_read: TextsRead,
+    pub lookup: Lookup,
     /// Made when the component first touches WASI; most never do.
     pub wasi: Option<Box<Wasi>>,
 }
@@ -74,6 +75,7 @@ impl State {
             meter: Meter::new(limits, fuel),
             log: Arc::new(Mutex::new(Log::new(limits.log_bytes))),
             texts_read: TextsRead::default(),
+            lookup: Lookup::default(),
             wasi: None,
         }
     }

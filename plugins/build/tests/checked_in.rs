@@ -30,7 +30,7 @@ fn exported_by_source(policy: &str) -> Vec<String> {
 
 #[test]
 fn every_policy_is_found() {
-    assert_eq!(workspace().policies, ["rolling-summary", "standard", "strict"]);
+    assert_eq!(workspace().policies, ["recall", "rolling-summary", "standard", "strict", "tool-lean"]);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn every_policy_is_checked_in_and_exports_what_its_source_lists() {
 fn a_component_imports_nothing_but_the_contract() {
     for policy in workspace().policies {
         let imports = checked_in(&policy).imports;
-        assert_eq!(imports, ["pmk:policy/context@1.1.0", "pmk:policy/host@1.1.0"], "{policy}");
+        assert_eq!(imports, ["pmk:policy/context@1.2.0", "pmk:policy/host@1.2.0"], "{policy}");
     }
 }
 
@@ -65,7 +65,7 @@ fn an_unknown_policy_is_named_with_those_there_are() {
     assert!(matches!(error, Error::NoSuchPolicy { .. }));
     assert_eq!(
         error.to_string(),
-        "there is no policy `strikt` under `plugins/`\nhint: there is rolling-summary, standard, strict"
+        "there is no policy `strikt` under `plugins/`\nhint: there is recall, rolling-summary, standard, strict, tool-lean"
     );
 }
 

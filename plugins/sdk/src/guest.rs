@@ -26,7 +26,7 @@ macro_rules! export {
                 path: ["../../wit", "wit"],
                 world: $world,
                 with: {
-                    "pmk:policy/context@1.1.0": crate::guest::imports::pmk::policy::context,
+                    "pmk:policy/context@1.2.0": crate::guest::imports::pmk::policy::context,
                     $interface: generate,
                 },
                 pub_export_macro: true,
@@ -42,15 +42,15 @@ macro_rules! export {
     };
 }
 
-export!(describe, "pmk:sdk/describe", "pmk:policy/describe@1.1.0",
+export!(describe, "pmk:sdk/describe", "pmk:policy/describe@1.2.0",
     Policy::describe(description: Description));
-export!(cap, "pmk:sdk/cap", "pmk:policy/cap@1.1.0",
+export!(cap, "pmk:sdk/cap", "pmk:policy/cap@1.2.0",
     Cap::cap(incoming: Incoming, verdict: CapVerdict));
-export!(prune, "pmk:sdk/prune", "pmk:policy/prune@1.1.0",
+export!(prune, "pmk:sdk/prune", "pmk:policy/prune@1.2.0",
     Prune::prune(transcript: Transcript, budget: Budget, plan: Plan));
-export!(summarize, "pmk:sdk/summarize", "pmk:policy/summarize@1.1.0",
+export!(summarize, "pmk:sdk/summarize", "pmk:policy/summarize@1.2.0",
     Summarize::summarize(transcript: Transcript, summary: Summary));
-export!(recover, "pmk:sdk/recover", "pmk:policy/recover@1.1.0",
+export!(recover, "pmk:sdk/recover", "pmk:policy/recover@1.2.0",
     Recover::recover(overflow: Overflow, recovery: Recovery));
 
 /// Sends the message of a panic to the host's log. Without WASI a component has no standard error, and the

@@ -51,6 +51,7 @@
 
 mod codes;
 mod export;
+mod fit;
 mod policy;
 mod segments;
 mod setting;

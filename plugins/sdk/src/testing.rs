@@ -16,6 +16,8 @@ pub use conversation::Conversation;
 /// The host's words: messages, transcripts, plans and the guard.
 pub use pmk_core as core;
 use pmk_core::{Applied, Breach, Guard, Marker, Origin};
+/// The archive of a conversation, for policies that search it.
+pub use pmk_search::MemoryArchive;
 
 use crate::{
     Budget, Cap, CapVerdict, Description, Incoming, Overflow, Plan, Policy, Prune, Recover, Recovery, Summarize,
@@ -209,8 +211,9 @@ impl<P: Prune> Harness<P> {
         let Room { limit, window, phase, seed_may_go } = room.into();
         let turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
         let budget = Budget { limit, window, marker_tokens: Marker::new(turns).tokens(), phase, seed_may_go };
-        let plan = Plan::new(Arc::clone(transcript));
-        self.decide(|| P::prune(&Transcript { inner: Arc::clone(transcript) }, &budget, &plan));
+        let transcript = Transcript::new(Arc::clone(transcript));
+        let plan = Plan::of(&transcript);
+        self.decide(|| P::prune(&transcript, &budget, &plan));
         plan.into_edits()
     }
 
@@ -229,7 +232,7 @@ impl<P: Summarize> Harness<P> {
     /// The text that the policy carries into a fresh session, before the host cuts it to `max_tokens`.
     pub fn summarize(&self, transcript: &Arc<pmk_core::Transcript>, max_tokens: u32) -> String {
         let summary = Summary { max_tokens, ..Summary::default() };
-        self.decide(|| P::summarize(&Transcript { inner: Arc::clone(transcript) }, &summary));
+        self.decide(|| P::summarize(&Transcript::new(Arc::clone(transcript)), &summary));
         summary.text.into_inner()
     }
 }

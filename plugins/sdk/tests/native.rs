@@ -120,3 +120,45 @@ fn segments_hold_every_message_once_whatever_their_length() {
         Harness::<Counter>::new().plan(&conversation.ask("new").transcript(), 1_000);
     }
 }
+
+/// Searches more often than it may, and logs what comes of it.
+struct Asker;
+
+impl Policy for Asker {
+    fn describe(description: &Description) {
+        description.name("asker");
+    }
+}
+
+impl Prune for Asker {
+    fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+        let seen = transcript.search("launch", 9);
+        plan.remove(0, 2);
+        for _ in 0..8 {
+            let found = transcript.search("when is the launch", 9);
+            log(level::INFO, &format!("{seen:?} {found:?}"));
+        }
+        let (start, end) = (0, transcript.archived() + 9);
+        assert_eq!(transcript.archived_origins(start, end), [1, 2, 1, 2]);
+        let tokens = transcript.archived_tokens(start, end);
+        assert!(tokens[0] > 0 && tokens[1] > 0 && tokens[2..] == [0, 0], "{tokens:?}");
+        assert_eq!(transcript.archived_text(0, 4, 6), "launch");
+        let before = plan.tokens();
+        plan.recall(0, 4_000);
+        assert_eq!(plan.tokens() - before, u64::from(budget.recall_tokens() + tokens[0]));
+    }
+}
+
+export!(Asker: prune);
+
+#[test]
+fn a_search_sees_what_the_plan_drops_and_there_are_eight() {
+    let conversation =
+        Conversation::new().turn("the launch is on Friday", &"noted ".repeat(40)).turn("lunch?", "at noon");
+    let harness = Harness::<Asker>::new();
+    let applied = harness.prune(&conversation.ask("when do we launch?").transcript(), 10_000).expect("a good plan");
+    assert_eq!(applied.recall.map(|recall| recall.ids), Some(vec![0]));
+    let found: Vec<String> = harness.log().into_iter().map(|(_, line)| line).collect();
+    assert_eq!(found[..7], vec!["[] [0]"; 7]);
+    assert_eq!(found[7], "[] []");
+}

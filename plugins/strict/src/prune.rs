@@ -7,9 +7,6 @@ use crate::{Strict, settings};
 /// Stored turns that stay above the budget.
 const KEEP_TURNS: u32 = 10;
 
-/// Lengths, in characters, to which texts are shortened where removing every stored turn is not enough.
-const LENGTHS: [u32; 4] = [8_000, 2_000, 500, 0];
-
 impl Prune for Strict {
     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         let total = transcript.total_tokens();
@@ -20,7 +17,7 @@ impl Prune for Strict {
         }
         plan.remove_before(transcript, oldest_kept(transcript, budget));
         if plan.tokens() > limit {
-            shorten_until_it_fits(transcript, plan, limit);
+            plan.keep_current_turn(transcript, budget);
         } else if plan.tokens() > total {
             // The turns that would go cost less than their marker.
             plan.clear();
@@ -45,22 +42,4 @@ fn oldest_kept(transcript: &Transcript, budget: &Budget) -> u32 {
         cut = segment.start;
     }
     cut
-}
-
-/// The seed and the current turn alone are too much: shortens what stands around the new message, then the seed as
-/// well. What this cannot make fit is left to the next policy.
-fn shorten_until_it_fits(transcript: &Transcript, plan: &Plan, limit: u64) {
-    let (stored_end, current) = (transcript.stored_end(), transcript.current());
-    for seed_end in [0, transcript.seed_end()] {
-        for length in LENGTHS {
-            plan.clear();
-            plan.remove_before(transcript, stored_end);
-            for index in (0..seed_end).chain(stored_end..current).chain(current + 1..transcript.length()) {
-                plan.shorten(index, length, 0);
-            }
-            if plan.tokens() <= limit {
-                return;
-            }
-        }
-    }
 }

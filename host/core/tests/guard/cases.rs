@@ -1,7 +1,10 @@
 //! One case a rule, and the edges that random histories rarely reach.
 
+use std::sync::Arc;
+
 use pmk_core::{
-    Applied, Block, Entry, Guard, Message, Origin, Plan, Role, Transcript, Verdict, floor, marker, replace::Reduction,
+    Applied, Archived, Block, Entry, Guard, Message, Origin, Plan, Quote, Role, Transcript, Verdict, floor, marker,
+    replace::Reduction,
 };
 
 const GUARD: Guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
@@ -259,4 +262,57 @@ fn the_largest_numbers_do_not_overflow() {
     let applied = Guard { must_shrink: true, ..GUARD }.apply(&transcript, &plan).expect("a whole turn");
     assert_eq!(applied.turns_dropped_total, u32::MAX);
     assert_eq!(applied.tokens_after, plan.tokens(&transcript));
+}
+
+/// A quote of an archived message that is nowhere in [`history`].
+fn quote(number: u32) -> Option<Quote> {
+    Quote::of(number, &Archived { id: 100 + i64::from(number), message: Arc::new(question()) }, 4_000)
+}
+
+fn recalling(quotes: &[(u32, Option<Quote>)], ranges: &[(u32, u32)], limit: u64) -> Result<Applied, u8> {
+    let transcript = history();
+    let mut plan = removing(&transcript, ranges);
+    quotes.iter().for_each(|(number, quote)| plan.recall(*number, quote.clone()));
+    Guard { limit, ..GUARD }.apply(&transcript, &plan).map_err(|breach| breach.rule.number())
+}
+
+#[test]
+fn a_recall_may_make_the_request_larger_but_not_exceed_the_limit() {
+    let total = history().total_tokens();
+    let applied = recalling(&[(5, quote(5)), (3, quote(3))], &[], u64::MAX).expect("a recall");
+    assert!(applied.tokens_after > total);
+    assert_eq!(applied.recall.as_ref().map(|recall| recall.ids.clone()), Some(vec![103, 105]));
+    assert_eq!(recalling(&[(5, quote(5))], &[], total + 1).unwrap_err(), 5);
+    assert!(recalling(&[(5, quote(5))], &[(2, 4)], total).is_ok());
+}
+
+#[test]
+fn a_recall_is_of_something_absent_and_made_once() {
+    assert_eq!(recalling(&[(5, None)], &[], u64::MAX).unwrap_err(), 8);
+    assert_eq!(recalling(&[(5, quote(5)), (5, quote(5))], &[], u64::MAX).unwrap_err(), 8);
+    let transcript = history();
+    let present = Archived { id: transcript.entries()[2].id, message: Arc::clone(&transcript.entries()[2].message) };
+    let present = || Quote::of(2, &present, 9);
+    assert_eq!(recalling(&[(2, present())], &[], u64::MAX).unwrap_err(), 8);
+    assert!(recalling(&[(2, present())], &[(2, 4)], u64::MAX).is_ok(), "what the plan takes out may be quoted");
+}
+
+#[test]
+fn a_recall_takes_the_place_of_an_earlier_one() {
+    let recalled = message(Role::User, Origin::Recall);
+    let transcript = Transcript::of_messages([question(), answer(), recalled, question()]);
+    let mut plan = Plan::new();
+    plan.recall(7, quote(7));
+    let applied = GUARD.apply(&transcript, &plan).expect("a recall");
+    assert_eq!((applied.removed.as_slice(), applied.tokens_after), (&[2][..], plan.tokens(&transcript)));
+    plan.replace(&transcript, 2, Reduction::Digest);
+    assert_eq!(GUARD.apply(&transcript, &plan).unwrap_err().rule.number(), 8);
+}
+
+#[test]
+fn a_recall_needs_a_new_message() {
+    let transcript = Transcript::of_messages([question(), answer()]);
+    let mut plan = Plan::new();
+    plan.recall(7, quote(7));
+    assert_eq!(GUARD.apply(&transcript, &plan).unwrap_err().rule.number(), 8);
 }

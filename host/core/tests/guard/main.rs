@@ -77,11 +77,24 @@ pub fn check_request(transcript: &Transcript, applied: &Applied, words: Option<&
         let after_seed = applied.kept.iter().find(|&&at| at as usize >= oracle.seed_end());
         assert_eq!(after_seed.copied().unwrap_or(transcript.len() as u32), *before);
     }
+    // What is shown again stands just before the new message, quoted, and alone.
+    if let Some(recall) = &applied.recall {
+        let blocks: Vec<usize> = (0..messages.len()).filter(|&at| messages[at].origin == Origin::Recall).collect();
+        let new = transcript.entries()[oracle.new_message().expect("a new message")].message.clone();
+        assert_eq!((blocks.len(), &messages[blocks[0] + 1]), (1, &*new));
+        let text = messages[blocks[0]].plain_text();
+        let quoted = |line: &str| {
+            line.is_empty() || line.starts_with("> ") || line.starts_with("[m") || line.starts_with("(of ")
+        };
+        assert!(text.lines().skip(1).all(quoted), "{text}");
+        assert!(pmk_core::tokens::message(&recall.message) <= recall.tokens);
+    }
     // What it says it costs is what it costs.
     let saved: u64 = applied.replaced.iter().map(|by| oracle.cost(by.index as usize) - u64::from(by.tokens)).sum();
     let kept: u64 = applied.kept.iter().map(|&at| oracle.cost(at as usize)).sum();
     let written = applied.marker.as_ref().map_or(0, |(marker, _)| u64::from(marker.tokens()));
-    assert_eq!(applied.tokens_after, kept - saved + written);
+    let recalled = applied.recall.as_ref().map_or(0, |recall| u64::from(recall.tokens));
+    assert_eq!(applied.tokens_after, kept - saved + written + recalled);
     assert_eq!(applied.tokens_before, (0..oracle.len()).map(|at| oracle.cost(at)).sum::<u64>());
 }
 
@@ -100,7 +113,8 @@ fn check_plan(transcript: &Transcript, plan: &Plan, limits: &Limits) -> Result<b
             prop_assert_eq!(replaced.len(), applied.replaced.len());
             for at in 0..oracle.len() {
                 let is_gone = applied.removed.contains(&(at as u32));
-                prop_assert!(is_gone == gone.contains(&at) || oracle.is_marker(at));
+                let makes_room = applied.recall.is_some() && oracle.standing_recalls().contains(&at);
+                prop_assert!(is_gone == (gone.contains(&at) || makes_room) || oracle.is_marker(at));
             }
             for edit in plan.edits() {
                 if let Edit::Replace { reduction, result: Some(by), .. } = edit {
@@ -175,7 +189,7 @@ proptest! {
 /// The generators would be of no use if nearly everything they make were refused, or let through.
 #[test]
 fn the_plans_are_worth_judging() {
-    let (mut accepted, mut refused, mut emergencies, mut rules) = (0, 0, 0, [0; 10]);
+    let (mut accepted, mut refused, mut emergencies, mut recalls, mut rules) = (0, 0, 0, 0, [0; 10]);
     for seed in 0..4_000 {
         let transcript = testing::random_transcript(seed, 8);
         let plan = match seed % 2 {
@@ -186,6 +200,7 @@ fn the_plans_are_worth_judging() {
         match guard(&limits).apply(&transcript, &plan) {
             Ok(applied) => {
                 accepted += 1;
+                recalls += usize::from(applied.recall.is_some());
                 let oracle = Oracle::new(&transcript);
                 let torn = |&(start, end): &(usize, usize)| {
                     let gone = |at: usize| applied.removed.contains(&(at as u32)) && !oracle.is_marker(at);
@@ -200,6 +215,7 @@ fn the_plans_are_worth_judging() {
         }
     }
     assert!(accepted > 400 && refused > 400, "{accepted} accepted, {refused} refused");
+    assert!(recalls > 100, "{recalls} recalls");
     assert!(emergencies > 20, "{emergencies} emergencies");
     assert!([1, 2, 3, 5, 8, 9].iter().all(|&rule| rules[rule] > 5), "{rules:?}");
 }

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use pmk_core::{
     Block, Edit, Message, Origin, Plan, Role, Transcript,
     plan::Replaced,
+    recall,
     replace::{self, Reduction},
     tokens,
 };
@@ -148,7 +149,8 @@ impl<'a> Oracle<'a> {
 
     /// Whether a plan breaks no rule.
     pub fn allows(&self, plan: &Plan, words: Option<&str>, limits: &Limits) -> bool {
-        let Some((gone, replaced)) = self.edits(plan) else { return false };
+        let Some((mut gone, replaced)) = self.edits(plan) else { return false };
+        let Some(recalled) = self.recalled(plan, &gone) else { return false };
         let seed_end = self.seed_end();
         let seed_gone = (0..seed_end).filter(|at| gone.contains(at)).count();
         if seed_gone > 0 && (!limits.seed_may_go || seed_gone < seed_end) {
@@ -170,6 +172,9 @@ impl<'a> Oracle<'a> {
                 return false;
             }
         }
+        if recalled > 0 {
+            gone.extend(self.standing_recalls());
+        }
         let writes_marker =
             self.stored_turns(&gone) > 0 || (0..self.len()).filter(|&at| self.is_marker(at)).count() > 1;
         let stays = |at: &usize| if self.is_marker(*at) { !writes_marker } else { !gone.contains(at) };
@@ -179,11 +184,42 @@ impl<'a> Oracle<'a> {
             return false;
         }
         let saved: u64 = replaced.iter().map(|by| self.cost(by.index as usize) - u64::from(by.tokens)).sum();
-        let after = self.cost_without(&gone, words, true) - saved;
+        let without_recall = self.cost_without(&gone, words, true) - saved;
+        let after = without_recall + recalled;
         let before = self.cost_of(0..self.len());
         let nothing = before.max(self.cost_without(&BTreeSet::new(), words, true));
         let shrunk = !limits.must_shrink || u128::from(after) * 10 <= u128::from(before) * 9;
-        after <= nothing && after <= limits.limit && shrunk
+        without_recall <= nothing && after <= limits.limit && shrunk
+    }
+
+    /// Recall blocks that were put before the new message by an earlier call.
+    pub fn standing_recalls(&self) -> BTreeSet<usize> {
+        let shown = |at: &usize| matches!(self.messages[*at].origin, Origin::Retrieval | Origin::Recall);
+        let last = (self.seed_end()..self.current).rev().take_while(shown);
+        last.filter(|&at| self.messages[at].origin == Origin::Recall).collect()
+    }
+
+    /// What a plan's recall block costs, when there may be one.
+    pub fn recalled(&self, plan: &Plan, gone: &BTreeSet<usize>) -> Option<u64> {
+        if plan.recalls().is_empty() {
+            return Some(0);
+        }
+        self.new_message()?;
+        let reduced = |at| plan.edits().iter().any(|edit| matches!(edit, Edit::Replace { index, .. } if *index == at));
+        if self.standing_recalls().into_iter().any(|at| reduced(at as u32)) {
+            return None;
+        }
+        let mut numbers = BTreeSet::new();
+        let mut cost = u64::from(recall::frame_tokens());
+        for (number, quote) in plan.recalls() {
+            let quote = quote.as_ref()?;
+            let stays = (0..self.len()).any(|at| !gone.contains(&at) && self.transcript.entries()[at].id == quote.id);
+            if stays || !numbers.insert(number) {
+                return None;
+            }
+            cost += u64::from(quote.tokens);
+        }
+        Some(cost)
     }
 
     /// What goes and what is replaced, when the edits make sense.

@@ -9,6 +9,7 @@ use pmk_core::{
     structure,
 };
 use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
+use pmk_search::MemoryArchive;
 use serde_json::{Value, json};
 
 use super::{Context, layers::LayerArguments, logging, print, print_json, tokens};
@@ -138,6 +139,11 @@ fn forced(view: &View, limit: u64) -> Decided {
     }
 }
 
+/// Where in the file the messages are that are quoted before the new one: their ids are their indexes.
+fn recalled(applied: &Applied) -> &[i64] {
+    applied.recall.as_ref().map_or(&[], |recall| &recall.ids)
+}
+
 /// The policy that was asked first.
 fn named(stack: &Stack) -> Option<&Identity> {
     stack.layers().iter().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
@@ -161,7 +167,10 @@ impl View {
         let entries: Vec<Entry> =
             messages.into_iter().map(|(index, message)| Entry::new(index as i64, message)).collect();
         let current = if starts_turn { entries.len() - 1 } else { entries.len() };
-        View { transcript: Arc::new(Transcript::new(entries, current, "")), indexes, left_out, total }
+        // Nothing was dropped before: what the policy drops now is what it can search.
+        let archive = Arc::new(MemoryArchive::of(&entries[..current]));
+        let transcript = Arc::new(Transcript::new(entries, current, "").with_archive(archive));
+        View { transcript, indexes, left_out, total }
     }
 
     fn file_index(&self, index: u32) -> usize {
@@ -211,6 +220,7 @@ impl View {
             "dropped": dropped,
             "replaced": replaced,
             "markers": markers,
+            "recalled": recalled(applied),
             "tokens": {"before": applied.tokens_before, "after": applied.tokens_after, "limit": limit},
             "guard": {"verdict": verdict.name(), "rules": verdict.rules()},
             "cost": {
@@ -250,6 +260,10 @@ impl View {
         }
         if let Some((marker, before)) = &applied.marker {
             out.push_str(&format!("marker    before {}: {}\n", self.file_index(*before), marker.text()));
+        }
+        if let Some(recall) = &applied.recall {
+            let indexes: Vec<String> = recall.ids.iter().map(i64::to_string).collect();
+            out.push_str(&format!("recalled  {} ({} tokens)\n", indexes.join(", "), recall.tokens));
         }
         for replaced in &applied.replaced {
             out.push_str(&format!(

@@ -44,10 +44,9 @@ fn push(out: &mut String, atom: &Atom) {
     }
 }
 
-fn quote(out: &mut String, label: &str, text: &str) {
+fn quote(out: &mut String, label: &str, content: &str) {
     out.push_str(&format!("> {label}:"));
-    let text = text.trim().replace("\r\n", "\n");
-    let mut lines = text.split(ends_line).peekable();
+    let mut lines = text::lines(content.trim()).peekable();
     let first = lines.next().unwrap_or_default();
     if lines.peek().is_none() {
         out.push_str(&format!(" {first}\n"));
@@ -55,11 +54,6 @@ fn quote(out: &mut String, label: &str, text: &str) {
     }
     out.push_str(&format!("\n> {first}\n"));
     lines.for_each(|line| out.push_str(&format!("> {line}\n")));
-}
-
-/// Whatever anybody may take for the end of a line.
-fn ends_line(c: char) -> bool {
-    matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// People edit ids and scopes, too; they stay on their line.
@@ -86,7 +80,7 @@ mod tests {
         let text = message.plain_text();
         assert!(text.contains("> ```mra-ask\n> repo: x"), "{text}");
         assert!(!text.lines().any(|line| line.trim_start().starts_with("```")), "{text}");
-        assert!(!text.split(ends_line).any(|line| line.starts_with("Human:") || line.starts_with("there")), "{text}");
+        assert!(!text::lines(&text).any(|line| line.starts_with("Human:") || line.starts_with("there")), "{text}");
     }
 
     #[test]

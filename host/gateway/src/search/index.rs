@@ -7,22 +7,11 @@
 //! with their group, as `GROUP=TERM`: a search reads what its own group holds and nothing else, however
 //! large the rest is, and how common a term is, is counted in the group alone.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::fmt::Write as _;
 
+use pmk_search::{Frequencies, Query, terms};
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 use thiserror::Error;
-
-use super::{query::Query, terms};
-
-/// In a collection of at least this many texts, terms that are in too many of them are not asked for.
-const MIN_COLLECTION_WITH_COMMON_TERMS: u64 = 1_000;
-
-/// A term in more than one of so many texts is common. Reading and ranking its occurrences costs
-/// most of a query's time and changes the order of what is found hardly at all.
-const COMMON_ONE_IN: u64 = 20;
-
-/// The rarest terms of a question that are asked for; the rest adds time, not meaning.
-const MAX_TERMS: usize = 16;
 
 /// One column of an index.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,47 +37,6 @@ pub struct Filter {
     pub group: i64,
     /// Only texts with a smaller id.
     pub below: Option<i64>,
-}
-
-/// How common the terms of one question are in one group.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frequencies {
-    documents: HashMap<String, u64>,
-    total: u64,
-}
-
-impl Frequencies {
-    #[cfg(test)]
-    pub(super) fn of(documents: &[(&str, u64)], total: u64) -> Self {
-        Frequencies { documents: documents.iter().map(|(term, count)| ((*term).to_owned(), *count)).collect(), total }
-    }
-
-    /// In how many texts a term of the question occurs.
-    pub fn documents(&self, term: &str) -> u64 {
-        self.documents.get(term).copied().unwrap_or_default()
-    }
-
-    /// How many texts there are.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// The terms that tell texts apart, rarest first.
-    fn telling_terms(&self) -> Vec<&str> {
-        let mut known: Vec<(u64, &str)> = self
-            .documents
-            .iter()
-            .filter(|(_, documents)| **documents > 0)
-            .map(|(term, documents)| (*documents, term.as_str()))
-            .collect();
-        known.sort_unstable();
-        if self.total >= MIN_COLLECTION_WITH_COMMON_TERMS {
-            let telling = known.partition_point(|(documents, _)| documents * COMMON_ONE_IN <= self.total);
-            known.truncate(telling.max(1));
-        }
-        known.truncate(MAX_TERMS);
-        known.into_iter().map(|(_, term)| term).collect()
-    }
 }
 
 /// A text that was found.
@@ -128,14 +76,29 @@ impl Index {
     /// # Errors
     /// The database refuses.
     pub fn add(&self, db: &Connection, id: i64, group: i64, texts: &[&str]) -> Result<(), IndexError> {
-        debug_assert_eq!(texts.len(), self.columns.len(), "one text per column");
+        let terms: Vec<Vec<String>> = texts.iter().map(|text| terms(text)).collect();
+        self.add_terms(db, id, group, &terms)
+    }
+
+    /// The same for a text whose terms are known.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn add_terms(
+        &self,
+        db: &Connection,
+        id: i64,
+        group: i64,
+        terms: &[impl AsRef<[String]>],
+    ) -> Result<(), IndexError> {
+        debug_assert_eq!(terms.len(), self.columns.len(), "one text per column");
         self.remove(db, id)?;
         let places = ", ?".repeat(self.columns.len());
-        let indexed = texts.iter().enumerate().map(|(column, text)| {
+        let indexed = terms.iter().enumerate().map(|(column, terms)| {
             // The empty term is in every text of a group: it tells how many there are.
             let mut indexed = if column == 0 { grouped(group, "") } else { String::new() };
-            for term in terms(text) {
-                let _ = write!(indexed, " {}", grouped(group, &term));
+            for term in terms.as_ref() {
+                let _ = write!(indexed, " {}", grouped(group, term));
             }
             Value::from(indexed)
         });
@@ -178,13 +141,7 @@ impl Index {
     /// # Errors
     /// The database refuses.
     pub fn frequencies(&self, db: &Connection, group: i64, query: &Query) -> Result<Frequencies, IndexError> {
-        let mut documents = HashMap::new();
-        for term in query.units().iter().flat_map(|unit| unit.terms()) {
-            if !documents.contains_key(term) {
-                documents.insert(term.to_owned(), self.documents(db, group, term)?);
-            }
-        }
-        Ok(Frequencies { documents, total: self.len(db, group)? })
+        Frequencies::count(query, self.len(db, group)?, |term| self.documents(db, group, term))
     }
 
     /// The best matches, best first, ties by id. Nothing in the question is syntax.

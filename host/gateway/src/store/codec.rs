@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pmk_core::{Entry, Message, Origin, Role, SessionKey, message, tokens};
+use pmk_search::terms_of_message;
 use rusqlite::{Row, types::ValueRef};
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -63,6 +64,8 @@ pub(super) struct NewMessage {
     pub(super) blocks: String,
     pub(super) tokens: u32,
     pub(super) chars: u32,
+    /// What it is found by.
+    pub(super) terms: Vec<String>,
 }
 
 /// What the live window shows of a message.
@@ -91,6 +94,7 @@ impl From<&Message> for NewMessage {
             blocks: to_json(&message.blocks),
             tokens: tokens::message(message),
             chars: u32::try_from(message::chars(&message.blocks)).unwrap_or(u32::MAX),
+            terms: terms_of_message(message),
         }
     }
 }

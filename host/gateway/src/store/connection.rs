@@ -11,7 +11,10 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::error::{Fault, StoreError};
+use super::{
+    archive,
+    error::{Fault, StoreError},
+};
 use crate::home;
 
 /// How long a statement waits for another process to let go of the file.
@@ -26,7 +29,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_knowledge.sql"),
     include_str!("migrations/0003_safety.sql"),
     include_str!("migrations/0004_experiments.sql"),
+    include_str!("migrations/0005_archive.sql"),
 ];
+
+/// The migration that gives conversations an archive to search, and what was stored before must be put into.
+const ARCHIVE: u32 = 5;
 
 /// Room for every statement we have, so that none is compiled twice.
 const CACHED_STATEMENTS: usize = 64;
@@ -57,7 +64,12 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
 
 /// The connection that writes, to a file that exists.
 pub(super) fn writer(path: &Path, migrate: Migrate) -> Result<Connection, StoreError> {
-    open_writer(path, migrate, MIGRATIONS).map_err(|fault| fault.at(path))
+    let open = || {
+        let conn = open_writer(path, migrate, MIGRATIONS)?;
+        archive::prepare(&conn)?;
+        Ok(conn)
+    };
+    open().map_err(|fault: Fault| fault.at(path))
 }
 
 fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<Connection, Fault> {
@@ -88,7 +100,10 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
         check_owner(&conn, path)?;
         let (found, known) = (version(&conn)?, MIGRATIONS.len() as u32);
         match found.cmp(&known) {
-            Ordering::Equal => Ok(conn),
+            Ordering::Equal => {
+                archive::prepare(&conn)?;
+                Ok(conn)
+            }
             Ordering::Greater => Err(StoreError::Newer { path: path.to_owned(), found, known }.into()),
             Ordering::Less => Err(StoreError::Outdated { path: path.to_owned(), found, known }.into()),
         }
@@ -118,6 +133,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let open = || -> Result<Connection, Fault> {
         let conn = Connection::open_with_flags(path, READ_ONLY)?;
         common(&conn)?;
+        archive::prepare(&conn)?;
         Ok(conn)
     };
     open().map_err(|fault| fault.at(path))
@@ -156,6 +172,10 @@ fn migrate_schema(conn: &mut Connection, path: &Path, migrate: Migrate, migratio
     }
     for migration in &migrations[found as usize..] {
         tx.execute_batch(migration)?;
+    }
+    if (found + 1..=known).contains(&ARCHIVE) {
+        tracing::debug!("what was said so far is put into the archive");
+        archive::backfill(&tx)?;
     }
     tx.pragma_update(None, "application_id", APPLICATION_ID)?;
     tx.pragma_update(None, "user_version", known)?;

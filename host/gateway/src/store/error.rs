@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 use thiserror::Error;
 
 use super::TurnId;
-use crate::error::Failure;
+use crate::{error::Failure, search::IndexError};
 
 /// Why the store could not do something. Whatever it was, nothing of the operation was kept.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -110,6 +110,12 @@ pub(super) enum Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Fault::Sqlite(error)
+    }
+}
+
+impl From<IndexError> for Fault {
+    fn from(IndexError::Sqlite { source, .. }: IndexError) -> Self {
+        Fault::Sqlite(source)
     }
 }
 

@@ -55,6 +55,23 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
+        self.queue(work)?.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// The same for a thread that may wait; in the async runtime it panics.
+    pub(super) fn read_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        self.queue(work)?.blocking_recv().map_err(|_| StoreError::Closed)?
+    }
+
+    fn queue<T, F>(&self, work: F) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
         let (caller, answer) = oneshot::channel();
         let path = self.path.clone();
         let read: Read = Box::new(move |conn| {
@@ -63,7 +80,7 @@ impl Readers {
         });
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         queue.send(read).map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)?
+        Ok(answer)
     }
 }
 

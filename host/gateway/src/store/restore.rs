@@ -6,7 +6,7 @@ use pmk_core::{Message, SessionKey, message, replace};
 use rusqlite::{Connection, params};
 
 use super::{
-    DumpedLive, DumpedMessage, Lease, SessionDump, SessionId, Store, StoreError, Verbosity,
+    DumpedLive, DumpedMessage, Lease, SessionDump, SessionId, Store, StoreError, Verbosity, archive,
     codec::{self, NewMessage, Shown},
     error::Fault,
     lease, reset, sessions, window,
@@ -132,9 +132,12 @@ fn are_free(conn: &Connection, ready: &Ready) -> Result<bool, Fault> {
 fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) -> Result<Restored, Fault> {
     let mut add = conn.prepare_cached(ADD_MESSAGE)?;
     let mut ids = Vec::with_capacity(ready.messages.len());
-    for (id, NewMessage { role, origin, blocks, tokens, chars }, created_at_ms) in &ready.messages {
+    for (id, message, created_at_ms) in &ready.messages {
+        let NewMessage { role, origin, blocks, tokens, chars, .. } = message;
         let id = id.filter(|_| keep_ids);
-        ids.push(add.insert(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?);
+        let id = add.insert(params![id, session.0, role, origin, blocks, tokens, chars, created_at_ms])?;
+        archive::add(conn, session, id, message)?;
+        ids.push(id);
     }
     for (position, DumpedLive { index, replacement, tokens }) in (0..).zip(&ready.live) {
         let (Some(&id), Some((old, message, _))) = (ids.get(*index), ready.messages.get(*index)) else {

@@ -1,5 +1,6 @@
 //! The store on real files, one topic a module.
 
+mod archives;
 mod crashes;
 mod escalations;
 mod experiments;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Answered, Begin, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, SessionId, Store,
-    StoreError, TurnId, Verbosity, calibrations,
+    StoreError, TurnId, Verbosity, archive, calibrations,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, experiments, lease, window,
@@ -105,7 +105,7 @@ impl Store {
             let mut position = window::next_position(conn, session)?;
             for (id, message, shown) in &messages {
                 let id = match id {
-                    0 => window::archive(conn, session, Some(turn), message, now_ms)?,
+                    0 => window::record(conn, session, Some(turn), message, now_ms)?,
                     archived => *archived,
                 };
                 if keep_live {
@@ -204,6 +204,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
     } else {
         let is_begun: bool = row.get("begun")?;
         if is_begun {
+            archive::forget(conn, turn)?;
             conn.prepare_cached(FORGET_ATTEMPT)?.execute([turn.0])?;
         } else {
             conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms])?;

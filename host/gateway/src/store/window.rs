@@ -4,7 +4,7 @@ use pmk_core::{CapVerdict, Entry, Message, cap};
 use rusqlite::{Connection, params};
 
 use super::{
-    FoldEdit, LiveEntry, Replacement, SessionId, Store, StoreError, TurnId, WindowEdit,
+    FoldEdit, LiveEntry, Replacement, SessionId, Store, StoreError, TurnId, WindowEdit, archive,
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
 };
@@ -69,7 +69,7 @@ impl Store {
             conn.prepare_cached(REMOVE_LIVE)?.execute(params![session.0, first, last])?;
             conn.prepare_cached(MARK_SESSION)?.execute(params![session.0, dropped_turns, marker_template])?;
             let Some(summary) = summary else { return Ok(None) };
-            let id = archive(conn, session, None, &NewMessage::from(&summary), now_ms)?;
+            let id = record(conn, session, None, &NewMessage::from(&summary), now_ms)?;
             let entry = Entry::new(id, summary);
             show(conn, session, first, id, &Shown::from(&entry))?;
             Ok(Some(LiveEntry { position: first, entry }))
@@ -91,10 +91,10 @@ impl Store {
         now_ms: i64,
     ) -> Result<(Vec<LiveEntry>, Vec<(usize, usize)>), StoreError> {
         self.write(move |conn| {
-            let id = archive(conn, session, None, &NewMessage::from(&seed), now_ms)?;
+            let id = record(conn, session, None, &NewMessage::from(&seed), now_ms)?;
             let kind = seed.origin.name();
             let (seed, sizes) = cap::message(id, seed, kind, &[verdict]);
-            let id = archive(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
+            let id = record(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
             let entries = [seed, Entry::new(id, acknowledgement)];
             let mut live = Vec::with_capacity(entries.len());
             for (position, entry) in (next_position(conn, session)?..).zip(entries) {
@@ -120,23 +120,25 @@ impl Store {
     ) -> Result<Vec<i64>, StoreError> {
         let messages: Vec<NewMessage> = messages.iter().map(NewMessage::from).collect();
         self.write(move |conn| {
-            messages.iter().map(|message| archive(conn, session, Some(turn), message, now_ms)).collect()
+            messages.iter().map(|message| record(conn, session, Some(turn), message, now_ms)).collect()
         })
         .await
     }
 }
 
 /// Stores a message, once and for all.
-pub(super) fn archive(
+pub(super) fn record(
     conn: &Connection,
     session: SessionId,
     turn: Option<TurnId>,
     message: &NewMessage,
     now_ms: i64,
 ) -> Result<i64, Fault> {
-    let NewMessage { role, origin, blocks, tokens, chars } = message;
+    let NewMessage { role, origin, blocks, tokens, chars, .. } = message;
     let values = params![session.0, turn.map(|turn| turn.0), role, origin, blocks, tokens, chars, now_ms];
-    Ok(conn.prepare_cached(ADD_MESSAGE)?.insert(values)?)
+    let id = conn.prepare_cached(ADD_MESSAGE)?.insert(values)?;
+    archive::add(conn, session, id, message)?;
+    Ok(id)
 }
 
 pub(super) fn next_position(conn: &Connection, session: SessionId) -> Result<i64, Fault> {

@@ -92,8 +92,13 @@ pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &
         return Ok(());
     }
     work.tally.turns_dropped += applied.turns_dropped;
+    if let Some(recall) = &applied.recall {
+        work.tally.recalled.clone_from(&recall.ids);
+    }
     work.tally.messages_replaced += applied.replaced.len();
     let edit = work.window.apply(applied);
-    gateway.store.edit_live(work.turn.session, edit).await?;
+    if applied.edits_window() {
+        gateway.store.edit_live(work.turn.session, edit).await?;
+    }
     Ok(())
 }

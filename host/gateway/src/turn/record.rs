@@ -175,6 +175,9 @@ fn report(work: &Work<'_>) -> serde_json::Value {
     if let Some(InExperiment { experiment, arm }) = &work.journal.tags().place {
         (report["experiment"], report["arm"]) = (json!(experiment), json!(arm));
     }
+    if !tally.recalled.is_empty() {
+        report["recalled"] = json!(tally.recalled);
+    }
     if !work.also.is_empty() {
         // In the order they came: collected ones before the newest, others while it was being answered.
         let mut answered: Vec<&OpenTurn> = work.also.iter().chain([work.turn]).collect();

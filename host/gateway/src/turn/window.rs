@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Entry, Guard, Marker, Message, Origin, Plan, Transcript};
+use pmk_core::{Applied, Archive, Entry, Guard, Marker, Message, Origin, Plan, Recall, Transcript};
 
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
@@ -24,6 +24,7 @@ pub(super) struct Window {
     dropped_turns: u32,
     marker_template: Option<String>,
     channel: String,
+    archive: Option<Arc<dyn Archive>>,
 }
 
 #[derive(Clone)]
@@ -37,6 +38,13 @@ struct Row {
 impl Row {
     fn shown(message: Message) -> Self {
         Row { position: None, entry: Entry::new(0, message) }
+    }
+
+    /// What it costs was settled when it was decided.
+    fn recalled(recall: &Recall) -> Self {
+        let mut entry = Entry::new(0, (*recall.message).clone());
+        entry.tokens = recall.tokens;
+        Row { position: None, entry }
     }
 }
 
@@ -57,14 +65,23 @@ impl Window {
         rows.extend(retrieved.map(Row::shown));
         let current = rows.len();
         rows.push(Row::shown(new_message));
-        Window { rows, current, dropped_turns, marker_template, channel }
+        Window { rows, current, dropped_turns, marker_template, channel, archive: None }
+    }
+
+    /// Lets policies search what was said before.
+    pub fn with_archive(self, archive: impl Archive + 'static) -> Self {
+        Window { archive: Some(Arc::new(archive)), ..self }
     }
 
     /// What a policy sees.
     pub fn transcript(&self) -> Arc<Transcript> {
         let entries = self.rows.iter().map(|row| row.entry.clone()).collect();
         let transcript = Transcript::new(entries, self.current, self.channel.clone());
-        Arc::new(transcript.with_dropped_turns(self.dropped_turns))
+        let transcript = transcript.with_dropped_turns(self.dropped_turns);
+        Arc::new(match &self.archive {
+            Some(archive) => transcript.with_archive(Arc::clone(archive)),
+            None => transcript,
+        })
     }
 
     /// The messages, in order.
@@ -99,6 +116,7 @@ impl Window {
                 rows.push(Row::shown(written.message()));
             }
             if index as usize == self.current {
+                rows.extend(applied.recall.iter().map(Row::recalled));
                 current = rows.len();
             }
             let Row { position, mut entry } = self.rows[index as usize].clone();

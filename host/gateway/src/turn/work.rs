@@ -65,6 +65,8 @@ pub(super) struct Tally {
     pub tokens_after: u64,
     pub turns_dropped: u32,
     pub messages_replaced: usize,
+    /// The ids of the archived messages that the model was shown again last.
+    pub recalled: Vec<i64>,
     /// Who made the last decision; nobody where there was none to make.
     pub decided_by: Option<DecidedBy>,
     /// Whether a policy has had its wish to sum something up before the call.

@@ -1,6 +1,6 @@
 //! `budget` and `plan`: how much room there is, and the edits to make.
 
-use pmk_core::{Marker, Plan, message, replace::Reduction};
+use pmk_core::{Marker, Plan, message, recall, replace::Reduction};
 use wasmtime::component::Resource;
 
 use super::{cost, cut};
@@ -59,6 +59,11 @@ impl HostBudget for State {
         Ok(Marker::new(most_turns).tokens())
     }
 
+    fn recall_tokens(&mut self, _: BudgetHandle) -> wasmtime::Result<u32> {
+        self.meter.charge(cost::CALL * 10)?;
+        Ok(recall::frame_tokens())
+    }
+
     fn phase(&mut self, _: BudgetHandle) -> wasmtime::Result<u8> {
         Ok(self.budget()?.phase.code())
     }
@@ -97,15 +102,27 @@ impl HostPlan for State {
 
     fn tokens(&mut self, _: PlanHandle) -> wasmtime::Result<u64> {
         // The marker's own estimate is a bounded text: its words are cut off at 300 characters.
-        self.meter.charge(cost::CALL * 10)?;
         let (plan, transcript) = self.plan()?;
-        Ok(plan.tokens(transcript))
+        // What goes is looked through for a recall block that makes room for another.
+        let looked_through = if plan.recalls().is_empty() { 0 } else { plan.edits().len() as u64 };
+        let tokens = plan.tokens(transcript);
+        self.meter.charge(cost::CALL * 10 + cost::ELEMENT * 20 * looked_through)?;
+        Ok(tokens)
     }
 
     fn compact(&mut self, _: PlanHandle, start: u32, end: u32) -> wasmtime::Result<()> {
         self.meter.charge(cost::CALL)?;
         self.plan()?.0.compact(start, end);
         Ok(())
+    }
+
+    fn recall(&mut self, _: PlanHandle, number: u32, max_chars: u32) -> wasmtime::Result<()> {
+        let before = self.lookup.work();
+        match &mut self.task {
+            Task::Prune { transcript, plan, .. } => self.lookup.recall(transcript, plan, number, max_chars),
+            _ => return Err(no_such("plan")),
+        }
+        self.meter.charge(cost::CALL + self.lookup.work() - before)
     }
 
     fn clear(&mut self, _: PlanHandle) -> wasmtime::Result<()> {

@@ -119,6 +119,29 @@ impl HostTranscript for State {
         Ok(names)
     }
 
+    fn archived(&mut self, _: Handle) -> wasmtime::Result<u32> {
+        Ok(self.number()?.archived())
+    }
+
+    fn search(&mut self, _: Handle, query: String, max: u32) -> wasmtime::Result<Vec<u32>> {
+        let archived = u64::from(self.transcript()?.archived());
+        self.meter
+            .charge(cost::CALL + cost::SEARCH + cost::SEARCHED * archived + cost::COUNTED_BYTE * query.len() as u64)?;
+        self.look_up(|lookup, transcript, plan| lookup.search(transcript, plan, &query, max))
+    }
+
+    fn archived_tokens(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u32>> {
+        self.look_up(|lookup, transcript, plan| lookup.tokens(transcript, plan, start, end))
+    }
+
+    fn archived_origins(&mut self, _: Handle, start: u32, end: u32) -> wasmtime::Result<Vec<u8>> {
+        self.look_up(|lookup, transcript, _| lookup.origins(transcript, start, end))
+    }
+
+    fn archived_text(&mut self, _: Handle, number: u32, start: u32, max: u32) -> wasmtime::Result<String> {
+        self.look_up(|lookup, transcript, _| lookup.text(transcript, number, start, max))
+    }
+
     fn drop(&mut self, _: Handle) -> wasmtime::Result<()> {
         Ok(())
     }

@@ -37,6 +37,8 @@ const FUNCTIONS: &[Function] = &[
     function("context", "[method]transcript.current", r#"(param "self" (borrow $transcript)) (result u32)"#, "$current", "(param i32) (result i32)"),
     function("context", "[method]transcript.tokens", r#"(param "self" (borrow $transcript)) (param "start" u32) (param "end" u32) (result (list u32))"#, "$tokens", "(param i32 i32 i32 i32)"),
     function("context", "[method]transcript.text", r#"(param "self" (borrow $transcript)) (param "index" u32) (param "start" u32) (param "max" u32) (result string)"#, "$text", "(param i32 i32 i32 i32 i32)"),
+    function("context", "[method]transcript.search", r#"(param "self" (borrow $transcript)) (param "query" string) (param "max" u32) (result (list u32))"#, "$search", "(param i32 i32 i32 i32 i32)"),
+    function("context", "[method]plan.recall", r#"(param "self" (borrow $plan)) (param "number" u32) (param "max-chars" u32)"#, "$recall", "(param i32 i32 i32)"),
     function("context", "[method]budget.limit", r#"(param "self" (borrow $budget)) (result u64)"#, "$limit", "(param i32) (result i64)"),
     function("context", "[method]plan.remove", r#"(param "self" (borrow $plan)) (param "start" u32) (param "end" u32)"#, "$remove", "(param i32 i32 i32)"),
     function("context", "[method]plan.shorten", r#"(param "self" (borrow $plan)) (param "index" u32) (param "head" u32) (param "tail" u32)"#, "$shorten", "(param i32 i32 i32 i32)"),

@@ -58,7 +58,7 @@ fn a_component_cut_short_is_refused() {
 #[test]
 fn another_version_of_the_contract_says_both() {
     let error = refused(&good().version("2.0.0").build());
-    assert_eq!(error.to_string(), "policy `p.wasm` wants `pmk:policy/context@2.0.0`, this host offers 1.1.0");
+    assert_eq!(error.to_string(), "policy `p.wasm` wants `pmk:policy/context@2.0.0`, this host offers 1.2.0");
     assert!(matches!(refused(&good().version("0.9.0").build()), LoadError::OtherVersion { .. }));
     assert!(matches!(refused(&good().version("1.1.0-rc.1").build()), LoadError::OtherVersion { .. }));
 }
@@ -111,7 +111,7 @@ fn exports_must_be_ours_and_describe_among_them() {
     let error = refused(&component(r#"(instance $i) (export "wasi:cli/run@0.2.3" (instance $i))"#));
     assert!(error.to_string().ends_with("found `wasi:cli/run@0.2.3`"), "{error}");
     let error = refused(&good().undescribed().build());
-    assert_eq!(error.to_string(), "policy `p.wasm` does not export `pmk:policy/describe@1.1.0`");
+    assert_eq!(error.to_string(), "policy `p.wasm` does not export `pmk:policy/describe@1.2.0`");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The room there is, and the edits a policy makes.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
-use pmk_core::replace::Reduction;
+use pmk_core::{recall, replace::Reduction};
+
+use super::transcript::{Draft, Transcript};
 
 /// How much room there is.
 #[derive(Clone, Debug)]
@@ -30,6 +32,11 @@ impl Budget {
         self.marker_tokens
     }
 
+    /// What a recall block costs beside what it quotes.
+    pub fn recall_tokens(&self) -> u32 {
+        recall::frame_tokens()
+    }
+
     /// Which call this is for: a [phase](crate::phase).
     pub fn phase(&self) -> u8 {
         self.phase
@@ -47,53 +54,62 @@ impl Budget {
 #[derive(Debug)]
 pub struct Plan {
     transcript: Arc<pmk_core::Transcript>,
-    edits: RefCell<pmk_core::Plan>,
+    draft: Rc<RefCell<Draft>>,
 }
 
 impl Plan {
-    pub(crate) fn new(transcript: Arc<pmk_core::Transcript>) -> Self {
-        Plan { transcript, edits: RefCell::default() }
+    /// The plan of a decision about this transcript, which sees the edits as they are made.
+    pub(crate) fn of(transcript: &Transcript) -> Self {
+        Plan { transcript: Arc::clone(&transcript.inner), draft: Rc::clone(&transcript.draft) }
     }
 
     pub(crate) fn into_edits(self) -> pmk_core::Plan {
-        self.edits.into_inner()
+        std::mem::take(&mut self.draft.borrow_mut().plan)
     }
 
     /// Takes messages `start..end` out of the request: whole turns, the part between the seed and the first turn, or,
     /// where one turn alone exceeds the hard limit, whole tool groups inside it.
     pub fn remove(&self, start: u32, end: u32) {
-        self.edits.borrow_mut().remove(&self.transcript, start, end);
+        self.draft.borrow_mut().plan.remove(&self.transcript, start, end);
     }
 
     /// Shortens each text and tool result of one message to its first `head` and last `tail` characters, with the
     /// host's notice in between.
     pub fn shorten(&self, index: u32, head: u32, tail: u32) {
-        self.edits.borrow_mut().replace(&self.transcript, index, Reduction::Shorten { head, tail });
+        self.draft.borrow_mut().plan.replace(&self.transcript, index, Reduction::Shorten { head, tail });
     }
 
     /// Puts a digest (size, SHA-256, first and last line) in place of each text and tool result of one message.
     pub fn digest(&self, index: u32) {
-        self.edits.borrow_mut().replace(&self.transcript, index, Reduction::Digest);
+        self.draft.borrow_mut().plan.replace(&self.transcript, index, Reduction::Digest);
     }
 
     /// Own words for the marker, at most 300 characters, with `{turns}` where the number belongs.
     pub fn marker(&self, text: &str) {
-        self.edits.borrow_mut().set_marker(text.to_owned());
+        self.draft.borrow_mut().plan.set_marker(text.to_owned());
     }
 
-    /// What the request would cost if the edits so far were carried out, marker included.
+    /// What the request would cost if the edits so far were carried out, marker and recall
+    /// block included.
     pub fn tokens(&self) -> u64 {
-        self.edits.borrow().tokens(&self.transcript)
+        self.draft.borrow().plan.tokens(&self.transcript)
     }
 
     /// Asks the host to have the model sum up messages `start..end`, whole turns between the seed and the most
     /// recent turn, before the call. The rest of the plan holds where that fails.
     pub fn compact(&self, start: u32, end: u32) {
-        self.edits.borrow_mut().compact(start, end);
+        self.draft.borrow_mut().plan.compact(start, end);
     }
 
-    /// Takes back every edit and the marker's words.
+    /// Shows an archived message again, its first `max_chars` characters, quoted with all others that are recalled in
+    /// one block just before the new message.
+    pub fn recall(&self, number: u32, max_chars: u32) {
+        let Draft { plan, lookup } = &mut *self.draft.borrow_mut();
+        lookup.recall(&self.transcript, plan, number, max_chars);
+    }
+
+    /// Takes back every edit, recall and the marker's words.
     pub fn clear(&self) {
-        self.edits.borrow_mut().clear();
+        self.draft.borrow_mut().plan.clear();
     }
 }

@@ -1,8 +1,8 @@
 //! The request as a policy reads it.
 
-use std::{ops::Range, sync::Arc};
+use std::{cell::RefCell, ops::Range, rc::Rc, sync::Arc};
 
-use pmk_core::{Block, text};
+use pmk_core::{Block, Lookup, text};
 
 /// The request as it would be sent if nothing were done, oldest message first.
 ///
@@ -12,9 +12,21 @@ use pmk_core::{Block, text};
 #[derive(Clone, Debug)]
 pub struct Transcript {
     pub(crate) inner: Arc<pmk_core::Transcript>,
+    pub(crate) draft: Rc<RefCell<Draft>>,
+}
+
+/// What a decision has written and looked up so far.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) plan: pmk_core::Plan,
+    pub(crate) lookup: Lookup,
 }
 
 impl Transcript {
+    pub(crate) fn new(inner: Arc<pmk_core::Transcript>) -> Self {
+        Transcript { inner, draft: Rc::default() }
+    }
+
     /// How many messages there are.
     pub fn length(&self) -> u32 {
         self.inner.len() as u32
@@ -102,6 +114,35 @@ impl Transcript {
                 _ => None,
             })
             .collect()
+    }
+
+    /// How many messages were recorded in this conversation before the current turn. They have numbers in the order in
+    /// which they were said, from 0; those that still are in the request are among them.
+    pub fn archived(&self) -> u32 {
+        self.inner.archived()
+    }
+
+    /// The numbers of at most `max` archived messages that speak of what the query does, best first: of what is neither
+    /// in the request nor would be by the edits so far. At most 8 searches a decision.
+    pub fn search(&self, query: &str, max: u32) -> Vec<u32> {
+        let Draft { plan, lookup } = &mut *self.draft.borrow_mut();
+        lookup.search(&self.inner, plan, query, max)
+    }
+
+    /// What each archived message in `start..end` would add to a recall block, in tokens; 0 where it cannot be recalled.
+    pub fn archived_tokens(&self, start: u32, end: u32) -> Vec<u32> {
+        let Draft { plan, lookup } = &mut *self.draft.borrow_mut();
+        lookup.tokens(&self.inner, plan, start, end)
+    }
+
+    /// The [origin](crate::origin) of each archived message in `start..end`.
+    pub fn archived_origins(&self, start: u32, end: u32) -> Vec<u8> {
+        self.draft.borrow_mut().lookup.origins(&self.inner, start, end)
+    }
+
+    /// Up to `max` characters of one archived message from character `start` on.
+    pub fn archived_text(&self, number: u32, start: u32, max: u32) -> String {
+        self.draft.borrow_mut().lookup.text(&self.inner, number, start, max)
     }
 
     fn range(&self, start: u32, end: u32) -> Range<usize> {

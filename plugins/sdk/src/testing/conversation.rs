@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, history::SEED_PREFIX};
+use pmk_search::MemoryArchive;
 
 /// Builds a conversation message by message.
 ///
@@ -80,11 +81,13 @@ impl Conversation {
         self
     }
 
-    /// The request as a policy sees it.
+    /// The request as a policy sees it. What the policy drops of it, it can search.
     pub fn transcript(self) -> Arc<Transcript> {
         let current = self.current.unwrap_or(self.messages.len());
-        let entries = self.messages.into_iter().zip(0..).map(|(message, id)| Entry::new(id, message)).collect();
-        Arc::new(Transcript::new(entries, current, self.channel))
+        let entries: Vec<Entry> =
+            self.messages.into_iter().zip(0..).map(|(message, id)| Entry::new(id, message)).collect();
+        let archive = MemoryArchive::of(&entries[..current]);
+        Arc::new(Transcript::new(entries, current, self.channel).with_archive(Arc::new(archive)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::{
-    calibrations, dump, escalations, experiments, intake, lease, reset, restore, sessions, turns, window,
+    archive, calibrations, dump, escalations, experiments, intake, lease, reset, restore, sessions, turns, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -20,6 +20,12 @@ const BY_INDEX: &[&str] = &[
     turns::ANSWERED_WITH,
     turns::COUNT_TURN,
     turns::FORGET_ATTEMPT,
+    archive::NUMBER,
+    archive::OF_TURN,
+    archive::FORGET,
+    archive::LENGTH,
+    archive::READ,
+    archive::FIND_NUMBER,
     turns::ADD_PART,
     calibrations::LEARN,
     escalations::FIND_MARKER,

@@ -25,6 +25,6 @@ static STOP_WORDS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| ENGLISH.split_whitespace().chain(CHINESE.split_whitespace()).collect());
 
 /// Whether a word, in lower case and unstemmed, says nothing about its text.
-pub(super) fn is_stop_word(word: &str) -> bool {
+pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(word)
 }

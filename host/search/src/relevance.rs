@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use super::{
-    index::Frequencies,
+use crate::{
+    frequencies::Frequencies,
     query::{Query, Unit},
     terms::terms,
 };
@@ -100,7 +100,8 @@ mod tests {
     #[test]
     fn a_common_word_covers_less_than_a_rare_one() {
         let query = Query::new("erp margin");
-        let frequencies = Frequencies::of(&[("erp", 900), ("margin", 2)], 1_000);
+        let documents = |term: &str| Ok::<_, std::convert::Infallible>(if term == "erp" { 900 } else { 2 });
+        let Ok(frequencies) = Frequencies::count(&query, 1_000, documents);
         let common = coverage(&query, &frequencies, &[("erp", 1.0)]);
         let rare = coverage(&query, &frequencies, &[("margin", 1.0)]);
         assert!(common < 0.1 && rare > 0.9, "{common} {rare}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{
+use crate::{
     stop_words::is_stop_word,
     terms::{Piece, bigrams, normalize, parts, pieces, segments, shorten, whole_identifier},
 };

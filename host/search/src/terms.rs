@@ -7,18 +7,22 @@ use std::{borrow::Cow, cell::RefCell, sync::LazyLock};
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed, options::WordBreakInvariantOptions};
+use pmk_core::{Message, archive::is_quotable, text};
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::stop_words::is_stop_word;
+use crate::stop_words::is_stop_word;
 
 /// A longer term is cut, on both sides alike: base64 and minified code must not bloat the index.
 const LONGEST_TERM_CHARS: usize = 48;
+
+/// How much of one message is indexed.
+const LONGEST_TEXT_CHARS: usize = 20_000;
 
 static SEGMENTER: LazyLock<WordSegmenterBorrowed<'static>> =
     LazyLock::new(|| WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()));
 
 /// One piece of a text, as the scanner finds it.
-pub(super) enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     /// Letters and digits, joined by the connectors of identifiers and paths. Case as written.
     Word(&'a str),
     /// Characters of a script that is written without spaces.
@@ -53,14 +57,23 @@ pub fn terms(text: &str) -> Vec<String> {
     out
 }
 
+/// Every term that a message of a conversation is found by; none where it is nothing that anybody said or a tool
+/// found. What is far into a very long text is not found: a log of megabytes would be all of the index.
+pub fn terms_of_message(message: &Message) -> Vec<String> {
+    if !is_quotable(message) {
+        return Vec::new();
+    }
+    terms(text::head(&message.plain_text(), LONGEST_TEXT_CHARS))
+}
+
 /// Full-width forms become half-width, ligatures letters, decomposed characters composed.
-pub(super) fn normalize(text: &str) -> Cow<'_, str> {
+pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfkc();
     NFKC.normalize(text)
 }
 
 /// Divides a normalised text into words and wide runs; everything else separates.
-pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c| !is_wide(c) && !is_word(c));
@@ -79,13 +92,13 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
 
 /// The identifier as a whole, when it has more than one part. How its parts are joined is a matter of
 /// convention: `sales_performances`, `SalesPerformance` and `sales-performance` are one name.
-pub(super) fn whole_identifier(word: &str) -> Option<String> {
+pub(crate) fn whole_identifier(word: &str) -> Option<String> {
     let compound = word.contains(is_connector) || humps(word).nth(1).is_some();
     compound.then(|| stem(shorten(&word.to_lowercase().replace(['_', '-'], ""))))
 }
 
 /// The parts of a word or identifier that say something, stemmed.
-pub(super) fn parts(word: &str) -> Vec<String> {
+pub(crate) fn parts(word: &str) -> Vec<String> {
     word.split(is_connector)
         .flat_map(humps)
         .flat_map(|part| if part.is_ascii() { vec![part] } else { segments(part).collect() })
@@ -97,7 +110,7 @@ pub(super) fn parts(word: &str) -> Vec<String> {
 }
 
 /// The words of a run, by ICU's dictionary; without spaces and punctuation.
-pub(super) fn segments(run: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn segments(run: &str) -> impl Iterator<Item = &str> {
     let mut start = 0;
     SEGMENTER.segment_str(run).filter_map(move |end| {
         let word = &run[start..end];
@@ -107,14 +120,14 @@ pub(super) fn segments(run: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Every pair of neighbouring characters.
-pub(super) fn bigrams(run: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn bigrams(run: &str) -> impl Iterator<Item = &str> {
     let starts = run.char_indices().map(|(at, _)| at);
     let ends = run.char_indices().map(|(at, c)| at + c.len_utf8()).skip(1);
     starts.zip(ends).map(|(start, end)| &run[start..end])
 }
 
 /// The term cut to what is stored.
-pub(super) fn shorten(term: &str) -> &str {
+pub(crate) fn shorten(term: &str) -> &str {
     term.char_indices().nth(LONGEST_TERM_CHARS).map_or(term, |(at, _)| &term[..at])
 }
 
@@ -166,7 +179,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// What joins the parts of identifiers, paths, addresses and versions.
-pub(super) fn is_connector(c: char) -> bool {
+pub(crate) fn is_connector(c: char) -> bool {
     matches!(c, '_' | '.' | '/' | '-' | ':' | '@' | '#')
 }
 

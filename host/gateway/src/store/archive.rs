@@ -1,0 +1,87 @@
+//! The archive of a conversation: its messages by number, and the index that finds them. Both are written in the
+//! transaction that records a message, so that a search sees a turn as soon as it is over.
+
+mod reader;
+
+pub(crate) use reader::StoreArchive;
+#[cfg(test)]
+pub(super) use reader::{FIND_NUMBER, READ};
+
+use pmk_search::terms_of_message;
+use rusqlite::{Connection, params};
+
+use super::{
+    SessionId, Store, StoreError, TurnId,
+    codec::{self, NewMessage},
+    error::Fault,
+};
+use crate::search::{Column, Index};
+
+/// What each message is found by; the conversation is the group.
+const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
+
+pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id)
+     SELECT ?1, coalesce(max(number) + 1, 0), ?2 FROM archive WHERE session_id = ?1";
+pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
+pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
+pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1";
+const EVERY_MESSAGE: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, session_id FROM message ORDER BY id";
+
+impl Store {
+    /// The archive of a conversation as it is now: what is recorded from here on is no part of it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) async fn archive_of(&self, session: SessionId) -> Result<StoreArchive, StoreError> {
+        let length =
+            self.read(move |conn| Ok(conn.prepare_cached(LENGTH)?.query_row([session.0], |row| row.get(0))?)).await?;
+        Ok(StoreArchive::new(self.clone(), session, length))
+    }
+}
+
+/// Makes the index usable on a connection.
+pub(super) fn prepare(conn: &Connection) -> Result<(), Fault> {
+    Ok(INDEX.create(conn)?)
+}
+
+/// Numbers and indexes a message that was just stored.
+pub(super) fn add(conn: &Connection, session: SessionId, id: i64, message: &NewMessage) -> Result<(), Fault> {
+    conn.prepare_cached(NUMBER)?.execute(params![session.0, id])?;
+    index(conn, session, id, &message.terms)
+}
+
+fn index(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
+    if terms.is_empty() {
+        return Ok(());
+    }
+    Ok(INDEX.add_terms(conn, id, session.0, &[terms])?)
+}
+
+/// Forgets what an attempt at a turn has recorded, before its messages are deleted: their ids will be used again.
+pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
+    let mut of_turn = conn.prepare_cached(OF_TURN)?;
+    let ids: Vec<i64> = of_turn.query_map([turn.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for id in ids {
+        INDEX.remove(conn, id)?;
+        conn.prepare_cached(FORGET)?.execute([id])?;
+    }
+    Ok(())
+}
+
+/// Numbers and indexes everything that was stored before there was an archive to search. Reads a message at a time.
+pub(super) fn backfill(conn: &Connection) -> Result<(), Fault> {
+    prepare(conn)?;
+    let mut every = conn.prepare(EVERY_MESSAGE)?;
+    let mut rows = every.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, session) = (row.get(0)?, SessionId(row.get("session_id")?));
+        conn.prepare_cached(NUMBER)?.execute(params![session.0, id])?;
+        match codec::entry(row) {
+            Ok(entry) => index(conn, session, id, &terms_of_message(&entry.message))?,
+            // Who reads it will be told; it must not keep a whole store from being opened.
+            Err(Fault::Damaged(what)) => tracing::warn!("a message will not be found by a search: {what}"),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
+}

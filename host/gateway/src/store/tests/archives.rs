@@ -1,0 +1,120 @@
+//! The archive: what was said is found at once, by its conversation alone, and after a migration.
+
+use pmk_core::{Archive, Origin, Role};
+use pmk_search::MemoryArchive;
+
+use super::*;
+
+const KEY: &str = "slack:dm:U1";
+
+/// A turn in which these words are said.
+async fn say(store: &Store, key: &str, event_id: &str, question: &str, answer: &str) -> SessionId {
+    let inbox = accept(store, key, event_id).await;
+    let open = ask(store, inbox).await;
+    store.record(open.turn, recorded(question, answer), NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    open.session
+}
+
+/// Numbers of what is found, on a thread that may wait.
+async fn found(store: &Store, session: SessionId, query: &str) -> Vec<u32> {
+    let (archive, query) = (store.archive_of(session).await.unwrap(), query.to_owned());
+    let search = move || archive.search(&query, 9, &|_| true).into_iter().map(|found| found.number).collect();
+    tokio::task::spawn_blocking(search).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_turn_is_found_as_soon_as_it_is_recorded_and_in_its_conversation_alone() {
+    let home = home();
+    let store = open(&home);
+    let session = say(&store, KEY, "Ev1", "會議改到週五", "好的").await;
+    let other = say(&store, "slack:dm:U2", "Ev2", "會議取消了", "noted").await;
+    assert_eq!(found(&store, session, "會議是哪天").await, [0]);
+    assert_eq!(found(&store, other, "會議是哪天").await, [0]);
+    let earlier = store.archive_of(session).await.unwrap();
+    say(&store, KEY, "Ev3", "lunch?", "會議之後").await;
+    assert_eq!(found(&store, session, "會議是哪天").await.len(), 2);
+    let (length, at_that_time) =
+        tokio::task::spawn_blocking(move || (earlier.len(), earlier.read(0..9).len())).await.unwrap();
+    assert_eq!((length, at_that_time), (2, 2), "a turn does not see what is recorded after it began");
+}
+
+#[tokio::test]
+async fn what_an_attempt_left_behind_is_not_found() {
+    let home = home();
+    let store = open(&home);
+    let inbox = accept(&store, KEY, "Ev1").await;
+    let turn = ask(&store, inbox).await;
+    let left = [Message::user("an unfinished budget"), Message::assistant("so far")];
+    store.archive(turn.session, turn.turn, &left, NOW).await.unwrap();
+    assert_eq!(found(&store, turn.session, "budget").await, [0]);
+    let again = ask(&store, inbox).await;
+    assert_eq!(found(&store, turn.session, "budget").await, Vec::<u32>::new());
+    store.record(again.turn, recorded("the margin", "fine"), NOW).await.unwrap();
+    assert_eq!(found(&store, turn.session, "margin").await, [0], "its numbers are used again");
+}
+
+#[tokio::test]
+async fn what_nobody_said_is_not_found() {
+    let home = home();
+    let store = open(&home);
+    let session = say(&store, KEY, "Ev1", "apples", "pears").await;
+    let summary = Message::text(Role::User, Origin::Summary, "the budget was talked about");
+    let fold = FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None };
+    store.fold(session, fold, NOW).await.unwrap();
+    assert_eq!(found(&store, session, "budget").await, Vec::<u32>::new());
+    assert_eq!(found(&store, session, "apples").await, [0]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_comes_in_is_found_too() {
+    let home = home();
+    let store = open(&home);
+    say(&store, KEY, "Ev1", "the budget is 40,000", "noted").await;
+    let dump = store.dump(&KEY.parse().unwrap()).await.unwrap();
+    let elsewhere = super::home();
+    let store = open(&elsewhere);
+    store.restore(dump, false, NOW).await.unwrap();
+    let session = say(&store, KEY, "Ev2", "and the margin?", "12 %").await;
+    assert_eq!(found(&store, session, "budget").await, [0]);
+    assert_eq!(found(&store, session, "margin").await, [2]);
+}
+
+#[tokio::test]
+async fn a_store_of_before_is_searched_after_its_migration() {
+    let home = home();
+    let store = open(&home);
+    let session = say(&store, KEY, "Ev1", "the budget is 40,000", "noted").await;
+    let other = say(&store, "slack:dm:U2", "Ev2", "預算會議", "好").await;
+    drop(store);
+    let conn = sql(home.path());
+    conn.execute_batch("DROP TABLE said; DROP TABLE archive; PRAGMA user_version = 3").unwrap();
+    drop(conn);
+    let store = open(&home);
+    assert_eq!(found(&store, session, "budget").await, [0]);
+    assert_eq!(found(&store, other, "預算").await, [0]);
+    say(&store, KEY, "Ev3", "the budget was raised", "noted").await;
+    assert_eq!(found(&store, session, "who raised it?").await, [2]);
+}
+
+#[tokio::test]
+async fn the_store_ranks_as_the_archive_in_memory_does() {
+    const WORDS: [&str; 12] =
+        ["budget", "預算", "會議", "margin", "launch", "週五", "done", "erp", "the table", "好的", "lunch", "report"];
+    let mut rng = pmk_core::testing::Rng::new(7);
+    let home = home();
+    let store = open(&home);
+    let memory = MemoryArchive::default();
+    let mut session = None;
+    for at in 0..60 {
+        let mut words = |most| (0..=rng.below(most)).map(|_| rng.pick(&WORDS)).collect::<Vec<_>>().join(" ");
+        let (question, answer) = (words(9), words(20));
+        session = Some(say(&store, KEY, &format!("Ev{at}"), &question, &answer).await);
+        memory.record(Entry::new(at * 2, Message::user(question)));
+        memory.record(Entry::new(at * 2 + 1, Message::assistant(answer)));
+    }
+    for query in ["budget report", "週五的會議", "lunch 預算 erp", "nothing of it"] {
+        let expected: Vec<u32> = memory.search(query, 9, &|_| true).into_iter().map(|found| found.number).collect();
+        assert_eq!(found(&store, session.unwrap(), query).await, expected, "{query}");
+    }
+}

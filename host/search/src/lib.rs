@@ -1,0 +1,25 @@
+//! Search over text that mixes Chinese, English and identifiers; atoms and the archive share it.
+//!
+//! [`terms`] turns a text into the words it can be found by, [`query`] turns a question into units that
+//! each count once, [`frequencies`] says which of them tell texts apart, [`relevance`] whether what was found
+//! has anything to do with the question. Where the terms are kept is up to who searches: the gateway
+//! keeps them in SQLite, [`memory`] holds one conversation and ranks it in the same way (BM25).
+//!
+//! Index and query differ on purpose. Chinese is indexed by *every* pair of neighbouring characters, so a
+//! two-character word is found wherever a segmenter would have divided the text, Traditional and
+//! Simplified alike; a question is asked in *words* (ICU's dictionary), so pairs that straddle two words
+//! are not asked for.
+
+pub mod frequencies;
+pub mod memory;
+pub mod query;
+pub mod relevance;
+pub mod terms;
+
+mod stop_words;
+
+pub use frequencies::Frequencies;
+pub use memory::MemoryArchive;
+pub use query::{Query, Unit};
+pub use relevance::coverage;
+pub use terms::{terms, terms_of_message};

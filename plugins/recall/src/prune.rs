@@ -1,0 +1,39 @@
+//! First what goes, then what comes back.
+
+use pmk_policy_sdk::{Budget, Plan, Prune, Transcript, origin};
+
+use crate::{Recall, matches, question, quotes, window};
+
+/// How much of the room is tried, where what is cut comes out larger than it was thought to be.
+const ROOM: [u64; 3] = [100, 75, 40];
+
+impl Prune for Recall {
+    fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+        let shown = transcript.stored_end()..transcript.current();
+        let recalled = transcript.origins(shown.start, shown.end).contains(&origin::RECALL);
+        if recalled && transcript.total_tokens() <= budget.limit() {
+            // A further call of the same turn goes on with what the first one was shown.
+            return;
+        }
+        window::prune(transcript, budget, plan);
+        if recalled && plan.tokens() > budget.limit() {
+            plan.remove(shown.start, shown.end);
+        }
+        if plan.tokens() > budget.limit() {
+            plan.keep_current_turn(transcript, budget);
+            return;
+        }
+        if recalled || transcript.current() == transcript.length() || transcript.archived() == 0 {
+            return;
+        }
+        let questions = question::asked(transcript);
+        let found = matches::find(transcript, &questions);
+        for percent in ROOM {
+            if quotes::show(transcript, budget, plan, &found, percent) {
+                return;
+            }
+            plan.clear();
+            window::prune(transcript, budget, plan);
+        }
+    }
+}

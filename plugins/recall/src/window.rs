@@ -1,0 +1,36 @@
+//! Which of the newest turns stay.
+
+use pmk_policy_sdk::{Budget, Plan, Transcript, tokens_of};
+
+use crate::settings::{self, share};
+
+/// Removes older turns once everything no longer fits, or once the newest, after an earlier prune, have grown to the
+/// most that they may take.
+pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+    let limit = budget.limit();
+    let stored_end = transcript.stored_end();
+    let around = tokens_of(&transcript.rows(0, transcript.seed_end()))
+        + tokens_of(&transcript.rows(stored_end, transcript.length()));
+    let total = transcript.total_tokens();
+    let most = share(&settings::RECENT_MOST, limit).max(share(&settings::RECENT, limit));
+    let has_grown = transcript.dropped_turns() > 0 && total.saturating_sub(around) > most;
+    if total <= limit && !has_grown {
+        return;
+    }
+    let room = limit.saturating_sub(around + u64::from(budget.marker_tokens()));
+    let aim = share(&settings::RECENT, limit).min(room);
+    let (mut cut, mut kept) = (stored_end, 0);
+    for (at, segment) in transcript.segments().enumerate() {
+        let tokens = kept + segment.tokens();
+        // The most recent turn stays wherever it fits.
+        if tokens > aim && (at > 0 || tokens > room) {
+            break;
+        }
+        (kept, cut) = (tokens, segment.start);
+    }
+    plan.remove_before(transcript, cut);
+    if total <= limit && plan.tokens() > total {
+        // The turns that would go cost less than their marker.
+        plan.clear();
+    }
+}

@@ -1,0 +1,155 @@
+//! Decisions of the policy, natively and under the host's guard.
+
+use std::sync::Arc;
+
+use pmk_policy_sdk::testing::{
+    Conversation, Harness, MemoryArchive,
+    core::{Applied, Entry, Message, Origin, Role, Transcript, testing},
+};
+use proptest::prelude::*;
+use recall::Recall;
+
+const LIMIT: u64 = 4_000;
+
+/// Small talk that has to do with nothing, about 75 tokens a turn.
+fn chatter(conversation: Conversation, turns: std::ops::Range<usize>) -> Conversation {
+    turns.fold(conversation, |conversation, at| {
+        let (question, answer) = (format!("item {at} of the list, please"), format!("done with {at}, next one then"));
+        conversation.turn(&format!("{question} {}", "hm ".repeat(20)), &format!("{answer} {}", "well ".repeat(20)))
+    })
+}
+
+fn prune(transcript: &Arc<Transcript>, limit: u64) -> Applied {
+    Harness::<Recall>::new().prune(transcript, limit).expect("a plan that breaks no rule")
+}
+
+/// The recall block of the request that is sent.
+fn block(applied: &Applied) -> String {
+    applied.recall.as_ref().map(|recall| recall.message.plain_text()).unwrap_or_default()
+}
+
+#[test]
+fn what_fits_is_sent_as_it_is() {
+    let transcript = chatter(Conversation::new(), 0..20).ask("and now?").transcript();
+    assert!(!prune(&transcript, LIMIT).changes_anything());
+}
+
+#[test]
+fn an_old_fact_comes_back_for_its_question() {
+    let conversation = chatter(Conversation::new(), 0..5)
+        .turn("the wedding cake is ordered from Baumann's, three tiers", "lovely")
+        .turn("會議室改到三樓的竹軒", "好的，三樓竹軒");
+    let conversation = chatter(conversation, 5..100);
+    for (question, fact) in [("who makes the wedding cake?", "Baumann's"), ("會議室在哪裡？", "三樓的竹軒")]
+    {
+        let transcript = conversation.clone().ask(question).transcript();
+        let applied = prune(&transcript, LIMIT);
+        assert!(block(&applied).contains(fact), "{question}: {}", block(&applied));
+        assert!(applied.tokens_after <= LIMIT);
+        let sent = applied.messages(&transcript);
+        let [.., block, new] = sent.as_slice() else { panic!("a block and the new message") };
+        assert_eq!((block.origin, new.plain_text().as_str()), (Origin::Recall, question));
+    }
+}
+
+#[test]
+fn the_newest_turns_keep_their_share() {
+    let transcript = chatter(Conversation::new(), 0..200).ask("what about item 7?").transcript();
+    let applied = prune(&transcript, LIMIT);
+    let tokens: u64 = applied.kept.iter().map(|&at| u64::from(transcript.tokens()[at as usize])).sum();
+    assert!((1_000..=1_250).contains(&tokens), "{tokens}");
+    assert!(applied.kept.ends_with(&[398, 399, 400]));
+}
+
+#[test]
+fn a_follow_up_is_asked_with_the_turns_it_follows() {
+    let conversation = chatter(Conversation::new(), 0..3)
+        .turn("Okonkwo joined the astronomy club", "welcome to her")
+        .turn("it was in the second week of March", "noted");
+    let conversation = chatter(conversation, 3..100).turn("which club did Okonkwo join?", "the astronomy club");
+    let applied = prune(&conversation.ask("and when was that?").transcript(), LIMIT);
+    assert!(block(&applied).contains("second week of March"), "{}", block(&applied));
+}
+
+#[test]
+fn of_a_fact_and_its_correction_both_are_quoted_in_their_order() {
+    let conversation = Conversation::new().turn("the launch party is on Friday", "noted");
+    let conversation = chatter(conversation, 0..50).turn("the launch party has moved to Tuesday", "noted");
+    let applied = prune(&chatter(conversation, 50..100).ask("when is the launch party?").transcript(), LIMIT);
+    let block = block(&applied);
+    let (old, new) = (block.find("Friday").expect("the fact"), block.find("Tuesday").expect("the correction"));
+    assert!(old < new && block.contains("the later one holds"), "{block}");
+}
+
+#[test]
+fn of_what_is_nearly_the_same_the_latest_has_room() {
+    let conversation = (0..40).fold(Conversation::new(), |conversation, day| {
+        chatter(conversation.turn(&format!("the launch party is on day {day} now"), "noted"), day..day + 1)
+    });
+    let transcript = chatter(conversation, 50..100).ask("when is the launch party?").transcript();
+    let applied = Harness::<Recall>::new().with("recall-most", 500).prune(&transcript, LIMIT).expect("a good plan");
+    let block = block(&applied);
+    assert!(block.contains("on day 39 now") && !block.contains("on day 0 now"), "{block}");
+}
+
+/// Turn after turn as the gateway has them: what was dropped stays dropped, the block is not stored.
+#[test]
+fn the_prefix_before_the_block_stays_for_many_turns() {
+    let archive = Arc::new(MemoryArchive::default());
+    let mut live: Vec<Entry> = vec![];
+    let (mut prunes, mut dropped, mut blocks, mut id) = (0, 0, 0, 0);
+    for turn in 0..150 {
+        let say = |message: Message, id: &mut i64| {
+            *id += 1;
+            Entry::new(*id, message)
+        };
+        let question = say(Message::user(format!("what of item {} {}", turn / 3, "hm ".repeat(20))), &mut id);
+        let entries: Vec<Entry> = live.iter().cloned().chain([question.clone()]).collect();
+        let current = live.len();
+        let transcript =
+            Transcript::new(entries, current, "").with_dropped_turns(dropped).with_archive(archive.clone());
+        let applied = prune(&Arc::new(transcript), LIMIT);
+        assert!(applied.tokens_after <= LIMIT);
+        prunes += usize::from(applied.edits_window());
+        blocks += usize::from(applied.recall.is_some());
+        dropped = applied.turns_dropped_total;
+        live = applied.kept.iter().filter_map(|&at| live.get(at as usize).cloned()).collect();
+        let answer = say(Message::assistant(format!("item {turn} is fine {}", "well ".repeat(20))), &mut id);
+        for entry in [question, answer] {
+            archive.record(entry.clone());
+            live.push(entry);
+        }
+    }
+    assert!((3..=16).contains(&prunes), "{prunes} prunes in 150 turns");
+    assert!(blocks > 80, "{blocks} blocks");
+}
+
+#[test]
+fn a_further_call_of_the_turn_goes_on_with_the_same_block() {
+    let block = Message::text(Role::User, Origin::Recall, "recalled");
+    let conversation = chatter(Conversation::new(), 0..3).message(block).ask("so?").tool("ls", "a file");
+    assert!(!prune(&conversation.transcript(), LIMIT).changes_anything());
+}
+
+#[test]
+fn a_further_call_gives_the_block_up_before_the_turn_is_cut() {
+    let block = Message::text(Role::User, Origin::Recall, "recalled ".repeat(1_500));
+    let conversation = Conversation::new().message(block).ask("so?").tool("cat", &"line ".repeat(3_000));
+    let applied = prune(&conversation.transcript(), LIMIT);
+    assert_eq!((applied.removed.as_slice(), applied.replaced.len()), (&[0][..], 0));
+}
+
+proptest! {
+    #[test]
+    fn a_plan_breaks_no_rule_unless_nothing_fits(seed in any::<u64>(), turns in 0usize..30, percent in 5u64..150) {
+        let transcript = testing::random_transcript(seed, turns);
+        // The gateway begins no turn between a call and its result.
+        prop_assume!(transcript.current_part() == transcript.current());
+        let archive = MemoryArchive::of(&transcript.entries()[..transcript.current()]);
+        let limit = (transcript.total_tokens() * percent / 100).max(600);
+        let transcript = Arc::new(transcript.with_archive(Arc::new(archive)));
+        if let Err(breach) = Harness::<Recall>::new().prune(&transcript, limit) {
+            prop_assert_eq!(breach.rule.number(), 9, "{}", breach);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What an operator may change.
+
+use pmk_policy_sdk::{Description, IntegerSetting};
+
+/// Anthropic's context editing begins at 100,000 tokens of a window of 200,000.
+pub const CLEAR_AT: IntegerSetting =
+    IntegerSetting::new("clear-at", 50, 1..=100, "percent of the hard limit from which on old results are cleared");
+
+/// What the model is most likely still working with.
+pub const KEEP_RESULTS: IntegerSetting =
+    IntegerSetting::new("keep-results", 3, 0..=1_000, "newest tool and mra results that stay whole");
+
+/// Every clearing changes the prefix that the provider has cached: it should be worth that.
+pub const CLEAR_AT_LEAST: IntegerSetting = IntegerSetting::new(
+    "clear-at-least",
+    5,
+    0..=100,
+    "percent of the hard limit that a clearing must save, while everything still fits",
+);
+
+/// Turns go in one sweep, so that the prefix stays for many turns after.
+pub const LOW_WATER: IntegerSetting =
+    IntegerSetting::new("low-water", 70, 1..=100, "percent of the hard limit that is left when turns go");
+
+/// Declares them all.
+pub fn declare(description: &Description) {
+    for setting in [CLEAR_AT, KEEP_RESULTS, CLEAR_AT_LEAST, LOW_WATER] {
+        setting.declare(description);
+    }
+}
+
+/// So many percent, by a setting.
+pub fn share(setting: &IntegerSetting, of: u64) -> u64 {
+    let percent = u128::try_from(setting.value()).unwrap_or(100);
+    u64::try_from(u128::from(of) * percent / 100).unwrap_or(of)
+}
+
+/// A setting that counts.
+pub fn count(setting: &IntegerSetting) -> usize {
+    usize::try_from(setting.value()).unwrap_or(0)
+}
