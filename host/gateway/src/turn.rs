@@ -21,9 +21,9 @@ mod command;
 mod deliver;
 mod gather;
 mod record;
-mod recover;
+pub(crate) mod recover;
 mod together;
-mod window;
+pub(crate) mod window;
 mod work;
 
 use std::time::Duration;

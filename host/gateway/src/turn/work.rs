@@ -6,15 +6,19 @@ use pmk_policy::{DecidedBy, Phase};
 use super::window::Window;
 use crate::{
     audience::Audience,
+    calibration::Calibration,
     escalation::Marker,
     model::{Request, Tool, Usage},
     policies::Deciding,
     progress::Progress,
-    store::{OpenTurn, Outgoing},
+    store::{OpenTurn, Outgoing, SessionId},
 };
 
 /// Room for the answer, in tokens; never more than a quarter of the window.
 const ANSWER_TOKENS: u64 = 8_192;
+
+/// The least hard limit that anything learnt of a model may leave, in tokens.
+const LEAST_LIMIT: u64 = 1_024;
 
 /// A turn under way.
 pub(super) struct Work<'a> {
@@ -117,6 +121,26 @@ impl Room {
         let answer = ANSWER_TOKENS.min(window / 4);
         let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(fixed_tokens);
         Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
+    }
+
+    /// The same with what was learnt of the model and of this conversation.
+    pub(crate) fn calibrated(window: u64, fixed_tokens: u64, session: SessionId, calibration: &Calibration) -> Room {
+        let stated = Room::counted(window, fixed_tokens, |tokens| tokens);
+        // A model that counts less than we estimate gives no room beyond its window.
+        let learnt = Room::counted(calibration.window(window), fixed_tokens, |tokens| {
+            calibration.estimate_for(session, tokens).min(tokens)
+        });
+        if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
+            return learnt;
+        }
+        // What was learnt may be wrong, and nobody must be locked out by it: a short question is always tried.
+        tracing::error!(
+            window = learnt.window,
+            factor = calibration.fit().factor(),
+            overhead = calibration.fit().overhead(),
+            "what was learnt of the model leaves no room for a conversation; `pmk-host model forget` forgets it"
+        );
+        Room { limit: stated.limit.min(LEAST_LIMIT), ..stated }
     }
 }
 
