@@ -5,7 +5,7 @@
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
 //! [`escalation`]. What operators change meanwhile is in [`admin`]; what moves conversations between
-//! stores, and over from pmk, is [`transfer`].
+//! stores, and over from pmk, is [`transfer`]. Which policy is better, [`compare`] tells.
 
 pub mod admin;
 pub mod audience;
@@ -14,6 +14,7 @@ pub mod calibration;
 pub mod child;
 pub mod cli;
 pub mod clock;
+pub mod compare;
 pub mod config;
 pub mod directive;
 pub mod error;

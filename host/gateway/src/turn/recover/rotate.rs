@@ -38,13 +38,7 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
     let has_summary = fresh.summary.is_some();
     let summary_length = text.chars().count();
     let session = work.turn.inbound.key.to_string();
-    tracing::warn!(
-        session,
-        has_summary,
-        summary_length,
-        left_behind,
-        "queue.context_overflow.new_session"
-    );
+    tracing::warn!(session, has_summary, summary_length, left_behind, "queue.context_overflow.new_session");
     gateway.ledger.note(Event::ContextRotated {
         actor: work.turn.inbound.user.clone(),
         session: session.clone(),
