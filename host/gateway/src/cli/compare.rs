@@ -18,12 +18,15 @@ use super::{
 };
 use crate::{
     compare::{
-        histories,
+        histories::{self, Found},
         prices::Prices,
         questions::Questions,
         replay::{Arm, Setup},
-        report::{self, Report, Subject},
-        runner::{Comparison, Results, Watch},
+        report::{
+            self, Report, Subject,
+            diff::{Diff, most_telling},
+        },
+        runner::{Comparison, Replayed, Results, Watch},
     },
     config::{Config, PolicyConfig},
     error::{Failure, OrHint},
@@ -76,6 +79,10 @@ pub(super) struct CompareCommand {
     #[arg(long, value_name = "FILE", value_parser = |path: &str| Ok::<_, String>(json_to(path)))]
     json: Option<Json>,
 
+    /// Write the report as one page of HTML
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
     /// Conversations at a time [default: one a processor]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -119,7 +126,7 @@ impl CompareCommand {
         let progress = Progress::over(found.len());
         let start = Instant::now();
         let comparison = Comparison { arms: &arms, setup: &setup, questions: questions.as_ref(), jobs };
-        let mut results = comparison.run(found, &progress);
+        let mut results = comparison.run(found.clone(), &progress);
         let elapsed = start.elapsed();
         progress.0.finish_and_clear();
         results.problems.splice(0..0, problems.iter().map(ToString::to_string));
@@ -129,6 +136,10 @@ impl CompareCommand {
                 .hint("each file is a JSON list of messages, an object with `messages`, or a message a line"));
         }
         let report = Report::new(&arms, subject, results, elapsed);
+        if let Some(path) = &self.html {
+            let diff = side_by_side(&comparison, found, &report.results.conversations)?;
+            write(path, &report::page::html(&report, diff.as_ref()))?;
+        }
         self.publish(&report)
     }
 
@@ -221,6 +232,19 @@ fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
     if unasked > 0 {
         context.warn(&format!("{unasked} questions are about no conversation or no message that was found"));
     }
+}
+
+/// The conversation that tells most, read once more.
+fn side_by_side(
+    comparison: &Comparison<'_>,
+    found: Vec<Found>,
+    conversations: &[Replayed],
+) -> Result<Option<Diff>, TransferError> {
+    let Some(number) = most_telling(conversations) else { return Ok(None) };
+    let Some(conversation) = found.into_iter().flat_map(histories::of_file).nth(number) else { return Ok(None) };
+    let (names, recording) = conversation?.open()?;
+    let name = names.into_iter().next().unwrap_or_default();
+    Ok(Some(Diff::of(comparison.arms, comparison.setup, name, &recording)))
 }
 
 /// The report for a terminal.

@@ -310,7 +310,7 @@ impl<'a> Replay<'a> {
             }
             // Where the host put something in, its words may be there.
             let is_inserted = matches!(entry.message.origin, Origin::Summary | Origin::Recall | Origin::Retrieval);
-            is_inserted && entry.message.plain_text().contains(text.trim())
+            is_inserted && unquoted(&entry.message.plain_text()).contains(text.trim())
         })
     }
 
@@ -340,6 +340,11 @@ impl<'a> Replay<'a> {
             }
         }
     }
+}
+
+/// A text without the signs that quoted lines begin with.
+pub(super) fn unquoted(text: &str) -> String {
+    text.replace("\n> ", "\n")
 }
 
 /// Whether the new message alone leaves the request within the limit.

@@ -1,6 +1,9 @@
-//! What a comparison says: for people in a [`table`], for machines in JSON.
+//! What a comparison says: for people in a [`table`] and on a [`page`], for machines in JSON.
 
+mod chart;
+pub mod diff;
 mod metric;
+pub mod page;
 pub mod table;
 
 use std::time::Duration;
