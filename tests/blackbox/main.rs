@@ -4,6 +4,7 @@
 mod audit;
 mod chat;
 mod claude_cli;
+mod compare;
 mod console;
 mod crash;
 mod directives;

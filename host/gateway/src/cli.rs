@@ -7,7 +7,10 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{
+    ArgAction, Parser, Subcommand,
+    builder::{BoolValueParser, TypedValueParser},
+};
 use serde_json::json;
 
 use crate::{error::Failure, home};
@@ -16,6 +19,7 @@ mod atoms;
 mod audience;
 mod audit;
 mod change;
+mod compare;
 mod escalation;
 mod layers;
 mod logging;
@@ -36,8 +40,8 @@ struct Arguments {
     home: Option<PathBuf>,
 
     /// Print JSON instead of text; errors too, as one object on standard error
-    #[arg(long, global = true)]
-    json: bool,
+    #[arg(long, global = true, action = ArgAction::SetTrue, value_parser = BoolValueParser::new().map(Json::of_flag))]
+    json: Json,
 
     #[command(subcommand)]
     command: Command,
@@ -49,6 +53,8 @@ enum Command {
     Run(run::Run),
     /// Show what a policy would do to a recorded conversation
     Plan(plan::PlanCommand),
+    /// Compare policies on recorded conversations
+    Compare(compare::CompareCommand),
     /// Look at policy components
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
@@ -71,6 +77,23 @@ enum Command {
     Escalation(escalation::EscalationCommand),
 }
 
+/// Where JSON goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Json {
+    /// Nowhere: people read text.
+    No,
+    /// To standard output, in the place of text.
+    Stdout,
+    /// To a file, beside the text. A subcommand that takes one says so.
+    File(PathBuf),
+}
+
+impl Json {
+    fn of_flag(is_set: bool) -> Json {
+        if is_set { Json::Stdout } else { Json::No }
+    }
+}
+
 /// What every subcommand gets.
 struct Context {
     home: PathBuf,
@@ -88,7 +111,7 @@ pub fn main() -> ExitCode {
         // Help is no error, and goes to standard output.
         Err(error) => error.exit(),
     };
-    let json = arguments.json;
+    let json = arguments.json == Json::Stdout;
     match dispatch(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if json => {
@@ -110,10 +133,12 @@ fn usage(error: &clap::Error) -> Failure {
 }
 
 fn dispatch(arguments: Arguments) -> Result<(), Failure> {
-    let context = Context { home: home::resolve(arguments.home.as_deref())?, json: arguments.json };
+    let json = arguments.json == Json::Stdout;
+    let context = Context { home: home::resolve(arguments.home.as_deref())?, json };
     match arguments.command {
         Command::Run(run) => run.execute(&context),
         Command::Plan(plan) => plan.execute(&context),
+        Command::Compare(compare) => compare.execute(&context),
         Command::Policy(policy) => policy.execute(&context),
         Command::Sessions(sessions) => sessions.execute(&context),
         Command::Atoms(atoms) => atoms.execute(&context),

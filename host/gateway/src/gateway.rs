@@ -43,9 +43,6 @@ mod verdict;
 /// Turns that run at once; more wait their turn.
 pub const MAX_RUNNING_TURNS: usize = 256;
 
-/// The least hard limit that anything learnt of a model may leave, in tokens.
-const LEAST_LIMIT: u64 = 1_024;
-
 /// How often messages that keep coming put off an answer.
 const MAX_DEBOUNCES: usize = 10;
 
@@ -179,22 +176,7 @@ impl Gateway {
 
     /// How the model's window is shared out for a conversation now, beside this preamble.
     pub(crate) fn room(&self, session: SessionId, preamble: &Preamble) -> Room {
-        let calibration = self.calibration();
-        let stated = Room::of(self.model.window(), preamble);
-        let window = calibration.window(self.model.window());
-        // A model that counts less than we estimate gives no room beyond its window.
-        let learnt = Room::counted(window, preamble, |tokens| calibration.estimate_for(session, tokens).min(tokens));
-        if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
-            return learnt;
-        }
-        // What was learnt may be wrong, and nobody must be locked out by it: a short question is always tried.
-        tracing::error!(
-            window,
-            factor = calibration.fit().factor(),
-            overhead = calibration.fit().overhead(),
-            "what was learnt of the model leaves no room for a conversation; `pmk-host model forget` forgets it"
-        );
-        Room { limit: stated.limit.min(LEAST_LIMIT), ..stated }
+        Room::calibrated(self.model.window(), preamble.tokens, session, &self.calibration())
     }
 
     /// What is known of how the model counts.

@@ -4,8 +4,9 @@
 //! One turn reads like the list in [`turn`]. What talks to people is a [`front`], what answers is a
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
-//! [`escalation`]. Which of two policies does better is the question of an [`experiment`]. What operators
-//! change meanwhile is in [`admin`]; what moves conversations between stores, and over from pmk, is [`transfer`].
+//! [`escalation`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
+//! [`experiment`] from live ones. What operators change meanwhile is in [`admin`]; what moves conversations between
+//! stores, and over from pmk, is [`transfer`].
 
 pub mod admin;
 pub mod audience;
@@ -14,6 +15,7 @@ pub mod calibration;
 pub mod child;
 pub mod cli;
 pub mod clock;
+pub mod compare;
 pub mod config;
 pub mod control;
 pub mod directive;

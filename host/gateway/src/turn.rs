@@ -24,9 +24,9 @@ mod gather;
 mod journal;
 mod preamble;
 mod record;
-mod recover;
+pub(crate) mod recover;
 mod together;
-mod window;
+pub(crate) mod window;
 mod work;
 
 use std::{sync::Arc, time::Duration};

@@ -22,6 +22,14 @@ impl HistoryBuilder {
         HistoryBuilder { system, ..HistoryBuilder::default() }
     }
 
+    /// A history whose system prompt is a text or a list of blocks in JSON, or null.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn with_system_prompt(system: &Value) -> Result<Self, HistoryError> {
+        Ok(HistoryBuilder::with_system(system_text(system)?))
+    }
+
     /// Reads the next message; `line` is given where every message has a line of its own. False: it is the
     /// system prompt, which is no message of the conversation.
     ///

@@ -70,7 +70,7 @@ impl PlanCommand {
             return Err(self.nothing(if total == 0 { "it has no messages" } else { "nobody asks anything in it" }));
         }
         let preamble = Preamble::new(system.unwrap_or_default(), []);
-        let limit = self.budget.unwrap_or_else(|| Room::of(self.window, &preamble).limit);
+        let limit = self.budget.unwrap_or_else(|| Room::of(self.window, preamble.tokens).limit);
         let stack = self.layers.load(&context.home, &config.policy)?;
         let view = View::new(messages, total);
         let decided = self.decide(&stack, &view, limit, config.policy.seed_may_go);

@@ -79,6 +79,11 @@ impl Sim {
     fn count(&self, request: &Request) -> u64 {
         let messages = request.messages.iter().map(|message| tokens::message(message));
         let estimate: u64 = messages.chain([tokens::estimate(&request.system)]).map(u64::from).sum();
+        self.counts(estimate)
+    }
+
+    /// What it counts for a prompt of which the host's estimate is this.
+    pub fn counts(&self, estimate: u64) -> u64 {
         self.scale(estimate) + self.config.overhead_tokens
     }
 
@@ -86,7 +91,11 @@ impl Sim {
         (estimate as f64 * self.config.factor).ceil() as u64
     }
 
-    fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
+    /// What it says, without waiting for it.
+    ///
+    /// # Errors
+    /// The prompt is too long.
+    pub fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
         let window = self.config.window;
         let prompt = self.count(request);
         if prompt > window {

@@ -62,8 +62,17 @@ impl Loader {
     /// As [`load`](Loader::load), and `--set` for a policy that is not among them.
     pub fn start(&self, config: &PolicyConfig) -> Result<Stack, Failure> {
         let stack = self.load(config, self.files(config))?;
-        self.overrides(config).check_policies(stack.layers().iter().map(|layer| layer.policy.name()))?;
+        self.check_settings(config, std::slice::from_ref(&stack))?;
         Ok(stack)
+    }
+
+    /// Whether every `--set` is meant for a policy of these stacks.
+    ///
+    /// # Errors
+    /// One is not.
+    pub fn check_settings(&self, config: &PolicyConfig, stacks: &[Stack]) -> Result<(), Failure> {
+        let layers = stacks.iter().flat_map(|stack| stack.layers());
+        Ok(self.overrides(config).check_policies(layers.map(|layer| layer.policy.name()))?)
     }
 
     /// Layers of these components, the last on top. Blocks while it compiles.

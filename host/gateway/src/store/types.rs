@@ -34,9 +34,8 @@ impl TurnId {
     }
 }
 
-#[cfg(test)]
 impl SessionId {
-    /// Some conversation's number.
+    /// Some conversation's number, of one that is in no store.
     pub(crate) fn of(number: i64) -> Self {
         SessionId(number)
     }

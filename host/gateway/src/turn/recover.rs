@@ -8,17 +8,16 @@
 //! | [`rotate`] | seed pair and a summary made without the model (seed 001, stage 2) |
 //! | give up | an honest message, and a window that does not make the next turn fail |
 
-use pmk_core::{Applied, Guard, floor};
 use pmk_policy::{OverflowInput, Rung};
 
-use super::{TurnError, budget, decided::note_records, window::Window, work::Work};
+use super::{TurnError, budget, decided::note_records, work::Work};
 use crate::{clock, gateway::Gateway, ledger::Event};
 
-pub(super) mod compact;
-mod rotate;
+pub(crate) mod compact;
+pub(crate) mod rotate;
+pub(crate) mod rules;
 
-/// Requests that are made again after a refusal, at most.
-const MAX_RETRIES: usize = 3;
+use rules::{Base, MAX_RETRIES};
 
 /// What the provider said about the size.
 #[derive(Clone, Copy)]
@@ -35,20 +34,6 @@ pub(super) struct Recovery {
     /// Rungs that were tried, whatever came of them.
     tried: Vec<Rung>,
     retries: usize,
-}
-
-/// The window as it was before recovery began.
-#[derive(Clone)]
-pub(super) struct Base {
-    pub window: Window,
-    pub tokens: u64,
-}
-
-impl Base {
-    /// Whether a request of this size is a tenth smaller.
-    fn shrinks_to(&self, tokens: u64) -> bool {
-        tokens.saturating_mul(10) <= self.tokens.saturating_mul(9)
-    }
 }
 
 /// Makes the window smaller by the next rung. False when there is nothing left to try: then the floor's
@@ -112,16 +97,10 @@ fn note_overflow(work: &Work<'_>, overflow: Overflow) {
 
 /// Asks the policy which of the rungs that can still help comes next.
 async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung], overflow: Overflow) -> Rung {
-    let helps = |rung: &Rung| match rung {
-        Rung::Trim => trimmed(work, base).is_some(),
-        Rung::Compact => base.window.middle().is_some(),
-        Rung::Rotate => base.window.before_this_turn().is_some(),
-        Rung::GiveUp => true,
-    };
     let input = OverflowInput {
         phase: work.tally.phase,
         tried: tried.to_vec(),
-        available: Rung::ALL.into_iter().filter(|rung| !tried.contains(rung)).filter(helps).collect(),
+        available: base.available(tried, work.room.limit),
         observed_tokens: overflow.observed_tokens,
         allowed_tokens: overflow.allowed_tokens,
     };
@@ -130,15 +109,8 @@ async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung],
     decision.rung
 }
 
-/// What the trim rung leaves of a window, if that helps.
-fn trimmed(work: &Work<'_>, base: &Base) -> Option<Applied> {
-    let transcript = base.window.transcript();
-    let guard = Guard { limit: work.room.limit.max(base.tokens), seed_may_go: false, must_shrink: true };
-    guard.apply(&transcript, &floor::trim(&transcript)).ok()
-}
-
 async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
-    let Some(applied) = trimmed(work, base) else { return Ok(false) };
+    let Some(applied) = base.trimmed(work.room.limit) else { return Ok(false) };
     work.journal.note(Event::ContextForcePruned {
         actor: work.turn.inbound.user.clone(),
         dropped_pairs: applied.turns_dropped,
@@ -161,12 +133,10 @@ async fn give_up(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<
         rungs: work.tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
     });
     gateway.tell_admins(gateway.say.recovery_failed(&work.turn.inbound.key.to_string()));
-    // Where a rung has made the window smaller already, that stays.
-    if work.window.transcript().total_tokens() >= base.tokens {
-        let floor = floor::decide(&work.window.transcript(), work.room.limit / 2);
-        budget::carry_out(gateway, work, &floor).await?;
+    match base.given_up(&work.window, work.room.limit) {
+        Some(floor) => budget::carry_out(gateway, work, &floor).await,
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Puts a summary in the place of a part of the base window, in the stored live window, too.

@@ -8,7 +8,7 @@ use pmk_core::{Applied, Archive, Entry, Guard, Marker, Message, Origin, Plan, Re
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
 /// A part of the window that a summary takes the place of.
-pub(super) struct Fold {
+pub(crate) struct Fold {
     pub range: Range<usize>,
     pub summary: Option<Message>,
     /// Whether the count of dropped turns begins anew: in a fresh session there are none.
@@ -17,7 +17,7 @@ pub(super) struct Fold {
 
 /// The window.
 #[derive(Clone)]
-pub(super) struct Window {
+pub(crate) struct Window {
     rows: Vec<Row>,
     /// Where the current turn begins: the new message.
     current: usize,
@@ -211,6 +211,21 @@ impl Window {
     /// The new message and what the turn has produced since, as far as it is still in the window.
     pub fn of_this_turn(&self) -> impl Iterator<Item = &Entry> {
         self.rows[self.current..].iter().map(|row| &row.entry)
+    }
+
+    /// Everything in it, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.rows.iter().map(|row| &row.entry)
+    }
+
+    /// What is left of it for the next turn, where nothing but this window has been kept of the conversation: what
+    /// is shown for one request alone goes, and so does the turn, unless it was answered.
+    pub fn into_live(self, answered: bool) -> Live {
+        let Window { rows, current, dropped_turns, marker_template, .. } = self;
+        let stays = |(at, row): &(usize, Row)| if *at < current { row.position.is_some() } else { answered };
+        let rows = rows.into_iter().enumerate().filter(stays);
+        let entries = (0..).zip(rows).map(|(position, (_, row))| LiveEntry { position, entry: row.entry }).collect();
+        Live { entries, dropped_turns, marker_template }
     }
 
     /// Whether any message calls a tool or carries what one returned.

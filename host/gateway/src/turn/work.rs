@@ -7,15 +7,19 @@ use pmk_policy::{DecidedBy, Phase};
 use super::{journal::Journal, preamble::Preamble, window::Window};
 use crate::{
     audience::Audience,
+    calibration::Calibration,
     escalation::Marker,
     model::{Request, Usage},
     policies::Deciding,
     progress::Progress,
-    store::{OpenTurn, Outgoing},
+    store::{OpenTurn, Outgoing, SessionId},
 };
 
 /// Room for the answer, in tokens; never more than a quarter of the window.
 const ANSWER_TOKENS: u64 = 8_192;
+
+/// The least hard limit that anything learnt of a model may leave, in tokens.
+const LEAST_LIMIT: u64 = 1_024;
 
 /// A turn under way.
 pub(super) struct Work<'a> {
@@ -112,17 +116,37 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room that a model of this window leaves beside the preamble, where nothing is known of how it
-    /// counts.
-    pub(crate) fn of(window: u64, preamble: &Preamble) -> Room {
-        Room::counted(window, preamble, |tokens| tokens)
+    /// The room that a model of this window leaves beside a preamble of so many tokens, where nothing is known
+    /// of how it counts.
+    pub(crate) fn of(window: u64, preamble_tokens: u64) -> Room {
+        Room::counted(window, preamble_tokens, |tokens| tokens)
     }
 
     /// The same where something is known: `estimate_for` gives the largest estimate of a whole prompt that
     /// the provider counts as so many tokens.
-    pub(crate) fn counted(window: u64, preamble: &Preamble, estimate_for: impl Fn(u64) -> u64) -> Room {
+    pub(crate) fn counted(window: u64, preamble_tokens: u64, estimate_for: impl Fn(u64) -> u64) -> Room {
         let answer = ANSWER_TOKENS.min(window / 4);
-        let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(preamble.tokens);
+        let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(preamble_tokens);
         Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
+    }
+
+    /// The same with what was learnt of the model and of this conversation.
+    pub(crate) fn calibrated(window: u64, preamble_tokens: u64, session: SessionId, calibration: &Calibration) -> Room {
+        let stated = Room::of(window, preamble_tokens);
+        // A model that counts less than we estimate gives no room beyond its window.
+        let learnt = Room::counted(calibration.window(window), preamble_tokens, |tokens| {
+            calibration.estimate_for(session, tokens).min(tokens)
+        });
+        if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
+            return learnt;
+        }
+        // What was learnt may be wrong, and nobody must be locked out by it: a short question is always tried.
+        tracing::error!(
+            window = learnt.window,
+            factor = calibration.fit().factor(),
+            overhead = calibration.fit().overhead(),
+            "what was learnt of the model leaves no room for a conversation; `pmk-host model forget` forgets it"
+        );
+        Room { limit: stated.limit.min(LEAST_LIMIT), ..stated }
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
         .unwrap_or_default();
     let tools: Vec<Tool> = if has_tools { directive::tools::definitions().into() } else { vec![] };
     let preamble = Preamble::new(system, tools);
-    let does = |window: u64| Room::of(window, &preamble).limit >= LEAST_ROOM;
+    let does = |window: u64| Room::of(window, preamble.tokens).limit >= LEAST_ROOM;
     let window = model.window();
     if does(window) {
         return Ok(());

@@ -1,0 +1,304 @@
+//! `compare`: which policy is better, on recorded conversations.
+
+use std::{
+    fs,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use pmk_policy::{SetOverride, Stack};
+
+use super::{Context, Json, logging, print, print_json, table, tokens};
+use crate::{
+    compare::{
+        histories::{self, Found},
+        prices::Prices,
+        questions::Questions,
+        replay::{Arm, Setup},
+        report::{
+            self, Report, Subject,
+            diff::{Diff, most_telling},
+        },
+        runner::{Comparison, Replayed, Results, Watch},
+    },
+    config::{Config, PolicyConfig},
+    error::{Failure, OrHint},
+    model::{
+        ModelSpec, Provider,
+        sim::{Sim, SimConfig},
+        windows,
+    },
+    policies::{Loader, Named},
+    transfer::TransferError,
+};
+
+/// The most problems that are told one by one.
+const MAX_TOLD: usize = 20;
+
+#[derive(Debug, Args)]
+pub(super) struct CompareCommand {
+    /// A policy component, or `standard`, the embedded one; the first is what the others are held against
+    #[arg(long, value_name = "FILE", required = true)]
+    policy: Vec<PathBuf>,
+
+    /// A setting of a policy
+    #[arg(long, value_name = "POLICY.NAME=VALUE")]
+    set: Vec<SetOverride>,
+
+    /// The folder with the conversations: pmk's tree, full exports, Anthropic's JSON, JSON lines
+    #[arg(long, value_name = "DIR")]
+    histories: PathBuf,
+
+    /// Questions about them, a JSON list or lines
+    #[arg(long, value_name = "FILE")]
+    questions: Option<PathBuf>,
+
+    /// The model's context window in tokens [default: the model's]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
+    window: Option<u64>,
+
+    /// The hard limit in tokens [default: what the window leaves beside answer and system prompt]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
+    budget: Option<u64>,
+
+    /// Whose window and price count; `sim:factor=F,overhead=N` counts otherwise than the gateway estimates
+    #[arg(long, value_name = "PROVIDER[:NAME]", default_value = "sim")]
+    model: String,
+
+    /// What models cost, as TOML [default: list prices]
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+
+    /// Write the whole report as JSON, `-` for standard output
+    #[arg(long, value_name = "FILE", value_parser = |path: &str| Ok::<_, String>(json_to(path)))]
+    json: Option<Json>,
+
+    /// Write the report as one page of HTML
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Conversations at a time [default: one a processor]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Where chance begins: the same seed gives the same report
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+fn json_to(path: &str) -> Json {
+    if path == "-" { Json::Stdout } else { Json::File(path.into()) }
+}
+
+impl CompareCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        // What fails in a decision is counted; thousands of lines about it would help nobody.
+        logging::start(true, context.json);
+        let (config, warnings) = Config::load(&context.home)?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        let spec: ModelSpec = self.model.parse()?;
+        let setup = self.setup(&spec, &config)?;
+        let questions = self.questions.as_deref().map(Questions::read).transpose()?;
+        let prices = Prices::load(self.prices.as_deref())?;
+        let arms = self.arms(&context.home, &config.policy)?;
+        let (found, problems) = histories::find(&self.histories, self.questions.as_deref())
+            .map_err(|error| Failure::new(error).hint("give `--histories` a folder that you may read"))?;
+        if found.is_empty() {
+            return Err(TransferError::NothingFound { path: self.histories.clone() })
+                .or_hint("`.json`, `.jsonl` and full exports are looked for, in folders within it, too");
+        }
+        let subject = Subject {
+            model: spec.to_string(),
+            window: setup.window,
+            budget: self.budget,
+            price: spec.name.as_deref().and_then(|name| prices.of(name)),
+            seed: self.seed,
+        };
+        let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let progress = Progress::over(found.len());
+        let start = Instant::now();
+        let comparison = Comparison { arms: &arms, setup: &setup, questions: questions.as_ref(), jobs };
+        let mut results = comparison.run(found.clone(), &progress);
+        let elapsed = start.elapsed();
+        progress.0.finish_and_clear();
+        results.problems.splice(0..0, problems.iter().map(ToString::to_string));
+        tell(context, &results, questions.as_ref());
+        if results.conversations.is_empty() {
+            return Err(Failure::new(format!("no conversation of `{}` can be replayed", self.histories.display()))
+                .hint("each file is a JSON list of messages, an object with `messages`, or a message a line"));
+        }
+        let report = Report::new(&arms, subject, results, elapsed);
+        if let Some(path) = &self.html {
+            let diff = side_by_side(&comparison, found, &report.results.conversations)?;
+            write(path, &report::page::html(&report, diff.as_ref()))?;
+        }
+        self.publish(&report)
+    }
+
+    fn setup(&self, spec: &ModelSpec, config: &Config) -> Result<Setup, Failure> {
+        let window = windows::of(&spec.clone().with_window(self.window)).tokens;
+        let sim = match (spec.provider, &spec.name) {
+            (Provider::Sim, Some(words)) => SimConfig::parse(words)
+                .or_hint("`sim` takes `factor=F`, `overhead=N`, `delay=MS`, with commas between them")?,
+            _ => SimConfig::default(),
+        };
+        Ok(Setup {
+            window,
+            budget: self.budget,
+            sim: Sim::new(SimConfig { window, delay_ms: 0, ..sim }),
+            seed_may_go: config.policy.seed_may_go,
+            history_turns: config.history_turns,
+        })
+    }
+
+    /// Every policy over the embedded one, all in one engine.
+    fn arms(&self, home: &Path, config: &PolicyConfig) -> Result<Vec<Arm>, Failure> {
+        if self.policy.len() < 2 {
+            return Err(Failure::new("there is nothing to compare with one policy")
+                .hint("name two or more, such as `--policy standard --policy plugins/strict.wasm`"));
+        }
+        let loader = Loader::open(home, Named { set: self.set.clone(), ..Named::default() })?;
+        let stacks =
+            self.policy.iter().map(|file| loader.load(config, on_disk(file))).collect::<Result<Vec<_>, _>>()?;
+        loader.check_settings(config, &stacks)?;
+        Ok(labelled(stacks))
+    }
+
+    /// Puts the report where it is wanted.
+    fn publish(&self, report: &Report) -> Result<(), Failure> {
+        let document = || report.document();
+        match &self.json {
+            Some(Json::Stdout) => return print_json(&document()),
+            Some(Json::File(path)) => write(path, &format!("{:#}\n", document()))?,
+            Some(Json::No) | None => {}
+        }
+        print(&page(report))
+    }
+}
+
+/// The embedded policy has no file, unless there is one of that name.
+fn on_disk(file: &PathBuf) -> &[PathBuf] {
+    if file.as_os_str() == "standard" && !file.exists() { &[] } else { std::slice::from_ref(file) }
+}
+
+/// Stacks with the name of the policy on top; where several have the same, with its version or its digest, too.
+fn labelled(stacks: Vec<Stack>) -> Vec<Arm> {
+    let names = |label: &dyn Fn(&Stack) -> String| -> Option<Vec<String>> {
+        let names: Vec<String> = stacks.iter().map(label).collect();
+        let mut different = names.clone();
+        different.sort_unstable();
+        different.dedup();
+        (different.len() == names.len()).then_some(names)
+    };
+    let identity = |stack: &Stack| stack.top().map(|layer| layer.policy.identity().clone());
+    let of =
+        |stack: &Stack, label: &dyn Fn(pmk_policy::Identity) -> String| identity(stack).map(label).unwrap_or_default();
+    let labels = names(&|stack| of(stack, &|policy| policy.name))
+        .or_else(|| names(&|stack| of(stack, &|policy| policy.to_string())))
+        .or_else(|| names(&|stack| of(stack, &|policy| format!("{policy} {:.8}", policy.sha256))))
+        .unwrap_or_else(|| {
+            let numbered = |(number, stack): (usize, &Stack)| of(stack, &|policy| format!("{policy} #{number}"));
+            (1..).zip(&stacks).map(numbered).collect()
+        });
+    labels.into_iter().zip(stacks).map(|(label, stack)| Arm { label, stack }).collect()
+}
+
+fn write(path: &Path, content: &str) -> Result<(), Failure> {
+    fs::write(path, content)
+        .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
+        .or_hint("name a file in a folder where you may write")
+}
+
+/// What could not be replayed or asked.
+fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
+    for problem in results.problems.iter().take(MAX_TOLD) {
+        context.warn(problem);
+    }
+    if let Some(more) = results.problems.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
+        context.warn(&format!("{more} more of the kind; the JSON report has them all"));
+    }
+    let unasked = questions.map_or(0, |questions| questions.count as u64).saturating_sub(results.asked);
+    if unasked > 0 {
+        context.warn(&format!("{unasked} questions are about no conversation or no message that was found"));
+    }
+}
+
+/// The conversation that tells most, read once more.
+fn side_by_side(
+    comparison: &Comparison<'_>,
+    found: Vec<Found>,
+    conversations: &[Replayed],
+) -> Result<Option<Diff>, TransferError> {
+    let Some(number) = most_telling(conversations) else { return Ok(None) };
+    let Some(conversation) = found.into_iter().flat_map(histories::of_file).nth(number) else { return Ok(None) };
+    let (names, recording) = conversation?.open()?;
+    let name = names.into_iter().next().unwrap_or_default();
+    Ok(Some(Diff::of(comparison.arms, comparison.setup, name, &recording)))
+}
+
+/// The report for a terminal.
+fn page(report: &Report) -> String {
+    let Report { subject, results, .. } = report;
+    let turns: usize = results.conversations.iter().map(|replayed| replayed.turns).sum();
+    let limit = match subject.budget {
+        Some(budget) => format!("a limit of {budget} tokens in a window of {}", subject.window),
+        None => format!("a window of {} tokens", subject.window),
+    };
+    let mut out = format!(
+        "{} conversations, {turns} turns, {} questions; `{}` with {limit}, seed {}\n\n",
+        results.conversations.len(),
+        results.asked,
+        subject.model,
+        subject.seed
+    );
+    out.push_str(&table::columns(&report::table::rows(report)));
+    out.push('\n');
+    for verdict in report.verdicts() {
+        out.push_str(&format!("{verdict}\n"));
+    }
+    out.push_str(&format!(
+        "\n{} decisions in {:.1} s, {} a minute\n",
+        report.decisions(),
+        report.elapsed.as_secs_f64(),
+        report.decisions_a_minute()
+    ));
+    out
+}
+
+/// The bar that a terminal shows.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn over(conversations: usize) -> Progress {
+        let style = ProgressStyle::with_template("{bar:30} {pos} of {len} conversations, {eta} to go")
+            .expect("a template that is right");
+        Progress(ProgressBar::new(conversations as u64).with_style(style))
+    }
+}
+
+impl Watch for Progress {
+    fn done(&self) {
+        self.0.inc(1);
+    }
+
+    fn more(&self) {
+        self.0.inc_length(1);
+    }
+}
+
+impl From<crate::compare::questions::QuestionsError> for Failure {
+    fn from(error: crate::compare::questions::QuestionsError) -> Self {
+        Failure::new(error).hint("each question is an object with `conversation`, `question` and what the README lists")
+    }
+}
+
+impl From<crate::compare::prices::PricesError> for Failure {
+    fn from(error: crate::compare::prices::PricesError) -> Self {
+        Failure::new(error).hint("a model is `[models.\"NAME\"]` with `input`, `cached` and `output`")
+    }
+}

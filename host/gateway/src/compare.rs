@@ -1,0 +1,18 @@
+//! Which policy is better? Recorded conversations are replayed turn by turn through each, and what came of it
+//! is compared, conversation by conversation.
+//!
+//! [`histories`] finds the conversations of a folder and [`recording`] is one of them; [`questions`] asks what
+//! could still be answered. [`replay`] does with a policy what a turn does, by the same rules and with the
+//! same guard; [`runner`] does it for all conversations at once, and keeps of each only its [`metrics`].
+//! [`prices`] says what that costs, [`statistics`] which differences are shown, and [`report`] is what
+//! people and machines read.
+
+pub mod histories;
+pub mod metrics;
+pub mod prices;
+pub mod questions;
+pub mod recording;
+pub mod replay;
+pub mod report;
+pub mod runner;
+pub mod statistics;

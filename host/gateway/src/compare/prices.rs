@@ -1,0 +1,124 @@
+//! What models cost.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::metrics::Tally;
+
+/// The table that goes without saying.
+const SHIPPED: &str = include_str!("prices.toml");
+
+/// A table of prices.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    models: BTreeMap<String, Price>,
+}
+
+/// What a model costs, in dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Price {
+    pub input: f64,
+    pub cached: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+    pub output: f64,
+}
+
+/// Why there are no prices.
+#[derive(Debug, Error)]
+pub enum PricesError {
+    #[error("cannot read the prices `{path}`: {source}")]
+    Read { path: String, source: std::io::Error },
+    #[error("the prices `{path}`: {what}")]
+    Wrong { path: String, what: String },
+}
+
+impl Prices {
+    /// The prices of a file, or the ones that are shipped.
+    ///
+    /// # Errors
+    /// [`PricesError`] says what is wrong with the file.
+    pub fn load(path: Option<&Path>) -> Result<Prices, PricesError> {
+        let Some(path) = path else { return Prices::parse("shipped", SHIPPED) };
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| PricesError::Read { path: name.clone(), source })?;
+        Prices::parse(&name, &text)
+    }
+
+    fn parse(path: &str, text: &str) -> Result<Prices, PricesError> {
+        let wrong = |what: String| PricesError::Wrong { path: path.to_owned(), what };
+        let prices: Prices = toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        for (model, price) in &prices.models {
+            let Price { input, cached, cache_write, output } = *price;
+            if ![input, cached, cache_write.unwrap_or(0.0), output].iter().all(|price| (0.0..1e9).contains(price)) {
+                return Err(wrong(format!("a price of `{model}` is no amount of money")));
+            }
+        }
+        Ok(prices)
+    }
+
+    /// The price of a model, by how its name begins. A router's prefix is left out.
+    pub fn of(&self, model: &str) -> Option<Price> {
+        let model = model.rsplit('/').next().unwrap_or(model);
+        let begins = |prefix: &str| {
+            model.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '@', '[']))
+        };
+        self.models.iter().filter(|(prefix, _)| begins(prefix)).max_by_key(|(prefix, _)| prefix.len()).map(|(_, p)| *p)
+    }
+}
+
+impl Price {
+    /// What a conversation costs, in dollars. What was refused costs nothing.
+    pub fn of(&self, tally: &Tally) -> f64 {
+        let read = tally.tokens_sent.saturating_sub(tally.tokens_refused);
+        let new = read.saturating_sub(tally.tokens_reused);
+        let cost = new as f64 * self.cache_write.unwrap_or(self.input)
+            + tally.tokens_reused as f64 * self.cached
+            + tally.tokens_answered as f64 * self.output;
+        cost / 1_000_000.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_prices_are_prices() {
+        let prices = Prices::load(None).expect("the shipped table");
+        let input = |model| prices.of(model).map(|price| price.input);
+        assert_eq!(input("claude-opus-4-1-20250805"), Some(15.0));
+        assert_eq!(input("claude-opus-4-5"), Some(5.0));
+        assert_eq!(input("anthropic/claude-sonnet-4-5-20250929"), Some(3.0));
+        assert_eq!(input("gpt-5.1"), Some(1.25));
+        assert_eq!((input("gpt-50"), input("sim")), (None, None));
+    }
+
+    #[test]
+    fn what_is_read_again_is_cheaper_and_what_is_refused_costs_nothing() {
+        let price = Price { input: 4.0, cached: 0.4, cache_write: Some(5.0), output: 20.0 };
+        let tally = Tally {
+            tokens_sent: 4_000_000,
+            tokens_reused: 2_000_000,
+            tokens_refused: 1_000_000,
+            tokens_answered: 500_000,
+            ..Tally::default()
+        };
+        assert_eq!(price.of(&tally), 5.0 + 0.8 + 10.0);
+        assert_eq!(Price { cache_write: None, ..price }.of(&tally), 4.0 + 0.8 + 10.0);
+    }
+
+    #[test]
+    fn a_wrong_table_says_where() {
+        let error =
+            Prices::parse("p.toml", "[models.a]\ninput = 1.0\ncached = 0.1\noutptu = 3.0\n").expect_err("a slip");
+        assert!(error.to_string().contains("outptu"), "{error}");
+        let error =
+            Prices::parse("p.toml", "[models.a]\ninput = -1.0\ncached = 0.1\noutput = 3.0\n").expect_err("below 0");
+        assert_eq!(error.to_string(), "the prices `p.toml`: a price of `a` is no amount of money");
+    }
+}

@@ -1,0 +1,206 @@
+//! Questions about recorded conversations: is what answers them still in view when they are asked?
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
+
+use serde_json::Value;
+use thiserror::Error;
+
+use super::recording::{Recording, id};
+
+/// The category of a question that names none.
+const NO_CATEGORY: &str = "-";
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub id: String,
+    pub text: String,
+    /// What a right answer says.
+    pub answer: Option<String>,
+    /// The messages that answer it.
+    pub evidence: Vec<String>,
+    pub category: String,
+    /// The message after which it is asked; at the end without one.
+    pub after: Option<String>,
+}
+
+/// All questions, by the name of their conversation.
+#[derive(Clone, Debug, Default)]
+pub struct Questions {
+    by_conversation: HashMap<String, Vec<Question>>,
+    pub count: usize,
+}
+
+/// Why a file holds no questions.
+#[derive(Debug, Error)]
+pub enum QuestionsError {
+    #[error("cannot read the questions `{path}`: {source}")]
+    Read { path: String, source: std::io::Error },
+    #[error("the questions `{path}`: line {line} is not JSON: {source}")]
+    NotJson { path: String, line: usize, source: serde_json::Error },
+    #[error("the questions `{path}`: question {number} has no `{field}`")]
+    Missing { path: String, number: usize, field: &'static str },
+}
+
+impl Questions {
+    /// Reads a JSON list of questions, or lines of them.
+    ///
+    /// # Errors
+    /// [`QuestionsError`] names the question that is wrong.
+    pub fn read(path: &Path) -> Result<Questions, QuestionsError> {
+        let name = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|source| QuestionsError::Read { path: name.clone(), source })?;
+        Questions::parse(&name, text.trim_start_matches('\u{feff}'))
+    }
+
+    fn parse(path: &str, text: &str) -> Result<Questions, QuestionsError> {
+        let values = match serde_json::from_str(text) {
+            Ok(Value::Array(values)) => values,
+            Ok(one) => vec![one],
+            Err(_) => (1..)
+                .zip(text.lines())
+                .filter(|(_, line)| !line.trim().is_empty())
+                .map(|(line, text)| {
+                    let not_json = |source| QuestionsError::NotJson { path: path.to_owned(), line, source };
+                    serde_json::from_str(text).map_err(not_json)
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let mut questions = Questions::default();
+        for (number, value) in (1..).zip(&values) {
+            let need = |field: &'static str| {
+                let missing = || QuestionsError::Missing { path: path.to_owned(), number, field };
+                value.get(field).and_then(id).ok_or_else(missing)
+            };
+            let evidence = match value.get("evidence") {
+                Some(Value::Array(ids)) => ids.iter().filter_map(id).collect(),
+                Some(one) => id(one).into_iter().collect(),
+                None => vec![],
+            };
+            let question = Question {
+                id: value.get("id").and_then(id).unwrap_or_else(|| number.to_string()),
+                text: need("question")?,
+                answer: value.get("answer").and_then(id),
+                evidence,
+                category: value.get("category").and_then(id).unwrap_or_else(|| NO_CATEGORY.to_owned()),
+                after: value.get("after").and_then(id),
+            };
+            questions.by_conversation.entry(need("conversation")?).or_default().push(question);
+            questions.count += 1;
+        }
+        Ok(questions)
+    }
+
+    /// The questions about the conversation that has these names.
+    pub fn about(&self, names: &[String]) -> Vec<&Question> {
+        let mut names: Vec<&String> = names.iter().collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().filter_map(|name| self.by_conversation.get(name)).flatten().collect()
+    }
+}
+
+/// A question in its place in a recording.
+#[derive(Clone, Debug)]
+pub struct Placed<'a> {
+    pub question: &'a Question,
+    /// The turn after which it is asked.
+    pub turn: usize,
+    /// The messages that answer it.
+    pub evidence: Vec<usize>,
+}
+
+/// The questions in the order in which they are asked, and what is wrong with the others.
+pub fn place<'a>(questions: Vec<&'a Question>, recording: &Recording) -> (Vec<Placed<'a>>, Vec<String>) {
+    let mut placed = Vec::with_capacity(questions.len());
+    let mut problems = Vec::new();
+    let Some(last) = recording.turns.len().checked_sub(1) else { return (placed, problems) };
+    for question in questions {
+        let mut find = |id: &String| {
+            let found = recording.find(id);
+            if found.is_none() {
+                problems.push(format!("question `{}`: there is no message `{id}`; it is not asked", question.id));
+            }
+            found
+        };
+        let turn = match &question.after {
+            Some(after) => find(after).map(|index| recording.turn_of(index)),
+            None => Some(last),
+        };
+        let evidence: Option<Vec<usize>> = question.evidence.iter().map(find).collect();
+        if let (Some(turn), Some(evidence)) = (turn, evidence) {
+            placed.push(Placed { question, turn, evidence });
+        }
+    }
+    placed.sort_by_key(|placed| placed.turn);
+    (placed, problems)
+}
+
+/// How questions went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Questions of which the evidence is known.
+    pub with_evidence: u64,
+    /// Those of which all evidence was visible.
+    pub visible: u64,
+    /// Questions of which the answer is known.
+    pub with_answer: u64,
+    /// Those that the reader answered.
+    pub answered: u64,
+}
+
+impl std::ops::AddAssign for Score {
+    fn add_assign(&mut self, other: Score) {
+        self.with_evidence += other.with_evidence;
+        self.visible += other.visible;
+        self.with_answer += other.with_answer;
+        self.answered += other.answered;
+    }
+}
+
+/// How questions went, by category.
+pub type Scores = BTreeMap<String, Score>;
+
+/// Whether a reader's words hold the answer. Case and white space do not count.
+pub fn says(words: &str, answer: &str) -> bool {
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let answer = plain(answer.trim_end_matches(['.', '。', '!', '！']));
+    !answer.is_empty() && plain(words).contains(&answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_and_lines_are_read_alike() {
+        let one =
+            r#"{"id":1,"conversation":"c","question":"q","answer":7,"evidence":["D1:1"],"category":2,"after":"x"}"#;
+        for text in [format!("[{one}]"), format!("{one}\n"), format!("{one}\n\n{one}")] {
+            let questions = Questions::parse("f", &text).expect("questions");
+            let about = questions.about(&["c".into(), "c".into()]);
+            let wanted = Question {
+                id: "1".into(),
+                text: "q".into(),
+                answer: Some("7".into()),
+                evidence: vec!["D1:1".into()],
+                category: "2".into(),
+                after: Some("x".into()),
+            };
+            assert_eq!(about.first(), Some(&&wanted));
+            assert_eq!(about.len(), questions.count);
+        }
+        let error = Questions::parse("f", "[{\"conversation\":\"c\"}]").expect_err("no question").to_string();
+        assert_eq!(error, "the questions `f`: question 1 has no `question`");
+    }
+
+    #[test]
+    fn an_answer_is_recognised_in_other_clothes() {
+        assert!(says("From this conversation: \"It is  on\nFRIDAY.\"", "on Friday."));
+        assert!(!says("It is on Monday", "Friday") && !says("anything", " . "));
+    }
+}

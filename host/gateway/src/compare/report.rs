@@ -1,0 +1,344 @@
+//! What a comparison says: for people in a [`table`] and on a [`page`], for machines in JSON.
+
+mod chart;
+pub mod diff;
+mod metric;
+pub mod page;
+pub mod table;
+
+use std::time::Duration;
+
+use pmk_policy::{Identity, Rung};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+pub use metric::Metric;
+
+use super::{
+    metrics::{Outcome, Totals},
+    prices::Price,
+    questions::Score,
+    replay::Arm,
+    runner::Results,
+    statistics::{self, Finding, Measured, Ratio, Settings},
+};
+
+/// What the report is about.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub model: String,
+    pub window: u64,
+    /// The hard limit, where it was given.
+    pub budget: Option<u64>,
+    pub price: Option<Price>,
+    pub seed: u64,
+}
+
+/// What a comparison says. The first policy is what the others are held against.
+pub struct Report {
+    pub subject: Subject,
+    pub policies: Vec<PolicyReport>,
+    pub comparisons: Vec<Comparison>,
+    pub results: Results,
+    pub elapsed: Duration,
+}
+
+/// One policy.
+#[derive(Clone, Debug)]
+pub struct PolicyReport {
+    pub label: String,
+    /// The layers, the deciding one first.
+    pub layers: Vec<Identity>,
+    /// All conversations together.
+    pub outcome: Outcome,
+    /// In dollars, where the price is known.
+    pub cost: Option<f64>,
+    /// Tokens of a turn, and where that lies.
+    pub tokens_a_turn: (f64, (f64, f64)),
+    /// The share of questions whose evidence was visible, and where that lies.
+    pub evidence: Option<(f64, (f64, f64))>,
+}
+
+/// One policy held against the first.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    pub baseline: usize,
+    pub policy: usize,
+    pub findings: Vec<(Metric, Finding)>,
+}
+
+impl Report {
+    /// Works the results up.
+    pub fn new(arms: &[Arm], subject: Subject, results: Results, elapsed: Duration) -> Report {
+        let settings = Settings::seeded(subject.seed);
+        let policies =
+            arms.iter().enumerate().map(|(at, arm)| policy(arm, at, &subject, &results, &settings)).collect();
+        let comparisons = comparisons(arms.len(), &subject, &results, &settings);
+        Report { subject, policies, comparisons, results, elapsed }
+    }
+
+    /// The plain words: what is shown of each policy against the first.
+    pub fn verdicts(&self) -> Vec<String> {
+        self.comparisons.iter().map(|comparison| self.verdict(comparison)).collect()
+    }
+
+    fn verdict(&self, comparison: &Comparison) -> String {
+        let [baseline, policy] = [comparison.baseline, comparison.policy].map(|at| &self.policies[at].label);
+        let shown: Vec<String> = comparison
+            .findings
+            .iter()
+            .filter(|(_, found)| found.is_shown)
+            .map(|(metric, found)| metric.phrase(found))
+            .collect();
+        let open: Vec<&str> =
+            comparison.findings.iter().filter(|(_, found)| !found.is_shown).map(|(metric, _)| metric.name()).collect();
+        match (listed(&shown), open.is_empty()) {
+            (None, _) => format!("no difference shown between `{policy}` and `{baseline}`"),
+            (Some(shown), true) => format!("`{policy}` {shown} than `{baseline}`"),
+            (Some(shown), false) => {
+                format!("`{policy}` {shown} than `{baseline}`; no difference shown in {}", open.join(", "))
+            }
+        }
+    }
+
+    /// The whole report for machines. Everything but `timings` is the same whenever the seed is.
+    pub fn document(&self) -> Value {
+        let Report { subject, results, .. } = self;
+        let settings = Settings::seeded(subject.seed);
+        let policies: Vec<Value> =
+            self.policies.iter().zip(&results.totals).map(|(policy, totals)| policy.document(totals)).collect();
+        let comparisons: Vec<Value> = self.comparisons.iter().map(|comparison| self.compared(comparison)).collect();
+        let conversations: Vec<Value> = results
+            .conversations
+            .iter()
+            .map(|replayed| {
+                let policies: Map<String, Value> = self
+                    .policies
+                    .iter()
+                    .zip(&replayed.outcomes)
+                    .map(|(policy, outcome)| (policy.label.clone(), self.of_conversation(outcome)))
+                    .collect();
+                json!({"conversation": replayed.name, "turns": replayed.turns, "policies": policies})
+            })
+            .collect();
+        json!({
+            "type": "comparison",
+            "model": subject.model,
+            "window": subject.window,
+            "budget": subject.budget,
+            "price": subject.price,
+            "seed": subject.seed,
+            "statistics": {
+                "conversations": results.conversations.len(),
+                "level": settings.level,
+                "power": settings.power,
+                "resamples": settings.resamples,
+                "permutations": settings.flips,
+            },
+            "questions": results.asked,
+            "policies": policies,
+            "comparisons": comparisons,
+            "conversations": conversations,
+            "problems": results.problems,
+            "timings": self.timings(),
+        })
+    }
+
+    fn compared(&self, comparison: &Comparison) -> Value {
+        let metrics: Vec<Value> = comparison
+            .findings
+            .iter()
+            .map(|(metric, found)| {
+                json!({
+                    "metric": metric.key(),
+                    "baseline": found.values.0,
+                    "policy": found.values.1,
+                    "effect": found.effect,
+                    "unit": metric.unit(),
+                    "interval": [found.interval.0, found.interval.1],
+                    "p": found.p,
+                    "adjusted_p": found.adjusted_p,
+                    "shown": found.is_shown,
+                    "detectable": found.detectable,
+                })
+            })
+            .collect();
+        json!({
+            "baseline": self.policies[comparison.baseline].label,
+            "policy": self.policies[comparison.policy].label,
+            "verdict": self.verdict(comparison),
+            "metrics": metrics,
+        })
+    }
+
+    fn of_conversation(&self, outcome: &Outcome) -> Value {
+        let mut document = json!(outcome.tally);
+        document["rungs"] = rungs(outcome);
+        document["questions"] = questions(&outcome.score);
+        if let Some(price) = self.subject.price {
+            document["dollars"] = json!(price.of(&outcome.tally));
+        }
+        document
+    }
+
+    /// How long it took, the only thing that differs from run to run.
+    fn timings(&self) -> Value {
+        let policies: Map<String, Value> = self
+            .policies
+            .iter()
+            .zip(&self.results.totals)
+            .map(|(policy, totals)| {
+                let times = &totals.times;
+                let of_one = json!({
+                    "p50_us": times.quantile(0.5),
+                    "p95_us": times.quantile(0.95),
+                    "max_us": times.max(),
+                    "sum_ms": totals.time.as_millis(),
+                });
+                (policy.label.clone(), of_one)
+            })
+            .collect();
+        json!({
+            "seconds": self.elapsed.as_secs_f64(),
+            "decisions_a_minute": self.decisions_a_minute(),
+            "policies": policies,
+        })
+    }
+
+    /// How many decisions were made.
+    pub fn decisions(&self) -> u64 {
+        self.policies.iter().map(|policy| policy.outcome.tally.decisions).sum()
+    }
+
+    /// How fast they were made.
+    pub fn decisions_a_minute(&self) -> u64 {
+        (self.decisions() as f64 * 60.0 / self.elapsed.as_secs_f64().max(1e-3)) as u64
+    }
+}
+
+impl PolicyReport {
+    fn document(&self, totals: &Totals) -> Value {
+        let tally = &self.outcome.tally;
+        let categories: Map<String, Value> =
+            totals.scores.iter().map(|(category, score)| (category.clone(), questions(score))).collect();
+        let mut asked = questions(&self.outcome.score);
+        asked["categories"] = Value::Object(categories);
+        json!({
+            "label": self.label,
+            "layers": self.layers,
+            "turns": tally.turns,
+            "calls": tally.calls,
+            "tokens": {
+                "sum": tally.tokens_sent,
+                "p50": totals.sizes.quantile(0.5),
+                "p95": totals.sizes.quantile(0.95),
+                "max": totals.sizes.max(),
+                "reused": tally.tokens_reused,
+                "refused": tally.tokens_refused,
+                "summarised": tally.tokens_summarised,
+                "answered": tally.tokens_answered,
+                "a_turn": estimate(&self.tokens_a_turn),
+            },
+            "prefix_kept": share(tally.tokens_reused, tally.tokens_sent),
+            "dollars": self.cost,
+            "overflows": {"predicted": tally.overflows_predicted, "met": tally.overflows_met},
+            "rungs": rungs(&self.outcome),
+            "unanswered": tally.unanswered,
+            "turns_dropped": tally.turns_dropped,
+            "turns_summarised": tally.turns_summarised,
+            "results_dropped": tally.results_dropped,
+            "messages_replaced": tally.messages_replaced,
+            "contents_capped": tally.contents_capped,
+            "decisions": tally.decisions,
+            "fuel": tally.fuel,
+            "failures": tally.failures,
+            "rejections": tally.rejections,
+            "corrections": tally.corrections,
+            "questions": asked,
+            "evidence": self.evidence.as_ref().map(estimate),
+            "tokens_by_turn": curve(totals),
+        })
+    }
+}
+
+/// A value and where it lies.
+fn estimate((value, (low, high)): &(f64, (f64, f64))) -> Value {
+    json!({"value": value, "interval": [low, high]})
+}
+
+/// What the first request of each turn held, on average.
+fn curve(totals: &Totals) -> Vec<u64> {
+    totals.curve.iter().map(|(sum, count)| sum.checked_div(*count).unwrap_or(0)).collect()
+}
+
+fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: &Settings) -> PolicyReport {
+    let mut outcome = Outcome::default();
+    let of_arm = || results.conversations.iter().map(|replayed| &replayed.outcomes[at]);
+    for one in of_arm() {
+        outcome.tally += &one.tally;
+        outcome.score += one.score;
+    }
+    let a_turn: Vec<Ratio> =
+        of_arm().map(|one| Ratio::new(one.tally.tokens_sent as f64, one.tally.turns as f64)).collect();
+    let evidence: Vec<Ratio> =
+        of_arm().map(|one| Ratio::new(one.score.visible as f64, one.score.with_evidence as f64)).collect();
+    let tokens_a_turn = outcome.tally.tokens_sent as f64 / outcome.tally.turns.max(1) as f64;
+    let visible = share(outcome.score.visible, outcome.score.with_evidence);
+    PolicyReport {
+        label: arm.label.clone(),
+        layers: arm.stack.layers().iter().map(|layer| layer.policy.identity().clone()).collect(),
+        cost: subject.price.map(|price| price.of(&outcome.tally)),
+        tokens_a_turn: (tokens_a_turn, statistics::interval(&a_turn, settings)),
+        evidence: visible.map(|visible| (visible, statistics::interval(&evidence, settings))),
+        outcome,
+    }
+}
+
+/// All policies against the first, all metrics looked at together.
+fn comparisons(arms: usize, subject: &Subject, results: &Results, settings: &Settings) -> Vec<Comparison> {
+    let metrics: Vec<Metric> =
+        Metric::ALL.into_iter().filter(|metric| metric.is_measured(subject.price, &results.conversations)).collect();
+    let measured: Vec<Measured> = (1..arms)
+        .flat_map(|policy| metrics.iter().map(move |metric| (policy, metric)))
+        .map(|(policy, metric)| {
+            let pair = |outcomes: &[Outcome]| [0, policy].map(|at| metric.of(&outcomes[at], subject.price));
+            let pairs = results.conversations.iter().map(|replayed| pair(&replayed.outcomes).into());
+            Measured { effect: metric.effect(), pairs: pairs.collect() }
+        })
+        .collect();
+    let mut findings = statistics::find(&measured, settings).into_iter();
+    (1..arms)
+        .map(|policy| {
+            let of_policy = metrics.iter().copied().zip(&mut findings).collect();
+            Comparison { baseline: 0, policy, findings: of_policy }
+        })
+        .collect()
+}
+
+fn rungs(outcome: &Outcome) -> Value {
+    let by_name =
+        Rung::ALL.into_iter().zip(outcome.tally.rungs).map(|(rung, count)| (rung.name().to_owned(), count.into()));
+    Value::Object(by_name.collect())
+}
+
+fn questions(score: &Score) -> Value {
+    #[derive(Serialize)]
+    struct Part {
+        asked: u64,
+        yes: u64,
+        share: Option<f64>,
+    }
+    let part = |yes, asked| Part { asked, yes, share: share(yes, asked) };
+    json!({"visible": part(score.visible, score.with_evidence), "answered": part(score.answered, score.with_answer)})
+}
+
+/// So much of so many; nothing has no share.
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// `a, b and c`.
+fn listed(words: &[String]) -> Option<String> {
+    let (last, before) = words.split_last()?;
+    Some(if before.is_empty() { last.clone() } else { format!("{} and {last}", before.join(", ")) })
+}

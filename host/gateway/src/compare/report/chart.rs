@@ -1,0 +1,248 @@
+//! Charts as SVG. Policies are told apart by dashes and shapes and by their names beside the line; colour only
+//! helps.
+
+use std::fmt::Write;
+
+use super::{page::escape, table::count};
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 150.0;
+const TOP: f64 = 16.0;
+const BOTTOM: f64 = 42.0;
+
+/// The most points of a line.
+const MAX_POINTS: usize = 240;
+
+/// How lines are dashed.
+const DASHES: [&str; 6] = ["none", "8 4", "2 3", "12 4 2 4", "5 2", "1 5"];
+
+/// A policy's place in a plane, and how far it may be off.
+pub(super) struct Point<'a> {
+    pub label: &'a str,
+    pub x: (f64, (f64, f64)),
+    pub y: (f64, (f64, f64)),
+}
+
+/// The values between which an axis lies, and where it has ticks.
+struct Axis {
+    low: f64,
+    high: f64,
+    step: f64,
+}
+
+impl Axis {
+    /// An axis over these values with round ticks.
+    fn over(low: f64, high: f64) -> Axis {
+        let span = if high > low { high - low } else { high.abs().max(1.0) };
+        let rough = span / 5.0;
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|by| by * power).into_iter().find(|&step| step >= rough).unwrap_or(rough);
+        Axis { low: (low / step).floor() * step, high: (high.max(low + span) / step).ceil() * step, step }
+    }
+
+    fn share(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+
+    fn ticks(&self) -> impl Iterator<Item = f64> + '_ {
+        let count = ((self.high - self.low) / self.step).round() as usize;
+        (0..=count).map(|at| self.low + self.step * at as f64)
+    }
+}
+
+/// A plane with its axes.
+struct Plane {
+    x: Axis,
+    y: Axis,
+    svg: String,
+}
+
+impl Plane {
+    fn new(title: &str, x: Axis, y: Axis, names: [&str; 2], percent: bool) -> Plane {
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\"><g class=\"axis\">",
+            escape(title)
+        );
+        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        let mut plane = Plane { x, y, svg: String::new() };
+        for tick in plane.y.ticks() {
+            let at = plane.at(plane.x.low, tick).1;
+            let label = if percent { format!("{:.0} %", tick * 100.0) } else { count(tick.max(0.0) as u64) };
+            let _ = write!(
+                svg,
+                "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                LEFT - 6.0,
+                at + 4.0
+            );
+        }
+        for tick in plane.x.ticks() {
+            let at = plane.at(tick, plane.y.low).0;
+            let _ = write!(
+                svg,
+                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                bottom + 16.0,
+                count(tick.max(0.0) as u64)
+            );
+        }
+        let middle = (LEFT + right) / 2.0;
+        let _ = write!(
+            svg,
+            "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+             <text x=\"14\" y=\"{:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {:.1})\">{}</text></g>",
+            bottom + 34.0,
+            escape(names[0]),
+            bottom / 2.0,
+            bottom / 2.0,
+            escape(names[1])
+        );
+        plane.svg = svg;
+        plane
+    }
+
+    fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        let width = WIDTH - LEFT - RIGHT;
+        let height = HEIGHT - TOP - BOTTOM;
+        (LEFT + self.x.share(x) * width, TOP + (1.0 - self.y.share(y)) * height)
+    }
+
+    fn finish(mut self) -> String {
+        self.svg.push_str("</svg>");
+        self.svg
+    }
+}
+
+/// What the requests of each turn hold, a line a policy.
+pub(super) fn curves(series: &[(&str, Vec<u64>)]) -> String {
+    let turns = series.iter().map(|(_, values)| values.len()).max().unwrap_or(0).max(2);
+    let most = series.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0).max(1);
+    let title = "Tokens of the first request of each turn, on average";
+    let axes = (Axis::over(1.0, turns as f64), Axis::over(0.0, most as f64));
+    let x = Axis { low: 1.0, high: turns as f64, step: axes.0.step };
+    let mut plane = Plane::new(title, x, axes.1, ["turn of the conversation", "tokens"], false);
+    let mut labels = Vec::new();
+    for (number, (label, values)) in series.iter().enumerate() {
+        let points: Vec<(f64, f64)> = thinned(values).map(|(turn, value)| plane.at(turn, value)).collect();
+        let Some(&(x, y)) = points.last() else { continue };
+        let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let _ = write!(
+            plane.svg,
+            "<polyline class=\"line s{}\" stroke-dasharray=\"{}\" points=\"{}\"/>",
+            number % DASHES.len(),
+            DASHES[number % DASHES.len()],
+            path.join(" ")
+        );
+        plane.svg.push_str(&shape(number, x, y));
+        labels.push((y, number, *label));
+    }
+    name_lines(&mut plane.svg, labels);
+    plane.finish()
+}
+
+/// Names beside the ends of lines, none over another.
+fn name_lines(svg: &mut String, mut labels: Vec<(f64, usize, &str)>) {
+    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut free = f64::MIN;
+    for (y, number, label) in labels {
+        let y = y.max(free);
+        free = y + 15.0;
+        let x = WIDTH - RIGHT + 12.0;
+        let _ = write!(
+            svg,
+            "{}<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            shape(number, x + 4.0, y),
+            x + 14.0,
+            y + 4.0,
+            escape(label)
+        );
+    }
+}
+
+/// Where each policy stands between tokens and evidence.
+pub(super) fn trade_off(points: &[Point<'_>]) -> String {
+    let ends = |of: fn(&Point<'_>) -> (f64, (f64, f64))| {
+        let values = points.iter().map(of).flat_map(|(value, (low, high))| [value, low, high]);
+        values.filter(|value| value.is_finite()).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)))
+    };
+    let (x_low, x_high) = ends(|point| point.x);
+    let (y_low, y_high) = ends(|point| point.y);
+    let title = "Tokens against evidence";
+    let y = Axis::over(y_low, y_high);
+    let mut plane = Plane::new(title, Axis::over(x_low, x_high), y, ["tokens sent a turn", "evidence visible"], true);
+    let mut labels = Vec::new();
+    for (number, point) in points.iter().enumerate() {
+        let (x, y) = plane.at(point.x.0, point.y.0);
+        let (left, right) = (plane.at(point.x.1.0, point.y.0).0, plane.at(point.x.1.1, point.y.0).0);
+        let (low, high) = (plane.at(point.x.0, point.y.1.0).1, plane.at(point.x.0, point.y.1.1).1);
+        let class = number % DASHES.len();
+        for (x1, y1, x2, y2) in [(left, y, right, y), (x, low, x, high)] {
+            if [x1, y1, x2, y2].iter().all(|end| end.is_finite()) {
+                let _ = write!(
+                    plane.svg,
+                    "<line class=\"line s{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+                );
+            }
+        }
+        plane.svg.push_str(&shape(number, x, y));
+        labels.push((y, number, point.label));
+    }
+    name_lines(&mut plane.svg, labels);
+    plane.finish()
+}
+
+/// At most [`MAX_POINTS`] of the values, each with its turn from 1; the last among them.
+fn thinned(values: &[u64]) -> impl Iterator<Item = (f64, f64)> + '_ {
+    let step = values.len().div_ceil(MAX_POINTS).max(1);
+    let last = values.len().saturating_sub(1);
+    let shown = values.iter().enumerate().filter(move |(at, _)| at % step == 0 || *at == last);
+    shown.map(|(at, &value)| ((at + 1) as f64, value as f64))
+}
+
+/// The shape of a policy.
+pub(super) fn shape(number: usize, x: f64, y: f64) -> String {
+    let class = format!("shape s{}", number % DASHES.len());
+    let polygon = |points: &[(f64, f64)]| {
+        let points: Vec<String> = points.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy)).collect();
+        format!("<polygon class=\"{class}\" points=\"{}\"/>", points.join(" "))
+    };
+    match number % DASHES.len() {
+        0 => format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\"/>"),
+        1 => polygon(&[(-4.2, -4.2), (4.2, -4.2), (4.2, 4.2), (-4.2, 4.2)]),
+        2 => polygon(&[(0.0, -5.4), (5.2, 4.2), (-5.2, 4.2)]),
+        3 => polygon(&[(0.0, -5.8), (5.8, 0.0), (0.0, 5.8), (-5.8, 0.0)]),
+        4 => polygon(&[(0.0, 5.4), (5.2, -4.2), (-5.2, -4.2)]),
+        _ => polygon(&[(-5.4, -2.0), (5.4, -2.0), (5.4, 2.0), (-5.4, 2.0)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_have_round_ticks_that_hold_all_values() {
+        for (low, high) in [(0.0, 1.0), (0.0, 93_217.0), (0.31, 0.34), (5.0, 5.0), (0.0, 0.0)] {
+            let axis = Axis::over(low, high);
+            let ticks: Vec<f64> = axis.ticks().collect();
+            assert!(ticks.len() >= 2 && ticks.len() <= 12, "{ticks:?}");
+            assert!(axis.low <= low && axis.high >= high, "{low} {high}: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_thinned_to_their_last_point() {
+        let values: Vec<u64> = (0..10_000).collect();
+        let points: Vec<(f64, f64)> = thinned(&values).collect();
+        assert!(points.len() <= MAX_POINTS + 1);
+        assert_eq!(points.last(), Some(&(10_000.0, 9_999.0)));
+        assert_eq!(thinned(&[]).count(), 0);
+    }
+
+    #[test]
+    fn names_are_escaped_wherever_they_stand() {
+        let svg = curves(&[("<b>&\"", vec![1, 2, 3])]);
+        assert!(svg.contains("&lt;b&gt;&amp;&quot;") && !svg.contains("<b>"), "{svg}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The report on a terminal: metrics down, policies across.
+
+use pmk_policy::Rung;
+
+use super::{Report, share};
+
+/// Rows of cells, the heading first; numbers stand under a heading with `#`.
+pub fn rows(report: &Report) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    let heading = report.policies.iter().map(|policy| format!("#{}", policy.label));
+    rows.push(std::iter::once(String::new()).chain(heading).collect());
+    let mut row = |name: &str, cell: &dyn Fn(usize) -> String| {
+        let cells: Vec<String> = (0..report.policies.len()).map(cell).collect();
+        // What concerns no policy says nothing.
+        if cells.iter().any(|cell| cell != "0" && cell != "-") || ALWAYS.contains(&name) {
+            rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        }
+    };
+    let tally = |at: usize| &report.policies[at].outcome.tally;
+    let score = |at: usize| &report.policies[at].outcome.score;
+    let totals = |at: usize| &report.results.totals[at];
+    row("tokens sent", &|at| count(tally(at).tokens_sent));
+    row("  p50 of a request", &|at| count(totals(at).sizes.quantile(0.5)));
+    row("  p95", &|at| count(totals(at).sizes.quantile(0.95)));
+    row("  max", &|at| count(totals(at).sizes.max()));
+    row("  for summaries", &|at| count(tally(at).tokens_summarised));
+    row("prefix kept", &|at| percent(share(tally(at).tokens_reused, tally(at).tokens_sent)));
+    row("cost in dollars", &|at| report.policies[at].cost.map_or("-".into(), |cost| format!("{cost:.2}")));
+    row("evidence visible", &|at| percent(share(score(at).visible, score(at).with_evidence)));
+    for category in categories(report) {
+        row(&format!("  {category}"), &|at| {
+            let score = totals(at).scores.get(category).copied().unwrap_or_default();
+            percent(share(score.visible, score.with_evidence))
+        });
+    }
+    row("questions answered", &|at| percent(share(score(at).answered, score(at).with_answer)));
+    for category in categories(report) {
+        row(&format!("  {category}"), &|at| {
+            let score = totals(at).scores.get(category).copied().unwrap_or_default();
+            percent(share(score.answered, score.with_answer))
+        });
+    }
+    row("overflows predicted", &|at| count(tally(at).overflows_predicted));
+    row("overflows met", &|at| count(tally(at).overflows_met));
+    for (number, rung) in Rung::ALL.into_iter().enumerate() {
+        row(&format!("  {}", rung.name()), &|at| count(tally(at).rungs[number]));
+    }
+    row("messages unanswered", &|at| count(tally(at).unanswered));
+    row("turns dropped", &|at| count(tally(at).turns_dropped));
+    row("turns summarised", &|at| count(tally(at).turns_summarised));
+    row("results dropped", &|at| count(tally(at).results_dropped));
+    row("messages shortened", &|at| count(tally(at).messages_replaced));
+    row("contents capped", &|at| count(tally(at).contents_capped));
+    row("decisions", &|at| count(tally(at).decisions));
+    row("  fuel each", &|at| count(tally(at).fuel.checked_div(tally(at).decisions).unwrap_or(0)));
+    row("  µs p50", &|at| count(totals(at).times.quantile(0.5)));
+    row("  µs p95", &|at| count(totals(at).times.quantile(0.95)));
+    row("failures", &|at| count(tally(at).failures));
+    row("refused by the guard", &|at| count(tally(at).rejections));
+    row("corrected by the guard", &|at| count(tally(at).corrections));
+    rows
+}
+
+/// What operators look for even where there is none.
+const ALWAYS: [&str; 4] = ["overflows predicted", "overflows met", "turns dropped", "failures"];
+
+/// The categories of questions; one alone says no more than the whole.
+pub(super) fn categories(report: &Report) -> Vec<&str> {
+    let categories: Vec<&str> = report
+        .results
+        .totals
+        .first()
+        .map(|totals| totals.scores.keys().map(String::as_str).collect())
+        .unwrap_or_default();
+    if categories.len() > 1 { categories } else { vec![] }
+}
+
+/// A number with commas.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A share in percent.
+pub(super) fn percent(share: Option<f64>) -> String {
+    share.map_or("-".into(), |share| format!("{:.1} %", share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!((percent(Some(0.1234)), percent(None)), ("12.3 %".into(), "-".into()));
+    }
+}

@@ -1,0 +1,92 @@
+//! Where an effect lies: the conversations are drawn again and again from those that there are, and the effect is
+//! looked at each time.
+
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{RngCore, SeedableRng},
+};
+use statrs::{
+    distribution::{ContinuousCDF, Normal, StudentsT},
+    statistics::Statistics,
+};
+
+use super::{Measured, Ratio, Settings};
+
+/// The stream of random numbers that is used here.
+const STREAM: u64 = 2;
+
+/// The effects of one metric, resample by resample.
+pub(super) struct Effects(Vec<f64>);
+
+/// What is read off them.
+pub(super) struct Resampled {
+    pub interval: (f64, f64),
+    pub detectable: f64,
+}
+
+/// The effects of every metric, all of them in the same resamples.
+pub(super) fn effects(measured: &[Measured], settings: &Settings) -> Vec<Effects> {
+    let mut effects: Vec<Effects> = measured.iter().map(|_| Effects(Vec::with_capacity(settings.resamples))).collect();
+    let count = measured.first().map_or(0, |measured| measured.pairs.len());
+    each_resample(count, settings, |drawn| {
+        for (measured, effects) in measured.iter().zip(&mut effects) {
+            let (mut a, mut b) = (Ratio::default(), Ratio::default());
+            for &at in drawn {
+                let pair = measured.pairs[at];
+                a.add(pair.0);
+                b.add(pair.1);
+            }
+            effects.0.push(measured.effect.between(a, b));
+        }
+    });
+    effects
+}
+
+/// Where the value of one policy alone lies, in 95 % of cases.
+pub fn interval(ratios: &[Ratio], settings: &Settings) -> (f64, f64) {
+    let mut values = Effects(Vec::with_capacity(settings.resamples));
+    each_resample(ratios.len(), settings, |drawn| {
+        let mut sum = Ratio::default();
+        drawn.iter().for_each(|&at| sum.add(ratios[at]));
+        values.0.push(sum.value());
+    });
+    values.read(ratios.len(), 1, settings).interval
+}
+
+/// Draws as many of `count` as there are, with repeats.
+fn each_resample(count: usize, settings: &Settings, mut look: impl FnMut(&[usize])) {
+    if count == 0 {
+        return;
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
+    random.set_stream(STREAM);
+    let mut drawn = vec![0; count];
+    for _ in 0..settings.resamples {
+        // Of 2^32 equally likely numbers each place gets as many as the next, give or take one.
+        drawn.iter_mut().for_each(|at| *at = ((u64::from(random.next_u32()) * count as u64) >> 32) as usize);
+        look(&drawn);
+    }
+}
+
+impl Effects {
+    /// The interval and what can be detected, where `family` metrics of `count` conversations are looked at together.
+    pub fn read(&mut self, count: usize, family: usize, settings: &Settings) -> Resampled {
+        // A resample in which nothing was asked has no share.
+        self.0.retain(|effect| effect.is_finite());
+        let freedom = count.saturating_sub(1) as f64;
+        if self.0.is_empty() || freedom < 1.0 {
+            return Resampled { interval: (f64::NEG_INFINITY, f64::INFINITY), detectable: f64::INFINITY };
+        }
+        self.0.sort_by(f64::total_cmp);
+        let student = StudentsT::new(0.0, 1.0, freedom).expect("one degree of freedom or more");
+        let beyond = student.inverse_cdf(1.0 - settings.level / (2.0 * family as f64));
+        // Few conversations look more alike than all there might be; the tails make up for that (Hesterberg, 2015).
+        let tail = Normal::standard().cdf(-beyond * (count as f64 / freedom).sqrt());
+        let cut = ((tail * self.0.len() as f64) as usize).min((self.0.len() - 1) / 2);
+        let spread = if self.0.len() > 1 { (&self.0).std_dev() } else { 0.0 };
+        Resampled {
+            interval: (self.0[cut], self.0[self.0.len() - 1 - cut]),
+            detectable: (beyond + student.inverse_cdf(settings.power)) * spread * (count as f64 / freedom).sqrt(),
+        }
+    }
+}

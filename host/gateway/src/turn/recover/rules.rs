@@ -1,0 +1,49 @@
+//! What recovery is bound by, apart from how it is carried out: the turn of a person and a replay go by the
+//! same rules.
+
+use pmk_core::{Applied, Guard, floor};
+use pmk_policy::Rung;
+
+use crate::turn::window::Window;
+
+/// Requests that are made again after a refusal, at most.
+pub(crate) const MAX_RETRIES: usize = 3;
+
+/// The window as it was before recovery began.
+#[derive(Clone)]
+pub(crate) struct Base {
+    pub window: Window,
+    pub tokens: u64,
+}
+
+impl Base {
+    /// Whether a request of this size is a tenth smaller.
+    pub fn shrinks_to(&self, tokens: u64) -> bool {
+        tokens.saturating_mul(10) <= self.tokens.saturating_mul(9)
+    }
+
+    /// The rungs that were not tried and can still help.
+    pub fn available(&self, tried: &[Rung], limit: u64) -> Vec<Rung> {
+        let helps = |rung: &Rung| match rung {
+            Rung::Trim => self.trimmed(limit).is_some(),
+            Rung::Compact => self.window.middle().is_some(),
+            Rung::Rotate => self.window.before_this_turn().is_some(),
+            Rung::GiveUp => true,
+        };
+        Rung::ALL.into_iter().filter(|rung| !tried.contains(rung)).filter(helps).collect()
+    }
+
+    /// What the trim rung leaves of the window, if that helps.
+    pub fn trimmed(&self, limit: u64) -> Option<Applied> {
+        let transcript = self.window.transcript();
+        let guard = Guard { limit: limit.max(self.tokens), seed_may_go: false, must_shrink: true };
+        guard.apply(&transcript, &floor::trim(&transcript)).ok()
+    }
+
+    /// What is kept of a window after which nothing was left to try. Where a rung has made it smaller already,
+    /// that stays.
+    pub fn given_up(&self, window: &Window, limit: u64) -> Option<Applied> {
+        let transcript = window.transcript();
+        (transcript.total_tokens() >= self.tokens).then(|| floor::decide(&transcript, limit / 2))
+    }
+}

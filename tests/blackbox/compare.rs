@@ -1,0 +1,233 @@
+//! `compare`: policies on recorded conversations, and what is said of them.
+
+mod browser;
+mod statistics;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Home, component};
+
+/// A corpus of the repository's, three conversations of each kind.
+const CONVERSATIONS: usize = 21;
+
+/// All shipped policies on a corpus of the repository's: what the terminal showed, the JSON and the page.
+struct Compared {
+    shown: String,
+    document: Value,
+    page: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+/// Made once for all tests: it is the same every time.
+fn compared() -> &'static Compared {
+    static COMPARED: OnceLock<Compared> = OnceLock::new();
+    COMPARED.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        pmk_corpus::write(folder.path(), 1, CONVERSATIONS).expect("a corpus");
+        let (json, page) = (folder.path().join("report.json"), folder.path().join("report.html"));
+        let questions = folder.path().join("questions.jsonl");
+        let finished = compare(
+            &Home::new(),
+            &folder.path().join("histories"),
+            &["--questions", &text(&questions), "--json", &text(&json), "--html", &text(&page)],
+        );
+        let document = std::fs::read_to_string(&json).expect("the report");
+        Compared {
+            shown: finished.ok().stdout,
+            document: serde_json::from_str(&document).expect("JSON"),
+            page,
+            _folder: folder,
+        }
+    })
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// All shipped policies on these histories, with a window that long conversations do not fit.
+fn compare(home: &Home, histories: &Path, more: &[&str]) -> Finished {
+    let (strict, rolling, histories) = (component("strict"), component("rolling-summary"), text(histories));
+    let policies = ["compare", "--policy", "standard", "--policy", &strict, "--policy", &rolling];
+    let model = ["--histories", &histories, "--model", "anthropic-api:claude-sonnet-4-5", "--window", "24000"];
+    home.run(&[&policies[..], &model, more].concat(), "")
+}
+
+/// Without what differs from run to run.
+fn without_timings(mut document: Value) -> Value {
+    document.as_object_mut().expect("an object").remove("timings").expect("timings");
+    document
+}
+
+/// The text without times, and without digests that change with every build of a policy.
+fn steady(shown: &str) -> String {
+    let steady = shown.lines().filter(|line| !line.contains("µs ") && !line.contains(" a minute"));
+    steady.map(|line| format!("{line}\n")).collect()
+}
+
+/// A small corpus, one conversation of each kind.
+fn small() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    pmk_corpus::write(folder.path(), 5, 7).expect("a corpus");
+    folder
+}
+
+/// A chat of so many turns as the Messages API has it.
+fn chat(turns: usize) -> Value {
+    let messages: Vec<Value> = (0..turns)
+        .flat_map(|n| {
+            [
+                json!({"role": "user", "content": format!("question {n} {}", "why ".repeat(300))}),
+                json!({"role": "assistant", "content": format!("answer {n} {}", "so ".repeat(300))}),
+            ]
+        })
+        .collect();
+    json!({"system": "be brief", "messages": messages})
+}
+
+#[test]
+fn all_shipped_policies_on_a_corpus() {
+    insta::assert_snapshot!(steady(&compared().shown));
+}
+
+#[test]
+fn what_is_counted_adds_up() {
+    let document = &compared().document;
+    let sum_of = |policy: &str, field: &str| -> u64 {
+        let conversations = document["conversations"].as_array().expect("conversations");
+        conversations.iter().map(|one| one["policies"][policy][field].as_u64().expect("a number")).sum()
+    };
+    for policy in document["policies"].as_array().expect("policies") {
+        let label = policy["label"].as_str().expect("a label");
+        assert_eq!(policy["tokens"]["sum"], sum_of(label, "tokens_sent"), "{label}");
+        assert_eq!(policy["turns_dropped"], sum_of(label, "turns_dropped"), "{label}");
+        let tokens = |field: &str| policy["tokens"][field].as_u64().expect("a number");
+        assert!(tokens("p50") <= tokens("p95") && tokens("p95") <= tokens("max"), "{label}");
+        assert!(tokens("max") <= 24_000 && tokens("reused") < tokens("sum"), "{label}");
+        assert_eq!((&policy["failures"], &policy["unanswered"]), (&json!(0), &json!(0)), "{label}");
+        let asked = policy["questions"]["visible"]["asked"].as_u64();
+        assert_eq!(asked, document["questions"].as_u64(), "{label}");
+        let by_category = policy["questions"]["categories"].as_object().expect("categories").values();
+        assert_eq!(asked, Some(by_category.map(|score| score["visible"]["asked"].as_u64().expect("a number")).sum()));
+    }
+    assert_eq!(document["conversations"].as_array().map(Vec::len), Some(CONVERSATIONS));
+    assert_eq!(document["problems"], json!([]));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_whoever_is_first() {
+    let corpus = small();
+    let report = |jobs: &str, seed: &str| {
+        let questions = text(&corpus.path().join("questions.jsonl"));
+        let more = ["--questions", &questions, "--jobs", jobs, "--seed", seed, "--json", "-"];
+        compare(&Home::new(), &corpus.path().join("histories"), &more).ok().json()
+    };
+    let one = without_timings(report("1", "7"));
+    assert_eq!(one.to_string(), without_timings(report("4", "7")).to_string());
+    let other = report("4", "8");
+    assert_eq!(one["policies"][0]["tokens"]["sum"], other["policies"][0]["tokens"]["sum"]);
+    assert_ne!(one["comparisons"], other["comparisons"], "another seed, other resamples");
+}
+
+#[test]
+fn a_model_that_counts_more_than_is_estimated_is_recovered_from() {
+    let corpus = small();
+    let model = ["--model", "sim:factor=1.8,overhead=4000", "--json", "-"];
+    let (strict, histories) = (component("strict"), text(&corpus.path().join("histories")));
+    let arguments =
+        ["compare", "--policy", "standard", "--policy", &strict, "--histories", &histories, "--window", "24000"];
+    let document = Home::new().run(&[&arguments[..], &model].concat(), "").ok().json();
+    for policy in document["policies"].as_array().expect("policies") {
+        assert!(policy["overflows"]["met"].as_u64() > Some(0), "{policy:#}");
+        assert!(policy["rungs"]["trim"].as_u64() > Some(0), "{policy:#}");
+        assert_eq!(policy["dollars"], Value::Null, "the stand-in has no price");
+        let (refused, sent) = (&policy["tokens"]["refused"], &policy["tokens"]["sum"]);
+        assert!(refused.as_u64() > Some(0) && refused.as_u64() < sent.as_u64());
+    }
+}
+
+#[test]
+fn every_format_is_read_and_what_is_broken_is_told() {
+    let home = Home::new();
+    let run = |line: &str, more: &[&str]| home.run(&[&["run", "--model", "sim"], more].concat(), line).ok();
+    run("{\"text\":\"The launch is on Friday.\",\"user\":\"U9\",\"channel\":\"D9\",\"event_id\":\"Ev1\"}\n", &[]);
+    let histories = home.path().join("histories");
+    std::fs::create_dir_all(histories.join("slack/users/U1")).expect("a folder");
+    let export = text(&histories.join("all.jsonl"));
+    home.run(&["sessions", "export", "--all", "--to", &export], "").ok();
+    let mut session = chat(3);
+    session["userId"] = json!("U1");
+    std::fs::write(histories.join("slack/users/U1/session.json"), session.to_string()).expect("a file");
+    std::fs::write(histories.join("chat.json"), chat(4).to_string()).expect("a file");
+    std::fs::write(
+        histories.join("lines.jsonl"),
+        "{\"id\":\"a\",\"role\":\"user\",\"content\":\"The code is 4711.\"}\n{\"rol",
+    )
+    .expect("a file");
+    std::fs::write(histories.join("broken.json"), "{\"messages\":").expect("a file");
+    let question = json!({"conversation": "lines", "question": "What is the code?", "answer": 4711, "evidence": ["a"]});
+    let lost = json!({"conversation": "nowhere", "question": "?", "evidence": []});
+    let questions = text(&home.write("questions.json", json!([question, lost]).to_string()));
+    let finished = compare(&home, &histories, &["--questions", &questions, "--json", "-"]).ok();
+    let document = finished.json();
+    let names: Vec<&str> = document["conversations"]
+        .as_array()
+        .expect("conversations")
+        .iter()
+        .filter_map(|one| one["conversation"].as_str())
+        .collect();
+    assert_eq!(names, ["console:dm:U9", "chat", "lines", "slack:dm:U1"]);
+    assert_eq!(document["policies"][0]["questions"]["visible"], json!({"asked": 1, "yes": 1, "share": 1.0}));
+    assert_eq!(document["policies"][0]["questions"]["answered"], json!({"asked": 1, "yes": 1, "share": 1.0}));
+    let told = finished.stderr.replace(&format!("{}/", home.path().display()), "");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn an_operators_prices_count() {
+    let home = Home::new();
+    let histories = home.path().join("histories");
+    std::fs::create_dir(&histories).expect("a folder");
+    std::fs::write(histories.join("chat.json"), chat(20).to_string()).expect("a file");
+    let prices = "[models.\"claude-sonnet-4-5\"]\ninput = 1.0\ncached = 1.0\noutput = 0.0\n";
+    let prices = text(&home.write("prices.toml", prices));
+    let document = compare(&home, &histories, &["--prices", &prices, "--json", "-"]).ok().json();
+    for policy in document["policies"].as_array().expect("policies") {
+        let sent = policy["tokens"]["sum"].as_f64().expect("a number");
+        let dollars = policy["dollars"].as_f64().expect("a number");
+        assert!((dollars - sent / 1_000_000.0).abs() < 1e-9, "{policy:#}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_said() {
+    let home = Home::new();
+    let histories = home.path().join("histories");
+    std::fs::create_dir(&histories).expect("a folder");
+    let (strict, histories) = (component("strict"), text(&histories));
+    let bad_questions = text(&home.write("questions.jsonl", "{\"conversation\":\"c\"}\n"));
+    let bad_prices = text(&home.write("prices.toml", "[models.a]\ninput = 1\n"));
+    let both = ["compare", "--policy", "standard", "--policy", &strict];
+    let mut shown = String::new();
+    for arguments in [
+        &["compare", "--policy", &strict, "--histories", &histories][..],
+        &[&both[..], &["--histories", &histories]].concat(),
+        &[&both[..], &["--histories", &format!("{histories}/none")]].concat(),
+        &[&both[..], &["--histories", &histories, "--questions", &bad_questions]].concat(),
+        &[&both[..], &["--histories", &histories, "--prices", &bad_prices]].concat(),
+        &[&both[..], &["--histories", &histories, "--model", "sim:speed=9"]].concat(),
+        &[&both[..], &["--histories", &histories, "--set", "strct.seed-cap=9"]].concat(),
+        &[&both[..], &["--histories", &histories, "--jobs", "0"]].concat(),
+    ] {
+        let finished = home.run(arguments, "");
+        assert!(!finished.status.success() && finished.stdout.is_empty());
+        shown.push_str(&finished.stderr);
+    }
+    let plugins = strict.trim_end_matches("strict.wasm");
+    insta::assert_snapshot!(shown.replace(&format!("{}/", home.path().display()), "").replace(plugins, ""));
+}
