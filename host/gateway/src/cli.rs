@@ -17,6 +17,7 @@ mod audience;
 mod audit;
 mod change;
 mod escalation;
+mod experiment;
 mod layers;
 mod logging;
 mod model;
@@ -69,6 +70,9 @@ enum Command {
     /// Choose who is asked what the model cannot find out
     #[command(subcommand)]
     Escalation(escalation::EscalationCommand),
+    /// Compare policies on live conversations
+    #[command(subcommand)]
+    Experiment(experiment::ExperimentCommand),
 }
 
 /// What every subcommand gets.
@@ -121,6 +125,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Audience(audience) => audience.execute(&context),
         Command::Audit(audit) => audit.execute(&context),
         Command::Escalation(escalation) => escalation.execute(&context),
+        Command::Experiment(experiment) => experiment.execute(&context),
     }
 }
 
