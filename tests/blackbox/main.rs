@@ -7,6 +7,7 @@ mod claude_cli;
 mod console;
 mod crash;
 mod directives;
+mod experiments;
 mod explain;
 mod handmade;
 mod incidents;
