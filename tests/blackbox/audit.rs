@@ -52,6 +52,48 @@ fn the_document() {
 }
 
 #[test]
+fn the_arms_of_an_experiment() {
+    let home = Home::new();
+    let at = jiff::Timestamp::now().to_string();
+    let of_arm = |arm: &str, mut event: serde_json::Value| {
+        (event["at"], event["experiment"], event["arm"]) = (json!(at), json!("less"), json!(arm));
+        event
+    };
+    let turn = |latency: u64, rungs: &[&str]| {
+        json!({"type": "turn.processed", "actor": "U1", "audience": "biz", "tokensSent": 1000, "latencyMs": latency,
+               "rungs": rungs})
+    };
+    let mut events: Vec<serde_json::Value> =
+        (1..=40).map(|n| of_arm("a", turn(n * 100, if n == 7 { &["trim"] } else { &[] }))).collect();
+    events.extend([
+        of_arm("b", turn(900, &["trim", "compact"])),
+        of_arm("b", json!({"type": "context.exceeded", "actor": "U1", "phase": "first-call"})),
+        of_arm("b", json!({"type": "policy.failed", "actor": "U1", "policy": "mine"})),
+        of_arm("b", json!({"type": "signal.reasked", "actor": "U1", "afterMs": 5000, "similarity": 0.8})),
+        of_arm("b", json!({"type": "signal.reaction", "actor": "U1", "likes": false})),
+        of_arm("a", json!({"type": "signal.reaction", "actor": "U1", "likes": true})),
+        of_arm(
+            "a",
+            json!({"type": "token.usage", "actor": "U1", "provider": "sim", "model": "sim",
+                           "inputTokens": 70, "cacheReadTokens": 30, "outputTokens": 20}),
+        ),
+        of_arm(
+            "a",
+            json!({"type": "experiment.shadow", "shadow": "c", "tokensAfter": 700, "actingTokensAfter": 1000,
+                           "agrees": false, "failures": 1}),
+        ),
+        json!({"at": at, "type": "experiment.arm-stopped", "experiment": "less", "stopped": "b", "worse": "overflows",
+               "armConversations": 7, "controlConversations": 0}),
+    ]);
+    std::fs::create_dir_all(home.path().join("gateway")).expect("a folder");
+    home.write("gateway/events.log", events.iter().map(|event| format!("{event}\n")).collect::<String>());
+    let page = home.run(&["audit"], "").ok().stdout;
+    let section = page.split("\n\n").find(|section| section.starts_with("Experiment")).expect("a section");
+    let document = home.run(&["--json", "audit"], "").ok().json();
+    insta::assert_snapshot!(format!("{section}\n\n{:#}\n", document["experiments"]));
+}
+
+#[test]
 fn a_home_without_a_ledger_has_an_empty_audit_and_looking_makes_nothing() {
     let home = Home::cold();
     insta::assert_snapshot!(home.run(&["audit", "--days", "1"], "").ok().stdout);

@@ -8,6 +8,7 @@ mod compare;
 mod console;
 mod crash;
 mod directives;
+mod experiments;
 mod explain;
 mod handmade;
 mod incidents;

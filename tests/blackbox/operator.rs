@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use self::terminal::{Terminal, admin_lines, admin_log, drafts, mode};
 use crate::support::Home;
 
-mod terminal;
+pub mod terminal;
 
 #[test]
 fn audiences() {

@@ -7,9 +7,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+mod arms;
 mod count;
 pub mod read;
 
+pub use arms::{Arm, Arms, Shadow};
 pub use count::{Now, audit};
 
 /// Counts by name, the most frequent first when shown.
@@ -26,6 +28,9 @@ pub struct Audit {
     pub mra_ask: MraAsk,
     pub escalate: Escalate,
     pub atoms: Atoms,
+    /// The arms of experiments.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub experiments: Arms,
     /// What an operator should look at.
     pub flags: Vec<String>,
     /// Lines of the ledger that could not be read.

@@ -21,6 +21,7 @@ mod audit;
 mod change;
 mod compare;
 mod escalation;
+mod experiment;
 mod layers;
 mod logging;
 mod model;
@@ -75,6 +76,9 @@ enum Command {
     /// Choose who is asked what the model cannot find out
     #[command(subcommand)]
     Escalation(escalation::EscalationCommand),
+    /// Compare policies on live conversations
+    #[command(subcommand)]
+    Experiment(experiment::ExperimentCommand),
 }
 
 /// Where JSON goes.
@@ -146,6 +150,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Audience(audience) => audience.execute(&context),
         Command::Audit(audit) => audit.execute(&context),
         Command::Escalation(escalation) => escalation.execute(&context),
+        Command::Experiment(experiment) => experiment.execute(&context),
     }
 }
 

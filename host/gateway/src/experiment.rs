@@ -8,6 +8,7 @@
 pub mod arms;
 pub mod assignment;
 pub mod config;
+pub mod figures;
 pub mod guard_rail;
 pub mod live;
 pub mod shadow;

@@ -75,6 +75,7 @@ impl Recorded {
 #[derive(Default)]
 struct Shared {
     window: u64,
+    is_terse: bool,
     rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
     requests: Vec<Recorded>,
@@ -156,6 +157,11 @@ impl Anthropic {
         self.lock().window = tokens;
     }
 
+    /// From now on a refusal does not say how long is too long, as some proxies' do not.
+    pub fn name_no_numbers(&self) {
+        self.lock().is_terse = true;
+    }
+
     /// Every request so far, refused ones included, in the order of their arrival.
     pub fn requests(&self) -> Vec<Recorded> {
         self.lock().requests.clone()
@@ -179,7 +185,7 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
         let verdict = rules::check_headers(&headers)
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
             .and_then(|()| rules::check_body(&body))
-            .and_then(|()| rules::check_window(prompt_tokens, shared.window));
+            .and_then(|()| rules::check_window(prompt_tokens, shared.window, shared.is_terse));
         let verdict = verdict.and_then(|()| shared.behaviour(&body));
         let refused = verdict.as_ref().err().map(|refusal| refusal.message.clone());
         shared.requests.push(Recorded { headers, body: body.clone(), prompt_tokens, refused });

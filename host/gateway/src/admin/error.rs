@@ -28,6 +28,16 @@ pub enum ChangeError {
     InPool { user: String, pool: String },
     #[error("`{user}` is not in the pool `{pool}`")]
     NotInPool { user: String, pool: String },
+    #[error("{0}")]
+    BadExperiment(String),
+    #[error("there is no experiment")]
+    NoExperiment,
+    #[error("the experiment `{0}` is on")]
+    ExperimentOn(String),
+    #[error("the experiment `{0}` is not on")]
+    ExperimentOff(String),
+    #[error("the experiment `{experiment}` has no arm `{arm}`")]
+    NoArm { experiment: String, arm: String },
 }
 
 impl From<WrongShape> for ChangeError {
@@ -49,6 +59,15 @@ impl ChangeError {
             ChangeError::NoPool(_) | ChangeError::NotInPool { .. } => {
                 Some("`pmk-host escalation list` shows who is where")
             }
+            ChangeError::BadExperiment(_) => Some(
+                "an experiment is `name`, `control`, and `arms` of `name`, `policy` (`files`, `settings`) and `weight` or `shadow`",
+            ),
+            ChangeError::NoExperiment => {
+                Some("write one down as `experiment` in gateway.json, or say `experiment start --file FILE`")
+            }
+            ChangeError::ExperimentOn(_) => Some("end it first, by `experiment stop` or `experiment promote ARM`"),
+            ChangeError::ExperimentOff(_) => Some("`experiment start` begins it"),
+            ChangeError::NoArm { .. } => Some("`experiment status` shows its arms"),
             ChangeError::Audience(_) | ChangeError::InPool { .. } => None,
         }
     }

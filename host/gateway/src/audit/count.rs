@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Audit, Counts, ModelTokens, Record};
+use super::{Audit, Counts, ModelTokens, Record, arms};
 use crate::{
     calibration::Fit,
     escalation::Marker,
@@ -29,7 +29,7 @@ pub struct Now<'a> {
 
 /// Counts the events of the last days.
 pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>) -> Audit {
-    let mut audit = Audit { days, unreadable_lines, ..Audit::default() };
+    let mut audit = Audit { days, unreadable_lines, experiments: arms::arms(records), ..Audit::default() };
     let mut durations = Vec::new();
     let mut waiting: HashMap<(String, String), Timestamp> = HashMap::new();
     let mut replies = Vec::new();

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Context, block_on, print, print_json, text::printable};
 use crate::{
-    audit::{self, Audit, Counts, Now},
+    audit::{self, Arm, Audit, Counts, Now, Shadow},
     calibration::Fit,
     error::{Failure, OrHint},
     escalation::Marker,
@@ -80,7 +80,7 @@ fn page(audit: &Audit) -> String {
 
     page.section("Context safety");
     let safety = &audit.context_safety;
-    page.counted("context.exceeded", &safety.exceeded);
+    page.summed("context.exceeded", &safety.exceeded);
     page.line("context.force-pruned", safety.force_pruned);
     page.line(
         "context.compacted",
@@ -88,9 +88,9 @@ fn page(audit: &Audit) -> String {
     );
     page.line("context.rotated", safety.rotated);
     page.line("context.recovery_failed", safety.recovery_failed);
-    page.counted("message.capped", &safety.capped);
+    page.summed("message.capped", &safety.capped);
     page.line("reply.split", safety.replies_split);
-    page.counted("policy.failed", &audit.policies.by_policy);
+    page.summed("policy.failed", &audit.policies.by_policy);
 
     page.section("Tokens");
     for (model, tokens) in &audit.tokens.by_model {
@@ -129,6 +129,11 @@ fn page(audit: &Audit) -> String {
     page.line("shown to the model", format!("{} in {} turns", atoms.injected, atoms.turns_with_atoms));
     page.counts("by contributor", &atoms.by_contributor);
 
+    for (experiment, arms) in &audit.experiments {
+        page.section(&format!("Experiment {experiment}"));
+        arms.iter().for_each(|(name, arm)| page.arm(name, arm));
+    }
+
     page.section("Flags");
     for flag in &audit.flags {
         page.0.push_str(&format!("  WARN {flag}\n"));
@@ -151,6 +156,27 @@ impl Page {
         let _ = writeln!(self.0, "  {:<24} {value}", printable(name));
     }
 
+    /// What an arm has come to.
+    fn arm(&mut self, name: &str, arm: &Arm) {
+        if let Some(Shadow { decisions, agreed, tokens, acting_tokens, failures }) = &arm.shadow {
+            self.line(name, format!("watched {decisions} decisions and agreed with {agreed}"));
+            self.line("", format!("{tokens} tokens against {acting_tokens} that were sent, {failures} failures"));
+        }
+        if arm.turns == 0 {
+            return;
+        }
+        self.line(name, format!("{} turns, {} tokens sent", arm.turns, arm.tokens_sent));
+        self.line("", format!("{} in, {} out by the provider's count", arm.tokens_in, arm.tokens_out));
+        self.counted("  overflows, rungs", arm.overflows, &arm.rungs);
+        self.line("  failures", arm.failures);
+        self.line("  asked again, up, down", format!("{}, {}, {}", arm.asked_again, arm.thumbs_up, arm.thumbs_down));
+        let (p50, p95) = (duration(arm.latency_ms_p50), duration(arm.latency_ms_p95));
+        self.line("  latency p50, p95", format!("{p50}, {p95}"));
+        if let Some(why) = &arm.stopped {
+            self.line("  stopped", why);
+        }
+    }
+
     /// Names and counts, where there are any.
     fn counts(&mut self, name: &str, counts: &Counts) {
         if !counts.is_empty() {
@@ -158,11 +184,15 @@ impl Page {
         }
     }
 
-    /// The sum, and what it consists of.
-    fn counted(&mut self, name: &str, counts: &Counts) {
-        let sum: u64 = counts.values().sum();
-        let parts = if sum == 0 { String::new() } else { format!(" ({})", most_frequent(counts)) };
-        self.line(name, format!("{sum}{parts}"));
+    /// The sum of counts, and what it consists of.
+    fn summed(&mut self, name: &str, counts: &Counts) {
+        self.counted(name, counts.values().sum(), counts);
+    }
+
+    /// A count, and the names that go with it.
+    fn counted(&mut self, name: &str, count: u64, counts: &Counts) {
+        let parts = if counts.is_empty() { String::new() } else { format!(" ({})", most_frequent(counts)) };
+        self.line(name, format!("{count}{parts}"));
     }
 }
 

@@ -64,6 +64,12 @@ impl Object {
         *self.entry(key, || Json::Scalar(Value::Null)) = value.into();
     }
 
+    /// The value of a key; one that is `null` is none.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        let (_, value) = self.entries.iter().rev().find(|(name, _)| name == key)?;
+        (*value != Json::Scalar(Value::Null)).then_some(value)
+    }
+
     /// Whether there is such a key.
     pub fn contains(&self, key: &str) -> bool {
         self.entries.iter().any(|(name, _)| name == key)

@@ -163,7 +163,7 @@ mod tests {
             let mut team = Team::new(seed, 60, [trouble; 2]);
             let (mut is_stopped, mut is_stopped_by_turns) = (false, false);
             for _ in 0..1_200 {
-                if team.turn().overflowed {
+                if team.turn() {
                     is_stopped |= judge(&team.conversations, "b", "a", 1).is_some();
                     is_stopped_by_turns |= counts_turns(&team.conversations);
                 }
@@ -191,7 +191,7 @@ mod tests {
             .map(|seed| {
                 let mut team = Team::new(seed, 60, [control, bad]);
                 (1..=1_200)
-                    .find(|_| team.turn().overflowed && judge(&team.conversations, "b", "a", 1).is_some())
+                    .find(|_| team.turn() && judge(&team.conversations, "b", "a", 1).is_some())
                     .unwrap_or(u32::MAX)
             })
             .collect();

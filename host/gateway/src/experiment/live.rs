@@ -81,7 +81,9 @@ impl Live {
             None => {
                 let weights = on.arms.weights(|arm| on.is_stopped(arm));
                 match assignment::draw(experiment, &turn.inbound.key, &weights) {
-                    Some(draw) => gateway.store.draw(experiment, turn.session, draw, clock::now_ms()).await?,
+                    Some(draw) => {
+                        gateway.store.draw(experiment, turn.session, draw, &on.config.control, clock::now_ms()).await?
+                    }
                     None => return Ok((gateway.policies.serving(), None)),
                 }
             }

@@ -38,15 +38,9 @@ impl Dice {
 pub(crate) struct Team {
     dice: Dice,
     trouble: [Trouble; 2],
-    /// How often a conversation goes on, and how likely its turns go wrong.
+    /// How often each conversation and those before it go on, and how likely its turns go wrong.
     people: Vec<(f64, f64)>,
-    often: f64,
     pub conversations: Vec<ArmConversation>,
-}
-
-/// What came of one turn.
-pub(crate) struct Turn {
-    pub overflowed: bool,
 }
 
 impl Team {
@@ -54,29 +48,35 @@ impl Team {
         let mut dice = Dice::new(seed);
         let weights = Weights::from([("a".into(), 1), ("b".into(), 1)]);
         let mut people = Vec::new();
+        let mut often = 0.0;
         let conversations = (0..conversations).map(|_| {
             let arm = (dice.next() % 2) as usize;
             let Trouble { everybody, some, share_of_some } = trouble[arm];
             let likely = if dice.share() < share_of_some { some } else { everybody };
             // A few conversations have most of the turns.
-            people.push((1.0 / (0.02 + dice.share()), likely));
+            often += 1.0 / (0.02 + dice.share());
+            people.push((often, likely));
             ArmConversation { arm: ["a", "b"][arm].into(), weights: weights.clone(), ..ArmConversation::default() }
         });
         let conversations = conversations.collect();
-        let often = people.iter().map(|(often, _)| often).sum();
-        Team { dice, trouble, people, often, conversations }
+        Team { dice, trouble, people, conversations }
     }
 
-    /// Somebody says something.
-    pub fn turn(&mut self) -> Turn {
-        let mut lot = self.dice.share() * self.often;
-        let at = self.people.iter().position(|(often, _)| {
-            lot -= often;
-            lot < 0.0
-        });
-        let at = at.unwrap_or(0);
+    /// So many turns.
+    pub fn turns(&mut self, turns: u32) {
+        for _ in 0..turns {
+            self.turn();
+        }
+    }
+
+    /// Somebody says something; whether it goes wrong.
+    pub fn turn(&mut self) -> bool {
+        let all = self.people.last().map_or(0.0, |(often, _)| *often);
+        let lot = self.dice.share() * all;
+        let at = self.people.partition_point(|(often, _)| *often <= lot);
         let overflowed = self.dice.share() < self.people[at].1;
-        let tokens = (1_000.0 * (1.0 + 9.0 * self.dice.share() * self.people[at].0 / 50.0)) as u64;
+        let often = self.people[at].0 - if at == 0 { 0.0 } else { self.people[at - 1].0 };
+        let tokens = (1_000.0 * (1.0 + 9.0 * self.dice.share() * often / 50.0)) as u64;
         let reasked = self.dice.share() < self.trouble[0].everybody * 4.0;
         let conversation = &mut self.conversations[at];
         conversation.turns += 1;
@@ -84,6 +84,6 @@ impl Team {
         conversation.reasked += u64::from(reasked);
         conversation.tokens_in += tokens;
         conversation.latency_ms += tokens / 2;
-        Turn { overflowed }
+        overflowed
     }
 }

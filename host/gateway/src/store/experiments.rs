@@ -13,8 +13,9 @@ use crate::{
 };
 
 pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE experiment = ?1 AND session_id = ?2";
-pub(super) const DRAW_ARM: &str = "INSERT INTO arm (experiment, session_id, arm, weights, drawn_at)
-     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (experiment, session_id) DO NOTHING";
+pub(super) const DRAW_ARM: &str = "INSERT INTO arm (experiment, session_id, arm, weights, drawn_at, moved_to)
+     VALUES (?1, ?2, ?3, ?4, ?5, (SELECT ?6 FROM stopped_arm WHERE experiment = ?1 AND arm = ?3))
+     ON CONFLICT (experiment, session_id) DO NOTHING";
 pub(super) const FIND_ANSWER: &str = "SELECT t.id, s.key, t.policy, t.experiment, t.arm
      FROM outbox o JOIN turn t ON t.id = o.turn_id JOIN session s ON s.id = t.session_id
      WHERE o.sent_id = ?1";
@@ -103,7 +104,8 @@ impl Store {
         self.read(move |conn| find_arm(conn, &experiment, session)).await
     }
 
-    /// Remembers the arm that a conversation has drawn; the one it has by now, where it has one already.
+    /// Remembers the arm that a conversation has drawn, and says which one acts: the one that it has already, or the
+    /// control where the drawn one has just been stopped.
     ///
     /// # Errors
     /// Nothing was stored.
@@ -112,12 +114,14 @@ impl Store {
         experiment: &str,
         session: SessionId,
         draw: Draw,
+        control: &str,
         now_ms: i64,
     ) -> Result<String, StoreError> {
-        let experiment = experiment.to_owned();
+        let [experiment, control] = [experiment, control].map(str::to_owned);
         self.write(move |conn| {
             let weights = codec::to_json(&draw.weights);
-            conn.prepare_cached(DRAW_ARM)?.execute(params![experiment, session.0, draw.arm, weights, now_ms])?;
+            conn.prepare_cached(DRAW_ARM)?
+                .execute(params![experiment, session.0, draw.arm, weights, now_ms, control])?;
             Ok(find_arm(conn, &experiment, session)?.unwrap_or(draw.arm))
         })
         .await

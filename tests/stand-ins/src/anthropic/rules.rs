@@ -109,7 +109,10 @@ pub fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), Refusal> 
     Ok(())
 }
 
-pub fn check_window(prompt_tokens: u64, window: u64) -> Result<(), Refusal> {
+pub fn check_window(prompt_tokens: u64, window: u64, is_terse: bool) -> Result<(), Refusal> {
+    if prompt_tokens > window && is_terse {
+        return Err(Refusal::invalid("prompt is too long"));
+    }
     if prompt_tokens > window {
         return Err(Refusal::invalid(format!("prompt is too long: {prompt_tokens} tokens > {window} maximum")));
     }

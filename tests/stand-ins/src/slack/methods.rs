@@ -127,7 +127,11 @@ fn authorize(inner: &Inner, method: &str, headers: &HeaderMap) -> Result<(), &'s
 }
 
 fn post(inner: &Inner, body: &Value) -> Answer {
-    let channel = channel(body)?;
+    // A user's id stands for the direct message with them.
+    let channel = match body["channel"].as_str() {
+        Some(user) if user.starts_with(['U', 'W']) => super::dm_channel(user),
+        _ => channel(body)?.to_owned(),
+    };
     let mut text = said(body)?;
     let thread_ts = match &body["thread_ts"] {
         Value::Null => None,
@@ -150,7 +154,7 @@ fn post(inner: &Inner, body: &Value) -> Answer {
     note_mentions(&mut state.violations, &text);
     let ts = state.ts();
     let message = Message {
-        channel: channel.to_owned(),
+        channel: channel.clone(),
         ts: ts.clone(),
         thread_ts,
         user: BOT_USER.to_owned(),

@@ -31,8 +31,8 @@ async fn a_conversation_keeps_its_arm_over_a_restart() {
     let store = open(&home);
     let session = turn(&store, KEY, "Ev1").await.session;
     assert_eq!(store.arm("less", session).await.unwrap(), None);
-    assert_eq!(store.draw("less", session, drawn("b"), NOW).await.unwrap(), "b");
-    assert_eq!(store.draw("less", session, drawn("a"), NOW).await.unwrap(), "b", "it has one");
+    assert_eq!(store.draw("less", session, drawn("b"), "a", NOW).await.unwrap(), "b");
+    assert_eq!(store.draw("less", session, drawn("a"), "a", NOW).await.unwrap(), "b", "it has one");
     drop(store);
     let store = open(&home);
     assert_eq!(store.arm("less", session).await.unwrap().as_deref(), Some("b"));
@@ -46,15 +46,17 @@ async fn a_stopped_arm_gives_its_conversations_to_the_control_once() {
     let store = open(&home);
     let b = turn(&store, "slack:dm:U1", "Ev1").await.session;
     let a = turn(&store, "slack:dm:U2", "Ev2").await.session;
-    store.draw("less", b, drawn("b"), NOW).await.unwrap();
-    store.draw("less", a, drawn("a"), NOW).await.unwrap();
+    store.draw("less", b, drawn("b"), "a", NOW).await.unwrap();
+    store.draw("less", a, drawn("a"), "a", NOW).await.unwrap();
     assert_eq!(store.stop_arm("less", "b", "a", "worse", NOW).await.unwrap(), Some(1));
     assert_eq!(store.stop_arm("less", "b", "a", "worse", NOW).await.unwrap(), None);
     assert_eq!(store.arm("less", b).await.unwrap().as_deref(), Some("a"));
     assert_eq!(store.stopped_arms("less").await.unwrap()["b"].reason, "worse");
+    let late = turn(&store, "slack:dm:U3", "Ev3").await.session;
+    assert_eq!(store.draw("less", late, drawn("b"), "a", NOW).await.unwrap(), "a", "drawn just before");
     let known = store.arm_conversations("less").await.unwrap();
     let moved: Vec<(&str, bool)> = known.iter().map(|one| (one.arm.as_str(), one.moved)).collect();
-    assert_eq!(moved, [("b", true), ("a", false)], "the drawn arm is remembered");
+    assert_eq!(moved, [("b", true), ("a", false), ("b", true)], "the drawn arm is remembered");
 }
 
 #[tokio::test]
@@ -63,7 +65,7 @@ async fn what_came_of_turns_is_added_up_by_conversation() {
     let store = open(&home);
     let outturn = |arm: &str, failed, overflowed| Outturn { tags: tags(arm), failed, overflowed, reasked: false };
     let session = answered(&store, KEY, "Ev1", outturn("b", true, false), "1.1").await.session;
-    store.draw("less", session, drawn("b"), NOW).await.unwrap();
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     answered(&store, KEY, "Ev2", outturn("b", false, true), "1.2").await;
     // Of the time after the arm was stopped.
     answered(&store, KEY, "Ev3", outturn("a", true, true), "1.3").await;
@@ -88,7 +90,7 @@ async fn a_vote_finds_its_answer_and_counts_once() {
     let store = open(&home);
     let outturn = Outturn { tags: tags("b"), ..Outturn::default() };
     let session = answered(&store, KEY, "Ev1", outturn, "1.1").await.session;
-    store.draw("less", session, drawn("b"), NOW).await.unwrap();
+    store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let reaction = |user: &str, channel: &str, ts: &str| Reaction {
         user: user.into(),
         channel: channel.into(),

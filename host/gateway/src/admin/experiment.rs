@@ -1,0 +1,100 @@
+//! Which experiment is on.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::error::ChangeError;
+use crate::{
+    config::{self, Json, Object, WrongShape},
+    experiment::ExperimentConfig,
+};
+
+const KEY: &str = "experiment";
+const START: &str = "start";
+
+/// Writes an experiment down, or takes the one that is written down, and begins it: at the moment that it says
+/// itself, else now.
+///
+/// # Errors
+/// There is none, or one is on already; it makes no sense; gateway.json cannot be changed.
+pub fn start_experiment(home: &Path, written: Option<Object>, now: &str) -> Result<ExperimentConfig, ChangeError> {
+    config::edit(home, |root| {
+        if let Some(on) = root.get(KEY).map(parse).transpose()?.filter(|there| there.start.is_some()) {
+            return Err(ChangeError::ExperimentOn(on.name));
+        }
+        if let Some(written) = written {
+            root.set(KEY, Json::Object(written));
+        }
+        if !root.contains(KEY) {
+            return Err(ChangeError::NoExperiment);
+        }
+        let section = root.object_at(&[KEY])?;
+        if section.get(START).is_none() {
+            section.set(START, now);
+        }
+        root.get(KEY).map_or(Err(ChangeError::NoExperiment), parse)
+    })
+}
+
+/// Ends an experiment: every conversation goes by what serves. What it was stays written down.
+///
+/// # Errors
+/// None is on, or gateway.json cannot be changed.
+pub fn stop_experiment(home: &Path) -> Result<ExperimentConfig, ChangeError> {
+    config::edit(home, |root| {
+        let there = root.get(KEY).map(parse).transpose()?.ok_or(ChangeError::NoExperiment)?;
+        match root.object_at(&[KEY])?.remove(START) {
+            true => Ok(there),
+            false => Err(ChangeError::ExperimentOff(there.name)),
+        }
+    })
+}
+
+/// Makes an arm's policies those that serve, and ends the experiment.
+///
+/// # Errors
+/// There is no such arm, or gateway.json cannot be changed.
+pub fn promote_arm(home: &Path, arm: &str) -> Result<ExperimentConfig, ChangeError> {
+    config::edit(home, |root| {
+        let there = root.get(KEY).map(parse).transpose()?.ok_or(ChangeError::NoExperiment)?;
+        if there.arm(arm).is_none() {
+            return Err(ChangeError::NoArm { experiment: there.name, arm: arm.to_owned() });
+        }
+        let section = root.object_at(&[KEY])?;
+        section.remove(START);
+        let policy = section.list_at(&["arms"])?.iter().find_map(|written| match written {
+            Json::Object(written) if written.get("name").and_then(Json::as_str) == Some(arm) => {
+                written.get("policy").cloned()
+            }
+            _ => None,
+        });
+        // An arm without policies of its own is what serves anyway.
+        if let Some(Json::Object(policy)) = policy {
+            let serving = root.object_at(&["policy"])?;
+            serving.set("files", policy.get("files").cloned().unwrap_or(Json::List(vec![])));
+            serving.set("settings", policy.get("settings").cloned().unwrap_or(Json::Object(Object::default())));
+        }
+        Ok(there)
+    })
+}
+
+/// An experiment as it is written.
+///
+/// # Errors
+/// What makes no sense in it.
+pub fn parse_experiment(written: &Object) -> Result<ExperimentConfig, ChangeError> {
+    parse(&Json::Object(written.clone()))
+}
+
+fn parse(written: &Json) -> Result<ExperimentConfig, ChangeError> {
+    let value = serde_json::to_value(written).unwrap_or(Value::Null);
+    let bad = |what: String| ChangeError::BadExperiment(what);
+    if !value.is_object() {
+        return Err(WrongShape { key: KEY.to_owned(), wanted: "an object" }.into());
+    }
+    let config = ExperimentConfig::deserialize(value).map_err(|error| bad(format!("`{KEY}`: {error}")))?;
+    config.check().map_err(bad)?;
+    Ok(config)
+}

@@ -1,0 +1,117 @@
+//! What the ledger tells of the arms of experiments.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Counts, Record};
+
+/// Experiments by name, their arms by name.
+pub type Arms = BTreeMap<String, BTreeMap<String, Arm>>;
+
+/// The events of one arm.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Arm {
+    pub turns: u64,
+    /// The host's estimate of what was sent.
+    pub tokens_sent: u64,
+    /// What the provider counted.
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+    pub overflows: u64,
+    /// Rungs of recovery that were used.
+    pub rungs: Counts,
+    /// Decisions of its policies that failed.
+    pub failures: u64,
+    pub asked_again: u64,
+    pub thumbs_up: u64,
+    pub thumbs_down: u64,
+    /// From question to delivered reply, at the middle and at 95 of 100 turns.
+    pub latency_ms_p50: Option<u64>,
+    pub latency_ms_p95: Option<u64>,
+    /// Why the guard rail has stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// What it would have done, where it only watches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<Shadow>,
+}
+
+/// The decisions of a shadow arm beside those that were carried out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Shadow {
+    pub decisions: u64,
+    /// Decisions to send the same messages.
+    pub agreed: u64,
+    pub tokens: u64,
+    pub acting_tokens: u64,
+    pub failures: u64,
+}
+
+/// Counts the events of every arm.
+pub(super) fn arms(records: &[Record]) -> Arms {
+    let mut arms = Arms::new();
+    let mut latencies: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    for Record { event, .. } in records {
+        let text = |key: &str| event[key].as_str().map(str::to_owned);
+        let kind = event["type"].as_str().unwrap_or_default();
+        let named = match kind {
+            "experiment.arm-stopped" => text("stopped"),
+            "experiment.shadow" => text("shadow"),
+            _ => text("arm"),
+        };
+        let (Some(experiment), Some(name)) = (text("experiment"), named) else { continue };
+        let arm = arms.entry(experiment.clone()).or_default().entry(name.clone()).or_default();
+        count(arm, kind, event);
+        if kind == "turn.processed" {
+            latencies.entry((experiment, name)).or_default().extend(event["latencyMs"].as_u64());
+        }
+    }
+    for ((experiment, name), mut latencies) in latencies {
+        latencies.sort_unstable();
+        let at =
+            |percent: usize| latencies.get((latencies.len() * percent / 100).min(latencies.len().saturating_sub(1)));
+        if let Some(arm) = arms.get_mut(&experiment).and_then(|arms| arms.get_mut(&name)) {
+            (arm.latency_ms_p50, arm.latency_ms_p95) = (at(50).copied(), at(95).copied());
+        }
+    }
+    arms
+}
+
+fn count(arm: &mut Arm, kind: &str, event: &Value) {
+    let number = |key: &str| event[key].as_u64().unwrap_or(0);
+    match kind {
+        "turn.processed" => {
+            arm.turns += 1;
+            arm.tokens_sent += number("tokensSent");
+            let rungs = event["rungs"].as_array().into_iter().flatten();
+            for rung in rungs.filter_map(Value::as_str) {
+                *arm.rungs.entry(rung.to_owned()).or_default() += 1;
+            }
+        }
+        "token.usage" => {
+            arm.tokens_in += number("inputTokens") + number("cacheReadTokens") + number("cacheCreationTokens");
+            arm.tokens_out += number("outputTokens");
+        }
+        "context.exceeded" => arm.overflows += 1,
+        "policy.failed" => arm.failures += 1,
+        "signal.reasked" => arm.asked_again += 1,
+        "signal.reaction" if event["likes"] == true => arm.thumbs_up += 1,
+        "signal.reaction" => arm.thumbs_down += 1,
+        "experiment.arm-stopped" => {
+            let worse = event["worse"].as_str().unwrap_or("?");
+            let (of_arm, of_control) = (number("armConversations"), number("controlConversations"));
+            arm.stopped = Some(format!("{worse} in {of_arm} conversations, the control's in {of_control}"));
+        }
+        "experiment.shadow" => {
+            let shadow = arm.shadow.get_or_insert_default();
+            shadow.decisions += 1;
+            shadow.agreed += u64::from(event["agrees"] == true);
+            shadow.tokens += number("tokensAfter");
+            shadow.acting_tokens += number("actingTokensAfter");
+            shadow.failures += number("failures");
+        }
+        _ => {}
+    }
+}

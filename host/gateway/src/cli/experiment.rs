@@ -1,0 +1,167 @@
+//! `experiment start|status|stop|promote`: policies compared on live traffic.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Context, block_on, change::record, layers, note, print_json};
+use crate::{
+    admin,
+    config::{Config, Object},
+    error::{Failure, OrHint},
+    experiment::{ArmConfig, ExperimentConfig, arms::Arms},
+    store::{Store, StoreError},
+};
+
+mod status;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ExperimentCommand {
+    /// Begin the experiment of gateway.json, or of a file
+    Start(Start),
+    /// Show what is known of each arm, and which differences are shown
+    Status(status::Status),
+    /// End the experiment: every conversation goes by what serves
+    Stop,
+    /// End the experiment with one of its arms serving everybody
+    Promote(Promote),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Start {
+    /// A JSON file with name, control and arms, which becomes `experiment` of gateway.json; a relative policy in it
+    /// is in the home
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Promote {
+    /// An arm, as `experiment status` prints it
+    arm: String,
+}
+
+impl ExperimentCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            ExperimentCommand::Start(start) => start.run(context),
+            ExperimentCommand::Status(status) => status.run(context),
+            ExperimentCommand::Stop => stop(context),
+            ExperimentCommand::Promote(promote) => promote.run(context),
+        }
+    }
+}
+
+impl Start {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let file = self.file.as_ref().map(|file| file.display().to_string());
+        let started = self.start(context);
+        let (config, arms) = record(context, "experiment.start", &[file.as_deref().unwrap_or_default()], started)?;
+        let start = config.start.unwrap_or_default();
+        if context.json {
+            let arms: Vec<Value> = config.arms.iter().map(|arm| document(arm, &arms)).collect();
+            return print_json(&json!({
+                "experiment": config.name, "start": start.to_string(), "control": config.control, "arms": arms,
+            }));
+        }
+        let arms: Vec<String> =
+            config.arms.iter().map(|arm| format!("`{}` ({})", arm.name, role(arm, &config))).collect();
+        let on = if start > Timestamp::now() { format!("begins at {start}") } else { "is on".to_owned() };
+        note(format!("experiment `{}` {on}: {}", config.name, arms.join(", ")));
+        Ok(())
+    }
+
+    /// Nothing is begun before every arm has been loaded.
+    fn start(&self, context: &Context) -> Result<(ExperimentConfig, Arms), Failure> {
+        let (config, _) = Config::load(&context.home)?;
+        let written = self.file.as_ref().map(read).transpose()?;
+        let wanted = match &written {
+            Some(written) => Some(admin::parse_experiment(written)?),
+            None => config.experiment,
+        };
+        let wanted = wanted.ok_or(admin::ChangeError::NoExperiment)?;
+        if wanted.start.is_none() || written.is_some() {
+            refuse_known(context, &wanted.name)?;
+        }
+        let load = layers::arms(&context.home);
+        let arms = Arms::load(&wanted.within(&context.home), &config.policy, &load)?;
+        let started = admin::start_experiment(&context.home, written, &format!("{:.0}", Timestamp::now()))?;
+        Ok((started, arms))
+    }
+}
+
+/// What was found under a name must stay what was found under it.
+fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
+    let known = match Store::open_existing(&context.home) {
+        Ok(store) => block_on(async { Ok(store.is_known_experiment(name).await?) })?,
+        Err(StoreError::Missing { .. }) => false,
+        Err(error) => return Err(error.into()),
+    };
+    match known {
+        false => Ok(()),
+        true => Err(Failure::new(format!("an experiment `{name}` was on before"))
+            .hint("give this one another `name`; `experiment status` still shows what the old one found")),
+    }
+}
+
+fn read(file: &PathBuf) -> Result<Object, Failure> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| format!("cannot read `{}`: {error}", file.display()))
+        .or_hint("name a JSON file with `name`, `control` and `arms`")?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("`{}`: {error}", file.display()))
+        .or_hint("it holds what `experiment` of gateway.json would: an object with `name`, `control` and `arms`")
+}
+
+fn role(arm: &ArmConfig, config: &ExperimentConfig) -> String {
+    match (arm.shadow, arm.name == config.control) {
+        (true, _) => "shadow".into(),
+        (false, true) => format!("control, weight {}", arm.share()),
+        (false, false) => format!("weight {}", arm.share()),
+    }
+}
+
+fn document(arm: &ArmConfig, arms: &Arms) -> Value {
+    let top = arms.get(&arm.name).and_then(|arm| arm.policies.as_ref()).map(|policies| {
+        let (name, sha256) = policies.top();
+        json!({"name": name, "sha256": sha256})
+    });
+    json!({"arm": arm.name, "weight": arm.share(), "shadow": arm.shadow, "policy": top})
+}
+
+fn stop(context: &Context) -> Result<(), Failure> {
+    let stopped = admin::stop_experiment(&context.home).map_err(Failure::from);
+    let config = record(context, "experiment.stop", &[], stopped)?;
+    if context.json {
+        return print_json(&json!({"experiment": config.name, "stopped": true}));
+    }
+    note(format!("experiment `{}` is over; what serves goes on with every conversation", config.name));
+    Ok(())
+}
+
+impl Promote {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let promoted = self.promote(context);
+        let config = record(context, "experiment.promote", &[&self.arm], promoted)?;
+        if context.json {
+            return print_json(&json!({"experiment": config.name, "promoted": self.arm}));
+        }
+        note(format!("experiment `{}` is over; `{}` serves every conversation from now on", config.name, self.arm));
+        Ok(())
+    }
+
+    fn promote(&self, context: &Context) -> Result<ExperimentConfig, Failure> {
+        let config = admin::promote_arm(&context.home, &self.arm)?;
+        let stopped = match Store::open_existing(&context.home) {
+            Ok(store) => block_on(async { Ok(store.stopped_arms(&config.name).await?) })?,
+            Err(StoreError::Missing { .. }) => BTreeMap::new(),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(stopped) = stopped.get(&self.arm) {
+            context.warn(&format!("the guard rail had stopped `{}`: {}", self.arm, stopped.reason));
+        }
+        Ok(config)
+    }
+}

@@ -1,0 +1,180 @@
+//! `experiment status`: the arms, and an honest word on what differs.
+
+use std::fmt::Write;
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::super::{Context, block_on, print, print_json, table, text::printable};
+use crate::{
+    config::Config,
+    error::Failure,
+    experiment::{
+        ExperimentConfig,
+        figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},
+    },
+    store::{Store, StoreError},
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Status {
+    /// An experiment that is over [default: the one of gateway.json, else the last one]
+    name: Option<String>,
+}
+
+impl Status {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let (config, warnings) = Config::load(&context.home)?;
+        for warning in warnings {
+            context.warn(&warning);
+        }
+        let written = config.experiment;
+        let store = match Store::open_existing(&context.home) {
+            Ok(store) => Some(store),
+            Err(StoreError::Missing { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let known = block_on(async {
+            let name = match (self.name, &written, &store) {
+                (Some(name), _, _) => Some(name),
+                (None, Some(written), _) => Some(written.name.clone()),
+                (None, None, Some(store)) => store.newest_experiment().await?,
+                (None, None, None) => None,
+            };
+            let Some(name) = name else { return Ok(None) };
+            let written = written.filter(|written| written.name == name);
+            let (conversations, stopped) = match &store {
+                Some(store) => (store.arm_conversations(&name).await?, store.stopped_arms(&name).await?),
+                None => Default::default(),
+            };
+            if written.is_none() && conversations.is_empty() {
+                return Err(Failure::new(format!("there is no experiment `{name}`"))
+                    .hint("without a name, the one of gateway.json is shown, else the last one"));
+            }
+            let figures = figures::figures(&name, written.as_ref(), &conversations, &stopped);
+            Ok(Some((figures, written)))
+        })?;
+        let Some((figures, written)) = known else {
+            return Err(Failure::new("there is no experiment")
+                .hint("write one down as `experiment` in gateway.json, or `experiment start --file FILE`"));
+        };
+        let state = State::of(written.as_ref());
+        if context.json {
+            let mut document = serde_json::to_value(&figures).map_err(Failure::new)?;
+            document["state"] = json!(state.name());
+            document["start"] = json!(written.and_then(|written| written.start).map(|start| start.to_string()));
+            document["level"] = json!(figures::LEVEL);
+            return print_json(&document);
+        }
+        print(&page(&figures, state))
+    }
+}
+
+/// Whether conversations get arms.
+#[derive(Clone, Copy)]
+enum State {
+    On(Timestamp),
+    Later(Timestamp),
+    Off,
+}
+
+impl State {
+    fn of(config: Option<&ExperimentConfig>) -> State {
+        match config.and_then(|config| config.start) {
+            Some(start) if start <= Timestamp::now() => State::On(start),
+            Some(start) => State::Later(start),
+            None => State::Off,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            State::On(_) => "on",
+            State::Later(_) => "later",
+            State::Off => "off",
+        }
+    }
+}
+
+fn page(figures: &Figures, state: State) -> String {
+    let since = match state {
+        State::On(start) => format!("on since {start}"),
+        State::Later(start) => format!("begins at {start}"),
+        State::Off => "off".into(),
+    };
+    let mut page = format!("experiment {}: {since}\n\n", printable(&figures.experiment));
+    let heading =
+        ["ARM", "#WEIGHT", "#CONVERSATIONS", "#TURNS", "#FAILED", "#OVERFLOWED", "#ASKED AGAIN", "#UP", "#DOWN"];
+    let heading = heading.into_iter().chain(["#TOKENS/TURN", "#SECONDS/TURN"]).map(str::to_owned).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(figures.arms.iter().map(row)).collect();
+    page.push_str(&table::columns(&rows));
+    // A String takes everything that is written to it.
+    for arm in &figures.arms {
+        if let Some(stopped) = &arm.stopped {
+            let _ = writeln!(page, "\n{} was stopped at {}: {}", arm.arm, stopped.at, stopped.reason);
+            let _ = writeln!(page, "  {} conversations were moved to the control", arm.moved);
+        }
+    }
+    for arm in figures.arms.iter().filter(|arm| arm.role == Role::Arm) {
+        let control = figures.control.as_deref().unwrap_or_default();
+        let _ = writeln!(page, "\n{} compared with {control}", arm.arm);
+        if arm.differences.iter().any(|it| it.finding == Finding::TooFewConversations) {
+            let _ = writeln!(page, "  nothing can be said before each has {LEAST_CONVERSATIONS} conversations");
+            continue;
+        }
+        for difference in &arm.differences {
+            let _ = writeln!(page, "  {:<22} {}", difference.figure, statement(difference));
+        }
+    }
+    if figures.arms.iter().any(|arm| arm.differences.iter().any(|it| it.interval.is_some())) {
+        page.push_str("\nthe intervals hold together with 95 %, however often one looks\n");
+    }
+    page
+}
+
+fn row(arm: &ArmFigures) -> Vec<String> {
+    let name = match arm.role {
+        Role::Control => format!("{} (control)", arm.arm),
+        Role::Shadow => format!("{} (shadow)", arm.arm),
+        Role::Gone => format!("{} (gone)", arm.arm),
+        Role::Arm if arm.stopped.is_some() => format!("{} (stopped)", arm.arm),
+        Role::Arm => arm.arm.clone(),
+    };
+    let per_turn = |sum: u64| match arm.turns {
+        0 => "-".into(),
+        turns => number(sum as f64 / turns as f64),
+    };
+    let seconds = arm.latency_ms.map_or_else(|| "-".into(), |ms| format!("{:.1}", ms as f64 / 1_000.0));
+    let weight = arm.weight.map_or_else(|| "-".into(), |weight| weight.to_string());
+    let counts = [arm.conversations, arm.turns, arm.failed, arm.overflowed, arm.reasked, arm.likes, arm.dislikes];
+    let counts = counts.into_iter().map(|count| count.to_string());
+    [name, weight].into_iter().chain(counts).chain([per_turn(arm.tokens_in), seconds]).collect()
+}
+
+/// What is shown of one figure, and between which bounds the difference is.
+fn statement(difference: &Difference) -> String {
+    let Difference { control, arm, interval, finding, .. } = difference;
+    let [control, arm] = [*control, *arm].map(number);
+    let bounds = interval.map_or_else(String::new, |[low, high]| format!(" [{}, {}]", signed(low), signed(high)));
+    let word = match finding {
+        Finding::More => "more",
+        Finding::Less => "less",
+        Finding::NoDifferenceShown | Finding::TooFewConversations => "no difference shown",
+    };
+    format!("{word}: {arm} against {control}{bounds}")
+}
+
+/// As many digits as say something.
+fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        large if large >= 10.0 => format!("{value:.0}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn signed(value: f64) -> String {
+    let sign = if value > 0.0 { "+" } else { "" };
+    format!("{sign}{}", number(value))
+}

@@ -1,0 +1,299 @@
+//! What is known of each arm, and which differences are shown.
+//!
+//! Figures are per turn, and a conversation is one observation: its turns are alike. An arm's figure is the ratio of
+//! two sums over its conversations, and its variance that of such a ratio. The intervals are asymptotic confidence
+//! sequences (Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas, *Time-uniform central limit theory*, 2021): they hold at all
+//! times at once, so that one may look every day and stop when one has seen enough. The price is that they are
+//! wider than those of a test that is looked at once. All figures of all arms share [`LEVEL`].
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::ExperimentConfig;
+use crate::store::{ArmConversation, StoppedArm};
+
+/// The probability that any difference at all is ever claimed where there is none.
+pub const LEVEL: f64 = 0.05;
+
+/// Conversations of each arm below which nothing is said: no limit theorem holds for a handful.
+pub const LEAST_CONVERSATIONS: usize = 12;
+
+/// Conversations of both arms at which the intervals are narrowest.
+const NARROWEST_AT: f64 = 100.0;
+
+/// What an arm is in its experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Control,
+    Arm,
+    Shadow,
+    /// It is not in gateway.json any more.
+    Gone,
+}
+
+/// The sums of an arm.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ArmFigures {
+    pub arm: String,
+    pub role: Role,
+    /// Its share of new conversations; none where it is not in gateway.json.
+    pub weight: Option<u32>,
+    pub conversations: u64,
+    pub turns: u64,
+    pub failed: u64,
+    pub overflowed: u64,
+    pub reasked: u64,
+    pub likes: u64,
+    pub dislikes: u64,
+    /// What the provider counted.
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+    /// Of a turn, on average.
+    pub latency_ms: Option<u64>,
+    /// Conversations that another arm has taken over.
+    pub moved: u64,
+    /// Since when, and why, it gets no more conversations.
+    pub stopped: Option<Stopped>,
+    /// What differs from the control.
+    pub differences: Vec<Difference>,
+}
+
+/// The guard rail has taken an arm out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stopped {
+    pub at: String,
+    pub reason: String,
+}
+
+/// A figure of an arm beside the control's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    pub figure: &'static str,
+    pub control: f64,
+    pub arm: f64,
+    /// By how much the arm is above the control; none where there is too little to go by.
+    pub interval: Option<[f64; 2]>,
+    pub finding: Finding,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    TooFewConversations,
+    NoDifferenceShown,
+    Less,
+    More,
+}
+
+/// Everything known of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    pub experiment: String,
+    pub control: Option<String>,
+    pub arms: Vec<ArmFigures>,
+}
+
+/// A figure: its name, and of a conversation how much of it there is in all turns together.
+type Figure = (&'static str, fn(&ArmConversation) -> f64);
+
+const FIGURES: [Figure; 7] = [
+    ("failures a turn", |it| it.failed as f64),
+    ("overflows a turn", |it| it.overflowed as f64),
+    ("questions asked again", |it| it.reasked as f64),
+    ("thumbs up a turn", |it| it.likes as f64),
+    ("thumbs down a turn", |it| it.dislikes as f64),
+    ("prompt tokens a turn", |it| it.tokens_in as f64),
+    ("milliseconds a turn", |it| it.latency_ms as f64),
+];
+
+/// Adds up what is known of an experiment, as it was written down where it still is.
+pub fn figures(
+    experiment: &str,
+    config: Option<&ExperimentConfig>,
+    conversations: &[ArmConversation],
+    stopped: &BTreeMap<String, StoppedArm>,
+) -> Figures {
+    let mut names: Vec<&str> = config.iter().flat_map(|config| &config.arms).map(|arm| arm.name.as_str()).collect();
+    for known in conversations.iter().map(|it| it.arm.as_str()) {
+        if !names.contains(&known) {
+            names.push(known);
+        }
+    }
+    let control = config.map(|config| config.control.clone());
+    let role = |name: &str| match config.and_then(|config| config.arm(name)) {
+        Some(arm) if arm.shadow => Role::Shadow,
+        Some(_) if control.as_deref() == Some(name) => Role::Control,
+        Some(_) => Role::Arm,
+        None => Role::Gone,
+    };
+    let rivals = names.iter().filter(|name| role(name) == Role::Arm).count();
+    let arms = names.iter().map(|&name| {
+        let mut arm = sums(name, role(name), conversations);
+        arm.weight = config.and_then(|config| config.arm(name)).filter(|arm| !arm.shadow).map(super::ArmConfig::share);
+        arm.stopped = stopped.get(name).map(|StoppedArm { reason, at_ms }| Stopped {
+            at: Timestamp::from_millisecond(*at_ms).map_or_else(|_| "?".into(), |at| at.to_string()),
+            reason: reason.clone(),
+        });
+        if let (Role::Arm, Some(control)) = (arm.role, &control) {
+            arm.differences = differences(conversations, name, control, rivals);
+        }
+        arm
+    });
+    Figures { experiment: experiment.to_owned(), arms: arms.collect(), control }
+}
+
+fn sums(name: &str, role: Role, conversations: &[ArmConversation]) -> ArmFigures {
+    let of = || conversations.iter().filter(|it| it.arm == name);
+    let sum = |what: fn(&ArmConversation) -> u64| of().map(what).sum::<u64>();
+    let turns = sum(|it| it.turns);
+    ArmFigures {
+        arm: name.to_owned(),
+        role,
+        weight: None,
+        conversations: of().count() as u64,
+        turns,
+        failed: sum(|it| it.failed),
+        overflowed: sum(|it| it.overflowed),
+        reasked: sum(|it| it.reasked),
+        likes: sum(|it| it.likes),
+        dislikes: sum(|it| it.dislikes),
+        tokens_in: sum(|it| it.tokens_in),
+        tokens_out: sum(|it| it.tokens_out),
+        latency_ms: sum(|it| it.latency_ms).checked_div(turns),
+        moved: of().filter(|it| it.moved).count() as u64,
+        stopped: None,
+        differences: vec![],
+    }
+}
+
+/// What differs between an arm, one of so many, and the control.
+pub fn differences(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Vec<Difference> {
+    let of = |name: &str| -> Vec<&ArmConversation> {
+        conversations.iter().filter(|it| it.arm == name && it.turns > 0).collect()
+    };
+    let (of_arm, of_control) = (of(arm), of(control));
+    let level = LEVEL / (FIGURES.len() * rivals.max(1)) as f64;
+    let enough = of_arm.len().min(of_control.len()) >= LEAST_CONVERSATIONS;
+    FIGURES
+        .into_iter()
+        .map(|(figure, amount)| {
+            let (arm, control) = (Ratio::of(&of_arm, amount), Ratio::of(&of_control, amount));
+            let difference = arm.value - control.value;
+            let reach =
+                (arm.variance + control.variance).sqrt() * width((of_arm.len() + of_control.len()) as f64, level);
+            // Where nothing varies there is nothing to go by.
+            let interval = (enough && reach > 0.0).then_some([difference - reach, difference + reach]);
+            let finding = match interval {
+                None if !enough => Finding::TooFewConversations,
+                None => Finding::NoDifferenceShown,
+                Some([low, _]) if low > 0.0 => Finding::More,
+                Some([_, high]) if high < 0.0 => Finding::Less,
+                Some(_) => Finding::NoDifferenceShown,
+            };
+            Difference { figure, control: control.value, arm: arm.value, interval, finding }
+        })
+        .collect()
+}
+
+/// An amount per turn, over conversations.
+struct Ratio {
+    value: f64,
+    /// Of the value, by the differences between conversations.
+    variance: f64,
+}
+
+impl Ratio {
+    fn of(conversations: &[&ArmConversation], amount: fn(&ArmConversation) -> f64) -> Ratio {
+        let count = conversations.len() as f64;
+        let turns: f64 = conversations.iter().map(|it| it.turns as f64).sum();
+        if turns == 0.0 {
+            return Ratio { value: 0.0, variance: 0.0 };
+        }
+        let value = conversations.iter().map(|it| amount(it)).sum::<f64>() / turns;
+        // A conversation pulls the ratio the less the more of the turns it has itself.
+        let squares = conversations.iter().map(|it| {
+            let turns_here = it.turns as f64;
+            let pull = 1.0 - (turns_here / turns).min(0.5);
+            ((amount(it) - value * turns_here) / (turns * pull)).powi(2)
+        });
+        Ratio { value, variance: squares.sum::<f64>() * count / (count - 1.0).max(1.0) }
+    }
+}
+
+/// How many standard errors the interval reaches to either side once there are so many conversations.
+fn width(conversations: f64, level: f64) -> f64 {
+    let twice = -2.0 * level.ln();
+    let rate = conversations * (twice + twice.ln() + 1.0) / NARROWEST_AT;
+    (2.0 * (rate + 1.0) / rate * ((rate + 1.0).sqrt() / level).ln()).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{
+        assignment::Weights,
+        config::tests::experiment,
+        simulation::{Team, Trouble},
+    };
+
+    const ALIKE: Trouble = Trouble { everybody: 0.05, some: 0.3, share_of_some: 0.2 };
+
+    fn claims(team: &Team) -> Vec<(&'static str, Finding)> {
+        differences(&team.conversations, "b", "a", 1)
+            .into_iter()
+            .filter(|it| matches!(it.finding, Finding::Less | Finding::More))
+            .map(|it| (it.figure, it.finding))
+            .collect()
+    }
+
+    /// Random halves of one team, looked at twelve times, 1,000 times over.
+    #[test]
+    fn no_difference_is_claimed_where_there_is_none() {
+        let mut runs = 0;
+        for seed in 0..1_000 {
+            let mut team = Team::new(seed, 150, [ALIKE; 2]);
+            let mut claimed = false;
+            for _ in 0..12 {
+                team.turns(150);
+                claimed |= !claims(&team).is_empty();
+            }
+            runs += u32::from(claimed);
+        }
+        assert!(runs <= 65, "a difference is claimed in {runs} of 1,000 runs, at a nominal 50");
+    }
+
+    #[test]
+    fn a_difference_that_is_there_is_found() {
+        let worse = Trouble { everybody: 0.2, ..ALIKE };
+        let found = (0..200).filter(|&seed| {
+            let mut team = Team::new(seed, 150, [Trouble { everybody: 0.02, share_of_some: 0.0, ..ALIKE }, worse]);
+            team.turns(1_800);
+            claims(&team) == [("overflows a turn", Finding::More)]
+        });
+        let found = found.count();
+        assert!(found >= 160, "in {found} of 200");
+    }
+
+    #[test]
+    fn a_handful_of_conversations_shows_nothing() {
+        let conversation = |arm: &str, overflowed| ArmConversation {
+            arm: arm.into(),
+            weights: Weights::new(),
+            turns: 5,
+            overflowed,
+            ..ArmConversation::default()
+        };
+        let few: Vec<ArmConversation> = (0..11).flat_map(|_| [conversation("a", 0), conversation("b", 5)]).collect();
+        let found = differences(&few, "b", "a", 1);
+        assert!(found.iter().all(|it| it.finding == Finding::TooFewConversations && it.interval.is_none()));
+        let config = experiment("less", &["a", "b"]);
+        let figures = figures("less", Some(&config), &few, &BTreeMap::new());
+        let sums: Vec<(&str, Role, u64, u64)> =
+            figures.arms.iter().map(|arm| (arm.arm.as_str(), arm.role, arm.turns, arm.overflowed)).collect();
+        assert_eq!(sums, [("a", Role::Control, 55, 0), ("b", Role::Arm, 55, 55)]);
+    }
+}

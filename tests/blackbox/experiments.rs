@@ -1,0 +1,214 @@
+//! Experiments: conversations of real arms, moved off a bad one before anybody goes without an answer.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, PATIENCE, Running, component, of_type, question, replies};
+
+#[expect(dead_code, reason = "the tests of the policy runtime use more of it")]
+#[path = "../../host/policy/tests/policies/component.rs"]
+mod handmade;
+
+mod commands;
+mod slack;
+
+/// gateway.json with this experiment, on since a while ago.
+fn write(home: &Home, name: &str, arms: &Value) {
+    let experiment = json!({
+        "name": name, "start": "2026-01-01T00:00:00Z", "control": arms[0]["name"], "arms": arms,
+    });
+    home.write("gateway.json", json!({"version": 1, "admins": ["U0ADMIN"], "experiment": experiment}).to_string());
+}
+
+/// One question of somebody.
+fn asks(event_id: &str, user: &str, text: &str) -> String {
+    json!({"type": "message", "user": user, "channel": format!("D{user}"), "thread_ts": null, "text": text,
+           "event_id": event_id})
+    .to_string()
+}
+
+fn users(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("U{n}")).collect()
+}
+
+/// The arm of each conversation's last turn.
+fn arms(lines: &[Value]) -> BTreeMap<String, String> {
+    let turns = of_type(lines, "turn").into_iter();
+    turns.filter_map(|turn| Some((turn["session"].as_str()?.to_owned(), turn["arm"].as_str()?.to_owned()))).collect()
+}
+
+fn events(home: &Home, kind: &str) -> Vec<Value> {
+    home.ledger().into_iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// Waits for so many events of that type.
+fn await_events(home: &Home, kind: &str, count: usize) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let events = events(home, kind);
+        if events.len() >= count {
+            return events;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{} of {count} `{kind}` within {PATIENCE:?}", events.len());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A policy that fails whenever it is asked what the model is to see.
+fn failing(home: &Home) -> String {
+    home.write("failing.wasm", handmade::Component::pruning("unreachable").build()).display().to_string()
+}
+
+#[test]
+fn a_conversation_keeps_its_arm_over_restarts_and_other_weights() {
+    let home = Home::new();
+    let strict = component("strict");
+    let with = |weight_a: u32, weight_b: u32| json!([{"name": "a", "weight": weight_a}, {"name": "b", "weight": weight_b, "policy": {"files": [strict]}}]);
+    let ask = |round: u32, users: &[String]| {
+        let input: Vec<String> =
+            users.iter().map(|user| asks(&format!("Ev{round}{user}"), user, &format!("Question {round}"))).collect();
+        home.run(&["run", "--model", "sim"], &input.join("\n")).ok().lines()
+    };
+    let everybody = users(40);
+    write(&home, "less", &with(1, 1));
+    let lines = ask(1, &everybody[..20]);
+    let first = arms(&lines);
+    let of_b = first.values().filter(|arm| *arm == "b").count();
+    assert!((4..=16).contains(&of_b), "both arms have some: {first:?}");
+    for turn in of_type(&lines, "turn") {
+        let policy = if turn["arm"] == "b" { "strict" } else { "standard" };
+        assert_eq!((&turn["policy"]["name"], &turn["experiment"]), (&json!(policy), &json!("less")), "{turn}");
+    }
+    write(&home, "less", &with(0, 1));
+    let second = arms(&ask(2, &everybody));
+    assert!(first.iter().all(|(session, arm)| second[session] == *arm), "{first:?}\n{second:?}");
+    let new = everybody[20..].iter().map(|user| format!("console:dm:{user}"));
+    assert!(new.into_iter().all(|session| second[&session] == "b"), "{second:?}");
+    // Every event of a turn says whose decisions it went by.
+    for event in home.ledger() {
+        if ["turn.processed", "token.usage"].iter().any(|kind| event["type"] == *kind) {
+            assert_eq!(event["experiment"], "less", "{event}");
+            assert!(event["arm"].is_string() && event["policySha256"].as_str().map(str::len) == Some(64), "{event}");
+        }
+    }
+    // Without an experiment, nobody has an arm.
+    home.write("gateway.json", r#"{"version":1}"#);
+    let lines = ask(3, &everybody[..3]);
+    assert!(arms(&lines).is_empty() && of_type(&lines, "turn").len() == 3, "{lines:#?}");
+}
+
+#[test]
+fn an_arm_whose_policy_fails_is_stopped_and_everybody_is_answered() {
+    let home = Home::new();
+    write(&home, "broken", &json!([{"name": "good"}, {"name": "bad", "policy": {"files": [failing(&home)]}}]));
+    let everybody = users(30);
+    let round = |round: u32| {
+        let input: Vec<String> = everybody
+            .iter()
+            .map(|user| asks(&format!("Ev{round}{user}"), user, &format!("Question {round}")))
+            .collect();
+        home.run(&["run", "--model", "sim"], &input.join("\n")).ok().lines()
+    };
+    let lines = round(1);
+    assert_eq!(replies(&lines).len(), 30);
+    let stopped = events(&home, "experiment.arm-stopped");
+    let [stopped] = &stopped[..] else { panic!("once: {stopped:#?}") };
+    assert_eq!((&stopped["stopped"], &stopped["worse"]), (&json!("bad"), &json!("failures")), "{stopped}");
+    assert_eq!(stopped["controlConversations"], 0);
+    assert!(stopped["evidence"].as_f64() >= stopped["bound"].as_f64(), "{stopped}");
+    let told = of_type(&lines, "notice");
+    assert!(told.iter().any(|it| it["channel"] == "U0ADMIN" && it["text"].to_string().contains("`bad`")), "{lines:#?}");
+    // Everybody goes on with the control, over a restart, too.
+    let lines = round(2);
+    assert_eq!(replies(&lines).len(), 30);
+    assert!(arms(&lines).values().all(|arm| arm == "good"), "{:?}", arms(&lines));
+    assert_eq!(events(&home, "experiment.arm-stopped").len(), 1);
+    let status = home.run(&["--json", "experiment", "status"], "").ok().json();
+    let bad = &status["arms"][1];
+    assert_eq!(bad["moved"], bad["conversations"], "{status:#}");
+    let reason = bad["stopped"]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("failures in ") && reason.contains("the control's in 0 of "), "{reason}");
+}
+
+#[test]
+fn a_running_gateway_begins_and_ends_an_experiment() {
+    let home = Home::new();
+    let strict = component("strict");
+    let file = home.write(
+        "less.json",
+        json!({"name": "less", "control": "a", "arms": [
+            {"name": "a", "weight": 0}, {"name": "b", "policy": {"files": [strict], "settings": {"strict": {"seed-cap": 9}}}},
+        ]})
+        .to_string(),
+    );
+    let file = file.display().to_string();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let mut ask = |event_id: &str| {
+        assert!(gateway.say(&question(event_id, "hello")));
+        gateway.next_of("turn")
+    };
+    assert_eq!(ask("Ev1")["arm"], Value::Null);
+    home.run(&["experiment", "start", "--file", &file], "").ok();
+    let on = &await_events(&home, "experiment.on", 1)[0];
+    assert_eq!(on["arms"][1]["policy"], "strict", "{on}");
+    let turn = ask("Ev2");
+    assert_eq!((&turn["arm"], &turn["policy"]["name"]), (&json!("b"), &json!("strict")), "{turn}");
+    home.run(&["experiment", "promote", "b"], "").ok();
+    let turn = ask("Ev3");
+    assert_eq!((&turn["arm"], &turn["policy"]["name"]), (&Value::Null, &json!("strict")), "{turn}");
+    assert_eq!(await_events(&home, "experiment.off", 1)[0]["promoted"], "b");
+    let (status, _) = gateway.end();
+    assert!(status.success());
+    let lines = home.run(&["run", "--model", "sim"], &question("Ev4", "hello")).ok().lines();
+    assert_eq!(of_type(&lines, "turn")[0]["policy"]["name"], "strict", "after a restart, too");
+}
+
+#[test]
+fn an_arm_that_cannot_be_loaded_keeps_the_experiment_from_beginning_and_nobody_from_an_answer() {
+    let home = Home::new();
+    write(&home, "less", &json!([{"name": "a"}, {"name": "b", "policy": {"files": ["gone.wasm"]}}]));
+    let finished = home.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    let lines = finished.lines();
+    assert_eq!(of_type(&lines, "turn")[0]["arm"], Value::Null);
+    assert_eq!(replies(&lines).len(), 1);
+    let refused = &events(&home, "experiment.refused")[0];
+    assert!(
+        refused["reason"].as_str().is_some_and(|why| why.contains("arm `b`") && why.contains("gone.wasm")),
+        "{refused}"
+    );
+    assert!(of_type(&lines, "notice").iter().any(|notice| notice["channel"] == "U0ADMIN"), "{lines:#?}");
+}
+
+#[test]
+fn a_shadow_arm_decides_and_does_nothing() {
+    let home = Home::new();
+    let small = json!({"settings": {"standard": {"max-session-tokens": 600}}});
+    write(
+        &home,
+        "watch",
+        &json!([{"name": "a"}, {"name": "b", "shadow": true, "policy": small},
+                {"name": "c", "shadow": true, "policy": {"files": [failing(&home)]}}]),
+    );
+    let input: Vec<String> =
+        (0..8).map(|n| question(&format!("Ev{n}"), &format!("Question {n}: {}", "filler ".repeat(80)))).collect();
+    // One at a time: a shadow arm that is busy sits a turn out.
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    for (n, line) in (1..).zip(&input) {
+        assert!(gateway.say(line));
+        assert_eq!(gateway.next_of("turn")["turns_dropped"], 0);
+        await_events(&home, "experiment.shadow", 2 * n);
+    }
+    assert!(gateway.end().0.success());
+    let seen = events(&home, "experiment.shadow");
+    let of = |arm: &str| seen.iter().filter(|event| event["shadow"] == arm).cloned().collect::<Vec<Value>>();
+    let last = of("b").pop().expect("one a turn");
+    assert_eq!((&last["arm"], &last["agrees"]), (&json!("a"), &json!(false)), "{last}");
+    assert!(last["tokensAfter"].as_u64() < last["actingTokensAfter"].as_u64(), "{last}");
+    assert!(last["turnsDropped"].as_u64() > Some(0) && last["actingTurnsDropped"] == 0, "{last}");
+    assert!(of("c").iter().all(|event| event["failures"] == 1 && event["agrees"] == true), "{:#?}", of("c"));
+    assert_eq!(events(&home, "policy.failed"), [] as [Value; 0], "it decides nothing");
+}

@@ -1,0 +1,109 @@
+//! `experiment` as an operator meets it.
+
+use serde_json::json;
+
+use super::{asks, users, write};
+use crate::{
+    operator::terminal::{Terminal, admin_log},
+    support::{Home, component},
+};
+
+/// Without what differs from run to run and from build to build.
+const FILTERS: [(&str, &str); 4] = [
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
+    (r"[0-9a-f]{64}", "[sha256]"),
+    (r"/[^ `]*/plugins/", "plugins/"),
+    (r"milliseconds a turn +.*", "milliseconds a turn    [..]"),
+];
+
+#[test]
+fn start_stop_and_promote() {
+    let mut terminal = Terminal { home: Home::new(), shown: String::new() };
+    let strict = component("strict");
+    let arms = json!([
+        {"name": "now"},
+        {"name": "tight", "weight": 3, "policy": {"files": [strict], "settings": {"strict": {"max-session-tokens": 9000}}}},
+        {"name": "tighter", "shadow": true, "policy": {"settings": {"standard": {"max-session-tokens": 4000}}}},
+    ]);
+    let good = json!({"name": "tight", "control": "now", "arms": arms});
+    let mut bad_file = good.clone();
+    bad_file["arms"][1]["policy"]["files"] = json!(["gone.wasm"]);
+    let mut bad_setting = good.clone();
+    bad_setting["arms"][1]["policy"]["settings"] = json!({"strict": {"seed-cap": "much"}});
+    let mut bad_control = good.clone();
+    bad_control["control"] = json!("then");
+    for (name, text) in [
+        ("good.json", good.to_string()),
+        ("bad-file.json", bad_file.to_string()),
+        ("bad-setting.json", bad_setting.to_string()),
+        ("bad-control.json", bad_control.to_string()),
+        ("no.json", "[]".into()),
+    ] {
+        terminal.home.write(name, text);
+    }
+    let path = |name: &str| terminal.home.path().join(name).display().to_string();
+    let [good, bad_file, bad_setting, bad_control, no, missing] =
+        ["good.json", "bad-file.json", "bad-setting.json", "bad-control.json", "no.json", "missing.json"].map(path);
+    for arguments in [
+        &["experiment", "status"][..],
+        &["experiment", "start"],
+        &["experiment", "stop"],
+        &["experiment", "promote", "tight"],
+        &["experiment", "start", "--file", &missing],
+        &["experiment", "start", "--file", &no],
+        &["experiment", "start", "--file", &bad_control],
+        &["experiment", "start", "--file", &bad_file],
+        &["experiment", "start", "--file", &bad_setting],
+        &["experiment", "start", "--file", &good],
+        &["experiment", "start", "--file", &good],
+        &["experiment", "status"],
+        &["--json", "experiment", "status"],
+        &["experiment", "stop"],
+        &["experiment", "stop"],
+        &["experiment", "status"],
+        &["--json", "experiment", "start"],
+        &["experiment", "promote", "loose"],
+        &["--json", "experiment", "promote", "tight"],
+        &["experiment", "status", "older"],
+    ] {
+        terminal.run(arguments);
+    }
+    terminal.shown.push_str(&terminal.config());
+    let home = terminal.home.path().display().to_string();
+    insta::with_settings!({filters => FILTERS}, {
+        insta::assert_snapshot!(terminal.all().replace(&home, "[home]"));
+    });
+    assert!(admin_log(&terminal.home).contains(r#""experiment.promote" [loose] false"#));
+}
+
+#[test]
+fn the_status_says_what_is_shown_and_what_is_not() {
+    let home = Home::new();
+    let small = json!({"settings": {"standard": {"max-session-tokens": 500}}});
+    write(&home, "less", &json!([{"name": "all"}, {"name": "few", "policy": small}]));
+    let few: Vec<String> = users(4).iter().map(|user| asks(&format!("Ev{user}"), user, "hello")).collect();
+    home.run(&["run", "--model", "sim"], &few.join("\n")).ok();
+    let early = home.run(&["experiment", "status"], "").ok().stdout;
+    assert!(early.contains("nothing can be said before each has 12 conversations"), "{early}");
+    let everybody = users(60);
+    let input: Vec<String> = (0..6)
+        .flat_map(|round| {
+            everybody.iter().map(move |user| {
+                asks(&format!("Ev{round}{user}"), user, &format!("Fact {round}: {}", "filler ".repeat(200)))
+            })
+        })
+        .collect();
+    home.run(&["run", "--model", "sim"], &input.join("\n")).ok();
+    let status = home.run(&["experiment", "status"], "").ok().stdout;
+    insta::with_settings!({filters => FILTERS.into_iter().chain([(r"\d\.\d\n", "[s]\n")])}, {
+        insta::assert_snapshot!(status);
+    });
+    // Under a name that has found something, nothing else begins.
+    home.run(&["experiment", "stop"], "").ok();
+    let again = home.run(&["experiment", "start"], "");
+    assert!(again.stderr.starts_with("error: an experiment `less` was on before\n  hint: "), "{}", again.stderr);
+    home.write("gateway.json", r#"{"version":1}"#);
+    let last = home.run(&["--json", "experiment", "status"], "").ok().json();
+    assert_eq!((&last["experiment"], &last["state"]), (&json!("less"), &json!("off")));
+    assert_eq!(last["arms"][0]["role"], "gone");
+}

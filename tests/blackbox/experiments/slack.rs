@@ -1,0 +1,108 @@
+//! A bad arm over Slack's protocol: it sends more than the model takes, and the model does not say how much that is.
+
+use pmk_stand_ins::{
+    anthropic::Anthropic,
+    slack::{Slack, SlackRules, dm_channel},
+};
+use serde_json::{Value, json};
+
+use super::{await_events, events, users, write};
+use crate::{
+    support::{Home, PATIENCE},
+    workspace::Gateway,
+};
+
+/// Everybody says something long, and gets an answer; how many there are by then.
+async fn round(slack: &Slack, everybody: &[String], number: usize) {
+    for user in everybody {
+        slack.dm(user, &format!("Fact {number} of {user}: {}", "filler ".repeat(400)));
+    }
+    for user in everybody {
+        let channel = dm_channel(user);
+        let answered = slack.await_replies(&channel, number, PATIENCE).await;
+        assert!(answered, "{user} is left without an answer: {:#?}", slack.messages(&channel));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_left_without_an_answer() {
+    let slack = Slack::start(SlackRules::quick().unlimited()).await;
+    let anthropic = Anthropic::start().await;
+    anthropic.set_window(6_000);
+    anthropic.name_no_numbers();
+    let home = Home::new();
+    let small = json!({"settings": {"standard": {"max-session-tokens": 1_500}}});
+    let large = json!({"settings": {"standard": {"max-session-tokens": 0}}});
+    write(&home, "room", &json!([{"name": "small", "policy": small}, {"name": "large", "policy": large}]));
+    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+
+    let everybody = users(30);
+    let mut rounds = 0;
+    while events(&home, "experiment.arm-stopped").is_empty() {
+        rounds += 1;
+        assert!(rounds < 12, "the guard rail does not act: {:#?}", events(&home, "context.exceeded"));
+        round(&slack, &everybody, rounds).await;
+    }
+    let stopped = &await_events(&home, "experiment.arm-stopped", 1)[0];
+    assert_eq!((&stopped["stopped"], &stopped["worse"]), (&json!("large"), &json!("overflows")), "{stopped}");
+    let drawn: Vec<Value> = events(&home, "turn.processed").into_iter().filter(|it| it["arm"] == "large").collect();
+    let mut sessions: Vec<&str> = drawn.iter().filter_map(|event| event["session"].as_str()).collect();
+    sessions.sort_unstable();
+    sessions.dedup();
+    assert_eq!(stopped["conversationsMoved"], sessions.len());
+    let told = |text: &str| text.contains("`room`") && text.contains("`large`");
+    let admin = slack.await_message(&dm_channel("U0ADMIN"), PATIENCE, |message| told(&message.text)).await;
+    assert!(admin.is_some(), "the admins know");
+
+    // Everybody goes on with the control, after a kill, too.
+    let before = rounds * everybody.len();
+    await_events(&home, "turn.processed", before);
+    round(&slack, &everybody, rounds + 1).await;
+    gateway.kill();
+    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    round(&slack, &everybody, rounds + 2).await;
+    let since = &await_events(&home, "turn.processed", before + everybody.len())[before..];
+    assert!(since.iter().all(|event| event["arm"] == "small"), "{since:#?}");
+
+    for user in &everybody {
+        let replies = slack.replies(&dm_channel(user));
+        assert_eq!(replies.len(), rounds + 2, "{user}: {replies:#?}");
+        assert!(replies.iter().all(|reply| !reply.text.starts_with(":x:")), "{replies:#?}");
+        assert!(slack.placeholders(&dm_channel(user)).is_empty(), "{user} still waits");
+    }
+    assert_eq!(slack.given_up(), Vec::<String>::new());
+    assert_eq!(slack.violations(), Vec::<String>::new());
+    assert!(gateway.terminate().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thumbs_and_questions_asked_again_are_counted_for_the_arm() {
+    let slack = Slack::start(SlackRules::quick().unlimited()).await;
+    let home = Home::new();
+    write(&home, "thumbs", &json!([{"name": "a"}, {"name": "b", "weight": 0}]));
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let asked = slack.dm("U1", "Where is the advertising budget of this month divided?");
+    let answer = slack.await_reply(&asked, PATIENCE).await.expect("an answer");
+    // Nobody is so quick that the answer is not stored as delivered.
+    await_events(&home, "turn.processed", 1);
+    for (user, reaction) in [("U1", "+1"), ("U1", "thumbsup"), ("U1", "eyes"), ("U2", "-1")] {
+        let event = slack.react(user, &answer, reaction);
+        assert!(slack.await_ack(&event, PATIENCE).await.is_some());
+    }
+    slack.dm("U1", "where exactly is the advertising budget of this month divided?");
+    assert!(slack.await_replies(&asked.channel, 2, PATIENCE).await);
+    assert!(gateway.terminate().success());
+    let reactions = events(&home, "signal.reaction");
+    // The same thumb by another name is the same thumb, and nobody else is in a direct message.
+    let [like] = &reactions[..] else { panic!("{reactions:#?}") };
+    assert_eq!((&like["likes"], &like["actor"], &like["arm"]), (&json!(true), &json!("U1"), &json!("a")), "{like}");
+    let again = &events(&home, "signal.reasked")[0];
+    assert_eq!((&again["arm"], &again["session"]), (&json!("a"), &json!("slack:dm:U1")), "{again}");
+    assert!(!again.to_string().contains("budget"), "nothing of the text: {again}");
+    let status = home.run(&["--json", "experiment", "status"], "").ok().json();
+    let arm = &status["arms"][0];
+    assert_eq!((&arm["likes"], &arm["dislikes"], &arm["reasked"]), (&json!(1), &json!(0), &json!(1)), "{status:#}");
+}
