@@ -9,6 +9,7 @@ mod crash;
 mod directives;
 mod explain;
 mod handmade;
+mod hostile;
 mod incidents;
 mod knowledge;
 mod ladder;
