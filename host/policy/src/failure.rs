@@ -144,16 +144,10 @@ fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
         .frames()
         .iter()
         .map(|frame| {
-            let symbol = frame.symbols().first();
-            let name = symbol.and_then(|symbol| symbol.name()).or(frame.func_name());
-            let name = match name {
+            foreign_name(&match frame.func_name() {
                 Some(name) if name.len() <= MAX_MANGLED_BYTES => format!("{:#}", rustc_demangle::demangle(name)),
                 Some(name) => name.to_owned(),
                 None => format!("function {}", frame.func_index()),
-            };
-            foreign_name(&match symbol.and_then(|symbol| Some((symbol.file()?, symbol.line()?))) {
-                Some((file, line)) => format!("{name} ({file}:{line})"),
-                None => name,
             })
         })
         .collect()

@@ -56,14 +56,14 @@ pub fn attacks() -> Vec<Attack> {
         Attack::of_bytes(
             GROUP,
             "exports that fill the screen",
-            wat::parse_str(format!(
-                "(component \
-            {})",
-                exports(400)
-            ))
-            .unwrap(),
+            wat::parse_str(format!("(component {})", exports(400))).unwrap(),
         ),
     ];
+    let deep = "(call $deep (i32.const 40))";
+    let recursion = "(func $deep (param i32) (if (i32.eqz (local.get 0)) (then unreachable))
+        (call $deep (i32.sub (local.get 0) (i32.const 1))))";
+    let lines = Component::pruning(deep).items(&format!("{recursion} {}", line_numbers(3 << 20)));
+    attacks.push(Attack::new(GROUP, "three million line numbers, and a trap 40 functions deep", &lines));
     let mut large = Component::pruning(GOOD).build();
     large.extend(custom_section(&vec![0; 30 << 20]));
     attacks.push(Attack { load_bytes: 160 * MIB, ..Attack::of_bytes(GROUP, "30 MiB of nothing", large) });
@@ -81,6 +81,26 @@ fn nested(depth: usize) -> Vec<u8> {
         outer.extend(inner);
         outer
     })
+}
+
+/// Debug information that gives each byte of code a line of its own, for so many bytes.
+fn line_numbers(count: usize) -> String {
+    // One unit without children: where its lines are, and the code it is about, which is all there can be.
+    let abbreviations = [1, 0x11, 0, 0x10, 0x17, 0x11, 0x01, 0x12, 0x06, 0, 0, 0];
+    let unit = [&[4, 0, 0, 0, 0, 0, 4, 1], [0_u8; 8].as_slice(), &[0xff, 0xff, 0xff, 0x7f]].concat();
+    // One file; then each instruction of the line program goes on by a byte and a line.
+    let tables = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, b'a', 0, 0, 0, 0, 0];
+    let mut lines = [&[4, 0], (tables.len() as u32).to_le_bytes().as_slice(), &tables, &[0, 5, 2, 0, 0, 0, 0]].concat();
+    lines.extend(vec![0x21; count]);
+    lines.extend([0, 1, 1]);
+    let sized = |content: &[u8]| [&(content.len() as u32).to_le_bytes(), content].concat();
+    [(".debug_abbrev", abbreviations.to_vec()), (".debug_info", sized(&unit)), (".debug_line", sized(&lines))]
+        .iter()
+        .map(|(name, content)| {
+            let bytes: String = content.iter().map(|byte| format!("\\{byte:02x}")).collect();
+            format!(r#"(@custom "{name}" "{bytes}")"#)
+        })
+        .collect()
 }
 
 fn custom_section(content: &[u8]) -> Vec<u8> {
