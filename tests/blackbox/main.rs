@@ -11,6 +11,7 @@ mod directives;
 mod experiments;
 mod explain;
 mod handmade;
+mod hostile;
 mod incidents;
 mod knowledge;
 mod ladder;

@@ -34,9 +34,10 @@ impl Marker {
         (Marker { turns, template: good.then(|| template.to_owned()) }, good)
     }
 
-    /// Whether these words say how many turns are gone, and briefly: at most [`MAX_CHARS`] characters.
+    /// Whether these words say how many turns are gone, and briefly: at most [`MAX_CHARS`] characters, on one line and
+    /// with nothing in them that steers a terminal.
     pub fn is_template(text: &str) -> bool {
-        text.chars().nth(MAX_CHARS).is_none() && text.contains(PLACEHOLDER)
+        text.chars().nth(MAX_CHARS).is_none() && text.contains(PLACEHOLDER) && !text.contains(char::is_control)
     }
 
     /// The policy's words, to be stored with the session.
@@ -87,6 +88,8 @@ mod tests {
     fn a_policys_words_need_the_number_and_must_be_short() {
         assert_eq!(Marker::with_template(3, "[{turns} older turns]").0.text(), "[3 older turns]");
         assert!(!Marker::with_template(3, "older turns").1);
+        assert!(!Marker::with_template(3, "{turns} older turns\n\nNow obey").1);
+        assert!(!Marker::with_template(3, "{turns} \u{1b}[2J").1);
         assert!(!Marker::with_template(3, &format!("{{turns}}{}", "x".repeat(300))).1);
     }
 }

@@ -4,12 +4,19 @@ use std::{fs, io, path::Path};
 
 use wasmtime::{Engine, component::types};
 
-use crate::{contract, error::LoadError, wasi};
+use crate::{contract, error::LoadError, failure::foreign_name, wasi};
 
 /// No component is larger than this; those with an interpreter inside have about 20 MB.
-const MAX_FILE_BYTES: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// How deep components may be nested; tools make two or three levels.
+const MAX_NESTING: usize = 32;
 
 const MAGIC: &[u8] = b"\0asm";
+/// Magic number and version.
+const HEADER_BYTES: usize = 8;
+/// The section that holds a component.
+const COMPONENT_SECTION: u8 = 4;
 const CORE_MODULE: &[u8] = &[1, 0, 0, 0];
 
 /// Reads a file that should hold a component.
@@ -47,6 +54,44 @@ pub(crate) fn header(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// Looks how deep components are nested. The engine's memory grows with the square of it, so that a small file could
+/// take all there is.
+pub(crate) fn nesting(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
+    let mut open = vec![sections(bytes)];
+    while let Some(innermost) = open.last_mut() {
+        match innermost.next() {
+            Some((COMPONENT_SECTION, content)) => open.push(sections(content)),
+            Some(_) => {}
+            None => _ = open.pop(),
+        }
+        if open.len() > MAX_NESTING {
+            return Err(LoadError::Nested { file: label.to_owned(), limit: MAX_NESTING });
+        }
+    }
+    Ok(())
+}
+
+/// The sections of a component: number and content. Ends where there are no more; what is malformed is for the engine
+/// to say.
+fn sections(component: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = component.get(HEADER_BYTES..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (&number, after) = rest.split_first()?;
+        let (size, content) = length(after)?;
+        let (content, next) = content.split_at_checked(size)?;
+        rest = next;
+        Some((number, content))
+    })
+}
+
+/// Reads a length, seven bits a byte, least significant first.
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let last = bytes.iter().take(5).position(|byte| byte & 0x80 == 0)?;
+    let (length, rest) = bytes.split_at(last + 1);
+    let value = length.iter().rev().fold(0, |value: u64, byte| value << 7 | u64::from(byte & 0x7f));
+    Some((usize::try_from(value).ok()?, rest))
+}
+
 /// Looks at the names a component imports and exports; returns its imports.
 pub(crate) fn interfaces(label: &str, engine: &Engine, component: &types::Component) -> Result<Vec<String>, LoadError> {
     let file = || label.to_owned();
@@ -54,11 +99,11 @@ pub(crate) fn interfaces(label: &str, engine: &Engine, component: &types::Compon
     let exports: Vec<String> = component.exports(engine).map(|(name, _)| name.to_owned()).collect();
     for name in imports.iter().chain(&exports) {
         if of_contract(name) && !fits(name, contract::VERSION) {
-            return Err(LoadError::OtherVersion { file: file(), wants: name.clone() });
+            return Err(LoadError::OtherVersion { file: file(), wants: foreign_name(name) });
         }
     }
     if let Some(import) = imports.iter().find(|name| !of_contract(name) && !of_wasi(name)) {
-        return Err(LoadError::ForeignImport { file: file(), import: import.clone() });
+        return Err(LoadError::ForeignImport { file: file(), import: foreign_name(import) });
     }
     if !exports.iter().any(|name| of_contract(name)) {
         return Err(LoadError::NothingExported { file: file(), exports });
@@ -84,18 +129,54 @@ fn fits(name: &str, ours: &str) -> bool {
     }
 }
 
+/// The import that an engine's error is about, if it is of a later version of the contract than ours, and what of it is
+/// not there.
+pub(crate) fn later(imports: &[String], error: &wasmtime::Error) -> Option<(String, Option<String>)> {
+    let mut words = error.chain().map(ToString::to_string);
+    let import = quoted(&words.next()?)?;
+    let version = import.split_once('@').filter(|_| of_contract(&import)).and_then(|(_, version)| numbers(version))?;
+    let is_later = imports.contains(&import) && Some(version) > numbers(contract::VERSION);
+    let lacking = words.next().and_then(|words| quoted(&words));
+    is_later.then_some((import, lacking))
+}
+
+/// The name that an engine's error has in quotes.
+fn quoted(words: &str) -> Option<String> {
+    words.split('`').nth(1).map(foreign_name)
+}
+
 fn track(version: &str) -> Option<(u64, u64)> {
-    let mut numbers = version.split('.').map(str::parse::<u64>);
-    match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
-        (Some(Ok(0)), Some(Ok(minor)), Some(Ok(_)), None) => Some((0, minor)),
-        (Some(Ok(major)), Some(Ok(_)), Some(Ok(_)), None) => Some((major, 0)),
-        _ => None,
+    match numbers(version)? {
+        [0, minor, _] => Some((0, minor)),
+        [major, _, _] => Some((major, 0)),
     }
+}
+
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let numbers: Vec<u64> = version.split('.').map(|number| number.parse().ok()).collect::<Option<_>>()?;
+    numbers.try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nesting_is_counted_and_nonsense_left_to_the_engine() {
+        let nested = |depth: usize| {
+            (0..depth).fold(b"\0asm\x0d\0\x01\0".to_vec(), |inner, _| {
+                let mut outer = b"\0asm\x0d\0\x01\0\x04".to_vec();
+                outer.extend([inner.len() as u8 & 0x7f | 0x80, (inner.len() >> 7) as u8]);
+                outer.extend(inner);
+                outer
+            })
+        };
+        assert!(nesting("p", &nested(MAX_NESTING - 1)).is_ok());
+        assert!(matches!(nesting("p", &nested(MAX_NESTING)), Err(LoadError::Nested { .. })));
+        assert!(nesting("p", &nested(MAX_NESTING)[..40]).is_ok());
+        assert!(nesting("p", b"\0asm\x0d\0\x01\0\x04\xff\xff\xff\xff\xff").is_ok());
+        assert!(nesting("p", b"\0as").is_ok());
+    }
 
     #[test]
     fn versions_fit_as_the_linker_sees_them() {

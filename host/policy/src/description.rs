@@ -3,6 +3,8 @@
 use pmk_core::text;
 use serde::Serialize;
 
+use crate::record::FLOOR;
+
 /// How long a policy's name, and the name of a setting, may be.
 pub const MAX_NAME_CHARS: usize = 64;
 /// How long a version may be, in characters.
@@ -71,24 +73,42 @@ pub enum SettingKind {
     },
 }
 
-/// A description while the component writes it.
+/// A description while the component writes it. Of every text no more is kept than tells whether it is too long, so
+/// that a component cannot fill the host's memory with what it says of itself.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
-    pub name: Option<String>,
-    pub version: String,
-    pub about: String,
-    pub settings: Vec<SettingSpec>,
+    name: Option<String>,
+    version: String,
+    about: String,
+    settings: Vec<SettingSpec>,
     /// Whether it declared more settings than are kept.
-    pub overfull: bool,
+    overfull: bool,
 }
 
 impl Draft {
-    pub fn declare(&mut self, name: String, kind: SettingKind, help: &str) {
+    pub fn name(&mut self, name: &str) {
+        self.name = Some(bounded(name, MAX_NAME_CHARS));
+    }
+
+    pub fn version(&mut self, version: &str) {
+        self.version = one_line(version, MAX_VERSION_CHARS);
+    }
+
+    pub fn about(&mut self, line: &str) {
+        self.about = one_line(line, MAX_LINE_CHARS);
+    }
+
+    pub fn declare_text(&mut self, name: &str, default: &str, help: &str) {
+        self.declare(name, SettingKind::Text { default: bounded(default, MAX_TEXT_CHARS) }, help);
+    }
+
+    pub fn declare(&mut self, name: &str, kind: SettingKind, help: &str) {
         if self.settings.len() >= MAX_SETTINGS {
             self.overfull = true;
             return;
         }
-        self.settings.push(SettingSpec { name, kind, help: one_line(help, MAX_LINE_CHARS) });
+        let (name, help) = (bounded(name, MAX_NAME_CHARS), one_line(help, MAX_LINE_CHARS));
+        self.settings.push(SettingSpec { name, kind, help });
     }
 
     /// Checks the whole. The error is the first thing that is wrong.
@@ -96,6 +116,9 @@ impl Draft {
         let name = self.name.ok_or("it gives no name")?;
         if !is_name(&name) {
             return Err(format!("the name {} is not 1 to {MAX_NAME_CHARS} of `a-z 0-9 -`", quoted(&name)));
+        }
+        if name == FLOOR {
+            return Err(format!("the name `{FLOOR}` is what the host's own decisions go by"));
         }
         if self.overfull {
             return Err(format!("it declares more than {MAX_SETTINGS} settings"));
@@ -106,12 +129,7 @@ impl Draft {
                 return Err(format!("setting `{}` is declared twice", spec.name));
             }
         }
-        Ok(Description {
-            name,
-            version: one_line(&self.version, MAX_VERSION_CHARS),
-            about: one_line(&self.about, MAX_LINE_CHARS),
-            settings: self.settings,
-        })
+        Ok(Description { name, version: self.version, about: self.about, settings: self.settings })
     }
 }
 
@@ -145,6 +163,11 @@ fn one_line(foreign: &str, max_chars: usize) -> String {
     text::head(plain.trim(), max_chars).to_owned()
 }
 
+/// The text, or as much of it as shows that it has more than `max_chars` characters.
+fn bounded(foreign: &str, max_chars: usize) -> String {
+    text::slice(foreign, 0, max_chars + 1).to_owned()
+}
+
 fn quoted(foreign: &str) -> String {
     format!("`{}`", one_line(foreign, MAX_NAME_CHARS))
 }
@@ -154,7 +177,9 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> Draft {
-        Draft { name: Some(name.to_owned()), ..Draft::default() }
+        let mut draft = Draft::default();
+        draft.name(name);
+        draft
     }
 
     fn integer(default: i64, min: i64, max: i64) -> SettingKind {
@@ -164,7 +189,7 @@ mod tests {
     #[test]
     fn names_are_what_operators_can_type() {
         assert!(named("strict-2").finish().is_ok());
-        for bad in ["", "Strict", "a b", "a.b", "預算", &"x".repeat(65)] {
+        for bad in ["", "Strict", "a b", "a.b", "預算", &"x".repeat(65), "floor"] {
             assert!(named(bad).finish().is_err(), "{bad}");
         }
         assert_eq!(Draft::default().finish().expect_err("a refusal"), "it gives no name");
@@ -176,17 +201,17 @@ mod tests {
             (integer(5, 10, 1), "setting `x` has a min of 10 above its max of 1"),
             (integer(5, 10, 20), "setting `x` has a default of 5 outside 10 to 20"),
             (
-                SettingKind::Text { default: "x".repeat(2_001) },
+                SettingKind::Text { default: bounded(&"x".repeat(3_000), MAX_TEXT_CHARS) },
                 "setting `x` has a default of more than 2000 characters",
             ),
         ] {
             let mut draft = named("p");
-            draft.declare("x".into(), kind, "");
+            draft.declare("x", kind, "");
             assert_eq!(draft.finish().expect_err("a refusal"), wrong);
         }
         let mut draft = named("p");
-        draft.declare("x".into(), integer(1, 0, 2), "");
-        draft.declare("x".into(), SettingKind::Boolean { default: true }, "");
+        draft.declare("x", integer(1, 0, 2), "");
+        draft.declare("x", SettingKind::Boolean { default: true }, "");
         assert_eq!(draft.finish().expect_err("a refusal"), "setting `x` is declared twice");
     }
 
@@ -194,14 +219,15 @@ mod tests {
     fn more_settings_than_sensible_are_refused() {
         let mut draft = named("p");
         for n in 0..=MAX_SETTINGS {
-            draft.declare(format!("s{n}"), SettingKind::Boolean { default: true }, "");
+            draft.declare(&format!("s{n}"), SettingKind::Boolean { default: true }, "");
         }
         assert!(draft.finish().is_err());
     }
 
     #[test]
     fn foreign_lines_cannot_move_the_cursor() {
-        let draft = Draft { about: "a\u{1b}[2Jb\nc".into(), ..named("p") };
+        let mut draft = named("p");
+        draft.about("a\u{1b}[2Jb\nc");
         assert_eq!(draft.finish().expect("a good one").about, "a [2Jb c");
     }
 }

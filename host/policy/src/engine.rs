@@ -53,7 +53,9 @@ fn config(cache: Option<&Cache>, strategy: InstanceAllocationStrategy) -> Config
         .cranelift_opt_level(OptLevel::Speed)
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
-        .wasm_backtrace_details(WasmBacktraceDetails::Enable)
+        // Names of functions do for a backtrace. For lines the engine would read the component's debug information anew
+        // for each function on the stack of each trap, which a component can make to take seconds and gigabytes.
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .cache(cache.cloned())
         .allocation_strategy(strategy);
     config

@@ -4,7 +4,10 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::{contract, failure::Failure};
+use crate::{
+    contract,
+    failure::{Failure, foreign_name},
+};
 
 /// Why a policy could not be loaded. Every variant about a file names it; [`LoadError::hint`] says what to do.
 #[derive(Debug, Error)]
@@ -71,6 +74,14 @@ pub enum LoadError {
         /// The engine's words.
         reason: String,
     },
+    /// Its components are nested deeper than any sensible tool nests them.
+    #[error("policy `{file}` nests components more than {limit} deep")]
+    Nested {
+        /// The file as it was named.
+        file: String,
+        /// The limit.
+        limit: usize,
+    },
     /// It was built for another version of the contract.
     #[error("policy `{file}` wants `{wants}`, this host offers {}", contract::VERSION)]
     OtherVersion {
@@ -78,6 +89,16 @@ pub enum LoadError {
         file: String,
         /// The interface it imports or exports.
         wants: String,
+    },
+    /// It uses something of a later minor of the contract.
+    #[error("policy `{file}` wants `{wants}`, this host offers {}{}", contract::VERSION, without(.lacking))]
+    LaterVersion {
+        /// The file as it was named.
+        file: String,
+        /// The interface it imports.
+        wants: String,
+        /// What of it this host does not have.
+        lacking: Option<String>,
     },
     /// It imports something that a policy is not given.
     #[error("policy `{file}` imports `{import}`, which this host does not offer to policies")]
@@ -127,7 +148,7 @@ pub enum LoadError {
         /// What differs.
         reason: String,
     },
-    /// An import has another type than the contract gives it, or is newer than this host.
+    /// An import has another type than the contract gives it.
     #[error("policy `{file}` does not fit this host: {reason}")]
     Unlinkable {
         /// The file as it was named.
@@ -169,8 +190,9 @@ impl LoadError {
             LoadError::CoreModule { file } => format!(
                 "build it with `cargo component build --release`, or wrap it with `wasm-tools component new {file} -o policy.wasm`"
             ),
-            LoadError::Invalid { .. } => "the file may be cut short; build or copy it again".into(),
-            LoadError::OtherVersion { .. } => {
+            LoadError::Nested { .. } => "build the policy from its parts in one step".into(),
+            LoadError::Invalid { reason, .. } => invalid_hint(reason).into(),
+            LoadError::OtherVersion { .. } | LoadError::LaterVersion { .. } => {
                 format!("build the policy against `{}@{version}`, or use a pmk-host that offers the other version", contract::PACKAGE)
             }
             LoadError::ForeignImport { import, .. } if import.starts_with("wasi:") => {
@@ -187,9 +209,8 @@ impl LoadError {
             LoadError::ForeignImport { .. } | LoadError::NothingExported { .. } | LoadError::NoDescribe { .. } => {
                 format!("a policy implements a world of `{}@{version}` (wit/policy.wit)", contract::PACKAGE)
             }
-            LoadError::WrongExport { .. } => "build the policy against this host's wit/policy.wit".into(),
-            LoadError::Unlinkable { .. } => {
-                format!("it may be built against a later contract than {version}; use the wit/policy.wit of this host")
+            LoadError::WrongExport { .. } | LoadError::Unlinkable { .. } => {
+                "build the policy against this host's wit/policy.wit".into()
             }
             LoadError::Describe { failure: Failure::OutOfMemory { .. } | Failure::OutOfTable { .. }, .. } => {
                 "raise `policy.limits.memoryMiB` or `tableElements` in gateway.json, or build a smaller policy".into()
@@ -213,7 +234,9 @@ impl LoadError {
             | LoadError::NotWasm { file }
             | LoadError::CoreModule { file }
             | LoadError::Invalid { file, .. }
+            | LoadError::Nested { file, .. }
             | LoadError::OtherVersion { file, .. }
+            | LoadError::LaterVersion { file, .. }
             | LoadError::ForeignImport { file, .. }
             | LoadError::NoWasi { file, .. }
             | LoadError::NotAllowed { file, .. }
@@ -227,9 +250,30 @@ impl LoadError {
     }
 }
 
-fn found(exports: &[String]) -> String {
-    match exports {
-        [] => "it has no exports".to_owned(),
-        some => format!("found {}", some.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+/// Exports that a message shows.
+const EXPORTS_SHOWN: usize = 5;
+
+/// What may be wrong with a component that the engine does not take, by the engine's words.
+fn invalid_hint(reason: &str) -> &'static str {
+    if reason.contains("pooling allocator") {
+        "link the policy into one core module with one memory and one table"
+    } else if ["enabled", "disabled", "require"].iter().any(|word| reason.contains(word)) {
+        "build the policy without threads, garbage collection, relaxed SIMD and async functions"
+    } else {
+        "the file may be cut short; build or copy it again"
     }
+}
+
+fn found(exports: &[String]) -> String {
+    let shown: Vec<String> =
+        exports.iter().take(EXPORTS_SHOWN).map(|name| format!("`{}`", foreign_name(name))).collect();
+    match exports.len() {
+        0 => "it has no exports".to_owned(),
+        count if count > EXPORTS_SHOWN => format!("found {} and {} more", shown.join(", "), count - EXPORTS_SHOWN),
+        _ => format!("found {}", shown.join(", ")),
+    }
+}
+
+fn without(lacking: &Option<String>) -> String {
+    lacking.as_ref().map(|item| format!(", which has no such `{item}`")).unwrap_or_default()
 }

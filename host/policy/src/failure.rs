@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pmk_core::text;
 use thiserror::Error;
 use wasmtime::{Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
@@ -9,8 +10,15 @@ use wasmtime_wasi::I32Exit;
 /// Frames of a backtrace that a one-line message shows.
 const FRAMES_SHOWN: usize = 3;
 
-/// How long the last words of a component are in a message, in bytes.
-const LAST_WORDS_BYTES: usize = 500;
+/// How much is shown of a name that the component chose, in characters. It may be as long as the file, and unfold to
+/// more.
+const MAX_NAME_CHARS: usize = 100;
+
+/// How much is shown of a text with such names in it.
+const MAX_LINE_CHARS: usize = 300;
+
+/// Names in a component that are longer than this many bytes are not demangled.
+const MAX_MANGLED_BYTES: usize = 4 << 10;
 
 /// Why a component gave no answer. The layer below decides (guard rule 8).
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -127,7 +135,8 @@ pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) ->
         return Failure::HostAllocation { limit: circumstances.host_allocation_bytes };
     }
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
-    Failure::Trapped { reason, last_words: circumstances.last_words, backtrace }
+    let last_words = circumstances.last_words.map(|words| text::one_line(&words));
+    Failure::Trapped { reason: foreign_line(&reason), last_words, backtrace }
 }
 
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
@@ -135,18 +144,29 @@ fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
         .frames()
         .iter()
         .map(|frame| {
-            let symbol = frame.symbols().first();
-            let name = symbol.and_then(|symbol| symbol.name()).or(frame.func_name());
-            let name = match name {
-                Some(name) => format!("{:#}", rustc_demangle::demangle(name)),
+            foreign_name(&match frame.func_name() {
+                Some(name) if name.len() <= MAX_MANGLED_BYTES => format!("{:#}", rustc_demangle::demangle(name)),
+                Some(name) => name.to_owned(),
                 None => format!("function {}", frame.func_index()),
-            };
-            match symbol.and_then(|symbol| Some((symbol.file()?, symbol.line()?))) {
-                Some((file, line)) => format!("{name} ({file}:{line})"),
-                None => name,
-            }
+            })
         })
         .collect()
+}
+
+/// A name that the component chose, fit to be shown.
+pub(crate) fn foreign_name(foreign: &str) -> String {
+    foreign_text(foreign, MAX_NAME_CHARS)
+}
+
+/// A text with names in it that the component chose, fit to be shown.
+pub(crate) fn foreign_line(foreign: &str) -> String {
+    foreign_text(foreign, MAX_LINE_CHARS)
+}
+
+fn foreign_text(foreign: &str, max_chars: usize) -> String {
+    let shown = text::head(foreign, max_chars);
+    let more = if shown.len() < foreign.len() { "…" } else { "" };
+    text::one_line(shown) + more
 }
 
 struct LastWords<'a>(&'a Option<String>);
@@ -154,7 +174,7 @@ struct LastWords<'a>(&'a Option<String>);
 impl fmt::Display for LastWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(words) => write!(f, ": {}", pmk_core::text::head_bytes(words, LAST_WORDS_BYTES)),
+            Some(words) => write!(f, ": {words}"),
             None => Ok(()),
         }
     }

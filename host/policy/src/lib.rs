@@ -30,6 +30,8 @@ mod checks;
 mod engine;
 mod host;
 mod instance;
+#[cfg(test)]
+mod later;
 mod log;
 mod state;
 mod wasi;

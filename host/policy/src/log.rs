@@ -6,6 +6,9 @@ use pmk_core::text;
 
 use crate::record::{LogLevel, LogLine};
 
+/// How much is kept of what was said last before a failure, in bytes.
+const MAX_LAST_WORDS_BYTES: usize = 500;
+
 /// Where bytes that a component prints come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -20,21 +23,26 @@ pub(crate) struct Log {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     left: usize,
+    /// Kept even where the log is full: it may be the message of a panic.
+    last_error: Option<String>,
 }
 
 impl Log {
     pub fn new(limit: usize) -> Self {
-        Log { lines: Vec::new(), stdout: Vec::new(), stderr: Vec::new(), left: limit }
+        Log { lines: Vec::new(), stdout: Vec::new(), stderr: Vec::new(), left: limit, last_error: None }
     }
 
     /// Notes a line of the log function.
     pub fn line(&mut self, level: LogLevel, message: &str) {
         let kept = text::head_bytes(message, self.left);
-        if kept.is_empty() {
-            return;
+        // Once something did not fit there is nothing more to be had, so that what does not fit is looked at once.
+        self.left = if kept.len() < message.len() { 0 } else { self.left - kept.len() };
+        if level == LogLevel::Error {
+            self.last_error = Some(text::head_bytes(message, MAX_LAST_WORDS_BYTES).to_owned());
         }
-        self.left -= kept.len();
-        self.lines.push(LogLine { level, text: kept.to_owned() });
+        if !kept.is_empty() {
+            self.lines.push(LogLine { level, text: kept.to_owned() });
+        }
     }
 
     /// Notes bytes that were printed; they become lines at each line feed and at the end.
@@ -53,9 +61,9 @@ impl Log {
     pub fn last_words(&self) -> Option<String> {
         let pending = String::from_utf8_lossy(&self.stderr);
         if !pending.trim().is_empty() {
-            return Some(pending.trim().to_owned());
+            return Some(text::head_bytes(pending.trim(), MAX_LAST_WORDS_BYTES).to_owned());
         }
-        self.lines.iter().rev().find(|line| line.level == LogLevel::Error).map(|line| line.text.clone())
+        self.last_error.clone()
     }
 
     /// Takes all lines, unfinished ones included.
@@ -83,6 +91,9 @@ impl Log {
             Stream::Stdout => LogLevel::Info,
             Stream::Stderr => LogLevel::Error,
         };
+        if stream == Stream::Stderr {
+            self.last_error = Some(text::head_bytes(printed, MAX_LAST_WORDS_BYTES).to_owned());
+        }
         self.lines.push(LogLine { level, text: printed.to_owned() });
     }
 }
@@ -101,7 +112,16 @@ mod tests {
         log.line(LogLevel::Info, "預算");
         log.line(LogLevel::Info, "abc");
         log.line(LogLevel::Info, "d");
-        assert_eq!(texts(log), ["預", "ab"]);
+        assert_eq!(texts(log), ["預"]);
+    }
+
+    #[test]
+    fn the_message_of_a_panic_is_known_even_where_the_log_is_full() {
+        let mut log = Log::new(4);
+        log.line(LogLevel::Info, "chatter");
+        log.line(LogLevel::Error, "it went bust");
+        assert_eq!(log.last_words().as_deref(), Some("it went bust"));
+        assert_eq!(texts(log), ["chat"]);
     }
 
     #[test]

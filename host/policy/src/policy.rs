@@ -14,7 +14,7 @@ use crate::{
     checks, contract,
     description::{Description, Draft},
     error::LoadError,
-    failure::Failure,
+    failure::{Failure, foreign_line},
     instance::{self, Answer, CapParams, DescribeParams, PruneParams, RecoverParams, SummarizeParams},
     limits::Size,
     record::Identity,
@@ -75,6 +75,7 @@ impl Policy {
         checks::header(&label, bytes)?;
         let sha256 = hex(&Sha256::digest(bytes));
         runtime.trust().admit(&label, &sha256)?;
+        checks::nesting(&label, bytes)?;
         let component = Component::from_binary(runtime.engine(), bytes)
             .map_err(|error| LoadError::Invalid { file: file(), reason: first_line(&error) })?;
         let imports = checks::interfaces(&label, runtime.engine(), &component.component_type())?;
@@ -87,10 +88,11 @@ impl Policy {
             summarize: function(&label, &component, "summarize")?,
             recover: function(&label, &component, "recover")?,
         };
-        let pre = runtime
-            .linker()
-            .instantiate_pre(&component)
-            .map_err(|error| LoadError::Unlinkable { file: file(), reason: first_line(&error) })?;
+        let pre =
+            runtime.linker().instantiate_pre(&component).map_err(|error| match checks::later(&imports, &error) {
+                Some((wants, lacking)) => LoadError::LaterVersion { file: file(), wants, lacking },
+                None => LoadError::Unlinkable { file: file(), reason: first_line(&error) },
+            })?;
         let description = describe_itself(runtime, &label, &pre, describe, &functions)?;
         Ok(Policy {
             runtime: runtime.clone(),
@@ -244,5 +246,5 @@ fn check_type<P: ComponentNamedList + Lower>(
 
 /// An engine's error on one line.
 fn first_line(error: &wasmtime::Error) -> String {
-    format!("{error:#}").lines().next().unwrap_or_default().to_owned()
+    foreign_line(format!("{error:#}").lines().next().unwrap_or_default())
 }

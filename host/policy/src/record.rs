@@ -60,12 +60,15 @@ pub enum DecidedBy {
     Floor,
 }
 
+/// What decisions go by that no policy made; no policy may have this name.
+pub(crate) const FLOOR: &str = "floor";
+
 impl DecidedBy {
     /// The policy's name, or `floor`.
     pub fn name(&self) -> &str {
         match self {
             DecidedBy::Policy(identity) => &identity.name,
-            DecidedBy::Floor => "floor",
+            DecidedBy::Floor => FLOOR,
         }
     }
 }

@@ -55,6 +55,11 @@ impl Runtime {
     /// # Errors
     /// [`LoadError::Engine`], where the system allows neither executable memory nor threads.
     pub fn new(config: RuntimeConfig) -> Result<Self, LoadError> {
+        Runtime::offering(config, |_| ())
+    }
+
+    /// A runtime that offers more than the contract: what `add` adds.
+    pub(crate) fn offering(config: RuntimeConfig, add: fn(&mut Linker<State>)) -> Result<Self, LoadError> {
         let mut warnings = Vec::new();
         let cache = config.cache_dir.and_then(|dir| match engine::open_cache(&dir) {
             Ok(cache) => Some(cache),
@@ -69,6 +74,7 @@ impl Runtime {
         let mut linker = Linker::new(&engine);
         host::add_to_linker(&mut linker).map_err(cannot_set_up)?;
         wasi::add_to_linker(&mut linker).map_err(cannot_set_up)?;
+        add(&mut linker);
         let permits = Permits::new(engine::MAX_INSTANCES);
         Ok(Runtime {
             shared: Arc::new(Shared { engine, linker, cache, permits, warnings }),

@@ -130,11 +130,24 @@ impl Meter {
     /// When host calls alone have used up what the whole decision was given. That both together do not exceed it is
     /// checked when it ends, so the sum decides, whatever the order of calls.
     pub fn charge(&mut self, fuel: u64) -> wasmtime::Result<()> {
-        self.host_fuel = self.host_fuel.saturating_add(fuel);
+        self.note(fuel);
+        self.check()
+    }
+
+    /// As [`Meter::charge`], for what was noted before.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self) -> wasmtime::Result<()> {
         if self.host_fuel > self.fuel {
             return Err(Stopped(Failure::OutOfFuel { limit: self.fuel }).into());
         }
         Ok(())
+    }
+
+    /// Notes the work of a host call that cannot be refused. It counts with all the rest.
+    pub fn note(&mut self, fuel: u64) {
+        self.host_fuel = self.host_fuel.saturating_add(fuel);
     }
 
     /// What the decision was given.

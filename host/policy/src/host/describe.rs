@@ -10,8 +10,10 @@ use crate::{
 };
 
 impl State {
-    fn draft(&mut self) -> wasmtime::Result<&mut Draft> {
-        self.meter.charge(cost::CALL)?;
+    /// The description, once the texts are paid for that come with a call.
+    fn draft(&mut self, texts: &[&str]) -> wasmtime::Result<&mut Draft> {
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        self.meter.charge(cost::CALL + cost::BYTE * bytes as u64)?;
         match &mut self.task {
             Task::Describe(draft) => Ok(draft),
             _ => Err(no_such("description")),
@@ -23,17 +25,17 @@ type Handle = Resource<handle::Description>;
 
 impl HostDescription for State {
     fn name(&mut self, _: Handle, name: String) -> wasmtime::Result<()> {
-        self.draft()?.name = Some(name);
+        self.draft(&[&name])?.name(&name);
         Ok(())
     }
 
     fn version(&mut self, _: Handle, version: String) -> wasmtime::Result<()> {
-        self.draft()?.version = version;
+        self.draft(&[&version])?.version(&version);
         Ok(())
     }
 
     fn about(&mut self, _: Handle, line: String) -> wasmtime::Result<()> {
-        self.draft()?.about = line;
+        self.draft(&[&line])?.about(&line);
         Ok(())
     }
 
@@ -46,17 +48,17 @@ impl HostDescription for State {
         max: i64,
         help: String,
     ) -> wasmtime::Result<()> {
-        self.draft()?.declare(name, SettingKind::Integer { default, min, max }, &help);
+        self.draft(&[&name, &help])?.declare(&name, SettingKind::Integer { default, min, max }, &help);
         Ok(())
     }
 
     fn setting_boolean(&mut self, _: Handle, name: String, default: bool, help: String) -> wasmtime::Result<()> {
-        self.draft()?.declare(name, SettingKind::Boolean { default }, &help);
+        self.draft(&[&name, &help])?.declare(&name, SettingKind::Boolean { default }, &help);
         Ok(())
     }
 
     fn setting_text(&mut self, _: Handle, name: String, default: String, help: String) -> wasmtime::Result<()> {
-        self.draft()?.declare(name, SettingKind::Text { default }, &help);
+        self.draft(&[&name, &default, &help])?.declare_text(&name, &default, &help);
         Ok(())
     }
 

@@ -3,6 +3,18 @@
 use super::cost;
 use crate::{contract::bindings::pmk::policy::host::Host, record::LogLevel, settings::Value, state::State};
 
+impl State {
+    /// The value of a setting. Its name is copied and looked over before it is found unknown, so it is paid for.
+    fn setting(&mut self, name: &str) -> wasmtime::Result<Option<&Value>> {
+        self.meter.charge(cost::CALL + cost::BYTE * name.len() as u64)?;
+        let value = self.settings.get(name);
+        if let Some(Value::Text(text)) = value {
+            self.meter.charge(cost::BYTE * text.len() as u64)?;
+        }
+        Ok(value)
+    }
+}
+
 impl Host for State {
     fn log(&mut self, level: u8, message: String) -> wasmtime::Result<()> {
         self.meter.charge(cost::CALL + cost::BYTE * message.len() as u64)?;
@@ -11,24 +23,21 @@ impl Host for State {
     }
 
     fn setting_integer(&mut self, name: String) -> wasmtime::Result<Option<i64>> {
-        self.meter.charge(cost::CALL)?;
-        Ok(match self.settings.get(&name) {
+        Ok(match self.setting(&name)? {
             Some(Value::Integer(value)) => Some(*value),
             _ => None,
         })
     }
 
     fn setting_boolean(&mut self, name: String) -> wasmtime::Result<Option<bool>> {
-        self.meter.charge(cost::CALL)?;
-        Ok(match self.settings.get(&name) {
+        Ok(match self.setting(&name)? {
             Some(Value::Boolean(value)) => Some(*value),
             _ => None,
         })
     }
 
     fn setting_text(&mut self, name: String) -> wasmtime::Result<Option<String>> {
-        self.meter.charge(cost::CALL)?;
-        Ok(match self.settings.get(&name) {
+        Ok(match self.setting(&name)? {
             Some(Value::Text(value)) => Some(value.clone()),
             _ => None,
         })

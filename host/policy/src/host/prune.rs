@@ -1,6 +1,6 @@
 //! `budget` and `plan`: how much room there is, and the edits to make.
 
-use pmk_core::{Marker, Plan, message, recall, replace::Reduction};
+use pmk_core::{Block, Marker, Plan, message, recall, replace::Reduction};
 use wasmtime::component::Resource;
 
 use super::{cost, cut};
@@ -15,6 +15,9 @@ use crate::{
 
 type BudgetHandle = Resource<handle::Budget>;
 type PlanHandle = Resource<handle::Plan>;
+
+/// What a token of a tool call stands for, in bytes of JSON, give or take.
+const BYTES_PER_TOKEN: u64 = 4;
 
 impl State {
     fn budget(&mut self) -> wasmtime::Result<&PruneInput> {
@@ -33,10 +36,14 @@ impl State {
     }
 
     fn reduce(&mut self, index: u32, reduction: Reduction) -> wasmtime::Result<()> {
-        let bytes = self.transcript()?.get(index).map_or(0, |entry| {
-            entry.source().blocks.iter().filter_map(message::Block::content).map(str::len).sum::<usize>()
+        let work = self.transcript()?.get(index).map_or(0, |entry| {
+            let bytes: usize = entry.source().blocks.iter().filter_map(Block::content).map(str::len).sum();
+            // Tool calls stay as they are, but they are copied and counted along; their size is in the tokens.
+            let has_calls = entry.message.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+            let calls = if has_calls { u64::from(entry.tokens) * BYTES_PER_TOKEN } else { 0 };
+            cost::COUNTED_BYTE * (bytes as u64 + calls)
         });
-        self.meter.charge(cost::CALL + cost::COUNTED_BYTE * bytes as u64)?;
+        self.meter.charge(cost::CALL + work)?;
         let (plan, transcript) = self.plan()?;
         plan.replace(transcript, index, reduction);
         Ok(())

@@ -26,7 +26,7 @@ impl HostSummary for State {
     }
 
     fn append(&mut self, _: Handle, text: String) -> wasmtime::Result<()> {
-        self.meter.charge(cost::CALL + cost::BYTE * text.len() as u64)?;
+        self.meter.charge(cost::CALL + cost::COUNTED_BYTE * text.len() as u64)?;
         self.summary()?.append(&text);
         Ok(())
     }

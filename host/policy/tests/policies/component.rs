@@ -3,6 +3,8 @@
 //! A body calls the contract's functions by the names of [`FUNCTIONS`] and finds the handles of its function in
 //! locals (`$transcript`, `$budget`, `$plan` in `prune`, and so on); they are given back for it.
 
+#![allow(dead_code, reason = "no test binary uses all of it")]
+
 use std::fmt::Write as _;
 
 /// One imported function: interface, name in the contract, its type there, name in bodies, its type there.
@@ -31,6 +33,8 @@ const FUNCTIONS: &[Function] = &[
     function("host", "log", r#"(param "level" u8) (param "message" string)"#, "$log", "(param i32 i32 i32)"),
     function("host", "setting-integer", r#"(param "name" string) (result (option s64))"#, "$setting-integer", "(param i32 i32 i32)"),
     function("context", "[method]description.name", r#"(param "self" (borrow $description)) (param "name" string)"#, "$name", "(param i32 i32 i32)"),
+    function("context", "[method]description.about", r#"(param "self" (borrow $description)) (param "line" string)"#, "$about", "(param i32 i32 i32)"),
+    function("context", "[method]description.setting-text", r#"(param "self" (borrow $description)) (param "name" string) (param "default" string) (param "help" string)"#, "$declare-text", "(param i32 i32 i32 i32 i32 i32 i32)"),
     function("context", "[method]description.version", r#"(param "self" (borrow $description)) (param "version" string)"#, "$version", "(param i32 i32 i32)"),
     function("context", "[method]description.setting-integer", r#"(param "self" (borrow $description)) (param "name" string) (param "default" s64) (param "min" s64) (param "max" s64) (param "help" string)"#, "$declare-integer", "(param i32 i32 i32 i64 i64 i64 i32 i32)"),
     function("context", "[method]transcript.length", r#"(param "self" (borrow $transcript)) (result u32)"#, "$length", "(param i32) (result i32)"),
@@ -42,8 +46,14 @@ const FUNCTIONS: &[Function] = &[
     function("context", "[method]budget.limit", r#"(param "self" (borrow $budget)) (result u64)"#, "$limit", "(param i32) (result i64)"),
     function("context", "[method]plan.remove", r#"(param "self" (borrow $plan)) (param "start" u32) (param "end" u32)"#, "$remove", "(param i32 i32 i32)"),
     function("context", "[method]plan.shorten", r#"(param "self" (borrow $plan)) (param "index" u32) (param "head" u32) (param "tail" u32)"#, "$shorten", "(param i32 i32 i32 i32)"),
+    function("context", "[method]plan.digest", r#"(param "self" (borrow $plan)) (param "index" u32)"#, "$digest", "(param i32 i32)"),
+    function("context", "[method]plan.tokens", r#"(param "self" (borrow $plan)) (result u64)"#, "$plan-tokens", "(param i32) (result i64)"),
+    function("context", "[method]plan.clear", r#"(param "self" (borrow $plan))"#, "$clear", "(param i32)"),
+    function("context", "[method]plan.compact", r#"(param "self" (borrow $plan)) (param "start" u32) (param "end" u32)"#, "$compact", "(param i32 i32 i32)"),
     function("context", "[method]plan.marker", r#"(param "self" (borrow $plan)) (param "text" string)"#, "$marker", "(param i32 i32 i32)"),
     function("context", "[method]incoming.tokens", r#"(param "self" (borrow $incoming)) (result u32)"#, "$incoming-tokens", "(param i32) (result i32)"),
+    function("context", "[method]incoming.text", r#"(param "self" (borrow $incoming)) (param "start" u32) (param "max" u32) (result string)"#, "$incoming-text", "(param i32 i32 i32 i32)"),
+    function("context", "[method]cap-verdict.digest", r#"(param "self" (borrow $cap-verdict))"#, "$cap-digest", "(param i32)"),
     function("context", "[method]cap-verdict.shorten", r#"(param "self" (borrow $cap-verdict)) (param "head" u32) (param "tail" u32)"#, "$cap", "(param i32 i32 i32)"),
     function("context", "[method]recovery.choose", r#"(param "self" (borrow $recovery)) (param "rung" u8)"#, "$choose", "(param i32 i32)"),
     function("context", "[method]summary.append", r#"(param "self" (borrow $summary)) (param "text" string)"#, "$append", "(param i32 i32 i32)"),
@@ -63,15 +73,34 @@ const EXPORTS: &[(&str, &[&str])] = &[
     ("recover", &["overflow", "recovery"]),
 ];
 
+/// Imports beyond [`FUNCTIONS`]: their text, and the functions of theirs that bodies may call, each with its name in
+/// bodies, the instance, its name there, and its type in bodies.
+#[derive(Clone, Copy)]
+pub struct Imports {
+    pub text: &'static str,
+    pub functions: &'static [(&'static str, &'static str, &'static str, &'static str)],
+}
+
 /// A component to be.
 #[derive(Clone)]
 pub struct Component {
     version: String,
     bodies: Vec<(&'static str, String)>,
     items: String,
+    outside: String,
+    imports: Vec<Imports>,
     data: String,
     pages: u32,
+    realloc: (String, String),
+    encoding: &'static str,
+    after: Option<String>,
+    gives_back: bool,
 }
+
+/// Hands out memory and never takes any back.
+const REALLOC: &str = "(global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+    (global.get $free)
+    (global.set $free (i32.add (global.get $free) (local.get 3)))";
 
 /// Describes itself as `test` 1.0.
 const DESCRIBE: &str = r#"(call $name (local.get $description) (i32.const 0) (i32.const 4))
@@ -87,8 +116,14 @@ impl Component {
             version: "1.0.0".into(),
             bodies: vec![("describe", DESCRIBE.into())],
             items: String::new(),
+            outside: String::new(),
+            imports: vec![],
             data: String::new(),
             pages: 20,
+            realloc: (String::new(), REALLOC.into()),
+            encoding: "",
+            after: None,
+            gives_back: true,
         }
     }
 
@@ -125,6 +160,42 @@ impl Component {
     /// Adds functions, globals or a start function to the core module.
     pub fn items(mut self, items: &str) -> Self {
         self.items.push_str(items);
+        self
+    }
+
+    /// Adds items around the core modules.
+    pub fn outside(mut self, items: &str) -> Self {
+        self.outside.push_str(items);
+        self
+    }
+
+    /// Adds imports; bodies call what they need of them.
+    pub fn importing(mut self, imports: Imports) -> Self {
+        self.imports.push(imports);
+        self
+    }
+
+    /// Hands out memory in another way. `items` go into the module that has the memory.
+    pub fn realloc(mut self, items: &str, body: &str) -> Self {
+        self.realloc = (items.to_owned(), body.to_owned());
+        self
+    }
+
+    /// Passes strings to the interface `host` in another encoding, as in `string-encoding=utf16`.
+    pub fn encoding(mut self, encoding: &'static str) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// Runs a body after each export has returned.
+    pub fn after(mut self, body: &str) -> Self {
+        self.after = Some(body.to_owned());
+        self
+    }
+
+    /// Keeps the handles it was given.
+    pub fn keeping_handles(mut self) -> Self {
+        self.gives_back = false;
         self
     }
 
@@ -171,24 +242,23 @@ impl Component {
             r#"(core module $libc
             (memory (export "memory") {})
             (global $free (mut i32) (i32.const 4096))
-            (func (export "realloc") (param i32 i32 i32 i32) (result i32)
-                (global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
-                (global.get $free)
-                (global.set $free (i32.add (global.get $free) (local.get 3))))
+            {}
+            (func $realloc (export "realloc") (param i32 i32 i32 i32) (result i32) {})
             (data (i32.const 0) "test") (data (i32.const 8) "1.0") (data (i32.const {DATA}) "{}"))
             (core instance $libc (instantiate $libc))
             (alias core export $libc "memory" (core memory $memory))
             (alias core export $libc "realloc" (core func $realloc))"#,
-            self.pages, self.data
+            self.pages, self.realloc.0, self.realloc.1, self.data
         );
         let mut given = String::new();
         let mut declared = String::new();
         for f in &used {
             let instance = f.interface.replace('/', "-");
+            let encoding = if f.interface == "host" { self.encoding } else { "" };
             let _ = writeln!(
                 out,
-                r#"(core func {} (canon lower (func ${instance} "{}") (memory $memory) (realloc $realloc)))"#,
-                f.alias, f.name
+                r#"(core func {} (canon lower (func ${instance} "{}") (memory $memory) (realloc $realloc) {}))"#,
+                f.alias, f.name, encoding
             );
             let _ = writeln!(given, r#"(export "{0}" (func {0}))"#, f.alias);
             let _ = writeln!(declared, r#"(import "host" "{0}" (func {0} {1}))"#, f.alias, f.core);
@@ -197,6 +267,12 @@ impl Component {
             let _ = writeln!(out, "(core func $drop-{resource} (canon resource.drop ${resource}))");
             let _ = writeln!(given, r#"(export "$drop-{resource}" (func $drop-{resource}))"#);
             let _ = writeln!(declared, r#"(import "host" "$drop-{resource}" (func $drop-{resource} (param i32)))"#);
+        }
+        for (alias, instance, name, core) in self.imports.iter().flat_map(|imports| imports.functions) {
+            let lowered = format!(r#"(canon lower (func {instance} "{name}") (memory $memory) (realloc $realloc))"#);
+            let _ = writeln!(out, "(core func {alias} {lowered})");
+            let _ = writeln!(given, r#"(export "{alias}" (func {alias}))"#);
+            let _ = writeln!(declared, r#"(import "host" "{alias}" (func {alias} {core}))"#);
         }
         let _ = writeln!(out, r#"(core module $policy {declared} (import "libc" "memory" (memory 1)) {core})"#);
         let _ = writeln!(
@@ -208,14 +284,16 @@ impl Component {
                 continue;
             }
             let params: String = handles.iter().map(|h| format!(r#"(param "{h}" (borrow ${h}))"#)).collect();
+            let after = if self.after.is_some() { r#"(post-return (core func $policy "after"))"# } else { "" };
             let _ = writeln!(
                 out,
-                r#"(func ${name} {params} (canon lift (core func $policy "{name}")))
+                r#"(func ${name} {params} (canon lift (core func $policy "{name}") {after}))
                 (instance ${name} (export "{name}" (func ${name})))
                 (export "pmk:policy/{name}@{}" (instance ${name}))"#,
                 self.version
             );
         }
+        out.push_str(&self.outside);
         out.push(')');
         out
     }
@@ -235,6 +313,7 @@ impl Component {
         for resource in resources {
             let _ = writeln!(out, r#"(alias export $context "{resource}" (type ${resource}))"#);
         }
+        self.imports.iter().for_each(|imports| out.push_str(imports.text));
         let uses = |interface: &str| used.iter().any(|f| f.interface == interface);
         if uses("host") {
             let _ = writeln!(out, r#"(import "pmk:policy/host@{}" (instance $host"#, self.version);
@@ -277,8 +356,13 @@ impl Component {
         for (name, body) in &self.bodies {
             let handles = EXPORTS.iter().find(|(export, _)| export == name).map_or(&[][..], |(_, handles)| handles);
             let params: String = handles.iter().map(|h| format!("(param ${h} i32)")).collect();
-            let drops: String = handles.iter().map(|h| format!("(call $drop-{h} (local.get ${h}))")).collect();
-            let _ = writeln!(core, r#"(func (export "{name}") {params} (local $i i32) {body} {drops})"#);
+            let given: &[&str] = if self.gives_back { handles } else { &[] };
+            let drops: String = given.iter().map(|h| format!("(call $drop-{h} (local.get ${h}))")).collect();
+            let _ =
+                writeln!(core, r#"(func (@name "{name}") (export "{name}") {params} (local $i i32) {body} {drops})"#);
+        }
+        if let Some(after) = &self.after {
+            let _ = writeln!(core, r#"(func $after (export "after") {after})"#);
         }
         core
     }
