@@ -149,7 +149,7 @@ fn a_file_that_changes_is_taken_once_it_is_whole() {
     let next = std::fs::read(component("rolling-summary")).expect("a component");
     for end in [next.len() / 3, next.len() / 2, next.len()] {
         std::fs::write(&mine, &next[..end]).expect("a file");
-        std::thread::sleep(Duration::from_millis(150));
+        std::thread::sleep(Duration::from_millis(30));
     }
     await_policy(&mut gateway, "rolling-summary");
     await_events(&home, "policy.refused", 0);
