@@ -164,6 +164,28 @@ fn a_file_that_changes_is_taken_once_it_is_whole() {
 }
 
 #[test]
+fn a_file_that_changes_while_it_is_loaded_is_not_missed() {
+    // Nothing is compiled yet, so the start takes a while: first the embedded policy, then this one.
+    let home = Home::cold();
+    let mine = file(&home, "strict");
+    let mut gateway = start(&home, &["--policy", text(&mine)]);
+    let begun = Instant::now();
+    while !holds_a_file(&home.path().join("cache/components")) {
+        assert!(begun.elapsed() < PATIENCE, "the embedded policy is never compiled");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    std::fs::write(&mine, std::fs::read(component("rolling-summary")).expect("a component")).expect("a file");
+    await_policy(&mut gateway, "rolling-summary");
+}
+
+/// Whether there is a compiled component somewhere in this folder.
+fn holds_a_file(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.into_iter().any(|path| path.is_file() && !text(&path).contains(".probe") || holds_a_file(&path))
+}
+
+#[test]
 fn a_file_that_changes_for_the_worse_is_told_once() {
     let home = Home::new();
     home.write("gateway.json", r#"{"version":1,"admins":["UADMIN"],"language":"en"}"#);
