@@ -23,6 +23,7 @@ fn ledger(home: &Home) {
         json!({"at": at(4), "type": "message.capped", "actor": "U1", "kind": "seed", "originalChars": 88292}),
         json!({"at": at(4), "type": "message.capped", "actor": "U1", "kind": "mra-result"}),
         json!({"at": at(4), "type": "policy.failed", "actor": "U1", "policy": "mine", "reason": "trap"}),
+        json!({"at": at(4), "type": "policy.suspended", "policy": "mine", "failures": 5, "reason": "trap"}),
         json!({"at": at(4), "type": "token.usage", "actor": "U1", "provider": "sim", "model": "sim",
                "inputTokens": 100, "outputTokens": 20, "cacheReadTokens": 50}),
         json!({"at": at(3), "type": "mra-ask.end", "actor": "U1", "repo": "erp", "ok": true, "durationMs": 42000}),

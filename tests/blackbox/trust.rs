@@ -152,6 +152,8 @@ fn what_a_policy_is_shown_is_told() {
     let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
     let plan = |policy: &str| home.run(&["--json", "plan", "--policy", policy, "--history", &history], "").ok().json();
     assert_eq!(plan(&reader)["texts_read"], json!([{"index": 1, "chars": 10}]));
+    let page = home.run(&["plan", "--policy", &reader, "--history", &history], "").ok().stdout;
+    assert!(page.contains("texts     1 shown to it, 10 characters\n"), "{page}");
     assert_eq!(plan(&component("strict"))["texts_read"], json!([]), "it decides by numbers alone");
 
     let input = [question("Ev1", "The launch is on Friday."), question("Ev2", "When is it?")].join("\n");

@@ -68,6 +68,8 @@ pub struct ContextSafety {
 pub struct Policies {
     pub failures: u64,
     pub by_policy: Counts,
+    /// How often one had failed so often that it was not asked for a while.
+    pub suspensions: u64,
 }
 
 /// What the providers counted, and what they count beyond what is sent (seed 000, cause 2).

@@ -71,3 +71,30 @@ impl Deciding {
         identity.map_or(("", ""), |identity| (&identity.name, &identity.sha256))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::PolicyConfig;
+
+    async fn top(deciding: &Deciding) -> String {
+        deciding.consult(|stack| stack.layers()[0].policy.name().to_owned()).await
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_has_begun_keeps_what_it_took() {
+        let home = tempfile::tempdir().expect("a home");
+        let loader = Loader::open(home.path(), Named::default()).expect("an engine");
+        let strict = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/strict.wasm");
+        let load = |files: &[_]| loader.load(&PolicyConfig::default(), files).expect("policies");
+        let policies = Policies::new(&load(&[]));
+        let begun = policies.serving();
+        let replaced = policies.swap(&load(&[strict]));
+        assert_eq!(top(&begun).await, "standard");
+        assert_eq!(top(&policies.serving()).await, "strict");
+        policies.swap(&replaced);
+        assert_eq!(top(&policies.serving()).await, "standard");
+    }
+}

@@ -50,6 +50,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
                 audit.policies.failures += 1;
                 add(&mut audit.policies.by_policy, text(event, "policy"));
             }
+            "policy.suspended" => audit.policies.suspensions += 1,
             "token.usage" => usage(&mut audit, event),
             "mra-ask.end" => {
                 mra_ask(&mut audit, event);
@@ -146,6 +147,7 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (safety.recovery_failed, "messages could not be answered because of their size"),
         (audit.conversations.undelivered, "replies were refused by the front"),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
+        (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
         (audit.unreadable_lines, "lines of the ledger cannot be read"),
     ]
     .into_iter()

@@ -93,6 +93,8 @@ struct Chosen {
     files: Vec<PathBuf>,
     /// What served before, as it was then: its files may have changed since.
     previous: Option<Previous>,
+    /// Whether those serve that served before, whatever their files hold by now.
+    went_back: bool,
     /// Whether admins know that the files cannot be used as they are.
     told: bool,
 }
@@ -110,7 +112,7 @@ impl Swapper {
             gateway,
             loader: Arc::new(loader),
             home: home.to_owned(),
-            chosen: Mutex::new(Chosen { files: files.clone(), previous: None, told: false }),
+            chosen: Mutex::new(Chosen { files: files.clone(), previous: None, went_back: false, told: false }),
             files: watch::Sender::new(files),
         }
     }
@@ -156,7 +158,19 @@ impl Swapper {
             return Err(failure);
         }
         let (before, serving) = self.take_over(&mut chosen, By::Command, files, &stack);
+        chosen.went_back = true;
         self.swapped(before, serving, chosen.files.clone()).await
+    }
+
+    /// Whether a file holds another component than the one that was loaded from it: loading takes seconds where it
+    /// has to compile.
+    pub(super) async fn is_stale(&self) -> bool {
+        let chosen = self.chosen.lock().await;
+        if chosen.went_back {
+            return false;
+        }
+        let (files, serving) = (chosen.files.clone(), self.serving());
+        !tokio::task::spawn_blocking(move || hold(&files, &serving)).await.expect("reading files does not panic")
     }
 
     /// Loads files anew: those that serve because one of them has changed, or those of a start because of a signal.
@@ -213,7 +227,7 @@ impl Swapper {
         if before != serving {
             chosen.previous = Some(Previous { files: files_before, stack: replaced });
         }
-        chosen.told = false;
+        (chosen.went_back, chosen.told) = (false, false);
         self.files.send_if_modified(|followed| {
             let differs = *followed != files;
             *followed = files;

@@ -38,6 +38,10 @@ pub async fn follow(swapper: Arc<Swapper>) {
         let files = serving.borrow_and_update().clone();
         folders.follow(&files);
         let mut seen = stamps(&files);
+        if swapper.is_stale().await {
+            seen = settled(&files).await;
+            swapper.reload(By::File).await;
+        }
         loop {
             tokio::select! {
                 changed = serving.changed() => match changed {

@@ -1,8 +1,11 @@
 //! A policy that keeps failing is passed by for a while, in stacks that serve and in no others.
 
-use pmk_policy::{Change, Outcome, Stack};
+use pmk_core::{CapVerdict, Origin, Verdict};
+use pmk_policy::{Change, IncomingInput, Outcome, PruneInput, Stack};
 
-use crate::{component::Component, over_a_good_one, prune, reason, runtime};
+use crate::{
+    component::Component, layer, over_a_good_one, prune, reason, room, runtime, stack::with_common_settings, transcript,
+};
 
 #[test]
 fn a_stack_without_breakers_asks_a_failing_policy_each_time() {
@@ -27,7 +30,7 @@ fn with_breakers_the_next_layer_takes_over_at_once() {
         assert_eq!(reason(&decision), "it was not");
         assert_eq!(decision.records[0].fuel, 0);
         assert_eq!(decision.applied.removed, [0, 1], "the layer below decides");
-        assert_eq!(decision.verdict, pmk_core::Verdict::Accepted, "of the one that was asked first");
+        assert_eq!(decision.verdict, Verdict::Accepted, "of the one that was asked first");
     }
     assert!(matches!(prune(&stack).records[0].outcome, Outcome::Failed { .. }), "it is tried again");
     assert!(prune(&stack).records[0].outcome.is_skipped());
@@ -38,20 +41,37 @@ fn with_breakers_the_next_layer_takes_over_at_once() {
 }
 
 #[test]
+fn what_a_suspended_layer_allowed_still_binds_the_layers_below() {
+    let runtime = runtime();
+    let failing = with_common_settings(Component::new().export("cap", "unreachable"), 50, 1);
+    let generous =
+        Component::new().export("cap", "(call $cap (local.get $cap-verdict) (i32.const 900) (i32.const 60))");
+    let stack = Stack::new([layer(&runtime, &failing)], layer(&runtime, &generous)).with_breakers();
+    let seed =
+        || IncomingInput { kind: Origin::Seed, name: String::new(), text: "預算 ".repeat(400).into(), limit: 9_000 };
+    for _ in 0..5 {
+        stack.cap(seed());
+    }
+    let decision = stack.cap(seed());
+    assert!(decision.records[0].outcome.is_skipped());
+    assert_eq!(decision.verdict, CapVerdict::Shorten { head: 50, tail: 0 });
+}
+
+#[test]
 fn a_plan_that_is_only_too_large_does_not_count() {
     // Doing nothing is more than the limit, and no fault of the policy.
     let runtime = runtime();
     let stack = over_a_good_one(&runtime, &Component::pruning("")).with_breakers();
-    let tight = pmk_policy::PruneInput { limit: 700, ..crate::room() };
+    let tight = PruneInput { limit: 700, ..room() };
     for _ in 0..40 {
-        let decision = stack.prune(&crate::transcript(5), tight);
+        let decision = stack.prune(&transcript(5), tight);
         assert!(matches!(decision.records[0].outcome, Outcome::Rejected { rule: 9, .. }), "{:?}", decision.records[0]);
     }
 }
 
 #[test]
 fn the_lowest_layer_is_always_asked() {
-    let stack = Stack::new([], crate::layer(&runtime(), &Component::pruning("unreachable"))).with_breakers();
+    let stack = Stack::new([], layer(&runtime(), &Component::pruning("unreachable"))).with_breakers();
     for _ in 0..50 {
         assert!(matches!(prune(&stack).records[0].outcome, Outcome::Failed { .. }));
     }

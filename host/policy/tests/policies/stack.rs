@@ -13,7 +13,7 @@ fn incoming(kind: Origin) -> IncomingInput {
 }
 
 /// Declares `max-session-tokens`, `seed-cap` and `mra-result-cap`, all with this default and minimum.
-fn with_common_settings(component: Component, default: i64, min: i64) -> Component {
+pub fn with_common_settings(component: Component, default: i64, min: i64) -> Component {
     let declare = |offset: u32, length: u32| {
         format!(
             "(call $declare-integer (local.get $description) (i32.const {}) (i32.const {length}) \
