@@ -18,6 +18,7 @@ mod audit;
 mod change;
 mod escalation;
 mod layers;
+mod loading;
 mod logging;
 mod model;
 mod plan;
@@ -49,7 +50,7 @@ enum Command {
     Run(run::Run),
     /// Show what a policy would do to a recorded conversation
     Plan(plan::PlanCommand),
-    /// Look at policy components
+    /// Write, look at, check, test and time policy components
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     /// Look at, reset and move conversations

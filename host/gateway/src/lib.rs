@@ -5,7 +5,7 @@
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
 //! [`escalation`]. What operators change meanwhile is in [`admin`]; what moves conversations between
-//! stores, and over from pmk, is [`transfer`].
+//! stores, and over from pmk, is [`transfer`]. What the authors of policies work with is the [`desk`].
 
 pub mod admin;
 pub mod audience;
@@ -15,6 +15,7 @@ pub mod child;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod desk;
 pub mod directive;
 pub mod error;
 pub mod escalation;

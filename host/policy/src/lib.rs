@@ -11,6 +11,7 @@
 
 #![deny(missing_docs)]
 
+pub mod capabilities;
 pub mod contract;
 pub mod description;
 pub mod error;
@@ -30,6 +31,7 @@ mod log;
 mod state;
 mod wasi;
 
+pub use capabilities::Capability;
 pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;

@@ -105,6 +105,14 @@ impl Outcome {
         matches!(self, Outcome::Rejected { .. } | Outcome::Failed { .. })
     }
 
+    /// The functions on the component's stack, innermost first; empty unless it trapped.
+    pub fn backtrace(&self) -> &[String] {
+        match self {
+            Outcome::Failed { backtrace, .. } => backtrace,
+            _ => &[],
+        }
+    }
+
     /// Why the next layer had to be asked.
     pub fn reason(&self) -> Option<&str> {
         match self {

@@ -13,7 +13,7 @@ use pmk_policy::{
     settings::ENV_SETTINGS,
 };
 
-use super::variable;
+use super::{loading, variable};
 use crate::{config::PolicyConfig, error::Failure, home};
 
 /// The policy under all others.
@@ -37,7 +37,7 @@ impl LayerArguments {
         let files = if self.policy.is_empty() { &config.files } else { &self.policy };
         let overrides = self.overrides(config);
         let base = Policy::from_bytes(&runtime, "standard (embedded)", STANDARD)?;
-        let layers = files.iter().rev().map(|file| Policy::load(&runtime, file)).collect::<Result<Vec<_>, _>>()?;
+        let layers = files.iter().rev().map(|file| loading::load(&runtime, file)).collect::<Result<Vec<_>, _>>()?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
         overrides.check_policies(loaded.iter().copied())?;
         for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
