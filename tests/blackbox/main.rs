@@ -6,6 +6,7 @@ mod chat;
 mod claude_cli;
 mod console;
 mod crash;
+mod desk;
 mod directives;
 mod explain;
 mod incidents;

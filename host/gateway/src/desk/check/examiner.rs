@@ -16,7 +16,7 @@ pub struct Check {
     pub corrected: u32,
     /// Questions that no plan of whole turns can answer, left to the layer below.
     pub handed_on: u32,
-    /// Answers that broke a rule, or none at all.
+    /// Answers that broke a rule, or none at all; after 25 no more are asked for.
     pub failed: u32,
     /// The first of those.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +76,9 @@ pub(super) struct Examiner<'a> {
     cost: Cost,
 }
 
+/// Bad answers of one kind after which no more of it is asked: a policy that loops would take all day.
+const ENOUGH: u32 = 25;
+
 /// The name of the check on answers that differ.
 const REPEATED: &str = "the same twice";
 
@@ -91,11 +94,6 @@ impl<'a> Examiner<'a> {
         self.set = set.iter().map(|set| format!("{}.{}={}", set.policy, set.name, set.value)).collect();
     }
 
-    /// Whether the settings are at their defaults.
-    pub fn is_plain(&self) -> bool {
-        self.set.is_empty()
-    }
-
     /// Asks one question; with the defaults twice.
     pub fn ask<A: PartialEq>(
         &mut self,
@@ -103,17 +101,20 @@ impl<'a> Examiner<'a> {
         situation: impl Fn() -> String,
         ask: impl Fn() -> Asked<A>,
     ) {
+        let name = match self.set.is_empty() {
+            true => decision.name().to_owned(),
+            false => format!("{}, extreme settings", decision.name()),
+        };
+        if self.checks.iter().any(|check| check.name == name && check.failed >= ENOUGH) {
+            return;
+        }
         let first = ask();
         (self.asked)();
         let Some(record) = &first.record else { return };
         self.weigh(record, first.messages);
-        let name = match self.is_plain() {
-            true => decision.name().to_owned(),
-            false => format!("{}, extreme settings", decision.name()),
-        };
         let judgement = judgement::of(&record.outcome, first.hopeless);
         self.count(name, judgement, &situation, record);
-        if self.is_plain() {
+        if self.set.is_empty() {
             let second = ask();
             let same =
                 first.answer == second.answer && second.record.as_ref().is_some_and(|again| alike(record, again));
