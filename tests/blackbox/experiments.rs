@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, PATIENCE, Running, component, of_type, question, replies};
 
-#[expect(dead_code, reason = "the tests of the policy runtime use more of it")]
 #[path = "../../host/policy/tests/policies/component.rs"]
 mod handmade;
 

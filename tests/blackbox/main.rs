@@ -7,6 +7,7 @@ mod claude_cli;
 mod compare;
 mod console;
 mod crash;
+mod desk;
 mod directives;
 mod experiments;
 mod explain;

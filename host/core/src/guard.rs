@@ -10,6 +10,7 @@ use thiserror::Error;
 pub use crate::applied::Applied;
 use crate::{
     applied,
+    marker::Marker,
     message::Role,
     plan::{Edit, Plan, Replaced},
     recall::{Quote, Recall},
@@ -116,6 +117,16 @@ impl Guard {
         check_start(transcript, &applied)?;
         self.check_size(transcript, &applied)?;
         Ok(applied)
+    }
+
+    /// Whether the least that whole turns can leave is within the limit: the seed pair, a marker and the current turn.
+    /// Where it is not, a policy may well leave the decision to the layer below.
+    pub fn whole_turns_can_fit(&self, transcript: &Transcript) -> bool {
+        let seed = transcript.tokens_in(0, transcript.seed_end());
+        let current = transcript.tokens_in(transcript.current_part(), transcript.len());
+        let turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
+        let least = seed.saturating_add(current).saturating_add(u64::from(Marker::new(turns).tokens()));
+        least.min(Plan::new().tokens(transcript)) <= self.limit
     }
 
     /// Rules 2, 3 and 8: which messages go, if the edits make sense at all.

@@ -56,7 +56,7 @@ enum Command {
     Plan(plan::PlanCommand),
     /// Compare policies on recorded conversations
     Compare(compare::CompareCommand),
-    /// Look at policy components
+    /// Write, look at, check, test, time and choose policy components
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     /// Look at, reset and move conversations

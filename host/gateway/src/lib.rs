@@ -6,7 +6,7 @@
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
 //! [`escalation`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
 //! [`experiment`] from live ones. What operators change meanwhile is in [`admin`]; what moves conversations between
-//! stores, and over from pmk, is [`transfer`].
+//! stores, and over from pmk, is [`transfer`]. What the authors of policies work with is the [`desk`].
 
 pub mod admin;
 pub mod audience;
@@ -18,6 +18,7 @@ pub mod clock;
 pub mod compare;
 pub mod config;
 pub mod control;
+pub mod desk;
 pub mod directive;
 pub mod error;
 pub mod escalation;

@@ -4,10 +4,12 @@
 //! [`Loader`] makes layers of files, [`Swapper`] has them take over in a running gateway.
 
 mod load;
+mod loading;
 mod swap;
 mod watch;
 
 pub use load::{Loader, Named, open_runtime};
+pub use loading::{busy, load};
 pub use swap::{By, NextStart, Source, Swapped, Swapper};
 pub use watch::follow;
 

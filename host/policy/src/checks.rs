@@ -92,28 +92,33 @@ fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::try_from(value).ok()?, rest))
 }
 
-/// Looks at the names a component imports and exports; returns its imports.
-pub(crate) fn interfaces(label: &str, engine: &Engine, component: &types::Component) -> Result<Vec<String>, LoadError> {
+/// What a component imports, and the version of the contract that it was built against.
+pub(crate) struct Interfaces {
+    pub imports: Vec<String>,
+    pub wants: String,
+}
+
+/// Looks at the names a component imports and exports.
+pub(crate) fn interfaces(label: &str, engine: &Engine, component: &types::Component) -> Result<Interfaces, LoadError> {
     let file = || label.to_owned();
     let imports: Vec<String> = component.imports(engine).map(|(name, _)| name.to_owned()).collect();
     let exports: Vec<String> = component.exports(engine).map(|(name, _)| name.to_owned()).collect();
     for name in imports.iter().chain(&exports) {
-        if of_contract(name) && !fits(name, contract::VERSION) {
+        if contract::is_of(name) && !fits(name, contract::VERSION) {
             return Err(LoadError::OtherVersion { file: file(), wants: foreign_name(name) });
         }
     }
-    if let Some(import) = imports.iter().find(|name| !of_contract(name) && !of_wasi(name)) {
+    if let Some(import) = imports.iter().find(|name| !contract::is_of(name) && !of_wasi(name)) {
         return Err(LoadError::ForeignImport { file: file(), import: foreign_name(import) });
     }
-    if !exports.iter().any(|name| of_contract(name)) {
-        return Err(LoadError::NothingExported { file: file(), exports });
+    match contract::wanted(exports.iter().map(String::as_str)) {
+        Some(exported) => {
+            let names = imports.iter().chain(&exports).map(String::as_str);
+            let wants = contract::wanted(names).unwrap_or(exported);
+            Ok(Interfaces { imports, wants })
+        }
+        None => Err(LoadError::NothingExported { file: file(), exports }),
     }
-    Ok(imports)
-}
-
-/// Whether a name is an interface of the contract, of whatever version.
-pub(crate) fn of_contract(name: &str) -> bool {
-    name.strip_prefix(contract::PACKAGE).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn of_wasi(name: &str) -> bool {
@@ -134,7 +139,8 @@ fn fits(name: &str, ours: &str) -> bool {
 pub(crate) fn later(imports: &[String], error: &wasmtime::Error) -> Option<(String, Option<String>)> {
     let mut words = error.chain().map(ToString::to_string);
     let import = quoted(&words.next()?)?;
-    let version = import.split_once('@').filter(|_| of_contract(&import)).and_then(|(_, version)| numbers(version))?;
+    let version =
+        import.split_once('@').filter(|_| contract::is_of(&import)).and_then(|(_, version)| numbers(version))?;
     let is_later = imports.contains(&import) && Some(version) > numbers(contract::VERSION);
     let lacking = words.next().and_then(|words| quoted(&words));
     is_later.then_some((import, lacking))

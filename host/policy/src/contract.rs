@@ -11,6 +11,18 @@ pub fn interface(name: &str) -> String {
     format!("{PACKAGE}/{name}@{VERSION}")
 }
 
+/// Whether a name is an interface of the contract, of whatever version.
+pub(crate) fn is_of(name: &str) -> bool {
+    name.strip_prefix(PACKAGE).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The version of the contract that these interfaces are of; where they differ, the latest.
+pub(crate) fn wanted<'a>(interfaces: impl Iterator<Item = &'a str>) -> Option<String> {
+    let versions = interfaces.filter(|name| is_of(name)).filter_map(|name| name.split_once('@'));
+    let numbers = |version: &str| version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u64>>();
+    versions.map(|(_, version)| version).max_by_key(|version| numbers(version)).map(str::to_owned)
+}
+
 /// The imports of the contract. Exports are looked up one by one ([`crate::policy`]), because a component may have
 /// any subset of them.
 pub(crate) mod bindings {

@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 
 pub mod breaker;
+pub mod capabilities;
 pub mod contract;
 pub mod description;
 pub mod error;
@@ -37,6 +38,7 @@ mod state;
 mod wasi;
 
 pub use breaker::Change;
+pub use capabilities::Capability;
 pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pmk_core::Transcript;
+
 /// Fuel of a decision before any is added for its messages. About a quarter of a second of computing;
 /// a policy written in Rust needs less than a thousandth of it, one in JavaScript or Python a tenth.
 pub const DEFAULT_FUEL_BASE: u64 = 250_000_000;
@@ -73,6 +75,23 @@ pub struct Size {
     pub messages: usize,
     /// Its tokens, by the host's estimate.
     pub tokens: u64,
+}
+
+impl Size {
+    /// Of a decision about a conversation.
+    pub fn of(transcript: &Transcript) -> Size {
+        Size { messages: transcript.len(), tokens: transcript.total_tokens() }
+    }
+
+    /// Of a decision about one text: by its bytes, because counting tokens would cost more than most decisions.
+    pub fn of_text(text: &str) -> Size {
+        Size { messages: 1, tokens: text.len() as u64 / 4 }
+    }
+
+    /// Of a decision that reads neither.
+    pub const fn small() -> Size {
+        Size { messages: 1, tokens: 0 }
+    }
 }
 
 impl Limits {

@@ -11,7 +11,9 @@ use wasmtime::{
 };
 
 use crate::{
-    checks, contract,
+    capabilities::{self, Capability},
+    checks::{self, Interfaces},
+    contract,
     description::{Description, Draft},
     error::LoadError,
     failure::{Failure, foreign_line},
@@ -30,6 +32,8 @@ pub struct Policy {
     description: Description,
     size_bytes: u64,
     imports: Vec<String>,
+    capabilities: Vec<Capability>,
+    contract_version: String,
     pre: InstancePre<State>,
     functions: Functions,
 }
@@ -78,7 +82,8 @@ impl Policy {
         checks::nesting(&label, bytes)?;
         let component = Component::from_binary(runtime.engine(), bytes)
             .map_err(|error| LoadError::Invalid { file: file(), reason: first_line(&error) })?;
-        let imports = checks::interfaces(&label, runtime.engine(), &component.component_type())?;
+        let component_type = component.component_type();
+        let Interfaces { imports, wants } = checks::interfaces(&label, runtime.engine(), &component_type)?;
         runtime.trust().admit_imports(&label, &imports)?;
         let describe =
             function(&label, &component, "describe")?.ok_or_else(|| LoadError::NoDescribe { file: file() })?;
@@ -100,6 +105,8 @@ impl Policy {
             description,
             size_bytes: bytes.len() as u64,
             imports,
+            capabilities: capabilities::of(runtime.engine(), &component_type),
+            contract_version: wants,
             pre,
             functions,
         })
@@ -138,6 +145,16 @@ impl Policy {
     /// The interfaces it imports, with their versions.
     pub fn imports(&self) -> &[String] {
         &self.imports
+    }
+
+    /// What it can do at all: the functions it imports.
+    pub fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    /// The version of the contract that it was built against; this host offers [`contract::VERSION`].
+    pub fn contract_version(&self) -> &str {
+        &self.contract_version
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {

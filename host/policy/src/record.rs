@@ -119,6 +119,14 @@ impl Outcome {
         matches!(self, Outcome::Skipped { .. })
     }
 
+    /// The functions on the component's stack, innermost first; empty unless it trapped.
+    pub fn backtrace(&self) -> &[String] {
+        match self {
+            Outcome::Failed { backtrace, .. } => backtrace,
+            _ => &[],
+        }
+    }
+
     /// What was wrong with the answer, or why there was none although the policy was asked.
     pub fn reason(&self) -> Option<&str> {
         match self {

@@ -11,7 +11,7 @@ mod summarize;
 
 use std::sync::Arc;
 
-use pmk_core::{Breach, Rule, Transcript};
+use pmk_core::{Breach, Rule};
 use serde::Serialize;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lower};
 
@@ -219,9 +219,4 @@ fn skipped(layer: &Layer, decision: Decision) -> Record {
         archive: ArchiveUse::default(),
         breaker: None,
     }
-}
-
-/// How much a decision about a conversation is about.
-fn size(transcript: &Transcript) -> Size {
-    Size { messages: transcript.len(), tokens: transcript.total_tokens() }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{checks, error::LoadError, policy::Policy};
+use crate::{contract, error::LoadError, policy::Policy};
 
 /// What the operator trusts. A component runs within its limits whatever it is; this is for those who also want to
 /// know what it is.
@@ -43,7 +43,7 @@ impl Trust {
 
     /// Whether a component with these imports may be loaded.
     pub(crate) fn admit_imports(&self, file: &str, imports: &[String]) -> Result<(), LoadError> {
-        match imports.iter().find(|import| !self.wasi && !checks::of_contract(import)) {
+        match imports.iter().find(|import| !self.wasi && !contract::is_of(import)) {
             Some(import) => Err(LoadError::NoWasi { file: file.to_owned(), import: import.clone() }),
             None => Ok(()),
         }

@@ -7,7 +7,7 @@
 //! ```
 //! use pmk_policy_sdk::{Budget, Description, IntegerSetting, Plan, Policy, Prune, Transcript, export};
 //!
-//! const KEEP_TURNS: IntegerSetting = IntegerSetting::new("keep-turns", 20, 1..=1_000, "stored turns that stay");
+//! const KEEP_TURNS: IntegerSetting = IntegerSetting::new("keep-turns", 20, 1..=1_000, "stored turns that stay, as far as they fit");
 //!
 //! struct Newest;
 //!
@@ -22,10 +22,10 @@
 //!
 //! impl Prune for Newest {
 //!     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
-//!         if transcript.total_tokens() <= budget.limit() {
+//!         if plan.tokens() <= budget.limit() {
 //!             return;
 //!         }
-//!         let oldest_kept = transcript.segments().take(KEEP_TURNS.value() as usize).last();
+//!         let oldest_kept = transcript.newest_within(budget).take(KEEP_TURNS.value() as usize).last();
 //!         plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
 //!     }
 //! }
@@ -33,11 +33,12 @@
 //! export!(Newest: prune);
 //!
 //! // A policy is tested where it is written; no wasm is needed for that.
-//! use pmk_policy_sdk::testing::{Harness, core};
-//! let conversation = (0..30).flat_map(|_| [core::Message::user("why? ".repeat(50)), core::Message::assistant("so")]);
-//! let transcript = core::Transcript::of_messages(conversation.chain([core::Message::user("and now?")])).into();
+//! use pmk_policy_sdk::testing::{Conversation, Harness};
+//! let conversation = (0..30).fold(Conversation::new(), |so_far, _| so_far.turn("why?", &"because ".repeat(50)));
+//! let transcript = conversation.ask("and now?").transcript();
 //! let applied = Harness::<Newest>::new().prune(&transcript, 3_000).expect("a plan that the guard accepts");
 //! assert_eq!(applied.turns_dropped, 10);
+//! Harness::<Newest>::new().assert_sound(100);
 //! ```
 //!
 //! In `Cargo.toml`: `crate-type = ["cdylib", "rlib"]`. Built for wasm the types are the bindings of the contract,

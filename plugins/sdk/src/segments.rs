@@ -2,7 +2,7 @@
 
 use std::vec;
 
-use crate::{Plan, Transcript, flag, origin};
+use crate::{Budget, Plan, Transcript, flag, origin};
 
 /// How many messages are read ahead at first; every further read takes twice as many.
 const FIRST_READ: u32 = 32;
@@ -97,6 +97,20 @@ impl Transcript {
     }
 }
 
+impl Transcript {
+    /// The newest segments that fit under the hard limit together, beside what always stays: the seed, a marker, and
+    /// the new message with what is shown for it.
+    pub fn newest_within(&self, budget: &Budget) -> impl Iterator<Item = Segment> + '_ {
+        let cost = |start, end| self.tokens(start, end).into_iter().map(u64::from).sum::<u64>();
+        let always_kept = cost(0, self.seed_end()) + cost(self.stored_end(), self.length());
+        let mut room = budget.limit().checked_sub(always_kept + u64::from(budget.marker_tokens()));
+        self.segments().map_while(move |segment| {
+            room = room?.checked_sub(segment.tokens());
+            room.map(|_| segment)
+        })
+    }
+}
+
 /// Segments of a transcript, newest first; see [`Transcript::segments`].
 #[derive(Debug)]
 pub struct Segments<'t> {
@@ -149,12 +163,9 @@ impl Iterator for Segments<'_> {
 
 impl Plan {
     /// Asks for a summary of all turns but the newest that cost no more than `keep` tokens together; the most recent
-    /// always stays. Earlier summaries are summed up along, the marker stays. Call it last: `clear` takes it back.
+    /// always stays. Earlier summaries are summed up along, markers stay, and what stands before them. Call it last:
+    /// `clear` takes it back.
     pub fn compact_older(&self, transcript: &Transcript, keep: u64) {
-        let mut start = transcript.seed_end();
-        while matches!(transcript.origins(start, start + 1)[..], [origin::MARKER]) {
-            start += 1;
-        }
         let mut cut = transcript.stored_end();
         let (mut kept, mut turns) = (0, 0);
         for segment in transcript.segments() {
@@ -166,6 +177,10 @@ impl Plan {
             turns += segment.turns();
             cut = segment.start;
         }
+        let seed_end = transcript.seed_end();
+        let markers = transcript.origins(seed_end, cut).into_iter().zip(seed_end..cut);
+        let last_marker = markers.filter(|&(origin, _)| origin == origin::MARKER).last();
+        let start = last_marker.map_or(seed_end, |(_, at)| at + 1);
         if start < cut && turns < transcript.turns() {
             self.compact(start, cut);
         }

@@ -1,7 +1,47 @@
 //! Runs a policy natively, on the host's own types: for tests and benchmarks at the author's desk.
 //!
-//! A [`Harness`] stands for the host. It describes the policy once, holds the operator's settings, makes the
-//! resources of each decision, and puts plans before the same guard that judges components.
+//! A [`Conversation`] makes the request that a decision is about. A [`Harness`] stands for the host: it describes the
+//! policy once, holds the operator's settings, makes the resources of each decision, and puts plans before the same
+//! guard that judges components.
+//!
+//! ```
+//! use pmk_policy_sdk::{
+//!     Budget, Description, IntegerSetting, Plan, Policy, Prune, Transcript,
+//!     testing::{Conversation, Harness},
+//! };
+//!
+//! const KEEP_TURNS: IntegerSetting = IntegerSetting::new("keep-turns", 20, 0..=1_000, "stored turns that stay");
+//!
+//! struct Newest;
+//! # impl Policy for Newest {
+//! #     fn describe(description: &Description) {
+//! #         description.name("newest");
+//! #         KEEP_TURNS.declare(description);
+//! #     }
+//! # }
+//! impl Prune for Newest {
+//!     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+//!         if plan.tokens() > budget.limit() {
+//!             let oldest_kept = transcript.newest_within(budget).take(KEEP_TURNS.value() as usize).last();
+//!             plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
+//!         }
+//!     }
+//! }
+//!
+//! let transcript = Conversation::new()
+//!     .seed("the workspace")
+//!     .turn("who wrote the parser?", &"Priya did, in March. ".repeat(20))
+//!     .turn("and the lexer?", &"So did she. ".repeat(20))
+//!     .ask("when?")
+//!     .transcript();
+//!
+//! // Indexes count messages: the seed pair is 0 and 1, the new message 6.
+//! let harness = Harness::<Newest>::new().with("keep-turns", 1);
+//! let sent = harness.prune(&transcript, 200).expect("a plan that the guard accepts");
+//! assert_eq!(sent.kept, [0, 1, 4, 5, 6]);
+//! assert!(sent.tokens_after <= 200);
+//! harness.assert_sound(100);
+//! ```
 
 mod conversation;
 
@@ -225,6 +265,32 @@ impl<P: Prune> Harness<P> {
         let room = room.into();
         let guard = Guard { limit: room.limit, seed_may_go: room.seed_may_go, must_shrink: false };
         guard.apply(transcript, &self.plan(transcript, room))
+    }
+}
+
+impl<P: Prune> Harness<P> {
+    /// Tries the policy on that many random conversations, at budgets from all of it down to a tenth: whatever can occur
+    /// in a conversation occurs in some of them, and they are the same every time.
+    ///
+    /// # Panics
+    /// At the first plan that the guard refuses, unless whole turns could not have fitted at all.
+    pub fn assert_sound(&self, conversations: u64) {
+        for seed in 0..conversations {
+            let transcript = Arc::new(pmk_core::testing::random_transcript(seed, 30));
+            // The gateway never puts a new message between a call and its result.
+            if transcript.current_part() != transcript.current() {
+                continue;
+            }
+            for percent in [100, 70, 40, 10] {
+                let limit = (transcript.total_tokens() * percent / 100).max(1);
+                let guard = Guard { limit, seed_may_go: false, must_shrink: false };
+                if let Err(breach) = self.prune(&transcript, limit)
+                    && guard.whole_turns_can_fit(&transcript)
+                {
+                    panic!("`{}` on `random_transcript({seed}, 30)`, {limit} tokens allowed: {breach}", self.name);
+                }
+            }
+        }
     }
 }
 

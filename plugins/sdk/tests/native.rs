@@ -162,3 +162,47 @@ fn a_search_sees_what_the_plan_drops_and_there_are_eight() {
     assert_eq!(found[..7], vec!["[] [0]"; 7]);
     assert_eq!(found[7], "[] []");
 }
+
+/// Takes out the oldest message, whatever it is.
+struct Blunt;
+
+impl Policy for Blunt {
+    fn describe(description: &Description) {
+        description.name("blunt");
+    }
+}
+
+impl Prune for Blunt {
+    fn prune(_transcript: &Transcript, _budget: &Budget, plan: &Plan) {
+        plan.remove(0, 1);
+    }
+}
+
+#[test]
+#[should_panic(expected = "`blunt` on `random_transcript(")]
+fn an_unsound_policy_is_found_out() {
+    Harness::<Blunt>::new().assert_sound(100);
+}
+
+/// Keeps what fits.
+struct Fitting;
+
+impl Policy for Fitting {
+    fn describe(description: &Description) {
+        description.name("fitting");
+    }
+}
+
+impl Prune for Fitting {
+    fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+        if plan.tokens() > budget.limit() {
+            let oldest_kept = transcript.newest_within(budget).last();
+            plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
+        }
+    }
+}
+
+#[test]
+fn what_fits_beside_the_rest_is_always_a_sound_plan() {
+    Harness::<Fitting>::new().assert_sound(2_000);
+}

@@ -1,17 +1,21 @@
 //! `experiment start|status|stop|promote`: policies compared on live traffic.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Context, block_on, change::record, layers, note, print_json};
+use super::{Context, block_on, change::record, note, print_json};
 use crate::{
     admin,
     config::{Config, Object},
     error::{Failure, OrHint},
-    experiment::{ArmConfig, ExperimentConfig, arms::Arms},
+    experiment::{
+        ArmConfig, ExperimentConfig,
+        arms::{Arms, Load},
+    },
+    policies::{Loader, Named},
     store::{Store, StoreError},
 };
 
@@ -85,7 +89,8 @@ impl Start {
         if wanted.start.is_none() || written.is_some() {
             refuse_known(context, &wanted.name)?;
         }
-        let load = layers::arms(&context.home);
+        let loader = Loader::open(&context.home, Named::default())?;
+        let load: Load = Arc::new(move |policy| loader.arm(policy));
         let arms = Arms::load(&wanted.within(&context.home), &config.policy, &load)?;
         let started = admin::start_experiment(&context.home, written, &format!("{:.0}", Timestamp::now()))?;
         Ok((started, arms))

@@ -3,19 +3,15 @@
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
-use pmk_core::{
-    Applied, Entry, Guard, History, Plan, Transcript, Verdict, floor,
-    history::{self, Repaired},
-    structure,
-};
+use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor};
 use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
-use pmk_search::MemoryArchive;
 use serde_json::{Value, json};
 
-use super::{Context, layers::LayerArguments, logging, print, print_json, tokens};
+use super::{Context, layers::LayerArguments, logging, print, print_json, text::said, tokens};
 use crate::{
     config::Config,
-    error::{Failure, OrHint},
+    desk::recorded::Recorded,
+    error::Failure,
     turn::{Preamble, Room},
 };
 
@@ -60,25 +56,23 @@ impl PlanCommand {
         for warning in warnings {
             tracing::warn!("{warning}");
         }
-        let History { system, messages, unread } = self.read()?;
-        let total = messages.len();
-        let Repaired { messages, repairs } = history::repair(messages);
-        for oddity in unread.iter().chain(&repairs) {
+        let recorded = Recorded::read(&self.history)?;
+        for oddity in &recorded.oddities {
             context.warn(&format!("`{}`: {oddity}", self.history.display()));
         }
-        if messages.is_empty() {
-            return Err(self.nothing(if total == 0 { "it has no messages" } else { "nobody asks anything in it" }));
+        if recorded.transcript.is_empty() {
+            let why = if recorded.total == 0 { "it has no messages" } else { "nobody asks anything in it" };
+            return Err(self.nothing(why));
         }
-        let preamble = Preamble::new(system.unwrap_or_default(), []);
+        let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
         let limit = self.budget.unwrap_or_else(|| Room::of(self.window, preamble.tokens).limit);
         let stack = self.layers.load(&context.home, &config.policy)?;
-        let view = View::new(messages, total);
-        let decided = self.decide(&stack, &view, limit, config.policy.seed_may_go);
+        let decided = self.decide(&stack, &recorded.transcript, limit, config.policy.seed_may_go);
         let top = named(&stack);
         if context.json {
-            print_json(&view.document(&decided, top, limit))?;
+            print_json(&decided.document(&recorded, top, limit))?;
         } else {
-            print(&view.page(&decided, top, limit))?;
+            print(&decided.page(&recorded, top, limit))?;
         }
         if decided.applied.kept.is_empty() {
             return Err(self.nothing(&format!(
@@ -98,20 +92,12 @@ impl PlanCommand {
             .hint("end the history with a message of role `user`, or raise `--budget`")
     }
 
-    fn read(&self) -> Result<History, Failure> {
-        let path = self.history.display();
-        let text = std::fs::read_to_string(&self.history)
-            .map_err(|error| format!("cannot read the history `{path}`: {error}"))
-            .or_hint("give `--history` a file of UTF-8 text that you may read")?;
-        History::parse(&text).map_err(|error| Failure::new(format!("the history `{path}`: {error}")).hint(error.hint()))
-    }
-
-    fn decide(&self, stack: &Stack, view: &View, limit: u64, seed_may_go: bool) -> Decided {
+    fn decide(&self, stack: &Stack, transcript: &Arc<Transcript>, limit: u64, seed_may_go: bool) -> Decided {
         if self.force {
-            return forced(view, limit);
+            return forced(transcript, limit);
         }
         let input = PruneInput { limit, window: self.window, phase: Phase::First, seed_may_go };
-        let decision = stack.prune(&view.transcript, input);
+        let decision = stack.prune(transcript, input);
         Decided {
             decided_by: decision.decided_by.name().to_owned(),
             applied: decision.applied,
@@ -123,15 +109,15 @@ impl PlanCommand {
 
 /// The trim rung, and the floor where that is still too much. Where the marker would cost more than the
 /// turns it stands for, there is nothing to trim.
-fn forced(view: &View, limit: u64) -> Decided {
+fn forced(transcript: &Transcript, limit: u64) -> Decided {
     let guard = Guard { limit, seed_may_go: false, must_shrink: false };
     let trimmed = guard
-        .apply(&view.transcript, &floor::trim(&view.transcript))
-        .or_else(|breach| guard.apply(&view.transcript, &Plan::new()).map_err(|_| breach));
+        .apply(transcript, &floor::trim(transcript))
+        .or_else(|breach| guard.apply(transcript, &Plan::new()).map_err(|_| breach));
     match trimmed {
         Ok(applied) => Decided { verdict: applied.verdict(), applied, decided_by: "trim".into(), record: None },
         Err(breach) => Decided {
-            applied: floor::decide(&view.transcript, limit),
+            applied: floor::decide(transcript, limit),
             decided_by: "floor".into(),
             verdict: Verdict::Rejected(breach),
             record: None,
@@ -149,51 +135,21 @@ fn named(stack: &Stack) -> Option<&Identity> {
     stack.layers().iter().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
 }
 
-/// The conversation as it is decided on, and where its messages stand in the file.
-struct View {
-    transcript: Arc<Transcript>,
-    /// The index in the file of each message of the transcript.
-    indexes: Vec<usize>,
-    /// Messages of the file that no request can hold.
-    left_out: Vec<usize>,
-    total: usize,
-}
-
-impl View {
-    fn new(messages: Vec<(usize, pmk_core::Message)>, total: usize) -> View {
-        let indexes: Vec<usize> = messages.iter().map(|(index, _)| *index).collect();
-        let left_out = (0..total).filter(|index| indexes.binary_search(index).is_err()).collect();
-        let starts_turn = messages.last().is_some_and(|(_, last)| structure::starts_turn(last));
-        let entries: Vec<Entry> =
-            messages.into_iter().map(|(index, message)| Entry::new(index as i64, message)).collect();
-        let current = if starts_turn { entries.len() - 1 } else { entries.len() };
-        // Nothing was dropped before: what the policy drops now is what it can search.
-        let archive = Arc::new(MemoryArchive::of(&entries[..current]));
-        let transcript = Arc::new(Transcript::new(entries, current, "").with_archive(archive));
-        View { transcript, indexes, left_out, total }
-    }
-
-    fn file_index(&self, index: u32) -> usize {
-        self.indexes.get(index as usize).copied().unwrap_or(self.total)
-    }
-
-    fn file_indexes(&self, indexes: &[u32]) -> Vec<usize> {
-        indexes.iter().map(|&index| self.file_index(index)).collect()
-    }
-
-    fn document(&self, decided: &Decided, policy: Option<&Identity>, limit: u64) -> Value {
-        let Decided { applied, decided_by, verdict, record } = decided;
-        let mut dropped = self.file_indexes(&applied.removed);
-        dropped.extend(&self.left_out);
+impl Decided {
+    fn document(&self, recorded: &Recorded, policy: Option<&Identity>, limit: u64) -> Value {
+        let Decided { applied, decided_by, verdict, record } = self;
+        let transcript = &recorded.transcript;
+        let mut dropped = recorded.file_indexes(&applied.removed);
+        dropped.extend(&recorded.left_out);
         dropped.sort_unstable();
         let cuts: Vec<usize> =
-            self.file_indexes(&self.transcript.structure().cuts).into_iter().filter(|&at| at > 0).collect();
+            recorded.file_indexes(&transcript.structure().cuts).into_iter().filter(|&at| at > 0).collect();
         let replaced: Vec<Value> = applied
             .replaced
             .iter()
             .map(|replaced| {
                 json!({
-                    "index": self.file_index(replaced.index),
+                    "index": recorded.file_index(replaced.index),
                     "chars_before": replaced.chars_before,
                     "chars_after": replaced.chars_after,
                 })
@@ -203,20 +159,20 @@ impl View {
             .marker
             .iter()
             .map(|(marker, before)| {
-                json!({"before": self.file_index(*before), "turns": marker.turns, "text": marker.text()})
+                json!({"before": recorded.file_index(*before), "turns": marker.turns, "text": marker.text()})
             })
             .collect();
         let texts_read: Vec<Value> = record
             .iter()
             .flat_map(|record| record.texts_read.iter())
-            .map(|(index, chars)| json!({"index": self.file_index(index), "chars": chars}))
+            .map(|(index, chars)| json!({"index": recorded.file_index(index), "chars": chars}))
             .collect();
         json!({
             "policy": policy,
             "decided_by": decided_by,
-            "new_message": self.transcript.new_message().map(|at| self.file_index(at as u32)),
+            "new_message": transcript.new_message().map(|at| recorded.file_index(at as u32)),
             "legal_cuts": cuts,
-            "kept": self.file_indexes(&applied.kept),
+            "kept": recorded.file_indexes(&applied.kept),
             "dropped": dropped,
             "replaced": replaced,
             "markers": markers,
@@ -230,11 +186,12 @@ impl View {
             },
             "texts_read": texts_read,
             "log": record.as_ref().map_or(&[][..], |record| &record.log),
+            "backtrace": record.as_ref().map_or(&[][..], |record| record.outcome.backtrace()),
         })
     }
 
-    fn page(&self, decided: &Decided, policy: Option<&Identity>, limit: u64) -> String {
-        let Decided { applied, decided_by, verdict, record } = decided;
+    fn page(&self, recorded: &Recorded, policy: Option<&Identity>, limit: u64) -> String {
+        let Decided { applied, decided_by, verdict, record } = self;
         let mut out = String::new();
         if let Some(policy) = policy {
             out.push_str(&format!("policy    {policy}  sha256 {}\n", policy.sha256));
@@ -255,11 +212,14 @@ impl View {
             applied.turns_dropped,
             applied.replaced.len()
         ));
-        if !self.left_out.is_empty() {
-            out.push_str(&format!("repaired  {} messages left out that no request can hold\n", self.left_out.len()));
+        if !recorded.left_out.is_empty() {
+            out.push_str(&format!(
+                "repaired  {} messages left out that no request can hold\n",
+                recorded.left_out.len()
+            ));
         }
         if let Some((marker, before)) = &applied.marker {
-            out.push_str(&format!("marker    before {}: {}\n", self.file_index(*before), marker.text()));
+            out.push_str(&format!("marker    before {}: {}\n", recorded.file_index(*before), marker.text()));
         }
         if let Some(recall) = &applied.recall {
             let indexes: Vec<String> = recall.ids.iter().map(i64::to_string).collect();
@@ -268,7 +228,7 @@ impl View {
         for replaced in &applied.replaced {
             out.push_str(&format!(
                 "shortened {}: {} to {} characters\n",
-                self.file_index(replaced.index),
+                recorded.file_index(replaced.index),
                 replaced.chars_before,
                 replaced.chars_after
             ));
@@ -282,9 +242,7 @@ impl View {
                 let (texts, chars) = (record.texts_read.len(), record.texts_read.chars());
                 out.push_str(&format!("texts     {texts} shown to it, {chars} characters\n"));
             }
-            for line in &record.log {
-                out.push_str(&format!("log       {}\n", line.text));
-            }
+            out.push_str(&said(record));
         }
         if applied.tokens_after > limit {
             out.push_str("          the new message alone exceeds the limit; its sender would be told\n");

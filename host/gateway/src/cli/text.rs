@@ -1,6 +1,7 @@
 //! Texts as they stand on a terminal.
 
 use jiff::Timestamp;
+use pmk_policy::Record;
 
 /// A time as people read it, UTC.
 pub(super) fn time(at_ms: i64) -> String {
@@ -18,6 +19,13 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
     let line = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     let short = pmk_core::text::head(&line, max);
     if short.len() < line.len() { format!("{short}…") } else { line }
+}
+
+/// What a policy said in a decision, and where it was when it trapped, a line each.
+pub(super) fn said(record: &Record) -> String {
+    let log = record.log.iter().map(|line| format!("log       {}\n", printable(&line.text)));
+    let stack = record.outcome.backtrace().iter().map(|frame| format!("at        {}\n", one_line(frame, 200)));
+    log.chain(stack).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use pmk_policy::{
 };
 use sha2::{Digest, Sha256};
 
+use super::loading;
 use crate::{config::PolicyConfig, error::Failure, home};
 
 /// The policy under all others.
@@ -96,7 +97,7 @@ impl Loader {
         let ours = self.runtime.under(config.limits.limits(), Trust::default());
         let base = Policy::from_bytes(&ours, "standard (embedded)", STANDARD)?;
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
-        let layers = files.iter().rev().map(|file| Policy::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
+        let layers = files.iter().rev().map(|file| loading::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
         for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
             tracing::warn!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded");

@@ -44,8 +44,7 @@ impl Stack {
         let question = Question::<CapParams> {
             decision: Decision::Cap,
             function: |functions| functions.cap,
-            // By the bytes, because counting tokens would cost more than most decisions.
-            size: Size { messages: 1, tokens: incoming.text.len() as u64 / 4 },
+            size: Size::of_text(&incoming.text),
             params: || (instance::borrow(), instance::borrow()),
             task: &|| Task::Cap {
                 incoming: incoming.clone(),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pmk_core::{Applied, Breach, Guard, Plan, Rule, Transcript, Verdict, floor};
 
-use super::{Judged, Phase, Question, Stack, size};
+use super::{Judged, Phase, Question, Stack};
 use crate::{
     instance::{self, PruneParams},
+    limits::Size,
     record::{DecidedBy, Decision, Outcome, Record},
     state::Task,
 };
@@ -46,7 +47,7 @@ impl Stack {
         let question = Question::<PruneParams> {
             decision: Decision::Prune,
             function: |functions| functions.prune,
-            size: size(transcript),
+            size: Size::of(transcript),
             params: || (instance::borrow(), instance::borrow(), instance::borrow()),
             task: &|| Task::Prune { transcript: transcript.clone(), input, plan: Plan::new() },
         };

@@ -84,7 +84,7 @@ impl Stack {
         let question = Question::<RecoverParams> {
             decision: Decision::Recover,
             function: |functions| functions.recover,
-            size: Size { messages: 1, tokens: 0 },
+            size: Size::small(),
             params: || (instance::borrow(), instance::borrow()),
             task: &|| Task::Recover { overflow: overflow.clone(), chosen: None },
         };

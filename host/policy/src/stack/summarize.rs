@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pmk_core::{Rule, Transcript, text, tokens};
 
-use super::{Judged, Question, Stack, size};
+use super::{Judged, Question, Stack};
 use crate::{
     instance::{self, SummarizeParams},
+    limits::Size,
     record::{DecidedBy, Decision, Outcome, Record},
     state::{SummaryDraft, Task},
 };
@@ -29,7 +30,7 @@ impl Stack {
         let question = Question::<SummarizeParams> {
             decision: Decision::Summarize,
             function: |functions| functions.summarize,
-            size: size(transcript),
+            size: Size::of(transcript),
             params: || (instance::borrow(), instance::borrow()),
             task: &|| Task::Summarize {
                 transcript: transcript.clone(),

@@ -1,0 +1,90 @@
+//! `policy bench`: what a component costs.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use pmk_policy::Policy;
+use serde_json::json;
+
+use super::super::{Context, layers, print, print_json, table};
+use crate::{
+    desk::{
+        bench::{self, Loading, Measured},
+        stage::Stage,
+    },
+    error::{Failure, OrHint},
+    policies,
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Bench {
+    /// The component
+    file: PathBuf,
+
+    /// How long to ask for each decision, on one thread and then on all cores
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    time: Duration,
+}
+
+/// A time on the command line.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=3_600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("give a number of seconds from 0.001 to 3600".to_owned()),
+    }
+}
+
+impl Bench {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let stage = Stage::new(policies::load(&layers::open_runtime(&context.home)?, &self.file)?);
+        let scratch = tempfile::tempdir()
+            .map_err(|error| format!("cannot make a folder for compiled components: {error}"))
+            .or_hint("see that there is room in the folder for temporary files")?;
+        let bar = policies::busy("loading it with an empty cache");
+        let loading = bench::loading(&self.file, scratch.path())?;
+        let measured = bench::run(&stage, self.time, &mut |what| bar.set_message(format!("timing {what}")));
+        bar.finish_and_clear();
+        if context.json {
+            return print_json(&json!({
+                "policy": stage.policy().identity(),
+                "size_bytes": stage.policy().size_bytes(),
+                "load": loading,
+                "decisions": measured,
+            }));
+        }
+        print(&page(stage.policy(), loading, &measured))
+    }
+}
+
+fn page(policy: &Policy, loading: Loading, measured: &[Measured]) -> String {
+    let identity = policy.identity();
+    let mut out = format!("policy    {identity}  sha256 {}\n", identity.sha256);
+    out.push_str(&format!(
+        "load      {:.0} ms when compiled for it, {:.0} ms from the cache, {} bytes\n",
+        loading.cold_ms,
+        loading.cached_ms,
+        policy.size_bytes()
+    ));
+    let heading = ["DECISION", "#MESSAGES", "#A SECOND", "#ON ALL CORES", "#P50 µs", "#P95 µs", "#FUEL", "#MEMORY kB"];
+    let rows = measured.iter().map(|measured| {
+        vec![
+            measured.decision.name().to_owned(),
+            measured.messages.map_or("-".to_owned(), |messages| messages.to_string()),
+            format!("{:.0}", measured.per_second),
+            format!("{:.0}", measured.per_second_all_cores),
+            measured.p50_us.to_string(),
+            measured.p95_us.to_string(),
+            measured.fuel.to_string(),
+            (measured.peak_bytes >> 10).to_string(),
+        ]
+    });
+    out.push_str(&table::columns(
+        &std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows).collect::<Vec<_>>(),
+    ));
+    for measured in measured {
+        if let Some(reason) = &measured.refused {
+            out.push_str(&format!("{} was not usable: {reason}\n", measured.decision.name()));
+        }
+    }
+    out
+}

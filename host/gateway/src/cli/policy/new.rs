@@ -1,0 +1,67 @@
+//! `policy new`: a project to begin with.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::super::{Context, print, print_json};
+use crate::{
+    desk::scaffold::{Language, Name, NameError, Project, ScaffoldError},
+    error::Failure,
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct New {
+    /// The policy's name; a folder of that name is made here
+    name: String,
+
+    /// What it is written in
+    #[arg(long, value_enum, default_value_t = Lang::Rust)]
+    lang: Lang,
+
+    /// The folder of a Rust SDK to use [default: the project brings its own]
+    #[arg(long, value_name = "PATH")]
+    sdk: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Lang {
+    /// Built by cargo-component or plain cargo
+    Rust,
+    /// Built by componentize-js
+    Js,
+    /// Built by componentize-py
+    Python,
+}
+
+impl From<Lang> for Language {
+    fn from(lang: Lang) -> Self {
+        match lang {
+            Lang::Rust => Language::Rust,
+            Lang::Js => Language::JavaScript,
+            Lang::Python => Language::Python,
+        }
+    }
+}
+
+impl New {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let name: Name = self.name.parse().map_err(|error: NameError| Failure::new(&error).hint(error.hint()))?;
+        let project = Project::new(name, self.lang.into(), self.sdk.as_deref())?;
+        let (folder, files) = project.write(Path::new(""))?;
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let next = project.next_steps();
+        if context.json {
+            return print_json(&json!({"folder": folder, "files": files, "next": next}));
+        }
+        let next: String = next.iter().map(|step| format!("  {step}\n")).collect();
+        print(&format!("wrote {files} files to `{}`; next:\n{next}", folder.display()))
+    }
+}
+
+impl From<ScaffoldError> for Failure {
+    fn from(error: ScaffoldError) -> Self {
+        Failure::new(&error).hint(error.hint())
+    }
+}

@@ -1,0 +1,75 @@
+//! `policy test`: does a component still decide what it is expected to?
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::super::{Context, layers, print, print_json, text::one_line};
+use crate::{
+    desk::{
+        cases::{self, Difference, Outcome, Tried},
+        stage::Stage,
+    },
+    error::Failure,
+    policies,
+};
+
+/// How much of a line is shown where it differs.
+const SHOWN_CHARS: usize = 600;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Test {
+    /// The component
+    file: PathBuf,
+
+    /// The folder of the cases, one JSON file each
+    #[arg(long, value_name = "DIR")]
+    cases: PathBuf,
+
+    /// Write the answers into the cases, as the expected ones
+    #[arg(long)]
+    bless: bool,
+}
+
+impl Test {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let files = cases::files(&self.cases)?;
+        let stage = Stage::new(policies::load(&layers::open_runtime(&context.home)?, &self.file)?);
+        let tried =
+            files.iter().map(|file| cases::run(&stage, file, self.bless)).collect::<Result<Vec<_>, Failure>>()?;
+        let failed = tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Failed { .. })).count();
+        if context.json {
+            print_json(&json!({"policy": stage.policy().identity(), "failed": failed, "cases": tried}))?;
+        } else {
+            print(&tried.iter().map(shown).collect::<String>())?;
+        }
+        match failed {
+            0 => Ok(()),
+            failed => Err(Failure::new(format!(
+                "policy `{}` decides otherwise in {failed} of {} cases",
+                self.file.display(),
+                tried.len()
+            ))
+            .hint("correct the policy, or take its answers as the expected ones with `--bless`")),
+        }
+    }
+}
+
+fn shown(tried: &Tried) -> String {
+    let (word, differences) = match &tried.outcome {
+        Outcome::Passed => ("ok", &[][..]),
+        Outcome::Blessed { differences } => ("blessed", &differences[..]),
+        Outcome::Failed { differences } => ("FAILED", &differences[..]),
+    };
+    let mut out = format!("{word:<8}{}\n", tried.case);
+    for Difference { line, expected, found } in differences {
+        out.push_str(&format!("  {line}\n"));
+        for (sign, text) in [('-', expected), ('+', found)] {
+            if let Some(text) = text {
+                out.push_str(&format!("    {sign} {}\n", one_line(text, SHOWN_CHARS)));
+            }
+        }
+    }
+    out
+}

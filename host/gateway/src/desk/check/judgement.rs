@@ -1,0 +1,61 @@
+//! What the host makes of an answer, and what its author can do about it.
+
+use pmk_policy::Outcome;
+
+pub(super) enum Judgement {
+    Passed,
+    Corrected,
+    HandedOn,
+    Failed { reason: String, hint: &'static str },
+}
+
+/// The rules that a plan of whole turns has to break where it cannot fit: it must not grow, nor exceed the hard limit.
+const SIZE: [u8; 2] = [5, 9];
+
+/// Judges an answer. `hopeless` says that nothing within the hard limit could be planned in whole turns: then a
+/// plan that leaves too much is no breach, the layer below decides.
+pub(super) fn of(outcome: &Outcome, hopeless: bool) -> Judgement {
+    match outcome {
+        Outcome::Accepted => Judgement::Passed,
+        Outcome::Corrected { .. } => Judgement::Corrected,
+        Outcome::Rejected { rule, .. } if hopeless && SIZE.contains(rule) => Judgement::HandedOn,
+        Outcome::Rejected { rule, reason } => {
+            Judgement::Failed { reason: format!("guard rule {rule}: {reason}"), hint: of_rule(*rule) }
+        }
+        // At the desk nothing is suspended; where it were, the question would not have been asked.
+        Outcome::Skipped { .. } => Judgement::HandedOn,
+        Outcome::Failed { kind, reason, .. } => {
+            Judgement::Failed { reason: format!("it {reason}"), hint: of_failure(kind) }
+        }
+    }
+}
+
+/// The same question had another answer.
+pub(super) fn not_repeated() -> Judgement {
+    Judgement::Failed {
+        reason: "the same question had another answer the second time".to_owned(),
+        hint: "let nothing but the arguments and the settings decide; the order of a hash map does too",
+    }
+}
+
+fn of_rule(rule: u8) -> &'static str {
+    match rule {
+        1 => "remove from one legal cut to another; `transcript.cuts` names them, and the `flags` tell them",
+        2 => "leave the message at `transcript.current` as it is",
+        3 => "leave the first `transcript.seed-end` messages in, unless `budget.seed-may-go`",
+        4 => "let what is left begin with a message of role 1",
+        5 => "compare `plan.tokens` with `transcript.total-tokens`, and `plan.clear` a plan that gains nothing",
+        9 => "keep only what fits `budget.limit`; a setting is a target below it, never above",
+        _ => "see what is legal in `wit/policy.wit`",
+    }
+}
+
+fn of_failure(kind: &str) -> &'static str {
+    match kind {
+        "fuel" | "time" => "read columns from the newest message back, and stop early",
+        "memory" | "table" => "keep less at once, or ask the operator to raise the limit",
+        "host-allocation" => "pass shorter texts to the host",
+        "exit" => "return instead of ending the program",
+        _ => "build it with function names in it (`strip = \"debuginfo\"` in Rust) and the stack says where",
+    }
+}

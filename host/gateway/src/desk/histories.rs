@@ -1,0 +1,131 @@
+//! Conversations to try a policy on: some that are always there, the same on every machine, and those of files.
+
+mod writer;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use pmk_core::{Transcript, testing};
+
+use self::writer::Writer;
+use super::recorded::Recorded;
+use crate::error::{Failure, OrHint};
+
+/// A conversation, and what it is called.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The name of a built-in one, or the file.
+    pub name: String,
+    /// What a policy sees.
+    pub transcript: Arc<Transcript>,
+}
+
+/// Random conversations among the built-in ones. They are short: what they vary is the structure.
+const RANDOM: usize = 20;
+
+/// Messages of the longest built-in one.
+const LONG: usize = 3_000;
+
+/// The conversations that every policy is tried on.
+pub fn built_in() -> Vec<Named> {
+    let made = [
+        ("nothing at all", Writer::new(1).stored()),
+        ("a first question", Writer::new(2).asks()),
+        ("english", Writer::new(3).turns(60).asks()),
+        ("chinese", Writer::new(4).in_chinese().turns(60).asks()),
+        ("tool-heavy", Writer::new(5).tool_turns(25, 4).asks()),
+        ("seed pair", Writer::new(6).in_chinese().seed(6_000).mra_turns(8).turns(30).asks()),
+        ("seed pair larger than anything else", Writer::new(7).seed(60_000).turns(6).asks()),
+        ("one huge turn", Writer::new(8).turns(3).working(12, 6_000)),
+        ("huge messages", Writer::new(9).turns(5).huge_turn(120_000).turns(5).asks()),
+        ("huge question", Writer::new(10).turns(5).asks_much(40_000)),
+        ("summary and marker", Writer::new(11).seed(2_000).marker(41).summary(3_000).turns(20).retrieval().asks()),
+        ("nobody asks", Writer::new(12).turns(20).stored()),
+        ("long", long(LONG)),
+    ];
+    let made = made.into_iter().map(|(name, transcript)| (name.to_owned(), transcript));
+    let random = (1..).map(|seed| (format!("random {seed}"), testing::random_transcript(seed, 30)));
+    // The gateway never puts a new message between a call and its result.
+    let random = random.filter(|(_, transcript)| transcript.current_part() == transcript.current()).take(RANDOM);
+    made.chain(random).map(|(name, transcript)| Named { name, transcript: Arc::new(transcript) }).collect()
+}
+
+/// A conversation of so many stored messages, and a question.
+pub fn long(messages: usize) -> Transcript {
+    Writer::new(13).turns(messages / 2).asks()
+}
+
+/// The conversations of these files and of the `*.json` and `*.jsonl` in these folders.
+///
+/// # Errors
+/// One of them cannot be read, is no history, or holds nothing to decide about.
+pub fn given(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
+    let mut found = Vec::new();
+    for path in paths {
+        let files = if path.is_dir() { histories_in(path)? } else { vec![path.clone()] };
+        for file in files {
+            let recorded = Recorded::read(&file)?;
+            if recorded.transcript.is_empty() {
+                return Err(Failure::new(format!("nobody asks anything in the history `{}`", file.display()))
+                    .hint("give a history with at least one message of role `user`"));
+            }
+            found.push(Named { name: file.display().to_string(), transcript: recorded.transcript });
+        }
+    }
+    Ok(found)
+}
+
+fn histories_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error: std::io::Error| format!("cannot read the folder `{}`: {error}", folder.display());
+    let mut files = Vec::new();
+    for entry in folder.read_dir().map_err(unreadable).or_hint("give a folder that you may read")? {
+        let path = entry.map_err(unreadable).or_hint("give a folder that you may read")?.path();
+        if path.extension().is_some_and(|extension| extension == "json" || extension == "jsonl") {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        return Err(Failure::new(format!("there are no histories in `{}`", folder.display()))
+            .hint("histories are `*.json` or `*.jsonl`"));
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::Origin;
+
+    use super::*;
+
+    #[test]
+    fn the_built_in_ones_are_what_their_names_say() {
+        let all = built_in();
+        let of = |name: &str| {
+            let found = all.iter().find(|named| named.name == name);
+            Arc::clone(&found.unwrap_or_else(|| panic!("no history `{name}`")).transcript)
+        };
+        assert!(of("nothing at all").is_empty());
+        assert_eq!((of("a first question").len(), of("english").turns(), of("chinese").turns()), (1, 60, 60));
+        assert_eq!(of("seed pair").seed_end(), 2);
+        assert_eq!(of("summary and marker").dropped_turns(), 41);
+        assert_eq!(of("nobody asks").new_message(), None);
+        assert_eq!(of("long").len(), LONG + 1);
+        let origins = |name: &str| of(name).entries().iter().map(|entry| entry.message.origin).collect::<Vec<_>>();
+        assert!(origins("tool-heavy").contains(&Origin::ToolResult));
+        assert!(origins("seed pair").contains(&Origin::MraResult));
+        assert!(origins("summary and marker").contains(&Origin::Retrieval));
+        let working = of("one huge turn");
+        let current = working.tokens_in(working.current(), working.len());
+        assert!(current * 10 > working.total_tokens() * 9, "the current turn is nearly all of it");
+    }
+
+    #[test]
+    fn they_are_the_same_every_time() {
+        for (one, other) in built_in().iter().zip(built_in()) {
+            assert_eq!(one.transcript.tokens(), other.transcript.tokens(), "{}", one.name);
+        }
+    }
+}

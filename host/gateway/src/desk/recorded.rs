@@ -1,0 +1,83 @@
+//! A recorded conversation, as a decision would see it.
+
+use std::{path::Path, sync::Arc};
+
+use pmk_core::{
+    Entry, History, Transcript,
+    history::{self, Repaired},
+    structure,
+};
+use pmk_search::MemoryArchive;
+
+use crate::error::{Failure, OrHint};
+
+/// A conversation from outside, and where its messages stand in the file.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The system prompt, where the file has one.
+    pub system: Option<String>,
+    /// What a policy sees; a last user message that starts a turn is the new one.
+    pub transcript: Arc<Transcript>,
+    /// Messages of the file that no request can hold.
+    pub left_out: Vec<usize>,
+    /// How many messages the file has.
+    pub total: usize,
+    /// What could not be read or had to be repaired, one line each.
+    pub oddities: Vec<String>,
+    /// The index in the file of each message of the transcript.
+    indexes: Vec<usize>,
+}
+
+impl Recorded {
+    /// Reads pmk's `session.json`, Anthropic's `{"system","messages"}` or JSON lines.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is none of these.
+    pub fn read(path: &Path) -> Result<Recorded, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read the history `{}`: {error}", path.display()))
+            .or_hint("give a file of UTF-8 text that you may read")?;
+        Recorded::parse(&text, &format!("the history `{}`", path.display()))
+    }
+
+    /// The same from memory; `label` is what errors call it.
+    ///
+    /// # Errors
+    /// The text is no history.
+    pub fn parse(text: &str, label: &str) -> Result<Recorded, Failure> {
+        let history =
+            History::parse(text).map_err(|error| Failure::new(format!("{label}: {error}")).hint(error.hint()))?;
+        Ok(Recorded::of(history))
+    }
+
+    fn of(History { system, messages, unread }: History) -> Recorded {
+        let total = messages.len();
+        let Repaired { messages, repairs } = history::repair(messages);
+        let indexes: Vec<usize> = messages.iter().map(|(index, _)| *index).collect();
+        let left_out = (0..total).filter(|index| indexes.binary_search(index).is_err()).collect();
+        let starts_turn = messages.last().is_some_and(|(_, last)| structure::starts_turn(last));
+        let entries: Vec<Entry> =
+            messages.into_iter().map(|(index, message)| Entry::new(index as i64, message)).collect();
+        let current = if starts_turn { entries.len() - 1 } else { entries.len() };
+        // Nothing was dropped before: what the policy drops now is what it can search.
+        let archive = Arc::new(MemoryArchive::of(&entries[..current]));
+        Recorded {
+            system,
+            transcript: Arc::new(Transcript::new(entries, current, "").with_archive(archive)),
+            left_out,
+            total,
+            oddities: unread.into_iter().chain(repairs).collect(),
+            indexes,
+        }
+    }
+
+    /// Where a message of the transcript stands in the file; past the end is the end.
+    pub fn file_index(&self, index: u32) -> usize {
+        self.indexes.get(index as usize).copied().unwrap_or(self.total)
+    }
+
+    /// The same for several.
+    pub fn file_indexes(&self, indexes: &[u32]) -> Vec<usize> {
+        indexes.iter().map(|&index| self.file_index(index)).collect()
+    }
+}

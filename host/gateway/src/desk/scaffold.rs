@@ -1,0 +1,178 @@
+//! Writes a project for a policy: one that builds, is tested and keeps the newest turns.
+//!
+//! The Rust SDK is on no registry. So a Rust project brings it along, as this program has it embedded, unless it is told
+//! where one is.
+
+mod embedded;
+mod name;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use pmk_policy::contract;
+use serde_json::Value;
+use thiserror::Error;
+
+pub use self::name::{Name, NameError};
+
+/// What a policy is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// With the SDK, by cargo-component or plain cargo.
+    Rust,
+    /// By componentize-js.
+    JavaScript,
+    /// By componentize-py.
+    Python,
+}
+
+/// Why there is no project.
+#[derive(Debug, Error)]
+pub enum ScaffoldError {
+    /// Nothing is written over.
+    #[error("`{}` exists already", .0.display())]
+    Exists(PathBuf),
+    /// The folder that was named holds no SDK.
+    #[error("there is no `pmk-policy-sdk` in `{}`", .0.display())]
+    NoSdk(PathBuf),
+    /// The SDK is for Rust.
+    #[error("only a Rust policy uses the SDK")]
+    SdkIsForRust,
+    /// A file could not be written.
+    #[error("cannot write `{}`: {source}", path.display())]
+    Unwritable { path: PathBuf, source: io::Error },
+}
+
+impl ScaffoldError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            ScaffoldError::Exists(_) => "choose another name, or another folder to be in",
+            ScaffoldError::NoSdk(_) => "name the folder `plugins/sdk` of pmk-host's sources, or leave out `--sdk`",
+            ScaffoldError::SdkIsForRust => "leave out `--sdk`, or say `--lang rust`",
+            ScaffoldError::Unwritable { .. } => "check that you may write there",
+        }
+    }
+}
+
+/// A project that is yet to be written.
+#[derive(Debug)]
+pub struct Project {
+    name: Name,
+    language: Language,
+    /// An SDK that is there already.
+    sdk: Option<PathBuf>,
+}
+
+impl Project {
+    /// Describes a project; `sdk` is the folder of an SDK to use instead of the embedded one.
+    ///
+    /// # Errors
+    /// There is no SDK in that folder, or no use for it.
+    pub fn new(name: Name, language: Language, sdk: Option<&Path>) -> Result<Project, ScaffoldError> {
+        let sdk = match sdk {
+            None => None,
+            Some(_) if language != Language::Rust => return Err(ScaffoldError::SdkIsForRust),
+            Some(folder) => Some(find_sdk(folder)?),
+        };
+        Ok(Project { name, language, sdk })
+    }
+
+    /// Writes it into a new folder of its name. Returns the folder and how many files are in it.
+    ///
+    /// # Errors
+    /// The folder is there already, or something cannot be written.
+    pub fn write(&self, parent: &Path) -> Result<(PathBuf, usize), ScaffoldError> {
+        let folder = parent.join(self.name.as_str());
+        fs::create_dir(&folder).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => ScaffoldError::Exists(folder.clone()),
+            _ => ScaffoldError::Unwritable { path: folder.clone(), source },
+        })?;
+        let files = self.files();
+        for (name, content) in &files {
+            let path = folder.join(name);
+            let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, content));
+            made.map_err(|source| ScaffoldError::Unwritable { path, source })?;
+        }
+        Ok((folder, files.len()))
+    }
+
+    /// What to type next, one command a line.
+    pub fn next_steps(&self) -> Vec<String> {
+        let (name, library) = (self.name.as_str(), self.name.library());
+        let steps: Vec<String> = match self.language {
+            Language::Rust => vec![
+                "cargo test".into(),
+                "cargo component build --release".into(),
+                format!("pmk-host policy check target/wasm32-wasip1/release/{library}.wasm"),
+            ],
+            Language::JavaScript => vec![
+                "npm install".into(),
+                "npm test".into(),
+                "npm run build".into(),
+                format!("pmk-host policy check {name}.wasm"),
+            ],
+            Language::Python => vec![
+                "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt".into(),
+                "python3 -m unittest discover tests -t .".into(),
+                ".venv/bin/python build.py".into(),
+                format!("pmk-host policy check {name}.wasm"),
+            ],
+        };
+        std::iter::once(format!("cd {name}")).chain(steps).collect()
+    }
+
+    /// Every file of it, by its path in the project.
+    fn files(&self) -> Vec<(String, String)> {
+        match self.language {
+            Language::Rust => {
+                let own = self.template("rust").into_iter();
+                let own = own.filter(|(path, _)| self.sdk.is_none() || !path.starts_with("pmk/"));
+                let brought: &[(&str, &str)] = if self.sdk.is_none() { &embedded::RUST } else { &[] };
+                own.chain(embedded::copies(brought)).collect()
+            }
+            Language::JavaScript => self.with_contract("js"),
+            Language::Python => self.with_contract("python"),
+        }
+    }
+
+    fn with_contract(&self, template: &str) -> Vec<(String, String)> {
+        self.template(template).into_iter().chain(embedded::copies(&embedded::CONTRACT)).collect()
+    }
+
+    /// The files of a template, filled in.
+    fn template(&self, language: &str) -> Vec<(String, String)> {
+        let (sdk, wit) = match &self.sdk {
+            None => ("pmk/rust/sdk".to_owned(), "pmk/wit/policy.wit".to_owned()),
+            Some(sdk) => (sdk.display().to_string(), sdk.join("../../wit/policy.wit").display().to_string()),
+        };
+        let values = [
+            ("{{name}}", self.name.as_str().to_owned()),
+            ("{{crate}}", self.name.library()),
+            ("{{Type}}", self.name.type_name()),
+            // Strings of TOML are quoted as those of JSON.
+            ("\"{{sdk}}\"", Value::from(sdk).to_string()),
+            ("{{wit}}", wit),
+            ("{{contract}}", contract::VERSION.to_owned()),
+            ("{{version}}", env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        let root = format!("plugins/templates/{language}/");
+        let filled = |content: String| values.iter().fold(content, |text, (name, value)| text.replace(name, value));
+        embedded::copies(&[(&root, "")]).map(|(path, content)| (path, filled(content))).collect()
+    }
+}
+
+/// The absolute path of an SDK.
+fn find_sdk(folder: &Path) -> Result<PathBuf, ScaffoldError> {
+    let none = || ScaffoldError::NoSdk(folder.to_owned());
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).map_err(|_| none())?;
+    if !manifest.lines().any(|line| line.trim() == "name = \"pmk-policy-sdk\"") {
+        return Err(none());
+    }
+    folder.canonicalize().map_err(|_| none())
+}
+
+#[cfg(test)]
+mod tests;

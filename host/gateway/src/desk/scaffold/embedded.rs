@@ -1,0 +1,24 @@
+//! Files of the repository that are in the program.
+
+/// Each with its path in the repository.
+static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// What a Rust project brings along: where it is in the repository, and where in the project.
+pub(super) const RUST: [(&str, &str); 5] = [
+    ("plugins/sdk/src/", "pmk/rust/sdk/src/"),
+    ("plugins/sdk/wit/", "pmk/rust/sdk/wit/"),
+    ("host/core/src/", "pmk/rust/core/src/"),
+    ("wit/", "pmk/wit/"),
+    ("LICENSE-", "pmk/LICENSE-"),
+];
+
+/// What the other languages need of it.
+pub(super) const CONTRACT: [(&str, &str); 1] = [("wit/", "wit/")];
+
+/// The files whose paths begin with one of these, with the paths that they get instead.
+pub(super) fn copies(moves: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+    FILES.iter().filter_map(|(path, content)| {
+        let (from, to) = moves.iter().find(|(from, _)| path.starts_with(from))?;
+        Some((format!("{to}{}", &path[from.len()..]), (*content).to_owned()))
+    })
+}

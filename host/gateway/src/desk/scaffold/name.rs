@@ -1,0 +1,99 @@
+//! A name that is good for a policy, a crate, a package of npm and a file at once.
+
+use std::str::FromStr;
+
+use pmk_policy::description::MAX_NAME_CHARS;
+use thiserror::Error;
+
+/// Names that cargo does not let a package have, and those that the project itself uses for something else.
+#[rustfmt::skip]
+const RESERVED: &[&str] = &[
+    "abstract", "alloc", "as", "async", "await", "become", "box", "break", "budget", "build", "const",
+    "continue", "conversation", "core", "crate", "deps", "description", "do", "dyn", "else", "enum",
+    "examples", "extern", "false", "final", "fn", "for", "gen", "harness", "if", "impl", "in", "incremental",
+    "integer-setting", "let", "loop", "macro", "match", "mod", "move", "override", "plan", "pmk-core",
+    "pmk-policy-sdk", "policy", "priv", "proc-macro", "prune", "pub", "ref", "return", "self", "standard",
+    "static", "std", "struct", "super", "test", "trait", "transcript", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+/// A checked name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(String);
+
+/// Why a name is none.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum NameError {
+    /// Operators have to be able to type it.
+    #[error("`{0}` is no name for a policy")]
+    Malformed(String),
+    /// It means something else already.
+    #[error("`{0}` has a meaning of its own")]
+    Reserved(String),
+}
+
+impl NameError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            NameError::Malformed(_) => {
+                "a name is 1 to 64 of `a-z 0-9 -`, begins with a letter and ends with a letter or a digit"
+            }
+            NameError::Reserved(_) => "choose another name",
+        }
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Name, NameError> {
+        let is_good = (1..=MAX_NAME_CHARS).contains(&name.len())
+            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+            && name.starts_with(|first: char| first.is_ascii_lowercase())
+            && !name.ends_with('-')
+            && !name.contains("--");
+        match is_good {
+            false => Err(NameError::Malformed(name.to_owned())),
+            true if RESERVED.contains(&name) => Err(NameError::Reserved(name.to_owned())),
+            true => Ok(Name(name.to_owned())),
+        }
+    }
+}
+
+impl Name {
+    /// The name itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As a Rust crate calls itself.
+    pub fn library(&self) -> String {
+        self.0.replace('-', "_")
+    }
+
+    /// As a Rust type.
+    pub fn type_name(&self) -> String {
+        let capitalised = |word: &str| {
+            let (first, rest) = word.split_at(word.len().min(1));
+            first.to_uppercase() + rest
+        };
+        self.0.split('-').map(capitalised).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_good_everywhere() {
+        let name: Name = "newest-2-turns".parse().expect("a name");
+        assert_eq!((name.library().as_str(), name.type_name().as_str()), ("newest_2_turns", "Newest2Turns"));
+        for bad in ["", "-a", "a-", "a--b", "2nd", "Newest", "a b", "a/b", "..", "預算", &"x".repeat(65)] {
+            assert_eq!(bad.parse::<Name>(), Err(NameError::Malformed(bad.to_owned())), "{bad}");
+        }
+        assert_eq!("match".parse::<Name>(), Err(NameError::Reserved("match".into())));
+        assert!(RESERVED.is_sorted());
+    }
+}

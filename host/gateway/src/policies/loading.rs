@@ -1,0 +1,33 @@
+//! Loading a component, with something to look at meanwhile: one with an interpreter in it compiles for seconds.
+
+use std::{path::Path, time::Duration};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use pmk_policy::{LoadError, Policy, Runtime};
+
+/// From this size on compiling takes long enough to be noticed.
+const LARGE_BYTES: u64 = 1 << 20;
+
+/// Loads a component. While a large one compiles, a terminal shows for how long already.
+///
+/// # Errors
+/// Everything that [`LoadError`] lists.
+pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, LoadError> {
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    if bytes < LARGE_BYTES {
+        return Policy::load(runtime, file);
+    }
+    let bar = busy(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20));
+    let loaded = Policy::load(runtime, file);
+    bar.finish_and_clear();
+    loaded
+}
+
+/// Something to look at while this is done. It is on standard error, and only where that is a terminal.
+pub fn busy(doing: &str) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let bar = ProgressBar::new_spinner().with_style(style).with_message(doing.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

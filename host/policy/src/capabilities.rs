@@ -1,0 +1,62 @@
+//! What a component can do at all: the functions it imports, interface by interface. What it does not import it
+//! cannot call, so this can be read before it ever runs.
+
+use serde::Serialize;
+use wasmtime::{
+    Engine,
+    component::types::{Component, ComponentItem},
+};
+
+use crate::contract;
+
+/// One interface that a component imports, and what of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Capability {
+    /// The interface, with its version.
+    pub interface: String,
+    /// Its functions, and `RESOURCE.METHOD` of its resources, in order of their names.
+    pub functions: Vec<String>,
+}
+
+impl Capability {
+    /// Whether it belongs to the contract; what does not is WASI, which is linked and denies everything.
+    pub fn is_of_contract(&self) -> bool {
+        contract::is_of(&self.interface)
+    }
+}
+
+/// All that a component imports.
+pub(crate) fn of(engine: &Engine, component: &Component) -> Vec<Capability> {
+    component
+        .imports(engine)
+        .map(|(interface, item)| {
+            let mut functions = match item.ty {
+                ComponentItem::ComponentInstance(instance) => instance
+                    .exports(engine)
+                    .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentFunc(_)))
+                    .map(|(name, _)| shown(name))
+                    .collect(),
+                _ => vec![],
+            };
+            functions.sort();
+            Capability { interface: interface.to_owned(), functions }
+        })
+        .collect()
+}
+
+/// `[method]transcript.tokens` without the bracket.
+fn shown(name: &str) -> String {
+    let plain = name.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(_, plain)| plain);
+    plain.unwrap_or(name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_named_by_their_resource() {
+        assert_eq!(shown("[method]transcript.total-tokens"), "transcript.total-tokens");
+        assert_eq!(shown("log"), "log");
+    }
+}

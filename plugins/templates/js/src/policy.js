@@ -1,0 +1,22 @@
+// What the gateway calls. What is decided is in newest.js, which can be tested without the gateway.
+
+import { settingInteger } from 'pmk:policy/host@{{contract}}';
+import { oldestKept } from './newest.js';
+
+export const describe = {
+  describe(description) {
+    description.name('{{name}}');
+    description.version('0.1.0');
+    description.about('keeps the newest turns');
+    description.settingInteger('keep-turns', 20n, 1n, 1000n, 'stored turns that stay, as far as they fit');
+  },
+};
+
+export const prune = {
+  prune(transcript, budget, plan) {
+    if (plan.tokens() <= budget.limit()) return;
+    const start = transcript.seedEnd();
+    const end = oldestKept(transcript, budget, Number(settingInteger('keep-turns')));
+    if (start < end) plan.remove(start, end);
+  },
+};

@@ -1,0 +1,8 @@
+"""Makes the component."""
+
+import sys
+
+from componentize_py import script
+
+sys.argv = ["componentize-py", "-d", "wit", "-w", "prune-policy", "componentize", "policy", "-o", "{{name}}.wasm"]
+script()

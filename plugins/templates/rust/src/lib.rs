@@ -1,0 +1,29 @@
+//! Keeps the newest turns of a conversation that has grown too long.
+
+use pmk_policy_sdk::{Budget, Description, IntegerSetting, Plan, Policy, Prune, Transcript, export};
+
+const KEEP_TURNS: IntegerSetting =
+    IntegerSetting::new("keep-turns", 20, 1..=1_000, "stored turns that stay, as far as they fit");
+
+pub struct {{Type}};
+
+impl Policy for {{Type}} {
+    fn describe(description: &Description) {
+        description.name(env!("CARGO_PKG_NAME"));
+        description.version(env!("CARGO_PKG_VERSION"));
+        description.about("keeps the newest turns");
+        KEEP_TURNS.declare(description);
+    }
+}
+
+impl Prune for {{Type}} {
+    fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
+        if plan.tokens() <= budget.limit() {
+            return;
+        }
+        let oldest_kept = transcript.newest_within(budget).take(KEEP_TURNS.value() as usize).last();
+        plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
+    }
+}
+
+export!({{Type}}: prune);

@@ -1,0 +1,208 @@
+//! What authors of policies have at the desk: projects, checks, golden files, benchmarks.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, component, finish, repository};
+
+mod broken;
+
+use broken::broken;
+
+/// Digests and costs change with the compiler.
+const CHANGING: [(&str, &str); 2] =
+    [(r"[0-9a-f]{64}", "[sha256]"), (r"at most .* of 128 MB", "at most [cost] of 128 MB")];
+
+#[test]
+fn a_sound_policy_passes_every_check() {
+    let home = Home::new();
+    let fixtures = repository("tests/fixtures").display().to_string();
+    let shown = home.run(&["policy", "check", &component("strict"), "--history", &fixtures], "").ok().stdout;
+    insta::with_settings!({filters => CHANGING.to_vec()}, { insta::assert_snapshot!(shown) });
+    let document = home.run(&["--json", "policy", "check", &component("strict")], "").ok().json();
+    assert_eq!(document["failed"], 0, "{document:#}");
+    assert!(document["asked"].as_u64() > Some(1_000), "{document:#}");
+    assert!(document["checks"].as_array().expect("checks").iter().any(|check| check["name"] == "the same twice"));
+}
+
+#[test]
+fn an_unsound_policy_is_found_out_with_what_shows_it() {
+    let home = Home::new();
+    let mut shown = String::new();
+    for (name, bytes) in broken() {
+        let path = home.write(&format!("{name}.wasm"), bytes).display().to_string();
+        let finished = home.run(&["policy", "check", &path], "");
+        assert_eq!(finished.status.code(), Some(1), "{name}: {}", finished.stderr);
+        shown.push_str(&format!("== {name}\n{}{}", finished.stdout, finished.stderr));
+        let document = home.run(&["--json", "policy", "check", &path], "").json();
+        let first = document["checks"].as_array().expect("checks").iter().find_map(|check| check.get("first"));
+        assert!(first.is_some_and(|first| first["hint"].is_string()), "{document:#}");
+    }
+    let shown = shown.replace(&format!("{}/", home.path().display()), "");
+    insta::with_settings!({filters => CHANGING.to_vec()}, { insta::assert_snapshot!(shown) });
+}
+
+#[test]
+fn a_panic_shows_its_message_and_where_it_was() {
+    let home = Home::new();
+    let (_, bytes) = broken().into_iter().find(|(name, _)| *name == "panics").expect("one that panics");
+    let policy = home.write("panics.wasm", bytes).display().to_string();
+    let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
+    let page = home.run(&["plan", "--policy", &policy, "--history", &history], "").ok().stdout;
+    assert!(page.contains("log       no such turn\n") && page.contains("at        policy::inner\n"), "{page}");
+    let plan = home.run(&["--json", "plan", "--policy", &policy, "--history", &history], "").ok().json();
+    assert_eq!(plan["backtrace"][0], "policy::inner", "{plan:#}");
+    home.write("case.json", json!({"history": [{"role": "user", "content": "q"}]}).to_string());
+    let folder = home.path().display().to_string();
+    let tested = home.run(&["policy", "test", &policy, "--cases", &folder], "");
+    assert!(tested.stdout.contains("no such turn (in policy::inner"), "{}", tested.stdout);
+}
+
+#[test]
+fn histories_that_are_none_are_named() {
+    let home = Home::new();
+    let empty = home.path().join("empty");
+    std::fs::create_dir(&empty).expect("a folder");
+    let bad = home.write("bad.json", "{\"messages\": 7}");
+    let nobody = home.write("nobody.json", "[{\"role\": \"assistant\", \"content\": \"hello\"}]");
+    let mut shown = String::new();
+    for path in [&empty, &bad, &nobody, &home.path().join("missing.json")] {
+        let arguments = ["policy", "check", &component("strict"), "--history", &path.display().to_string()];
+        let finished = home.run(&arguments, "");
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""));
+        shown.push_str(&finished.stderr);
+    }
+    insta::assert_snapshot!(shown.replace(&format!("{}/", home.path().display()), ""));
+}
+
+/// A folder of cases of each kind for `standard`, none of them with an answer yet.
+fn cases(home: &Home) -> String {
+    let folder = home.path().join("cases");
+    std::fs::create_dir_all(folder.join("histories")).expect("folders");
+    let fixture = repository("tests/fixtures/tool-heavy-en.json");
+    std::fs::copy(fixture, folder.join("histories/tools.json")).expect("a copy");
+    for (name, case) in [
+        ("1-tools", json!({"history": "histories/tools.json", "budget": 8_000})),
+        ("2-inline", json!({"about": "all of it fits", "history": [{"role": "user", "content": "q"}]})),
+        (
+            "3-cap",
+            json!({"decision": "cap", "incoming": {"kind": "mra-result", "text": "found\n", "repeat": 10_000},
+                   "settings": {"mra-result-cap": 1_000}}),
+        ),
+        (
+            "4-recover",
+            json!({"decision": "recover", "overflow": {"tried": ["trim"], "available": ["compact", "rotate"]}}),
+        ),
+        ("5-summary", json!({"decision": "summarize", "history": "histories/tools.json", "budget": 60})),
+    ] {
+        std::fs::write(folder.join(format!("{name}.json")), case.to_string()).expect("a case");
+    }
+    folder.display().to_string()
+}
+
+#[test]
+fn golden_files_are_blessed_and_compared() {
+    let home = Home::new();
+    let (standard, folder) = (component("standard"), cases(&home));
+    let test = |more: &[&str]| home.run(&[&["policy", "test", &standard, "--cases", &folder], more].concat(), "");
+    let unknown = test(&[]);
+    assert_eq!(unknown.status.code(), Some(1), "nothing is expected yet");
+    let mut shown = test(&["--bless"]).ok().stdout;
+    assert_eq!(test(&[]).ok().stdout.matches("ok      ").count(), 5);
+
+    let path = format!("{folder}/1-tools.json");
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("the case")).expect("JSON");
+    assert_eq!(
+        (&written["history"], &written["expect"]["outcome"]),
+        (&json!("histories/tools.json"), &json!("accepted"))
+    );
+    let mut edited = written.clone();
+    edited["expect"]["kept"] = json!("0-3");
+    edited["expect"]["marker"] = json!("gone");
+    std::fs::write(&path, edited.to_string()).expect("the case");
+    let otherwise = test(&[]);
+    assert_eq!(otherwise.status.code(), Some(1));
+    shown.push_str(&format!("== edited\n{}{}", otherwise.stdout, otherwise.stderr));
+    let document = test(&["--json"]).json();
+    assert_eq!(document["failed"], 1, "{document:#}");
+    assert_eq!(document["cases"][0]["differences"][0]["expected"], "0-3", "{document:#}");
+
+    test(&["--bless"]).ok();
+    let again: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("the case")).expect("JSON");
+    assert_eq!(again, written, "blessed again");
+    insta::assert_snapshot!(shown.replace(&standard, "plugins/standard.wasm"));
+}
+
+#[test]
+fn a_case_that_makes_no_sense_is_named() {
+    let home = Home::new();
+    let mut shown = String::new();
+    for case in [
+        json!({"budget": 100}),
+        json!({"history": "missing.json"}),
+        json!({"history": [], "limit": 7}),
+        json!({"history": [{"role": "user", "content": "q"}], "settings": {"low-water": 900}}),
+        json!({"decision": "cap"}),
+        json!({"decision": "cap", "incoming": {"kind": "marker", "text": "x"}}),
+        json!({"decision": "recover", "overflow": {"available": ["jump"]}}),
+    ] {
+        home.write("case.json", case.to_string());
+        let folder = home.path().display().to_string();
+        let finished = home.run(&["policy", "test", &component("standard"), "--cases", &folder], "");
+        assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{case}");
+        shown.push_str(&finished.stderr);
+    }
+    insta::assert_snapshot!(shown.replace(&format!("{}/", home.path().display()), ""));
+}
+
+#[test]
+fn a_bench_measures_every_decision() {
+    let home = Home::new();
+    let strict = component("strict");
+    let document = home.run(&["--json", "policy", "bench", &strict, "--time", "0.001"], "").ok().json();
+    let decisions = document["decisions"].as_array().expect("decisions");
+    let measured: Vec<_> = decisions.iter().map(|one| (&one["decision"], one["messages"].as_u64())).collect();
+    let (prune, cap, recover) = (json!("prune"), json!("cap"), json!("recover"));
+    let sizes = [100, 1_000, 15_276].map(|size| (&prune, Some(size)));
+    assert_eq!(measured, [sizes.to_vec(), vec![(&cap, None), (&recover, None)]].concat());
+    for one in decisions {
+        assert!(one["per_second"].as_f64() > Some(0.0) && one["fuel"].as_u64() > Some(0), "{one}");
+        assert!(one["p50_us"].as_u64() <= one["p95_us"].as_u64() && one.get("refused").is_none(), "{one}");
+    }
+    assert!(document["load"]["cold_ms"].as_f64() > document["load"]["cached_ms"].as_f64(), "{document:#}");
+    let page = home.run(&["policy", "bench", &strict, "--time", "0.001"], "").ok().stdout;
+    let page = page.lines().filter(|line| !line.starts_with("policy")).collect::<Vec<_>>().join("\n");
+    insta::with_settings!({filters => vec![(r" *\d[\d ]*\d|\d+", " [n]")]}, { insta::assert_snapshot!(page) });
+}
+
+#[test]
+fn a_project_is_written_once() {
+    let home = Home::new();
+    let new = |arguments: &[&str]| {
+        let mut command = home.command(&[&["policy", "new"], arguments].concat());
+        command.current_dir(home.path());
+        finish(command, "")
+    };
+    let mut shown = String::new();
+    for language in ["rust", "js", "python"] {
+        let name = format!("newest-{language}");
+        shown.push_str(&new(&[&name, "--lang", language]).ok().stdout);
+        assert!(home.path().join(name).join("README.md").is_file());
+    }
+    for arguments in [
+        &["newest-js"][..],
+        &["Newest"],
+        &["match"],
+        &["other", "--sdk", "/nowhere"],
+        &["other", "--lang", "js", "--sdk", "/nowhere"],
+    ] {
+        let finished = new(arguments);
+        assert_eq!(finished.status.code(), Some(1), "{arguments:?}");
+        shown.push_str(&finished.stderr);
+    }
+    let document = new(&["third", "--json"]).ok().json();
+    assert_eq!(document["next"][0], "cd third");
+    assert!(!home.path().join("other").exists());
+    let shown = shown.replace(&format!("{}/", home.path().display()), "");
+    // The SDK that comes along is of as many files as it has today.
+    insta::with_settings!({filters => vec![(r"wrote \d+ files", "wrote [n] files")]}, { insta::assert_snapshot!(shown) });
+}
