@@ -21,6 +21,7 @@ use crate::{
 pub const LIMITS: Limits = Limits {
     fuel_base: 20_000_000,
     fuel_per_message: 1_000,
+    fuel_per_token: 0,
     wall: Duration::from_secs(20),
     memory_bytes: 8 << 20,
     table_elements: 10_000,
@@ -211,6 +212,7 @@ fn happens(top: &Record, what: &str) -> String {
         Outcome::Accepted => format!("carried out: {what}"),
         Outcome::Corrected { rules } => format!("carried out with text corrected by guard rule {rules:?}: {what}"),
         Outcome::Rejected { rule, .. } => format!("passed over by guard rule {rule}"),
+        Outcome::Skipped { why } => format!("not asked: {why}"),
         Outcome::Failed { kind, .. } => format!("passed over: {kind}"),
     }
 }
