@@ -1,6 +1,6 @@
 //! `budget` and `plan`: how much room there is, and the edits to make.
 
-use pmk_core::{Block, Marker, Plan, message, recall, replace::Reduction};
+use pmk_core::{Block, Marker, Plan, recall, replace::Reduction};
 use wasmtime::component::Resource;
 
 use super::{cost, cut};
