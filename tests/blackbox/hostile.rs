@@ -159,7 +159,9 @@ fn a_policy_that_takes_all_memory_each_time_gives_it_back_each_time() {
     assert!(status.success());
     let ledger = home.ledger();
     let failed = of_type(&ledger, "policy.failed");
-    assert_eq!(failed.len(), 30);
+    // Five failures and it is suspended, then tried again.
+    assert!(failed.len() > 5 && failed.len() < 30, "{failed:#?}");
     assert!(failed.iter().all(|event| event["reason"].as_str().is_some_and(|reason| reason.contains("unreachable"))));
-    assert!(after[29] < after[4] + 16, "MiB after each turn: {after:?}");
+    // It takes 125 MiB each time.
+    assert!(after.iter().all(|&resident| resident < after[0] + 32), "MiB after each turn: {after:?}");
 }

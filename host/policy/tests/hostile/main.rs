@@ -48,7 +48,10 @@ fn no_component_hurts_the_host() {
     assert!(grown < 48 * MIB, "{grown} bytes stay after the attacks");
     let table = table(&rows);
     std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-components.md"), &table).unwrap();
-    insta::assert_snapshot!(table);
+    // The contract grows.
+    insta::with_settings!({filters => vec![(r"offers 1\.\d+\.\d+", "offers 1.[x]")]}, {
+        insta::assert_snapshot!(table);
+    });
 }
 
 #[test]

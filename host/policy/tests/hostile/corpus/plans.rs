@@ -1,6 +1,6 @@
 //! Answers that are well formed and absurd.
 
-use super::{Attack, pruning, times};
+use super::{Attack, GOOD, SAME_MEMORY, forever, pruning, times};
 use crate::component::Component;
 
 const GROUP: &str = "Answers";
@@ -79,5 +79,23 @@ pub fn attacks() -> Vec<Attack> {
         recover("chooses a rung that is not available", &choose(3)),
         recover("gives up at once", &choose(4)),
     ]);
+    attacks.extend(archive());
     attacks
+}
+
+/// What asks the archive for too much, or for what is not in it.
+fn archive() -> Vec<Attack> {
+    let asking = |name: &str, body: &str| {
+        let component = Component::pruning(&format!("{GOOD} {body}")).version("1.2.0").realloc("", SAME_MEMORY);
+        Attack::new(GROUP, name, &component)
+    };
+    let search = "(call $search (local.get $transcript) (i32.const 0) (i32.const 4) (i32.const -1) (i32.const 256))";
+    let giant = "(call $search (local.get $transcript) (i32.const 0) (i32.const 900000) (i32.const 9) (i32.const 256))";
+    let recall = "(call $recall (local.get $plan) (i32.const -1) (i32.const -1))";
+    vec![
+        asking("searches the archive for ever", &forever(search)),
+        asking("searches the archive for 900,000 bytes for ever", &forever(giant)),
+        asking("recalls what was never archived", recall),
+        asking("recalls what was never archived, for ever", &forever(recall)),
+    ]
 }
