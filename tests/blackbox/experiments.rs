@@ -7,10 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, PATIENCE, Running, component, of_type, question, replies};
-
-#[path = "../../host/policy/tests/policies/component.rs"]
-mod handmade;
+use crate::{
+    component::Component,
+    support::{Home, PATIENCE, Running, component, of_type, question, replies},
+};
 
 mod commands;
 mod slack;
@@ -59,7 +59,7 @@ fn await_events(home: &Home, kind: &str, count: usize) -> Vec<Value> {
 
 /// A policy that fails whenever it is asked what the model is to see.
 fn failing(home: &Home) -> String {
-    home.write("failing.wasm", handmade::Component::pruning("unreachable").build()).display().to_string()
+    home.write("failing.wasm", Component::pruning("unreachable").build()).display().to_string()
 }
 
 #[test]

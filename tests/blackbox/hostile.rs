@@ -1,15 +1,14 @@
 //! Hostile policies in the running program: everybody is answered as if the policy were not there, and the ledger says
 //! why it was passed over.
 
-#[path = "../../host/policy/tests/policies/component.rs"]
-mod component;
-
 use std::fs;
 
 use serde_json::Value;
 
-use self::component::{Component, DATA};
-use crate::support::{Home, Running, of_type, question, replies};
+use crate::{
+    component::{Component, DATA},
+    support::{Home, Running, of_type, question, replies},
+};
 
 const LOOP: &str = "(loop $l (br $l))";
 const GROW: &str = "(loop $l (drop (memory.grow (i32.const 16))) (br $l))";

@@ -5,13 +5,14 @@ mod audit;
 mod chat;
 mod claude_cli;
 mod compare;
+#[path = "../../host/policy/tests/policies/component.rs"]
+mod component;
 mod console;
 mod crash;
 mod desk;
 mod directives;
 mod experiments;
 mod explain;
-mod handmade;
 mod hostile;
 mod incidents;
 mod knowledge;

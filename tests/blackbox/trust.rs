@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    handmade::Handmade,
+    component::Component,
     support::{Home, Running, component, question, repository},
 };
 
@@ -15,8 +15,9 @@ fn configure(home: &Home, policy: Value) {
     );
 }
 
-fn path(home: &Home, policy: &Handmade) -> String {
-    home.write(&format!("{}.wasm", policy.name), policy.build()).display().to_string()
+/// A component that prunes in this way, and calls itself `test`.
+fn path(home: &Home, prune: &str) -> String {
+    home.write("test.wasm", Component::pruning(prune).build()).display().to_string()
 }
 
 /// What a start says, without what changes from build to build.
@@ -77,7 +78,7 @@ fn only_what_is_allowed_is_loaded() {
 #[test]
 fn imports_beyond_the_contract_can_be_refused() {
     let home = Home::new();
-    let curious = path(&home, &Handmade { name: "curious", prune: "", wasi: true });
+    let curious = path(&home, "(if (i32.const 0) (then (drop (call $now))))");
     let plan = |more: &[&str]| {
         let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
         home.run(&[&["plan", "--history", &history, "--policy", &curious], more].concat(), "")
@@ -94,8 +95,7 @@ fn imports_beyond_the_contract_can_be_refused() {
 #[test]
 fn limits_are_settings() {
     let home = Home::new();
-    let hungry = Handmade { name: "hungry", prune: "(loop $l (br $l))", wasi: false };
-    let hungry = path(&home, &hungry);
+    let hungry = path(&home, "(loop $l (br $l))");
     configure(&home, json!({"limits": {"fuelBase": 1_000_000, "fuelPerMessage": 0, "fuelPerToken": 0}}));
     home.run(&["run", "--model", "sim", "--policy", &hungry], &question("Ev1", "hello")).ok();
     let failed = home.ledger().into_iter().find(|event| event["type"] == "policy.failed").expect("a failure");
@@ -115,7 +115,7 @@ fn limits_are_settings() {
 fn a_policy_that_keeps_failing_is_suspended_and_tried_again() {
     let home = Home::new();
     configure(&home, json!({}));
-    let broken = path(&home, &Handmade::BROKEN);
+    let broken = path(&home, "unreachable");
     let input: Vec<String> = (0..30).map(|n| question(&format!("Ev{n}"), &format!("question {n}"))).collect();
     let lines = home.run(&["run", "--model", "sim", "--policy", &broken], &input.join("\n")).ok().lines();
     let turns: Vec<&Value> = lines.iter().filter(|line| line["type"] == "turn").collect();
@@ -128,7 +128,7 @@ fn a_policy_that_keeps_failing_is_suspended_and_tried_again() {
     assert_eq!(of("policy.failed").len(), 6, "{ledger:#?}");
     let suspended = of("policy.suspended");
     assert_eq!(suspended.len(), 1);
-    assert_eq!((&suspended[0]["policy"], &suspended[0]["decision"]), (&json!("broken"), &json!("prune")));
+    assert_eq!((&suspended[0]["policy"], &suspended[0]["decision"]), (&json!("test"), &json!("prune")));
     assert_eq!((&suspended[0]["failures"], &suspended[0]["pause"]), (&json!(5), &json!(20)));
     let told: Vec<&Value> = lines.iter().filter(|line| line["channel"] == "UADMIN").collect();
     assert_eq!(told.len(), 1, "{lines:#?}");
@@ -148,7 +148,7 @@ fn what_a_policy_is_shown_is_told() {
     let read = "(call $text (local.get $transcript) (i32.const 1) (i32.const 0) (i32.const 7) (i32.const 256)) \
                 (call $text (local.get $transcript) (i32.const 1) (i32.const 2) (i32.const 3) (i32.const 256)) \
                 (call $text (local.get $transcript) (i32.const 999) (i32.const 0) (i32.const 7) (i32.const 256))";
-    let reader = path(&home, &Handmade { name: "reader", prune: read, wasi: false });
+    let reader = path(&home, read);
     let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
     let plan = |policy: &str| home.run(&["--json", "plan", "--policy", policy, "--history", &history], "").ok().json();
     assert_eq!(plan(&reader)["texts_read"], json!([{"index": 1, "chars": 10}]));
@@ -162,9 +162,6 @@ fn what_a_policy_is_shown_is_told() {
     let shown: Vec<&Value> = ledger.iter().filter(|event| event["type"] == "policy.read").collect();
     // In the first turn there is no second message.
     assert_eq!(shown.len(), 1, "{ledger:#?}");
-    assert_eq!(
-        (&shown[0]["policy"], &shown[0]["texts"], &shown[0]["chars"]),
-        (&json!("reader"), &json!(1), &json!(10))
-    );
+    assert_eq!((&shown[0]["policy"], &shown[0]["texts"], &shown[0]["chars"]), (&json!("test"), &json!(1), &json!(10)));
     assert!(!ledger.iter().any(|event| event.to_string().contains("launch")), "never the text itself");
 }

@@ -179,7 +179,7 @@ impl Plan {
         }
         let seed_end = transcript.seed_end();
         let markers = transcript.origins(seed_end, cut).into_iter().zip(seed_end..cut);
-        let last_marker = markers.filter(|&(origin, _)| origin == origin::MARKER).last();
+        let last_marker = markers.filter(|&(origin, _)| origin == origin::MARKER).next_back();
         let start = last_marker.map_or(seed_end, |(_, at)| at + 1);
         if start < cut && turns < transcript.turns() {
             self.compact(start, cut);
