@@ -165,3 +165,20 @@ fn what_a_policy_is_shown_is_told() {
     assert_eq!((&shown[0]["policy"], &shown[0]["texts"], &shown[0]["chars"]), (&json!("test"), &json!(1), &json!(10)));
     assert!(!ledger.iter().any(|event| event.to_string().contains("launch")), "never the text itself");
 }
+
+#[test]
+fn what_a_policy_looks_up_in_the_archive_is_told() {
+    let home = Home::new();
+    let filler = (1..40).map(|n| format!("Note {n}: {}", "the warehouse counts its boxes again. ".repeat(25)));
+    let said = std::iter::once("The launch of Falcon is on Friday.".to_owned()).chain(filler);
+    let input: Vec<String> = said
+        .chain(["When is the launch of Falcon?".to_owned()])
+        .enumerate()
+        .map(|(n, text)| question(&format!("Ev{n}"), &text))
+        .collect();
+    home.run(&["run", "--model", "sim", "--window", "8000", "--policy", &component("recall")], &input.join("\n")).ok();
+    let ledger = home.ledger();
+    let read: Vec<&Value> = ledger.iter().filter(|event| event["type"] == "policy.read").collect();
+    assert!(read.iter().any(|event| event["archiveSearches"].as_u64() > Some(0)), "{read:#?}");
+    assert!(!ledger.iter().any(|event| event.to_string().contains("Falcon")), "never the text itself");
+}

@@ -158,8 +158,11 @@ pub enum Event {
         actor: String,
         #[serde(flatten)]
         asked: Asked,
+        /// Of the request as it would be if nothing were done, or the one text of a cap.
         texts: usize,
         chars: u64,
+        archive_searches: u32,
+        archived_texts: u32,
     },
     /// Other policies decide from the next turn on. Layers, the top one first.
     #[serde(rename = "policy.swapped")]

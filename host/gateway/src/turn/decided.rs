@@ -18,12 +18,14 @@ pub(super) fn note_records(gateway: &Gateway, journal: &Journal<'_>, actor: &str
 
 fn note(gateway: &Gateway, journal: &Journal<'_>, actor: &str, record: &Record) {
     let asked = Asked::of(record);
-    if !record.texts_read.is_empty() {
+    if !record.texts_read.is_empty() || !record.archive.is_none() {
         journal.note(Event::PolicyRead {
             actor: actor.to_owned(),
             asked: asked.clone(),
             texts: record.texts_read.len(),
             chars: record.texts_read.chars(),
+            archive_searches: record.archive.searches,
+            archived_texts: record.archive.texts_read,
         });
     }
     let reason = record.outcome.reason().unwrap_or_default();
