@@ -62,6 +62,7 @@ macro_rules! assert_shown {
     ($home:expr, $shown:expr) => {
         insta::with_settings!({filters => vec![
             (r"sha256 [0-9a-f]{64}", "sha256 [..]"),
+            (r"pmk:policy@[0-9.]+", "pmk:policy@[version]"),
             (regex::escape($home.path().to_str().expect("UTF-8")).as_str(), "[home]"),
         ]}, { insta::assert_snapshot!($shown) })
     };
