@@ -160,9 +160,13 @@ fn a_running_gateway_begins_and_ends_an_experiment() {
     let turn = ask("Ev3");
     assert_eq!((&turn["arm"], &turn["policy"]["name"]), (&Value::Null, &json!("strict")), "{turn}");
     assert_eq!(await_events(&home, "experiment.off", 1)[0]["promoted"], "b");
+    let swapped = &await_events(&home, "policy.swapped", 1)[0];
+    assert_eq!((&swapped["by"], &swapped["serving"][0]["name"]), (&json!("promotion"), &json!("strict")), "{swapped}");
+    home.run(&["policy", "use", "--previous"], "").ok();
+    assert_eq!(ask("Ev4")["policy"]["name"], "standard", "what served before can come back");
     let (status, _) = gateway.end();
     assert!(status.success());
-    let lines = home.run(&["run", "--model", "sim"], &question("Ev4", "hello")).ok().lines();
+    let lines = home.run(&["run", "--model", "sim"], &question("Ev5", "hello")).ok().lines();
     assert_eq!(of_type(&lines, "turn")[0]["policy"]["name"], "strict", "after a restart, too");
 }
 

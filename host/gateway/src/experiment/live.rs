@@ -4,11 +4,13 @@
 use std::{
     collections::BTreeSet,
     fmt,
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::sync::Semaphore;
+use pmk_policy::Stack;
+use tokio::sync::{Semaphore, watch};
 
 use super::{
     ExperimentConfig,
@@ -31,6 +33,17 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub struct Live {
     load: Load,
     state: Mutex<State>,
+    promoted: watch::Sender<Option<Arc<Promotion>>>,
+}
+
+/// An arm that serves everybody from now on.
+#[derive(Debug)]
+pub struct Promotion {
+    /// Where its policies come from.
+    pub files: Vec<PathBuf>,
+    pub stack: Stack,
+    /// What served until then.
+    pub before: Stack,
 }
 
 #[derive(Default)]
@@ -61,7 +74,12 @@ impl fmt::Debug for Live {
 impl Live {
     /// None is on before [`follow`](Live::follow) has looked.
     pub fn new(load: Load) -> Live {
-        Live { load, state: Mutex::default() }
+        Live { load, state: Mutex::default(), promoted: watch::Sender::new(None) }
+    }
+
+    /// The arm that was last promoted, for who keeps the files of what serves.
+    pub fn promotions(&self) -> watch::Receiver<Option<Arc<Promotion>>> {
+        self.promoted.subscribe()
     }
 
     /// The policies that a turn goes by, and its place in the experiment that is on. A conversation gets its arm
@@ -169,7 +187,9 @@ impl Live {
         }
         state.on = None;
         drop(state);
-        on.end(gateway, &trial.policy);
+        if let Some(promotion) = on.end(gateway, &trial.policy) {
+            self.promoted.send_replace(Some(Arc::new(promotion)));
+        }
         None
     }
 
@@ -226,7 +246,7 @@ impl On {
     }
 
     /// Ends it. Where gateway.json now says what one of its arms said, that arm serves everybody at once.
-    fn end(&self, gateway: &Gateway, now: &PolicyConfig) {
+    fn end(&self, gateway: &Gateway, now: &PolicyConfig) -> Option<Promotion> {
         let promoted = self
             .config
             .arms
@@ -234,12 +254,14 @@ impl On {
             .filter(|_| *now != self.base)
             .find(|arm| arm.policy.as_ref().is_some_and(|policy| policy.over(now) == *now));
         let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
-        if let Some(policies) = arm.and_then(|arm| arm.policies.as_ref()) {
-            gateway.policies.swap(policies.stack());
-        }
+        let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {
+            let stack = policies.stack().clone();
+            Promotion { files: now.files.clone(), before: gateway.policies.swap(&stack), stack }
+        });
         let promoted = arm.map(|arm| arm.name.to_string());
         tracing::info!(experiment = self.config.name, promoted, "the experiment is over");
         gateway.ledger.note(Event::ExperimentOff { experiment: self.config.name.clone(), promoted });
+        promotion
     }
 }
 

@@ -49,7 +49,7 @@ impl Live {
                     acting_tokens_after: acted.applied.tokens_after,
                     turns_dropped: decision.applied.turns_dropped,
                     acting_turns_dropped: acted.applied.turns_dropped,
-                    failures: decision.records.iter().filter(|record| record.outcome.reason().is_some()).count(),
+                    failures: decision.records.iter().filter(|record| record.outcome.is_bad()).count(),
                     agrees: is_same(&decision.applied, &acted.applied),
                 };
                 ledger.note_of(event, acted.tags.clone());

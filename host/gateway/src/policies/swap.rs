@@ -32,6 +32,8 @@ pub enum By {
     File,
     /// An operator asked for those that a start would load.
     Signal,
+    /// An experiment ended with one of its arms.
+    Promotion,
 }
 
 impl By {
@@ -40,6 +42,7 @@ impl By {
             By::Command => "command",
             By::File => "file",
             By::Signal => "signal",
+            By::Promotion => "promotion",
         }
     }
 }
@@ -180,7 +183,7 @@ impl Swapper {
         let files = chosen.files.clone();
         let loaded = self.aside(move |loader, config| match by {
             By::Signal => Ok((absolute(loader.files(config)), loader.start(config)?)),
-            By::File | By::Command => loader.load(config, &files).map(|stack| (files, stack)),
+            By::File | By::Command | By::Promotion => loader.load(config, &files).map(|stack| (files, stack)),
         });
         match loaded.await {
             Ok((_, stack)) if by == By::File && identities(&stack) == self.serving() => {
@@ -196,6 +199,22 @@ impl Swapper {
                     self.gateway.tell_admins(self.gateway.say.policy_refused(failure.message()));
                 }
             }
+        }
+    }
+
+    /// Keeps up with arms that are promoted: they serve already.
+    pub async fn follow_promotions(&self) {
+        let mut promotions = self.gateway.experiment.promotions();
+        while promotions.changed().await.is_ok() {
+            let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
+            let mut chosen = self.chosen.lock().await;
+            self.taken_over(
+                &mut chosen,
+                By::Promotion,
+                absolute(&promotion.files),
+                &promotion.stack,
+                promotion.before.clone(),
+            );
         }
     }
 
@@ -222,6 +241,18 @@ impl Swapper {
         stack: &Stack,
     ) -> (Vec<Identity>, Vec<Identity>) {
         let replaced = self.gateway.policies.swap(stack);
+        self.taken_over(chosen, by, files, stack, replaced)
+    }
+
+    /// What follows from a swap.
+    fn taken_over(
+        &self,
+        chosen: &mut Chosen,
+        by: By,
+        files: Vec<PathBuf>,
+        stack: &Stack,
+        replaced: Stack,
+    ) -> (Vec<Identity>, Vec<Identity>) {
         let (before, serving) = (identities(&replaced), identities(stack));
         let files_before = std::mem::replace(&mut chosen.files, files.clone());
         if before != serving {

@@ -28,6 +28,10 @@ fn note(gateway: &Gateway, journal: &Journal<'_>, actor: &str, record: &Record) 
             archived_texts: record.archive.texts_read,
         });
     }
+    if record.outcome.is_skipped() {
+        // One that is suspended has failed this turn, too, although nobody asked it.
+        journal.note_failure();
+    }
     let reason = record.outcome.reason().unwrap_or_default();
     if record.outcome.reason().is_some() {
         tracing::warn!(policy = asked.policy, sha256 = asked.sha256, reason, "policy failed");

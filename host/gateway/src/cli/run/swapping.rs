@@ -1,4 +1,5 @@
-//! What makes other policies take over in a running gateway: a command, a changed file, a hangup signal.
+//! What makes other policies take over in a running gateway: a command, a changed file, a hangup signal, an arm of an
+//! experiment that is promoted.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::{
     policies::{self, By, Swapper},
 };
 
-/// Starts to listen to all three. A gateway that nobody can command still answers.
+/// Starts to listen to all of them. A gateway that nobody can command still answers.
 pub(super) fn start(lock: &HomeLock, swapper: Swapper, at_a_terminal: bool) -> Result<JoinSet<()>, Failure> {
     let swapper = Arc::new(swapper);
     let mut tasks = JoinSet::new();
@@ -31,6 +32,8 @@ pub(super) fn start(lock: &HomeLock, swapper: Swapper, at_a_terminal: bool) -> R
             .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         tasks.spawn(reload_on(hangup, Arc::clone(&swapper)));
     }
+    let promoted = Arc::clone(&swapper);
+    tasks.spawn(async move { promoted.follow_promotions().await });
     tasks.spawn(policies::follow(swapper));
     Ok(tasks)
 }
