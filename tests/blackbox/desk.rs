@@ -206,3 +206,13 @@ fn a_project_is_written_once() {
     // The SDK that comes along is of as many files as it has today.
     insta::with_settings!({filters => vec![(r"wrote \d+ files", "wrote [n] files")]}, { insta::assert_snapshot!(shown) });
 }
+
+#[test]
+fn the_examples_import_what_this_host_offers() {
+    let home = Home::new();
+    let offered = home.run(&["--json", "policy", "inspect", &component("strict")], "").ok().json();
+    let offered = offered["contract"]["offered"].as_str().expect("a version").to_owned();
+    let source =
+        std::fs::read_to_string(repository("plugins/examples/channels-js/src/policy.js")).expect("the example");
+    assert!(source.contains(&format!("'pmk:policy/host@{offered}'")), "it is to import {offered}");
+}

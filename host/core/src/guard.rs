@@ -119,11 +119,11 @@ impl Guard {
         Ok(applied)
     }
 
-    /// Whether the least that whole turns can leave is within the limit: the seed pair, a marker and the current turn.
-    /// Where it is not, a policy may well leave the decision to the layer below.
+    /// Whether the seed pair, a marker and the current turn, with what is shown for it, are within the limit. Where they
+    /// are not, removing whole turns does not help, and a policy may well leave the decision to the layer below.
     pub fn whole_turns_can_fit(&self, transcript: &Transcript) -> bool {
         let seed = transcript.tokens_in(0, transcript.seed_end());
-        let current = transcript.tokens_in(transcript.current_part(), transcript.len());
+        let current = transcript.tokens_in(transcript.shown_part(), transcript.len());
         let turns = transcript.dropped_turns().saturating_add(transcript.turns() as u32);
         let least = seed.saturating_add(current).saturating_add(u64::from(Marker::new(turns).tokens()));
         least.min(Plan::new().tokens(transcript)) <= self.limit

@@ -13,7 +13,7 @@ use crate::{
     plan::Plan,
     recall::Quote,
     replace::{self, Reduction},
-    structure::starts_turn,
+    structure::{Structure, starts_turn},
     transcript::{Entry, Transcript},
 };
 
@@ -101,6 +101,22 @@ pub fn random_transcript(seed: u64, turns: usize) -> Transcript {
         _ => entries.len(),
     };
     Transcript::new(entries, current, "general")
+}
+
+/// The same as the host would ask about it: counts are true, and the last turn, wherever it stands, is the current one.
+pub fn random_request(seed: u64, turns: usize) -> Transcript {
+    let entries: Vec<Entry> =
+        (1..).zip(random_history(seed, turns)).map(|(id, message)| Entry::new(id, message)).collect();
+    let current = Structure::of(&entries).cuts.last().map_or(entries.len(), |&cut| cut as usize);
+    Transcript::new(entries, current, "general")
+}
+
+/// Budgets in percent of what it costs to do nothing. Where several old markers become one that costs more than they
+/// did, there is none between what the messages cost and what doing nothing does.
+pub fn budgets(transcript: &Transcript, percents: &[u64]) -> Vec<u64> {
+    let nothing = Plan::new().tokens(transcript);
+    let limits = percents.iter().map(|percent| (nothing.saturating_mul(*percent) / 100).max(1));
+    limits.filter(|&limit| limit < transcript.total_tokens() || limit >= nothing).collect()
 }
 
 /// The message as an earlier plan may have left it.

@@ -298,9 +298,14 @@ impl Transcript {
     /// only for the new message, else the current one.
     pub fn last_turn(&self) -> usize {
         match self.turns() {
-            0 => self.part_of(shown_for_new_message(&self.entries, self.seed_end, self.current)),
+            0 => self.shown_part(),
             turns => self.part_of(self.structure.turn_starts[turns - 1] as usize),
         }
+    }
+
+    /// Where the part begins that the host shows only for the new message; else the current one.
+    pub(crate) fn shown_part(&self) -> usize {
+        self.part_of(shown_for_new_message(&self.entries, self.seed_end, self.current))
     }
 
     fn part_of(&self, at: usize) -> usize {

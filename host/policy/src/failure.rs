@@ -139,7 +139,19 @@ pub(crate) fn classify(error: &wasmtime::Error, circumstances: Circumstances) ->
     Failure::Trapped { reason: foreign_line(&reason), last_words, backtrace }
 }
 
+/// How the functions of Rust begin that a panic passes through on its way to the trap.
+const PANICKING: [&str; 5] =
+    ["__rustc::", "std::panicking::", "std::sys::backtrace::", "core::panicking::", "rust_panic"];
+
+/// The functions on the stack, innermost first. Those that only carried a panic out are left out: what matters is
+/// where it began.
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
+    let frames = named(backtrace);
+    let began = frames.iter().position(|frame| !PANICKING.iter().any(|start| frame.starts_with(start))).unwrap_or(0);
+    frames[began..].to_vec()
+}
+
+fn named(backtrace: &WasmBacktrace) -> Vec<String> {
     backtrace
         .frames()
         .iter()

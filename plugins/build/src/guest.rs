@@ -34,8 +34,8 @@ const WASI_LIBC: &str = "/usr/lib/wasm32-wasi";
 pub fn build_module(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Result<PathBuf, Error> {
     let mut cargo = command(workspace, toolchain, Target::Unknown);
     // The crate is also an `rlib` for native tests, which would keep the linker from optimising across crates.
-    cargo.args(["rustc", "--crate-type", "cdylib", "--release", "--locked", "--target", Target::Unknown.triple()]);
-    run(cargo.args(["--package", policy]))?;
+    cargo.args(["rustc", "--crate-type", "cdylib", "--release", "--target", Target::Unknown.triple()]);
+    run(cargo.args(["--package", policy]).args(locked(workspace)))?;
     Ok(artifact(workspace, Target::Unknown, policy))
 }
 
@@ -53,8 +53,13 @@ pub fn build_component(workspace: &Workspace, toolchain: &Toolchain, policy: &st
         return Err(Error::NoTargetFolder(folder));
     }
     let mut cargo = command(workspace, toolchain, Target::Wasip1);
-    run(cargo.args(["component", "build", "--release", "--locked", "--package", policy]))?;
+    run(cargo.args(["component", "build", "--release", "--package", policy]).args(locked(workspace)))?;
     Ok(artifact(workspace, Target::Wasip1, policy))
+}
+
+/// A project that was never built has no lock file yet.
+fn locked(workspace: &Workspace) -> Option<&'static str> {
+    workspace.root.join("Cargo.lock").exists().then_some("--locked")
 }
 
 fn artifact(workspace: &Workspace, target: Target, policy: &str) -> PathBuf {
@@ -76,9 +81,11 @@ fn command(workspace: &Workspace, toolchain: &Toolchain, target: Target) -> Comm
         .env("RUSTC", toolchain.program("rustc"))
         .env("CARGO_TARGET_DIR", target_folder(workspace))
         .env("CARGO_ENCODED_RUSTFLAGS", rustflags(workspace, toolchain, target).join("\u{1f}"))
-        .envs(PROFILE.map(|(key, value)| (format!("CARGO_PROFILE_RELEASE_{key}"), value)))
         .env_remove("CARGO_BUILD_TARGET")
         .env_remove("RUSTC_WORKSPACE_WRAPPER");
+    if workspace.is_own {
+        command.envs(PROFILE.map(|(key, value)| (format!("CARGO_PROFILE_RELEASE_{key}"), value)));
+    }
     if let Some(linker) = &toolchain.build_std {
         let linker_key = format!("CARGO_TARGET_{}_LINKER", target.triple().to_uppercase().replace('-', "_"));
         command.env("RUSTC_BOOTSTRAP", "1").env("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort").env(linker_key, linker);

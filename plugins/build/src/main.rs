@@ -11,9 +11,12 @@ use clap::Parser;
 struct Options {
     /// Policies to build; all of them when none is named
     names: Vec<String>,
-    /// Folder to write NAME.wasm to, instead of `plugins/`
+    /// Folder to write NAME.wasm to, instead of `plugins/` or the project's
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Build a project of its own, as `pmk-host policy new` writes it, instead of the policies under `plugins/`
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
     /// Build with `cargo component build`, for wasm32-wasip1
     #[arg(long)]
     cargo_component: bool,
@@ -33,7 +36,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Error> {
-    let workspace = Workspace::find()?;
+    let workspace = match &options.project {
+        Some(folder) => Workspace::of_project(folder)?,
+        None => Workspace::find()?,
+    };
     let policies = workspace.select(&options.names)?;
     if options.list {
         policies.iter().for_each(|policy| println!("{policy}"));
@@ -42,7 +48,7 @@ fn run(options: &Options) -> Result<(), Error> {
     let target = if options.cargo_component { Target::Wasip1 } else { Target::Unknown };
     let toolchain = Toolchain::find(target)?;
     eprintln!("{}", toolchain.describe(target));
-    let out = options.out.clone().unwrap_or_else(|| workspace.plugins());
+    let out = options.out.clone().unwrap_or_else(|| workspace.folder.clone());
     fs::create_dir_all(&out).map_err(|source| Error::File { path: out.clone(), source })?;
     for policy in &policies {
         let component = build(&workspace, &toolchain, policy, options.cargo_component)?;

@@ -9,7 +9,7 @@ fn workspace() -> Workspace {
 }
 
 fn checked_in(policy: &str) -> Component {
-    let path = workspace().plugins().join(format!("{policy}.wasm"));
+    let path = workspace().folder.join(format!("{policy}.wasm"));
     let bytes = fs::read(&path)
         .unwrap_or_else(|error| panic!("`{}`: {error}\nhint: `cargo run -p build-plugins`", path.display()));
     Component::read(policy, bytes).expect("a policy component")
@@ -17,7 +17,7 @@ fn checked_in(policy: &str) -> Component {
 
 /// What the one `export!` of a policy's `lib.rs` lists, self-description included.
 fn exported_by_source(policy: &str) -> Vec<String> {
-    let path: PathBuf = workspace().plugins().join(policy).join("src/lib.rs");
+    let path: PathBuf = workspace().folder.join(policy).join("src/lib.rs");
     let source = fs::read_to_string(&path).expect("the policy's source");
     let (_, rest) = source.split_once("\nexport!(").expect("an export! in lib.rs");
     let (inside, _) = rest.split_once(')').expect("the end of export!");
@@ -78,4 +78,16 @@ fn what_is_no_component_is_refused() {
     }
     let error = Component::of_module("odd", module).expect_err("no policy").to_string();
     assert!(error.contains("does not export `pmk:policy/describe`"), "{error}");
+}
+
+#[test]
+fn a_project_of_its_own_is_one_policy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = "[package]\nname = \"newest\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n[workspace]\n";
+    fs::write(folder.path().join("Cargo.toml"), manifest).expect("a manifest");
+    fs::create_dir(folder.path().join("src")).expect("a folder");
+    fs::write(folder.path().join("src/lib.rs"), "").expect("a source");
+    let project = Workspace::of_project(folder.path()).expect("cargo metadata");
+    assert_eq!((project.policies, project.is_own), (vec!["newest".to_owned()], false));
+    assert_eq!(project.folder, folder.path().canonicalize().expect("a path"));
 }

@@ -62,3 +62,8 @@ proptest! {
         prop_assert!(applied.is_ok(), "{:?}", applied.err());
     }
 }
+
+#[test]
+fn it_is_sound_on_conversations_of_all_kinds() {
+    Harness::<RollingSummary>::new().assert_sound(500);
+}

@@ -178,8 +178,8 @@ impl Plan {
             cut = segment.start;
         }
         let seed_end = transcript.seed_end();
-        let markers = transcript.origins(seed_end, cut).into_iter().zip(seed_end..cut);
-        let last_marker = markers.filter(|&(origin, _)| origin == origin::MARKER).next_back();
+        let mut markers = transcript.origins(seed_end, cut).into_iter().zip(seed_end..cut);
+        let last_marker = markers.rfind(|&(origin, _)| origin == origin::MARKER);
         let start = last_marker.map_or(seed_end, |(_, at)| at + 1);
         if start < cut && turns < transcript.turns() {
             self.compact(start, cut);

@@ -276,18 +276,13 @@ impl<P: Prune> Harness<P> {
     /// At the first plan that the guard refuses, unless whole turns could not have fitted at all.
     pub fn assert_sound(&self, conversations: u64) {
         for seed in 0..conversations {
-            let transcript = Arc::new(pmk_core::testing::random_transcript(seed, 30));
-            // The gateway never puts a new message between a call and its result.
-            if transcript.current_part() != transcript.current() {
-                continue;
-            }
-            for percent in [100, 70, 40, 10] {
-                let limit = (transcript.total_tokens() * percent / 100).max(1);
+            let transcript = Arc::new(pmk_core::testing::random_request(seed, 30));
+            for limit in pmk_core::testing::budgets(&transcript, &[100, 70, 40, 10]) {
                 let guard = Guard { limit, seed_may_go: false, must_shrink: false };
                 if let Err(breach) = self.prune(&transcript, limit)
                     && guard.whole_turns_can_fit(&transcript)
                 {
-                    panic!("`{}` on `random_transcript({seed}, 30)`, {limit} tokens allowed: {breach}", self.name);
+                    panic!("`{}` on `random_request({seed}, 30)`, {limit} tokens allowed: {breach}", self.name);
                 }
             }
         }

@@ -179,7 +179,7 @@ impl Prune for Blunt {
 }
 
 #[test]
-#[should_panic(expected = "`blunt` on `random_transcript(")]
+#[should_panic(expected = "`blunt` on `random_request(")]
 fn an_unsound_policy_is_found_out() {
     Harness::<Blunt>::new().assert_sound(100);
 }

@@ -216,3 +216,8 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn it_is_sound_on_conversations_of_all_kinds() {
+    Harness::<Strict>::new().assert_sound(500);
+}

@@ -23,7 +23,7 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
 
 /// What a policy said in a decision, and where it was when it trapped, a line each.
 pub(super) fn said(record: &Record) -> String {
-    let log = record.log.iter().map(|line| format!("log       {}\n", printable(&line.text)));
+    let log = record.log.iter().map(|line| format!("log       {}\n", one_line(&line.text, 1_000)));
     let stack = record.outcome.backtrace().iter().map(|frame| format!("at        {}\n", one_line(frame, 200)));
     log.chain(stack).collect()
 }

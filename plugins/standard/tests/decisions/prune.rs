@@ -270,3 +270,9 @@ fn nothing_is_summed_up_unless_the_operator_wants_it() {
     let range = wanted.compaction.clone().expect("the older half");
     assert!(range.start == 2 && range.end > 8 && !wanted.changes_anything(), "{range:?}");
 }
+
+#[test]
+fn it_is_sound_on_conversations_of_all_kinds() {
+    Harness::<Standard>::new().assert_sound(500);
+    Harness::<Standard>::new().with("compact-at", 60).assert_sound(500);
+}

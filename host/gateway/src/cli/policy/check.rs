@@ -6,10 +6,7 @@ use clap::Args;
 use pmk_policy::Policy;
 use serde_json::{Value, json};
 
-use super::super::{
-    Context, layers, print, print_json, table,
-    text::{one_line, printable},
-};
+use super::super::{Context, layers, print, print_json, table, text::one_line};
 use crate::{
     desk::{
         check::{self, Finding, Report},
@@ -106,7 +103,7 @@ fn found(name: &str, failed: u32, first: &Finding) -> String {
     }
     out.push_str(&format!("  found {}\n", one_line(&first.reason, 600)));
     for line in &first.log {
-        out.push_str(&format!("  log   {}\n", printable(&line.text)));
+        out.push_str(&format!("  log   {}\n", one_line(&line.text, 1_000)));
     }
     for frame in &first.backtrace {
         out.push_str(&format!("  at    {}\n", one_line(frame, 200)));

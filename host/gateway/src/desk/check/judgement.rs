@@ -56,6 +56,6 @@ fn of_failure(kind: &str) -> &'static str {
         "memory" | "table" => "keep less at once, or ask the operator to raise the limit",
         "host-allocation" => "pass shorter texts to the host",
         "exit" => "return instead of ending the program",
-        _ => "build it with function names in it (`strip = \"debuginfo\"` in Rust) and the stack says where",
+        _ => "its last words and the stack say where; names are there when it is built with `strip = \"debuginfo\"`",
     }
 }

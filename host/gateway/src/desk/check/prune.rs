@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Guard, Message, Transcript};
+use pmk_core::{Applied, Guard, Message, Transcript, testing};
 use pmk_policy::{Decision, Phase, PruneInput, Size, Stack};
 
 use super::examiner::{Asked, Examiner};
@@ -36,7 +36,7 @@ fn inputs(transcript: &Transcript, percents: &[u64]) -> Vec<PruneInput> {
     let at_work = transcript.new_message().is_some_and(|new| new + 1 < transcript.len());
     let phase = if at_work { Phase::Synthesise } else { Phase::First };
     let seeds: &[bool] = if transcript.seed_end() > 0 { &[false, true] } else { &[false] };
-    let limits = percents.iter().map(|percent| (transcript.total_tokens().saturating_mul(*percent) / 100).max(1));
+    let limits = testing::budgets(transcript, percents).into_iter();
     let of = |limit: u64| {
         seeds.iter().map(move |&seed_may_go| PruneInput {
             limit,

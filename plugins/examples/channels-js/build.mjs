@@ -1,0 +1,14 @@
+// Makes the component. Through the API, because the command of jco fails on some versions of Node.
+
+import { writeFile } from 'node:fs/promises';
+import { componentize } from '@bytecodealliance/componentize-js';
+
+const { component } = await componentize({
+  sourcePath: 'src/policy.js',
+  witPath: '../../../wit',
+  worldName: 'prune-policy',
+  // None of them has anything to say to a policy.
+  disableFeatures: ['random', 'clocks', 'http', 'fetch-event', 'stdio'],
+});
+await writeFile('channels-js.wasm', component);
+console.log(`channels-js.wasm: ${component.length} bytes`);

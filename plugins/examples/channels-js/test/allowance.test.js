@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { allowance, oldestKept } from '../src/allowance.js';
+
+test('a channel has what it is given, every other one the rest', () => {
+  assert.deepEqual(allowance('incidents=9000 #random=10', 'incidents', 5), [9000, []]);
+  assert.deepEqual(allowance('incidents=9000 #random=10', 'random', 5), [10, []]);
+  assert.deepEqual(allowance('incidents=9000 #random=10', 'general', 5), [5, []]);
+  assert.deepEqual(allowance('', '', 5), [5, []]);
+});
+
+test('what makes no sense is told', () => {
+  assert.deepEqual(allowance('incidents 7=x =3 a=1', 'a', 5), [1, ['incidents', '7=x', '=3']]);
+});
+
+/** So many turns of 2 messages after a seed pair, and a question; each message of 10 tokens and 40 characters. */
+function conversation(turns) {
+  const current = 2 + 2 * turns;
+  const column = (value) => (start, end) => new Uint32Array(Math.max(0, end - start)).fill(value);
+  return {
+    length: () => current + 1,
+    tokens: column(10),
+    chars: column(40),
+    seedEnd: () => 2,
+    current: () => current,
+    cuts: (before, max) => {
+      const starts = [];
+      for (let at = before - 2; at >= 2 && starts.length < max; at -= 2) starts.push(at);
+      return Uint32Array.from(starts);
+    },
+  };
+}
+
+test('the newest turns stay that have no more characters', () => {
+  assert.equal(oldestKept(conversation(200), 1_000_000, 80 * 150), 2 + 2 * 50);
+  assert.equal(oldestKept(conversation(200), 1_000_000, 0), 2 + 2 * 200);
+  assert.equal(oldestKept(conversation(200), 1_000_000, 1_000_000), 2);
+});
+
+test('and no more than fit', () => {
+  assert.equal(oldestKept(conversation(200), 30 + 20 * 3, 1_000_000), 2 + 2 * 197);
+});

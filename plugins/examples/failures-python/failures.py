@@ -1,0 +1,48 @@
+"""What is decided."""
+
+TOOL_RESULT = 8  # a bit of `transcript.flags`
+MARKER = 9  # a code of `transcript.origins`
+
+Part = tuple[int, int]
+
+
+def beginnings(setting: str) -> tuple[str, ...]:
+    """The words of the setting."""
+    return tuple(word for word in (word.strip().lower() for word in setting.split(",")) if word)
+
+
+def least_missed(transcript, excess: int, failures: tuple[str, ...]) -> list[Part]:
+    """Parts that cost at least `excess` tokens together: turns in which a tool failed, then the oldest others."""
+    parts = parts_of(transcript)
+    tokens = transcript.tokens(0, transcript.current())
+    flags = transcript.flags(0, transcript.current())
+    going: list[Part] = []
+
+    def take(part: Part) -> None:
+        nonlocal excess
+        going.append(part)
+        excess -= sum(tokens[part[0] : part[1]])
+
+    for start, end in parts:
+        if excess <= 0:
+            break
+        results = (at for at in range(start, end) if flags[at] & TOOL_RESULT)
+        if any(transcript.text(at, 0, 80).lstrip().lower().startswith(failures) for at in results):
+            take((start, end))
+    failed = set(going)
+    for part in parts:
+        if excess <= 0:
+            break
+        if part not in failed:
+            take(part)
+    return sorted(going)
+
+
+def parts_of(transcript) -> list[Part]:
+    """What can go as a whole, oldest first: what stands between the seed and the first turn, then turn by turn."""
+    start, end = transcript.seed_end(), transcript.current()
+    cuts = sorted(transcript.cuts(end, transcript.length()))
+    bounds = sorted({start, end, *(cut for cut in cuts if cut > start)})
+    parts = list(zip(bounds, bounds[1:]))
+    # A marker alone is the gateway's to replace.
+    return [(a, b) for a, b in parts if any(origin != MARKER for origin in transcript.origins(a, b))]

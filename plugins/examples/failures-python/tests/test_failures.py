@@ -1,0 +1,59 @@
+import unittest
+
+from failures import beginnings, least_missed, parts_of
+
+
+class Conversation:
+    """Turns of a question, a call, its result and an answer, each of 10 tokens, after a seed pair; and a question."""
+
+    def __init__(self, *results: str):
+        self.results = results
+        self.end = 2 + 4 * len(results)
+
+    def length(self) -> int:
+        return self.end + 1
+
+    def current(self) -> int:
+        return self.end
+
+    def seed_end(self) -> int:
+        return 2
+
+    def cuts(self, before: int, most: int) -> list[int]:
+        return list(range(before - 4, 1, -4))[:most]
+
+    def tokens(self, start: int, end: int) -> list[int]:
+        return [10] * (end - start)
+
+    def flags(self, start: int, end: int) -> bytes:
+        return bytes(8 if at >= 2 and at % 4 == 0 else 0 for at in range(start, end))
+
+    def origins(self, start: int, end: int) -> bytes:
+        return bytes([1] * (end - start))
+
+    def text(self, index: int, start: int, most: int) -> str:
+        return self.results[(index - 2) // 4][start : start + most]
+
+
+FAILURES = beginnings("error, Traceback")
+
+
+class LeastMissed(unittest.TestCase):
+    def test_parts_cover_what_is_stored(self):
+        self.assertEqual(parts_of(Conversation("a", "b")), [(2, 6), (6, 10)])
+
+    def test_failed_turns_go_first(self):
+        conversation = Conversation("fine", " ERROR: no such file", "fine", "Traceback (most recent call last)")
+        self.assertEqual(least_missed(conversation, 30, FAILURES), [(6, 10)])
+        self.assertEqual(least_missed(conversation, 80, FAILURES), [(6, 10), (14, 18)])
+
+    def test_then_the_oldest_of_the_others(self):
+        conversation = Conversation("fine", "error", "fine")
+        self.assertEqual(least_missed(conversation, 80, FAILURES), [(2, 6), (6, 10)])
+
+    def test_without_a_word_nothing_counts_as_failed(self):
+        self.assertEqual(least_missed(Conversation("fine", ""), 10, beginnings(" , ")), [(2, 6)])
+
+
+if __name__ == "__main__":
+    unittest.main()
