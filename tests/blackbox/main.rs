@@ -19,6 +19,7 @@ mod operator;
 mod plan;
 mod policies;
 mod queue;
+mod recall;
 mod replies;
 mod sessions;
 mod slack;
