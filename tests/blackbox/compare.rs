@@ -8,6 +8,7 @@ use std::{
     sync::OnceLock,
 };
 
+use pmk_corpus::shapes;
 use serde_json::{Value, json};
 
 use crate::support::{Finished, Home, component};
@@ -28,7 +29,7 @@ fn compared() -> &'static Compared {
     static COMPARED: OnceLock<Compared> = OnceLock::new();
     COMPARED.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder");
-        pmk_corpus::write(folder.path(), 1, CONVERSATIONS).expect("a corpus");
+        shapes::write(folder.path(), 1, CONVERSATIONS).expect("a corpus");
         let (json, page) = (folder.path().join("report.json"), folder.path().join("report.html"));
         let questions = folder.path().join("questions.jsonl");
         let finished = compare(
@@ -52,8 +53,10 @@ fn text(path: &Path) -> String {
 
 /// All shipped policies on these histories, with a window that long conversations do not fit.
 fn compare(home: &Home, histories: &Path, more: &[&str]) -> Finished {
-    let (strict, rolling, histories) = (component("strict"), component("rolling-summary"), text(histories));
-    let policies = ["compare", "--policy", "standard", "--policy", &strict, "--policy", &rolling];
+    let shipped = ["strict", "rolling-summary", "tool-lean", "recall"].map(component);
+    let shipped: Vec<&str> = shipped.iter().flat_map(|policy| ["--policy", policy]).collect();
+    let policies = [&["compare", "--policy", "standard"][..], &shipped].concat();
+    let histories = text(histories);
     let model = ["--histories", &histories, "--model", "anthropic-api:claude-sonnet-4-5", "--window", "24000"];
     home.run(&[&policies[..], &model, more].concat(), "")
 }
@@ -73,7 +76,7 @@ fn steady(shown: &str) -> String {
 /// A small corpus, one conversation of each kind.
 fn small() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    pmk_corpus::write(folder.path(), 5, 7).expect("a corpus");
+    shapes::write(folder.path(), 5, 7).expect("a corpus");
     folder
 }
 
