@@ -8,6 +8,7 @@ use std::{
     sync::OnceLock,
 };
 
+use pmk_corpus::shapes;
 use serde_json::{Value, json};
 
 use crate::support::{Finished, Home, component};
@@ -28,7 +29,7 @@ fn compared() -> &'static Compared {
     static COMPARED: OnceLock<Compared> = OnceLock::new();
     COMPARED.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder");
-        pmk_corpus::write(folder.path(), 1, CONVERSATIONS).expect("a corpus");
+        shapes::write(folder.path(), 1, CONVERSATIONS).expect("a corpus");
         let (json, page) = (folder.path().join("report.json"), folder.path().join("report.html"));
         let questions = folder.path().join("questions.jsonl");
         let finished = compare(
@@ -52,8 +53,10 @@ fn text(path: &Path) -> String {
 
 /// All shipped policies on these histories, with a window that long conversations do not fit.
 fn compare(home: &Home, histories: &Path, more: &[&str]) -> Finished {
-    let (strict, rolling, histories) = (component("strict"), component("rolling-summary"), text(histories));
-    let policies = ["compare", "--policy", "standard", "--policy", &strict, "--policy", &rolling];
+    let shipped = ["strict", "rolling-summary", "tool-lean", "recall"].map(component);
+    let shipped: Vec<&str> = shipped.iter().flat_map(|policy| ["--policy", policy]).collect();
+    let policies = [&["compare", "--policy", "standard"][..], &shipped].concat();
+    let histories = text(histories);
     let model = ["--histories", &histories, "--model", "anthropic-api:claude-sonnet-4-5", "--window", "24000"];
     home.run(&[&policies[..], &model, more].concat(), "")
 }
@@ -73,7 +76,7 @@ fn steady(shown: &str) -> String {
 /// A small corpus, one conversation of each kind.
 fn small() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    pmk_corpus::write(folder.path(), 5, 7).expect("a corpus");
+    shapes::write(folder.path(), 5, 7).expect("a corpus");
     folder
 }
 
@@ -134,20 +137,37 @@ fn the_same_seed_gives_the_same_report_whoever_is_first() {
     assert_ne!(one["comparisons"], other["comparisons"], "another seed, other resamples");
 }
 
-#[test]
-fn a_model_that_counts_more_than_is_estimated_is_recovered_from() {
+/// `standard` and `strict` on a small corpus with the stand-in.
+fn with_the_stand_in(more: &[&str]) -> Vec<Value> {
     let corpus = small();
-    let model = ["--model", "sim:factor=1.8,overhead=4000", "--json", "-"];
     let (strict, histories) = (component("strict"), text(&corpus.path().join("histories")));
-    let arguments =
-        ["compare", "--policy", "standard", "--policy", &strict, "--histories", &histories, "--window", "24000"];
-    let document = Home::new().run(&[&arguments[..], &model].concat(), "").ok().json();
-    for policy in document["policies"].as_array().expect("policies") {
-        assert!(policy["overflows"]["met"].as_u64() > Some(0), "{policy:#}");
+    let arguments = ["compare", "--policy", "standard", "--policy", &strict, "--histories", &histories, "--json", "-"];
+    let document = Home::new().run(&[&arguments[..], more].concat(), "").ok().json();
+    document["policies"].as_array().expect("policies").clone()
+}
+
+#[test]
+fn what_a_model_refuses_is_recovered_from_as_in_a_turn() {
+    for policy in with_the_stand_in(&["--window", "24000", "--budget", "60000"]) {
+        let met = policy["overflows"]["met"].as_u64().expect("a number");
+        let rungs: u64 = policy["rungs"].as_object().expect("rungs").values().filter_map(Value::as_u64).sum();
+        assert!(met > 0 && rungs == met, "{policy:#}");
         assert!(policy["rungs"]["trim"].as_u64() > Some(0), "{policy:#}");
+        assert_eq!(policy["unanswered"], policy["rungs"]["give-up"], "{policy:#}");
         assert_eq!(policy["dollars"], Value::Null, "the stand-in has no price");
-        let (refused, sent) = (&policy["tokens"]["refused"], &policy["tokens"]["sum"]);
-        assert!(refused.as_u64() > Some(0) && refused.as_u64() < sent.as_u64());
+        let (refused, sent) = (policy["tokens"]["refused"].as_u64(), policy["tokens"]["sum"].as_u64());
+        assert!(refused > Some(met * 24_000) && refused < sent, "{policy:#}");
+    }
+}
+
+#[test]
+fn how_a_model_counts_is_learnt_as_in_a_turn() {
+    for policy in with_the_stand_in(&["--window", "24000", "--model", "sim:factor=1.8,overhead=4000"]) {
+        assert!(policy["overflows"]["predicted"].as_u64() > Some(0), "{policy:#}");
+        // Nothing is known before the first answer of a conversation.
+        assert!(policy["overflows"]["met"].as_u64() <= Some(7), "{policy:#}");
+        // What is left of the window, in our own tokens.
+        assert!(policy["tokens"]["p95"].as_u64() <= Some((24_000 - 4_000) * 10 / 18), "{policy:#}");
     }
 }
 

@@ -25,6 +25,7 @@ mod operator;
 mod plan;
 mod policies;
 mod queue;
+mod recall;
 mod replies;
 mod sessions;
 mod slack;

@@ -10,6 +10,7 @@ use pmk_policy::{
     DecidedBy, IncomingInput, Layer, OverflowInput, Phase, Policy, PruneInput, Rung, Runtime, RuntimeConfig, Settings,
     Stack,
 };
+use pmk_search::MemoryArchive;
 
 const LIMITS: [u64; 5] = [100_000, 20_000, 4_000, 800, 100];
 const HISTORIES: u64 = 200;
@@ -87,20 +88,26 @@ fn transcripts() -> Result<Vec<Named>, Box<dyn Error>> {
         let path = file?.path();
         let repaired = history::repair(History::parse(&std::fs::read_to_string(&path)?)?.messages);
         let transcript = Transcript::of_messages(repaired.messages.into_iter().map(|(_, message)| message));
-        found.push((path.display().to_string(), Arc::new(transcript)));
+        found.push((path.display().to_string(), searchable(transcript)));
     }
     assert!(!found.is_empty(), "there are fixtures");
     found.extend((0..HISTORIES).map(|seed| {
-        (format!("generated history {seed}"), Arc::new(testing::random_transcript(seed, 1 + seed as usize % 40)))
+        (format!("generated history {seed}"), searchable(testing::random_transcript(seed, 1 + seed as usize % 40)))
     }));
     Ok(found)
+}
+
+/// The conversation with an archive of everything in it.
+fn searchable(transcript: Transcript) -> Arc<Transcript> {
+    let archive = MemoryArchive::of(&transcript.entries()[..transcript.current()]);
+    Arc::new(transcript.with_archive(Arc::new(archive)))
 }
 
 /// Everything of a request that the model would notice.
 fn shape(applied: &Applied) -> impl PartialEq + std::fmt::Debug + use<> {
     let replaced: Vec<_> = applied.replaced.iter().map(|replaced| (replaced.index, replaced.message.clone())).collect();
     let marker = applied.marker.as_ref().map(|(marker, before)| (marker.text(), *before));
-    (applied.kept.clone(), replaced, marker, applied.tokens_after, applied.compaction.clone())
+    (applied.kept.clone(), replaced, marker, applied.recall.clone(), applied.tokens_after, applied.compaction.clone())
 }
 
 fn by_policy(decided_by: &DecidedBy) -> bool {

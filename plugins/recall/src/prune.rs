@@ -23,7 +23,8 @@ impl Prune for Recall {
             plan.keep_current_turn(transcript, budget);
             return;
         }
-        if recalled || transcript.current() == transcript.length() || transcript.archived() == 0 {
+        let has_question = transcript.current() < transcript.length();
+        if recalled || !has_question || transcript.archived() == 0 || quotes::most() == 0 {
             return;
         }
         let questions = question::asked(transcript);

@@ -27,12 +27,16 @@ const LEAST_CHARS: u64 = 20;
 /// Plans to show the best matches, in `percent` of the room that is left; whether the request still fits.
 pub fn show(transcript: &Transcript, budget: &Budget, plan: &Plan, matches: &[u32], percent: u64) -> bool {
     let free = budget.limit().saturating_sub(plan.tokens());
-    let most = u64::try_from(settings::RECALL_MOST.value()).unwrap_or(0);
-    let room = free.min(most).saturating_sub(u64::from(budget.recall_tokens())) * percent / 100;
+    let room = free.min(most()).saturating_sub(u64::from(budget.recall_tokens())) * percent / 100;
     for (number, chars) in Quotes::choose(transcript, room, matches).chosen {
         plan.recall(number, chars);
     }
     plan.tokens() <= budget.limit()
+}
+
+/// What a block may cost at most, as the operator wants it.
+pub fn most() -> u64 {
+    u64::try_from(settings::RECALL_MOST.value()).unwrap_or(0)
 }
 
 /// What is quoted, and how much of it.

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match pmk_corpus::write(&wanted.out, wanted.seed, wanted.conversations) {
+    match pmk_corpus::shapes::write(&wanted.out, wanted.seed, wanted.conversations) {
         Ok(questions) => {
             println!("{} conversations, {questions} questions in {}", wanted.conversations, wanted.out.display());
             ExitCode::SUCCESS
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 }
 
 fn read(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
-    let (mut out, mut seed, mut conversations) = (None, 0, pmk_corpus::KINDS.len() * 4);
+    let (mut out, mut seed, mut conversations) = (None, 0, pmk_corpus::shapes::KINDS.len() * 4);
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("`{name}` needs a value"))?;
         let bad = |_| format!("`{value}` is no value of `{name}`");

@@ -224,7 +224,7 @@ fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
     }
     let unasked = questions.map_or(0, |questions| questions.count as u64).saturating_sub(results.asked);
     if unasked > 0 {
-        context.warn(&format!("{unasked} questions are about no conversation or no message that was found"));
+        context.warn(&format!("questions about no conversation or no message that was found: {unasked}"));
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Tally {
     /// Messages that were shortened in the window, and contents that were when they were stored.
     pub messages_replaced: u64,
     pub contents_capped: u64,
+    /// Messages that were quoted again, each time.
+    pub messages_recalled: u64,
     /// Turns that a summary stands for.
     pub turns_summarised: u64,
     /// Questions to a policy of whatever kind.
@@ -74,6 +76,7 @@ impl AddAssign<&Tally> for Tally {
         self.results_dropped += other.results_dropped;
         self.messages_replaced += other.messages_replaced;
         self.contents_capped += other.contents_capped;
+        self.messages_recalled += other.messages_recalled;
         self.turns_summarised += other.turns_summarised;
         self.decisions += other.decisions;
         self.fuel += other.fuel;

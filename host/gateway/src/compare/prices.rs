@@ -51,7 +51,10 @@ impl Prices {
 
     fn parse(path: &str, text: &str) -> Result<Prices, PricesError> {
         let wrong = |what: String| PricesError::Wrong { path: path.to_owned(), what };
-        let prices: Prices = toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let prices: Prices = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            wrong(format!("line {}: {}", before.matches('\n').count() + 1, error.message()))
+        })?;
         for (model, price) in &prices.models {
             let Price { input, cached, cache_write, output } = *price;
             if ![input, cached, cache_write.unwrap_or(0.0), output].iter().all(|price| (0.0..1e9).contains(price)) {

@@ -12,8 +12,9 @@ mod recovery;
 
 use std::{collections::HashSet, num::NonZeroU32, ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Entry, Message, Origin, Place, Role, request};
+use pmk_core::{Applied, Archive, Entry, Message, Origin, Place, Role, request};
 use pmk_policy::{Outcome as Asked, Phase, PruneInput, Record, Stack};
+use pmk_search::MemoryArchive;
 
 use super::{
     metrics::Tally,
@@ -78,6 +79,8 @@ pub struct Replay<'a> {
     setup: &'a Setup,
     recording: &'a Recording,
     live: Live,
+    /// What was said before this turn, whatever of it is still in view.
+    archive: Arc<MemoryArchive>,
     calibration: Calibration,
     turn: usize,
     pub seen: Seen,
@@ -109,8 +112,16 @@ impl<'a> Replay<'a> {
     /// The conversation before its first turn.
     pub fn new(arm: &'a Arm, setup: &'a Setup, recording: &'a Recording) -> Replay<'a> {
         let live = Live { dropped_turns: recording.dropped_turns, ..Live::default() };
-        let calibration = Calibration::default();
-        let mut replay = Replay { arm, setup, recording, live, calibration, turn: 0, seen: Seen::default() };
+        let mut replay = Replay {
+            arm,
+            setup,
+            recording,
+            live,
+            archive: Arc::new(MemoryArchive::of(recording.opening())),
+            calibration: Calibration::default(),
+            turn: 0,
+            seen: Seen::default(),
+        };
         replay.open();
         replay
     }
@@ -133,6 +144,7 @@ impl<'a> Replay<'a> {
         let mut work = self.begin(message);
         let answered = self.converse(&mut work, rest);
         self.live = work.window.into_live(answered);
+        entries.iter().for_each(|entry| self.archive.record(entry.clone()));
         self.seen.tally.turns += 1;
         self.seen.tally.unanswered += u64::from(!answered);
     }
@@ -140,7 +152,8 @@ impl<'a> Replay<'a> {
     /// The window with the new message, as the policy leaves it.
     fn begin(&mut self, message: &Entry) -> Work {
         let live = std::mem::take(&mut self.live);
-        let mut window = Window::new(live, None, (*message.message).clone(), String::new());
+        let archive: Arc<dyn Archive> = self.archive.clone();
+        let mut window = Window::new(live, None, (*message.message).clone(), String::new()).with_archive(archive);
         window.new_message_archived(message.id);
         let is_dm = self.recording.key.as_ref().is_some_and(|key| matches!(key.place, Place::Dm(_)));
         if let Some(most) = self.setup.history_turns.filter(|_| is_dm)
@@ -238,6 +251,7 @@ impl<'a> Replay<'a> {
         self.seen.tally.results_dropped += results.sum::<u64>();
         self.seen.tally.turns_dropped += u64::from(applied.turns_dropped);
         self.seen.tally.messages_replaced += applied.replaced.len() as u64;
+        self.seen.tally.messages_recalled += applied.recall.as_ref().map_or(0, |recall| recall.ids.len() as u64);
         work.window.apply(applied);
     }
 
@@ -284,7 +298,7 @@ impl<'a> Replay<'a> {
     fn ask(&self, placed: &Placed<'_>) -> Score {
         let question = placed.question;
         let mut aside =
-            Replay { live: self.live.clone(), calibration: self.calibration.clone(), seen: Seen::default(), ..*self };
+            Replay { live: self.live.clone(), archive: Arc::clone(&self.archive), calibration: self.calibration.clone(), seen: Seen::default(), ..*self };
         // No message of the recording has this number.
         let mut work = aside.begin(&Entry::new(0, Message::user(question.text.clone())));
         let takes = fits_at_all(&work) && aside.call(&mut work);

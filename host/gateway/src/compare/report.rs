@@ -249,6 +249,7 @@ impl PolicyReport {
             "results_dropped": tally.results_dropped,
             "messages_replaced": tally.messages_replaced,
             "contents_capped": tally.contents_capped,
+            "messages_recalled": tally.messages_recalled,
             "decisions": tally.decisions,
             "fuel": tally.fuel,
             "failures": tally.failures,

@@ -8,11 +8,10 @@
 
 mod bootstrap;
 mod holm;
+mod power;
 mod sign_flip;
 
 pub use bootstrap::interval;
-
-use bootstrap::Resampled;
 
 /// How much is claimed on how much.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +139,7 @@ pub fn find(measured: &[Measured], settings: &Settings) -> Vec<Finding> {
         .map(|((one, p), mut resampled)| {
             let (a, b) = one.totals();
             let adjusted_p = if one.differs() { adjusted.next().unwrap_or(1.0) } else { 1.0 };
-            let Resampled { interval, detectable } = resampled.read(one.pairs.len(), family, settings);
+            let interval = resampled.interval(one.pairs.len(), family, settings);
             let values = match one.effect {
                 Effect::Relative => (a.sum, b.sum),
                 Effect::Difference => (a.value(), b.value()),
@@ -153,7 +152,7 @@ pub fn find(measured: &[Measured], settings: &Settings) -> Vec<Finding> {
                 p,
                 adjusted_p,
                 is_shown: adjusted_p <= settings.level && leaves_out_zero,
-                detectable,
+                detectable: power::detectable(one, family, settings),
             }
         })
         .collect()
@@ -180,7 +179,7 @@ mod tests {
         assert!(found.is_shown && found.p < 0.001, "{found:?}");
         assert!((-0.30..-0.27).contains(&found.effect), "{found:?}");
         assert!(found.interval.0 < found.effect && found.effect < found.interval.1);
-        assert!(found.detectable < 0.05);
+        assert!((0.005..0.05).contains(&found.detectable), "{found:?}");
     }
 
     #[test]
@@ -188,7 +187,8 @@ mod tests {
         let same = Measured { effect: Effect::Difference, pairs: pairs(30, 0.0) };
         assert!(!find(&[same], &settings())[0].is_shown);
         let few = Measured { effect: Effect::Relative, pairs: pairs(5, -300.0) };
-        assert!(!find(&[few], &settings())[0].is_shown, "five pairs cannot show anything");
+        let found = find(&[few], &settings())[0];
+        assert!(!found.is_shown && found.detectable.is_infinite(), "five pairs cannot show anything: {found:?}");
         let equal =
             Measured { effect: Effect::Relative, pairs: vec![(Ratio::new(1.0, 1.0), Ratio::new(1.0, 1.0)); 30] };
         let found = find(&[equal], &settings())[0];

@@ -3,7 +3,7 @@
 
 mod reader;
 
-pub(crate) use reader::StoreArchive;
+pub use reader::StoreArchive;
 #[cfg(test)]
 pub(super) use reader::{FIND_NUMBER, READ};
 
@@ -32,7 +32,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) async fn archive_of(&self, session: SessionId) -> Result<StoreArchive, StoreError> {
+    pub async fn archive_of(&self, session: SessionId) -> Result<StoreArchive, StoreError> {
         let length =
             self.read(move |conn| Ok(conn.prepare_cached(LENGTH)?.query_row([session.0], |row| row.get(0))?)).await?;
         Ok(StoreArchive::new(self.clone(), session, length))

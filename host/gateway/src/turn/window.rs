@@ -69,8 +69,8 @@ impl Window {
     }
 
     /// Lets policies search what was said before.
-    pub fn with_archive(self, archive: impl Archive + 'static) -> Self {
-        Window { archive: Some(Arc::new(archive)), ..self }
+    pub fn with_archive(self, archive: Arc<dyn Archive>) -> Self {
+        Window { archive: Some(archive), ..self }
     }
 
     /// What a policy sees.

@@ -2,41 +2,94 @@
 
 use std::{path::Path, sync::Arc};
 
-use pmk_core::{Block, Message, Origin, Role, Transcript};
+use pmk_core::{
+    Block, History, Message, Origin, Role, Transcript, history,
+    testing::{self, Rng},
+};
 use pmk_policy::{DecidedBy, Layer, Outcome, Phase, Policy, PruneInput, Settings, Stack};
 use pmk_policy_sdk::{
     Prune,
     testing::{Harness, Room},
 };
+use pmk_search::MemoryArchive;
 
 use crate::runtime_with;
 
-fn same_plans<P: Prune>(name: &str) {
-    let runtime = runtime_with(pmk_policy::Limits::default());
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name).with_extension("wasm");
-    let policy = Policy::load(&runtime, file).unwrap();
-    let settings = Settings::defaults(policy.description());
-    let stack = Stack::new([], Layer { policy: Arc::new(policy), settings });
-    let native = Harness::<P>::new();
-    for (at, transcript) in [with_tools(30), with_tools(400), Arc::new(Transcript::of_messages([]))].iter().enumerate()
-    {
-        for limit in [100, 1_000, 8_000, 20_000, 200_000] {
-            let input = PruneInput { limit, window: limit + 500, phase: Phase::First, seed_may_go: false };
-            let component = stack.prune(transcript, input);
-            match native.prune(transcript, Room { window: limit + 500, ..Room::from(limit) }) {
-                Ok(expected) => {
-                    assert_ne!(component.decided_by, DecidedBy::Floor, "{at} {limit}: {:?}", component.records);
-                    assert_eq!(component.applied.kept, expected.kept, "{at} {limit}");
-                    assert_eq!(component.applied.tokens_after, expected.tokens_after, "{at} {limit}");
-                    assert_eq!(component.applied.marker, expected.marker, "{at} {limit}");
-                }
-                Err(breach) => assert_eq!(
-                    component.records[0].outcome,
-                    Outcome::Rejected { rule: breach.rule.number(), reason: breach.what },
-                    "{at} {limit}"
-                ),
+const LIMITS: [u64; 5] = [100, 1_000, 8_000, 20_000, 200_000];
+
+/// How many random histories each policy is tried on; CI tries ten times as many.
+const HISTORIES: u64 = 1_000;
+const HISTORIES_VARIABLE: &str = "PMK_PARITY_HISTORIES";
+
+/// Both forms of one policy.
+struct Both<P> {
+    name: &'static str,
+    component: Stack,
+    native: Harness<P>,
+}
+
+impl<P: Prune> Both<P> {
+    fn of(name: &'static str) -> Self {
+        let runtime = runtime_with(pmk_policy::Limits::default());
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name).with_extension("wasm");
+        let policy = Policy::load(&runtime, file).unwrap();
+        let settings = Settings::defaults(policy.description());
+        let component = Stack::new([], Layer { policy: Arc::new(policy), settings });
+        Both { name, component, native: Harness::new() }
+    }
+
+    fn agree(&self, what: &str, transcript: &Arc<Transcript>, limit: u64) {
+        let at = format!("{} on {what} within {limit}", self.name);
+        let input = PruneInput { limit, window: limit + 500, phase: Phase::First, seed_may_go: false };
+        let component = self.component.prune(transcript, input);
+        match self.native.prune(transcript, Room { window: limit + 500, ..Room::from(limit) }) {
+            Ok(expected) => {
+                let applied = &component.applied;
+                assert_ne!(component.decided_by, DecidedBy::Floor, "{at}: {:?}", component.records);
+                assert_eq!((&applied.kept, applied.tokens_after), (&expected.kept, expected.tokens_after), "{at}");
+                assert_eq!((&applied.marker, &applied.recall), (&expected.marker, &expected.recall), "{at}");
+                assert_eq!(applied.compaction, expected.compaction, "{at}");
             }
+            Err(breach) => assert_eq!(
+                component.records[0].outcome,
+                Outcome::Rejected { rule: breach.rule.number(), reason: breach.what },
+                "{at}"
+            ),
         }
+    }
+}
+
+/// The conversation with an archive of everything in it.
+fn searchable(transcript: Transcript) -> Arc<Transcript> {
+    let archive = MemoryArchive::of(&transcript.entries()[..transcript.current()]);
+    Arc::new(transcript.with_archive(Arc::new(archive)))
+}
+
+fn fixtures() -> Vec<(String, Arc<Transcript>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+    let read = |path: &Path| {
+        let repaired = history::repair(History::parse(&std::fs::read_to_string(path).unwrap()).unwrap().messages);
+        searchable(Transcript::of_messages(repaired.messages.into_iter().map(|(_, message)| message)))
+    };
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    files.map(|path| (path.display().to_string(), read(&path))).collect()
+}
+
+fn same_plans<P: Prune>(name: &'static str) {
+    let both = Both::<P>::of(name);
+    let mut histories = fixtures();
+    assert!(!histories.is_empty());
+    histories.extend([30, 400].map(|turns| (format!("{turns} turns with tools"), with_tools(turns))));
+    histories.push(("nothing".to_owned(), Arc::new(Transcript::of_messages([]))));
+    for (what, transcript) in &histories {
+        LIMITS.into_iter().for_each(|limit| both.agree(what, transcript, limit));
+    }
+    let random = std::env::var(HISTORIES_VARIABLE).map_or(HISTORIES, |count| count.parse().unwrap());
+    for seed in 0..random {
+        let transcript = testing::random_transcript(seed, 1 + seed as usize % 12);
+        let total = transcript.total_tokens().clamp(1, 1 << 40);
+        let limit = Rng::new(!seed).bits() % (total + total / 4 + 1);
+        both.agree(&format!("history {seed}"), &searchable(transcript), limit);
     }
 }
 
@@ -48,6 +101,30 @@ fn strict_is_the_same_in_both() {
 #[test]
 fn standard_is_the_same_in_both() {
     same_plans::<standard::Standard>("standard");
+}
+
+#[test]
+fn rolling_summary_is_the_same_in_both() {
+    same_plans::<rolling_summary::RollingSummary>("rolling-summary");
+}
+
+#[test]
+fn tool_lean_is_the_same_in_both() {
+    same_plans::<tool_lean::ToolLean>("tool-lean");
+}
+
+#[test]
+fn recall_is_the_same_in_both() {
+    same_plans::<recall::Recall>("recall");
+}
+
+/// Built against 1.1.0, before there was an archive.
+#[test]
+fn a_component_of_an_older_contract_decides_as_ever() {
+    let both = Both::<rolling_summary::RollingSummary>::of("../tests/contract-1.1.0/rolling-summary");
+    for (what, transcript) in fixtures() {
+        LIMITS.into_iter().for_each(|limit| both.agree(&what, &transcript, limit));
+    }
 }
 
 /// A seed pair, then turns of which every third calls a tool with a long result.
@@ -72,5 +149,5 @@ fn with_tools(turns: usize) -> Arc<Transcript> {
         messages.push(Message::assistant(format!("answer {turn} {}", "it is fine ".repeat(turn % 13))));
     }
     messages.push(Message::user("and now?"));
-    Arc::new(Transcript::of_messages(messages))
+    searchable(Transcript::of_messages(messages))
 }

@@ -99,7 +99,7 @@ fn differences(out: &mut String, report: &Report) {
     for comparison in &report.comparisons {
         for (metric, found) in &comparison.findings {
             let (class, sign) = if found.is_shown { ("shown", "● shown") } else { ("open", "○ not shown") };
-            let detectable = if found.detectable.is_finite() {
+            let detectable = if found.detectable.is_finite() && found.detectable > 0.0 {
                 format!("from {}", metric.size(found.detectable))
             } else {
                 "-".into()
@@ -147,10 +147,10 @@ fn charts(out: &mut String, report: &Report) {
         );
         return;
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<figure>{}<figcaption>Up and to the left is better. The bars are 95 % intervals of each policy alone; what \
-         differs is in the table above.</figcaption></figure>\n",
+         differs is in the table above.</figcaption></figure>",
         chart::trade_off(&points)
     );
 }

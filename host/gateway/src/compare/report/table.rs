@@ -51,6 +51,7 @@ pub fn rows(report: &Report) -> Vec<Vec<String>> {
     row("results dropped", &|at| count(tally(at).results_dropped));
     row("messages shortened", &|at| count(tally(at).messages_replaced));
     row("contents capped", &|at| count(tally(at).contents_capped));
+    row("messages recalled", &|at| count(tally(at).messages_recalled));
     row("decisions", &|at| count(tally(at).decisions));
     row("  fuel each", &|at| count(tally(at).fuel.checked_div(tally(at).decisions).unwrap_or(0)));
     row("  µs p50", &|at| count(totals(at).times.quantile(0.5)));

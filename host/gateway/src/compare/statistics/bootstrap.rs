@@ -5,10 +5,7 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{RngCore, SeedableRng},
 };
-use statrs::{
-    distribution::{ContinuousCDF, Normal, StudentsT},
-    statistics::Statistics,
-};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use super::{Measured, Ratio, Settings};
 
@@ -17,12 +14,6 @@ const STREAM: u64 = 2;
 
 /// The effects of one metric, resample by resample.
 pub(super) struct Effects(Vec<f64>);
-
-/// What is read off them.
-pub(super) struct Resampled {
-    pub interval: (f64, f64),
-    pub detectable: f64,
-}
 
 /// The effects of every metric, all of them in the same resamples.
 pub(super) fn effects(measured: &[Measured], settings: &Settings) -> Vec<Effects> {
@@ -50,7 +41,7 @@ pub fn interval(ratios: &[Ratio], settings: &Settings) -> (f64, f64) {
         drawn.iter().for_each(|&at| sum.add(ratios[at]));
         values.0.push(sum.value());
     });
-    values.read(ratios.len(), 1, settings).interval
+    values.interval(ratios.len(), 1, settings)
 }
 
 /// Draws as many of `count` as there are, with repeats.
@@ -69,13 +60,13 @@ fn each_resample(count: usize, settings: &Settings, mut look: impl FnMut(&[usize
 }
 
 impl Effects {
-    /// The interval and what can be detected, where `family` metrics of `count` conversations are looked at together.
-    pub fn read(&mut self, count: usize, family: usize, settings: &Settings) -> Resampled {
+    /// Where they lie, where `family` metrics of `count` conversations are looked at together.
+    pub fn interval(&mut self, count: usize, family: usize, settings: &Settings) -> (f64, f64) {
         // A resample in which nothing was asked has no share.
         self.0.retain(|effect| effect.is_finite());
         let freedom = count.saturating_sub(1) as f64;
         if self.0.is_empty() || freedom < 1.0 {
-            return Resampled { interval: (f64::NEG_INFINITY, f64::INFINITY), detectable: f64::INFINITY };
+            return (f64::NEG_INFINITY, f64::INFINITY);
         }
         self.0.sort_by(f64::total_cmp);
         let student = StudentsT::new(0.0, 1.0, freedom).expect("one degree of freedom or more");
@@ -83,10 +74,6 @@ impl Effects {
         // Few conversations look more alike than all there might be; the tails make up for that (Hesterberg, 2015).
         let tail = Normal::standard().cdf(-beyond * (count as f64 / freedom).sqrt());
         let cut = ((tail * self.0.len() as f64) as usize).min((self.0.len() - 1) / 2);
-        let spread = if self.0.len() > 1 { (&self.0).std_dev() } else { 0.0 };
-        Resampled {
-            interval: (self.0[cut], self.0[self.0.len() - 1 - cut]),
-            detectable: (beyond + student.inverse_cdf(settings.power)) * spread * (count as f64 / freedom).sqrt(),
-        }
+        (self.0[cut], self.0[self.0.len() - 1 - cut])
     }
 }

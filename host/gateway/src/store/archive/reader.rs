@@ -22,7 +22,7 @@ pub(in crate::store) const FIND_NUMBER: &str = "SELECT number FROM archive WHERE
 
 /// The archive of one conversation as it was when a turn began. It waits for the disk: for threads that may, such as
 /// those that policies decide on.
-pub(crate) struct StoreArchive {
+pub struct StoreArchive {
     store: Store,
     session: SessionId,
     length: u32,

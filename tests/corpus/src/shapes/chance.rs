@@ -8,7 +8,7 @@ use rand_chacha::{
 };
 
 /// The choices of one conversation.
-pub(crate) struct Chance(ChaCha8Rng);
+pub(super) struct Chance(ChaCha8Rng);
 
 impl Chance {
     pub fn new(seed: u64, stream: u64) -> Chance {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     Conversation, Range,
     chance::Chance,
     facts::{Fact, Language},
@@ -79,7 +79,7 @@ struct Planted {
 }
 
 /// A conversation as it grows.
-pub(crate) struct Talk {
+pub(super) struct Talk {
     name: String,
     language: Language,
     messages: Vec<Value>,

@@ -1,17 +1,17 @@
 //! Facts that somebody says once and somebody asks for later.
 
-use crate::chance::Chance;
+use super::chance::Chance;
 
 /// What people speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(super) enum Language {
     Chinese,
     English,
 }
 
 /// What somebody said of something.
 #[derive(Clone, Debug)]
-pub(crate) struct Fact {
+pub(super) struct Fact {
     language: Language,
     /// Of what; no two facts of a conversation have the same.
     subject: String,
