@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p pmk-host --bench archive`
 
-use std::{cell::Cell, hint::black_box};
+use std::{cell::Cell, hint::black_box, time::Duration};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pmk_core::{Archive, Message};
@@ -14,8 +14,16 @@ const MESSAGES: usize = 10_000;
 const FOUND: usize = 60;
 
 const SUBJECTS: [&str; 10] = [
-    "廣告預算", "離職帳號", "發票作廢", "採購單", "庫存盤點", "revenue dashboard", "deployment rollback", "payment webhook",
-    "sales_performances", "monthly report",
+    "廣告預算",
+    "離職帳號",
+    "發票作廢",
+    "採購單",
+    "庫存盤點",
+    "revenue dashboard",
+    "deployment rollback",
+    "payment webhook",
+    "sales_performances",
+    "monthly report",
 ];
 const DEEDS: [&str; 7] = ["查詢", "分配比例", "權限設定", "匯出", "failure", "schedule", "configuration"];
 const PLACES: [&str; 9] = ["財務部", "業務部", "行銷部", "倉管", "客服", "backend", "frontend", "staging", "warehouse"];
@@ -62,8 +70,9 @@ fn archive(store: &Store) -> StoreArchive {
         for at in 0..CONVERSATIONS {
             store.restore(conversation(at), false, 0).await.expect("a store that can be written");
         }
-        let session = store.session_id(&"slack:dm:U4".parse().expect("a key")).await.expect("a conversation");
-        store.archive_of(session).await.expect("a store that can be read")
+        let key = "slack:dm:U4".parse().expect("a key");
+        let lease = store.lease(&key, "a benchmark", Duration::ZERO, 0).await.expect("a conversation that nobody has");
+        store.archive_of(lease.session()).await.expect("a store that can be read")
     })
 }
 
