@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p pmk-host --bench archive`
 
-use std::{cell::Cell, hint::black_box};
+use std::{cell::Cell, hint::black_box, time::Duration};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pmk_core::{Archive, Message};
@@ -70,8 +70,9 @@ fn archive(store: &Store) -> StoreArchive {
         for at in 0..CONVERSATIONS {
             store.restore(conversation(at), false, 0).await.expect("a store that can be written");
         }
-        let session = store.session_id(&"slack:dm:U4".parse().expect("a key")).await.expect("a conversation");
-        store.archive_of(session).await.expect("a store that can be read")
+        let key = "slack:dm:U4".parse().expect("a key");
+        let lease = store.lease(&key, "a benchmark", Duration::ZERO, 0).await.expect("a conversation that nobody has");
+        store.archive_of(lease.session()).await.expect("a store that can be read")
     })
 }
 

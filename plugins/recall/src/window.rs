@@ -19,14 +19,18 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
     }
     let room = limit.saturating_sub(around + u64::from(budget.marker_tokens()));
     let aim = share(&settings::RECENT, limit).min(room);
-    let (mut cut, mut kept) = (stored_end, 0);
+    let (mut cut, mut kept, mut left) = (stored_end, 0, false);
     for (at, segment) in transcript.segments().enumerate() {
         let tokens = kept + segment.tokens();
         // The most recent turn stays wherever it fits.
         if tokens > aim && (at > 0 || tokens > room) {
+            left = at == 0;
             break;
         }
         (kept, cut) = (tokens, segment.start);
+    }
+    if left && plan.keep_last_turn(transcript, limit.min(around + most)) {
+        return;
     }
     plan.remove_before(transcript, cut);
     if total <= limit && plan.tokens() > total {

@@ -41,6 +41,13 @@ impl Prune for ToolLean {
             bound = bound.saturating_sub(tokens - limit);
             choice = choose(transcript, budget, bound);
         }
+        if choice.cut == Some(transcript.stored_end()) {
+            // The most recent turn does not go whole while it can stay in part.
+            if plan.keep_last_turn(transcript, limit) {
+                return;
+            }
+            carry_out(&choice, transcript, plan);
+        }
         if plan.tokens() > limit {
             plan.keep_current_turn(transcript, budget);
         }

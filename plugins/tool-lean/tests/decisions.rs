@@ -94,6 +94,14 @@ fn a_turn_that_is_too_large_alone_is_shortened() {
     assert!(applied.tokens_after <= 4_000 && applied.kept.contains(&10));
 }
 
+#[test]
+fn a_last_turn_that_is_too_large_stays_in_part() {
+    let conversation = Conversation::new().turn("look at it all", "yes").tool("cat", &"endless ".repeat(20_000));
+    let applied = prune(&conversation.answer("so it is").ask("and now?").transcript(), 4_000);
+    assert_eq!((applied.turns_dropped, applied.kept.as_slice()), (0, &[0, 1, 2, 3, 4, 5][..]));
+    assert!(applied.tokens_after <= 4_000 && !applied.replaced.is_empty());
+}
+
 proptest! {
     #[test]
     fn a_plan_breaks_no_rule_unless_nothing_fits(seed in any::<u64>(), turns in 0usize..30, percent in 5u64..150) {
