@@ -297,8 +297,13 @@ impl<'a> Replay<'a> {
     /// A question of the comparison, which the conversation does not remember.
     fn ask(&self, placed: &Placed<'_>) -> Score {
         let question = placed.question;
-        let mut aside =
-            Replay { live: self.live.clone(), archive: Arc::clone(&self.archive), calibration: self.calibration.clone(), seen: Seen::default(), ..*self };
+        let mut aside = Replay {
+            live: self.live.clone(),
+            archive: Arc::clone(&self.archive),
+            calibration: self.calibration.clone(),
+            seen: Seen::default(),
+            ..*self
+        };
         // No message of the recording has this number.
         let mut work = aside.begin(&Entry::new(0, Message::user(question.text.clone())));
         let takes = fits_at_all(&work) && aside.call(&mut work);
