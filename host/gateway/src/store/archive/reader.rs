@@ -1,6 +1,11 @@
 //! What a policy searches and reads.
 
-use std::{collections::HashMap, fmt, ops::Range};
+use std::{
+    collections::HashMap,
+    fmt,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use pmk_core::{Archive, Archived, Found};
 use pmk_search::{Posting, Query, Ranking};
@@ -21,11 +26,13 @@ pub struct StoreArchive {
     store: Store,
     session: SessionId,
     length: u32,
+    /// Read for the first search, the same for all of them.
+    texts: Arc<OnceLock<Texts>>,
 }
 
 impl StoreArchive {
     pub(super) fn new(store: Store, session: SessionId, length: u32) -> Self {
-        StoreArchive { store, session, length }
+        StoreArchive { store, session, length, texts: Arc::default() }
     }
 
     fn or_nothing<T: Default>(&self, read: Result<T, StoreError>) -> T {
@@ -57,34 +64,57 @@ impl Archive for StoreArchive {
 
     fn search(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Vec<Found> {
         let (session, length, query) = (self.session, self.length, Query::new(query));
-        let ranked = self.or_nothing(self.store.read_waiting(move |conn| ranked(conn, session, length, &query)));
+        let texts = Arc::clone(&self.texts);
+        let ranked = self.or_nothing(self.store.read_waiting(move |conn| {
+            let texts = match texts.get() {
+                Some(texts) => texts,
+                None => {
+                    let read = Texts::read(conn, session, length)?;
+                    texts.get_or_init(|| read)
+                }
+            };
+            texts.ranked(conn, session, &query)
+        }));
         ranked.into_iter().filter(|found| wanted(found.id)).take(max).collect()
     }
 }
 
-/// Everything that was recorded before the turn and has a telling term of the question, best first, ties the newer
-/// first. As [`pmk_search::MemoryArchive`] ranks it: what other conversations hold makes no difference.
-fn ranked(conn: &Connection, session: SessionId, length: u32, query: &Query) -> Result<Vec<Found>, Fault> {
-    let mut lengths = conn.prepare_cached(LENGTHS)?;
-    let of_message = lengths.query_map(params![session.0, length], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    // In the order of their numbers.
-    let lengths: Vec<(i64, u32)> = of_message.collect::<Result<_, _>>()?;
-    let numbers: HashMap<i64, usize> = lengths.iter().zip(0..).map(|((id, _), number)| (*id, number)).collect();
-    let texts = lengths.iter().filter(|(_, terms)| *terms > 0).count() as u64;
-    let mut ranking = Ranking::of(texts, lengths.iter().map(|(_, terms)| u64::from(*terms)).sum());
-    for term in INDEX.frequencies(conn, session.0, query)?.telling_terms() {
-        let posting = |(id, count)| {
-            let &number = numbers.get(&id)?;
-            Some(Posting { id: i64::try_from(number).ok()?, count, length: lengths[number].1 })
-        };
-        let texts = INDEX.texts_with(conn, session.0, term)?;
-        ranking.add(&texts.into_iter().filter_map(posting).collect::<Vec<_>>());
+/// How long the messages of a conversation are, in terms.
+struct Texts {
+    /// Ids and lengths, in the order of their numbers.
+    lengths: Vec<(i64, u32)>,
+    numbers: HashMap<i64, usize>,
+}
+
+impl Texts {
+    fn read(conn: &Connection, session: SessionId, length: u32) -> Result<Self, Fault> {
+        let mut statement = conn.prepare_cached(LENGTHS)?;
+        let of_message = statement.query_map(params![session.0, length], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let lengths: Vec<(i64, u32)> = of_message.collect::<Result<_, _>>()?;
+        let numbers = lengths.iter().zip(0..).map(|((id, _), number)| (*id, number)).collect();
+        Ok(Texts { lengths, numbers })
     }
-    let found = |number: i64| {
-        let number = u32::try_from(number).ok()?;
-        Some(Found { number, id: lengths.get(number as usize)?.0 })
-    };
-    Ok(ranking.best_first().into_iter().filter_map(found).collect())
+
+    /// Everything that has a telling term of the question, best first, ties the newer first. As
+    /// [`pmk_search::MemoryArchive`] ranks it: what other conversations hold makes no difference.
+    fn ranked(&self, conn: &Connection, session: SessionId, query: &Query) -> Result<Vec<Found>, Fault> {
+        let Texts { lengths, numbers } = self;
+        let texts = lengths.iter().filter(|(_, terms)| *terms > 0).count() as u64;
+        let mut ranking = Ranking::of(texts, lengths.iter().map(|(_, terms)| u64::from(*terms)).sum());
+        for term in INDEX.frequencies(conn, session.0, query)?.telling_terms() {
+            let posting = |(id, count)| {
+                let &number = numbers.get(&id)?;
+                Some(Posting { id: i64::try_from(number).ok()?, count, length: lengths[number].1 })
+            };
+            let texts = INDEX.texts_with(conn, session.0, term)?;
+            ranking.add(&texts.into_iter().filter_map(posting).collect::<Vec<_>>());
+        }
+        let found = |number: i64| {
+            let number = u32::try_from(number).ok()?;
+            Some(Found { number, id: lengths.get(number as usize)?.0 })
+        };
+        Ok(ranking.best_first().into_iter().filter_map(found).collect())
+    }
 }
 
 fn read(conn: &Connection, session: SessionId, numbers: Range<u32>) -> Result<Vec<Archived>, Fault> {
