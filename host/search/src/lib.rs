@@ -3,7 +3,7 @@
 //! [`terms`] turns a text into the words it can be found by, [`query`] turns a question into units that
 //! each count once, [`frequencies`] says which of them tell texts apart, [`relevance`] whether what was found
 //! has anything to do with the question. Where the terms are kept is up to who searches: the gateway
-//! keeps them in SQLite, [`memory`] holds one conversation and ranks it in the same way (BM25).
+//! keeps them in SQLite, [`memory`] holds one conversation; [`ranking`] orders what either finds in an archive.
 //!
 //! Index and query differ on purpose. Chinese is indexed by *every* pair of neighbouring characters, so a
 //! two-character word is found wherever a segmenter would have divided the text, Traditional and
@@ -13,6 +13,7 @@
 pub mod frequencies;
 pub mod memory;
 pub mod query;
+pub mod ranking;
 pub mod relevance;
 pub mod terms;
 
@@ -21,5 +22,6 @@ mod stop_words;
 pub use frequencies::Frequencies;
 pub use memory::MemoryArchive;
 pub use query::{Query, Unit};
+pub use ranking::{Posting, Ranking};
 pub use relevance::coverage;
 pub use terms::{terms, terms_of_message};

@@ -10,12 +10,12 @@ use std::{
 
 use pmk_core::{Archive, Archived, Entry, Found};
 
-use crate::{frequencies::Frequencies, query::Query, terms::terms_of_message};
-
-/// How soon repetition of a term stops counting, and how much a text's length counts: BM25's usual values, which
-/// SQLite uses too.
-const K1: f64 = 1.2;
-const B: f64 = 0.75;
+use crate::{
+    frequencies::Frequencies,
+    query::Query,
+    ranking::{Posting, Ranking},
+    terms::terms_of_message,
+};
 
 /// Everything recorded in one conversation, oldest first. Record each message once, with the id that it has in
 /// transcripts, when the turn is over:
@@ -50,14 +50,8 @@ struct Inner {
     total_length: u64,
     /// How many messages have terms.
     texts: u64,
-    postings: HashMap<String, Vec<Posting>>,
-}
-
-/// A message that has a term, and how often.
-#[derive(Clone, Copy)]
-struct Posting {
-    number: u32,
-    count: u32,
+    /// For each term the messages that have it, and how often.
+    postings: HashMap<String, Vec<(u32, u32)>>,
 }
 
 impl MemoryArchive {
@@ -110,8 +104,7 @@ impl Inner {
     fn index(&mut self) {
         for number in self.lengths.len()..self.messages.len() {
             let terms = terms_of_message(&self.messages[number].message);
-            // One more than it has: the store counts its texts by a term that is in each.
-            let length = if terms.is_empty() { 0 } else { u32::try_from(terms.len()).unwrap_or(u32::MAX - 1) + 1 };
+            let length = u32::try_from(terms.len()).unwrap_or(u32::MAX);
             self.lengths.push(length);
             self.total_length += u64::from(length);
             self.texts += u64::from(length > 0);
@@ -119,8 +112,8 @@ impl Inner {
             for term in terms {
                 let postings = self.postings.entry(term).or_default();
                 match postings.last_mut() {
-                    Some(posting) if posting.number == number => posting.count += 1,
-                    _ => postings.push(Posting { number, count: 1 }),
+                    Some((last, count)) if *last == number => *count += 1,
+                    _ => postings.push((number, 1)),
                 }
             }
         }
@@ -131,28 +124,16 @@ impl Inner {
         let postings = |term: &str| self.postings.get(term).map_or(&[][..], Vec::as_slice);
         let Ok(frequencies) =
             Frequencies::count(query, self.texts, |term| Ok::<_, Infallible>(postings(term).len() as u64));
-        let average = self.total_length as f64 / self.texts.max(1) as f64;
-        let mut scores: HashMap<u32, f64> = HashMap::new();
+        let mut ranking = Ranking::of(self.texts, self.total_length);
         for term in frequencies.telling_terms() {
-            let rarity = rarity(frequencies.documents(term), self.texts);
-            for Posting { number, count } in postings(term) {
-                let (count, length) = (f64::from(*count), f64::from(self.lengths[*number as usize]));
-                let score = rarity * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / average));
-                *scores.entry(*number).or_default() += score;
-            }
+            let posting = |&(number, count): &(u32, u32)| {
+                let length = self.lengths[number as usize];
+                Posting { id: i64::from(number), count, length }
+            };
+            ranking.add(&postings(term).iter().map(posting).collect::<Vec<_>>());
         }
-        let mut ranked: Vec<(u32, f64)> = scores.into_iter().collect();
-        ranked.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then(b.cmp(a)));
-        ranked.into_iter().map(|(number, _)| number).collect()
+        ranking.best_first().into_iter().filter_map(|number| u32::try_from(number).ok()).collect()
     }
-}
-
-/// BM25's inverse document frequency, never negative.
-fn rarity(documents: u64, total: u64) -> f64 {
-    let (documents, total) = (documents as f64, total as f64);
-    // The logarithm may differ in its last digit from machine to machine; what is ranked by it may not.
-    let rarity = ((total - documents + 0.5) / (documents + 0.5)).ln();
-    (rarity * 1_048_576.0).round().max(1.0) / 1_048_576.0
 }
 
 #[cfg(test)]

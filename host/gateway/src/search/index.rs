@@ -65,7 +65,8 @@ impl Index {
         db.execute_batch(&format!(
             "CREATE VIRTUAL TABLE IF NOT EXISTS {name} USING fts5({columns}, content='', contentless_delete=1, \
                tokenize=\"ascii tokenchars '_./-:@#='\");\
-             CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name}_terms USING fts5vocab('main', '{name}', 'row');",
+             CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name}_terms USING fts5vocab('main', '{name}', 'row');\
+             CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name}_places USING fts5vocab('main', '{name}', 'instance');",
             columns = self.column_list()
         ))
         .map_err(|source| self.error(source))
@@ -134,6 +135,29 @@ impl Index {
             .and_then(|mut lookup| lookup.query_row([grouped(group, term)], |row| row.get::<_, u32>(0)).optional())
             .map(|documents| documents.map_or(0, u64::from))
             .map_err(|source| self.error(source))
+    }
+
+    /// The texts of a group that have a term, by id, and how often each has it.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn texts_with(&self, db: &Connection, group: i64, term: &str) -> Result<Vec<(i64, u32)>, IndexError> {
+        let mut texts: Vec<(i64, u32)> = Vec::new();
+        let mut read = || -> rusqlite::Result<()> {
+            let sql = format!("SELECT doc FROM temp.{}_places WHERE term = ?", self.name);
+            let mut places = db.prepare_cached(&sql)?;
+            let mut rows = places.query([grouped(group, term)])?;
+            while let Some(row) = rows.next()? {
+                let id: i64 = row.get(0)?;
+                match texts.last_mut() {
+                    Some((last, count)) if *last == id => *count += 1,
+                    _ => texts.push((id, 1)),
+                }
+            }
+            Ok(())
+        };
+        read().map_err(|source| self.error(source))?;
+        Ok(texts)
     }
 
     /// How common the terms of a question are in a group.

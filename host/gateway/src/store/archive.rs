@@ -5,7 +5,7 @@ mod reader;
 
 pub use reader::StoreArchive;
 #[cfg(test)]
-pub(super) use reader::{FIND_NUMBER, READ};
+pub(super) use reader::{LENGTHS, READ};
 
 use pmk_search::terms_of_message;
 use rusqlite::{Connection, params};
@@ -20,8 +20,8 @@ use crate::search::{Column, Index};
 /// What each message is found by; the conversation is the group.
 const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 
-pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id)
-     SELECT ?1, coalesce(max(number) + 1, 0), ?2 FROM archive WHERE session_id = ?1";
+pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id, terms)
+     SELECT ?1, coalesce(max(number) + 1, 0), ?2, ?3 FROM archive WHERE session_id = ?1";
 pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
 pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1";
@@ -46,11 +46,12 @@ pub(super) fn prepare(conn: &Connection) -> Result<(), Fault> {
 
 /// Numbers and indexes a message that was just stored.
 pub(super) fn add(conn: &Connection, session: SessionId, id: i64, message: &NewMessage) -> Result<(), Fault> {
-    conn.prepare_cached(NUMBER)?.execute(params![session.0, id])?;
-    index(conn, session, id, &message.terms)
+    enter(conn, session, id, &message.terms)
 }
 
-fn index(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
+fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
+    let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
+    conn.prepare_cached(NUMBER)?.execute(params![session.0, id, count])?;
     if terms.is_empty() {
         return Ok(());
     }
@@ -75,13 +76,16 @@ pub(super) fn backfill(conn: &Connection) -> Result<(), Fault> {
     let mut rows = every.query([])?;
     while let Some(row) = rows.next()? {
         let (id, session) = (row.get(0)?, SessionId(row.get("session_id")?));
-        conn.prepare_cached(NUMBER)?.execute(params![session.0, id])?;
-        match codec::entry(row) {
-            Ok(entry) => index(conn, session, id, &terms_of_message(&entry.message))?,
+        let terms = match codec::entry(row) {
+            Ok(entry) => terms_of_message(&entry.message),
             // Who reads it will be told; it must not keep a whole store from being opened.
-            Err(Fault::Damaged(what)) => tracing::warn!("a message will not be found by a search: {what}"),
+            Err(Fault::Damaged(what)) => {
+                tracing::warn!("a message will not be found by a search: {what}");
+                vec![]
+            }
             Err(fault) => return Err(fault),
-        }
+        };
+        enter(conn, session, id, &terms)?;
     }
     Ok(())
 }

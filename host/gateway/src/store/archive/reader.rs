@@ -1,24 +1,24 @@
 //! What a policy searches and reads.
 
-use std::{fmt, ops::Range};
-
-use pmk_core::{Archive, Archived, Found};
-use pmk_search::Query;
-use rusqlite::{Connection, OptionalExtension, params};
-
-use super::{super::codec, INDEX};
-use crate::{
-    search::Filter,
-    store::{SessionId, Store, StoreError, error::Fault},
+use std::{
+    collections::HashMap,
+    fmt,
+    ops::Range,
+    sync::{Arc, OnceLock},
 };
 
-/// So many matches are looked at: enough to fill a search where nearly all of the best are in view.
-const MAX_RANKED: usize = 5_000;
+use pmk_core::{Archive, Archived, Found};
+use pmk_search::{Posting, Query, Ranking};
+use rusqlite::{Connection, params};
+
+use super::{super::codec, INDEX};
+use crate::store::{SessionId, Store, StoreError, error::Fault};
 
 pub(in crate::store) const READ: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars
      FROM archive a JOIN message m ON m.id = a.message_id
      WHERE a.session_id = ?1 AND a.number >= ?2 AND a.number < ?3 ORDER BY a.number";
-pub(in crate::store) const FIND_NUMBER: &str = "SELECT number FROM archive WHERE message_id = ?1";
+pub(in crate::store) const LENGTHS: &str =
+    "SELECT message_id, terms FROM archive WHERE session_id = ?1 AND number < ?2 ORDER BY number";
 
 /// The archive of one conversation as it was when a turn began. It waits for the disk: for threads that may, such as
 /// those that policies decide on.
@@ -26,11 +26,13 @@ pub struct StoreArchive {
     store: Store,
     session: SessionId,
     length: u32,
+    /// Read for the first search, the same for all of them.
+    texts: Arc<OnceLock<Texts>>,
 }
 
 impl StoreArchive {
     pub(super) fn new(store: Store, session: SessionId, length: u32) -> Self {
-        StoreArchive { store, session, length }
+        StoreArchive { store, session, length, texts: Arc::default() }
     }
 
     fn or_nothing<T: Default>(&self, read: Result<T, StoreError>) -> T {
@@ -62,31 +64,57 @@ impl Archive for StoreArchive {
 
     fn search(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Vec<Found> {
         let (session, length, query) = (self.session, self.length, Query::new(query));
-        let ranked = self.or_nothing(self.store.read_waiting(move |conn| ranked(conn, session, &query)));
-        let ids: Vec<i64> = ranked.into_iter().filter(|&id| wanted(id)).collect();
-        self.or_nothing(self.store.read_waiting(move |conn| numbered(conn, &ids, length, max)))
+        let texts = Arc::clone(&self.texts);
+        let ranked = self.or_nothing(self.store.read_waiting(move |conn| {
+            let texts = match texts.get() {
+                Some(texts) => texts,
+                None => {
+                    let read = Texts::read(conn, session, length)?;
+                    texts.get_or_init(|| read)
+                }
+            };
+            texts.ranked(conn, session, &query)
+        }));
+        ranked.into_iter().filter(|found| wanted(found.id)).take(max).collect()
     }
 }
 
-/// The ids of the matches, best first, ties the newer first.
-fn ranked(conn: &Connection, session: SessionId, query: &Query) -> Result<Vec<i64>, Fault> {
-    let mut hits = INDEX.query(conn, query, Filter { group: session.0, below: None }, MAX_RANKED)?;
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
-    Ok(hits.into_iter().map(|hit| hit.id).collect())
+/// How long the messages of a conversation are, in terms.
+struct Texts {
+    /// Ids and lengths, in the order of their numbers.
+    lengths: Vec<(i64, u32)>,
+    numbers: HashMap<i64, usize>,
 }
 
-/// The first of these that were recorded before the turn, with their numbers.
-fn numbered(conn: &Connection, ids: &[i64], length: u32, max: usize) -> Result<Vec<Found>, Fault> {
-    let mut find = conn.prepare_cached(FIND_NUMBER)?;
-    let mut found = Vec::new();
-    for &id in ids {
-        if found.len() == max {
-            break;
+impl Texts {
+    fn read(conn: &Connection, session: SessionId, length: u32) -> Result<Self, Fault> {
+        let mut statement = conn.prepare_cached(LENGTHS)?;
+        let of_message = statement.query_map(params![session.0, length], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let lengths: Vec<(i64, u32)> = of_message.collect::<Result<_, _>>()?;
+        let numbers = lengths.iter().zip(0..).map(|((id, _), number)| (*id, number)).collect();
+        Ok(Texts { lengths, numbers })
+    }
+
+    /// Everything that has a telling term of the question, best first, ties the newer first. As
+    /// [`pmk_search::MemoryArchive`] ranks it: what other conversations hold makes no difference.
+    fn ranked(&self, conn: &Connection, session: SessionId, query: &Query) -> Result<Vec<Found>, Fault> {
+        let Texts { lengths, numbers } = self;
+        let texts = lengths.iter().filter(|(_, terms)| *terms > 0).count() as u64;
+        let mut ranking = Ranking::of(texts, lengths.iter().map(|(_, terms)| u64::from(*terms)).sum());
+        for term in INDEX.frequencies(conn, session.0, query)?.telling_terms() {
+            let posting = |(id, count)| {
+                let &number = numbers.get(&id)?;
+                Some(Posting { id: i64::try_from(number).ok()?, count, length: lengths[number].1 })
+            };
+            let texts = INDEX.texts_with(conn, session.0, term)?;
+            ranking.add(&texts.into_iter().filter_map(posting).collect::<Vec<_>>());
         }
-        let number: Option<u32> = find.query_row([id], |row| row.get(0)).optional()?;
-        found.extend(number.filter(|&number| number < length).map(|number| Found { number, id }));
+        let found = |number: i64| {
+            let number = u32::try_from(number).ok()?;
+            Some(Found { number, id: lengths.get(number as usize)?.0 })
+        };
+        Ok(ranking.best_first().into_iter().filter_map(found).collect())
     }
-    Ok(found)
 }
 
 fn read(conn: &Connection, session: SessionId, numbers: Range<u32>) -> Result<Vec<Archived>, Fault> {

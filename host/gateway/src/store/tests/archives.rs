@@ -110,6 +110,8 @@ async fn the_store_ranks_as_the_archive_in_memory_does() {
         let mut words = |most| (0..=rng.below(most)).map(|_| rng.pick(&WORDS)).collect::<Vec<_>>().join(" ");
         let (question, answer) = (words(9), words(20));
         session = Some(say(&store, KEY, &format!("Ev{at}"), &question, &answer).await);
+        // What others say makes no difference.
+        say(&store, "slack:dm:U2", &format!("Other{at}"), "budget budget", &"lunch ".repeat(at as usize)).await;
         memory.record(Entry::new(at * 2, Message::user(question)));
         memory.record(Entry::new(at * 2 + 1, Message::assistant(answer)));
     }

@@ -25,7 +25,7 @@ const BY_INDEX: &[&str] = &[
     archive::FORGET,
     archive::LENGTH,
     archive::READ,
-    archive::FIND_NUMBER,
+    archive::LENGTHS,
     turns::ADD_PART,
     calibrations::LEARN,
     escalations::FIND_MARKER,

@@ -1,0 +1,59 @@
+//! BM25 over the texts of one collection, and nothing else: what other collections hold makes no difference.
+
+use std::collections::HashMap;
+
+/// How soon repetition of a term stops counting, and how much a text's length counts: BM25's usual values.
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+
+/// A text that has a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Posting {
+    /// What the text is called.
+    pub id: i64,
+    /// How often it has the term.
+    pub count: u32,
+    /// How many terms it has.
+    pub length: u32,
+}
+
+/// The scores of the texts that have terms of a question. Give it the terms in one order, and the same texts get the
+/// same scores wherever they are kept.
+#[derive(Clone, Debug)]
+pub struct Ranking {
+    texts: f64,
+    average: f64,
+    scores: HashMap<i64, f64>,
+}
+
+impl Ranking {
+    /// Ranks within so many texts that have so many terms together.
+    pub fn of(texts: u64, length: u64) -> Self {
+        let average = length as f64 / texts.max(1) as f64;
+        Ranking { texts: texts as f64, average: average.max(1.0), scores: HashMap::new() }
+    }
+
+    /// Counts in the texts that have a term.
+    pub fn add(&mut self, postings: &[Posting]) {
+        let rarity = self.rarity(postings.len() as f64);
+        for Posting { id, count, length } in postings {
+            let (count, length) = (f64::from(*count), f64::from(*length));
+            let score = rarity * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / self.average));
+            *self.scores.entry(*id).or_default() += score;
+        }
+    }
+
+    /// The texts, best first; of equals the one with the larger id.
+    pub fn best_first(self) -> Vec<i64> {
+        let mut ranked: Vec<(i64, f64)> = self.scores.into_iter().collect();
+        ranked.sort_unstable_by(|(a, x), (b, y)| y.total_cmp(x).then(b.cmp(a)));
+        ranked.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// The inverse document frequency, never negative.
+    fn rarity(&self, documents: f64) -> f64 {
+        // The logarithm may differ in its last digit from machine to machine; what is ranked by it may not.
+        let rarity = ((self.texts - documents + 0.5) / (documents + 0.5)).ln();
+        (rarity * 1_048_576.0).round().max(1.0) / 1_048_576.0
+    }
+}
