@@ -72,8 +72,14 @@ impl Loader {
     /// # Errors
     /// One is not.
     pub fn check_settings(&self, config: &PolicyConfig, stacks: &[Stack]) -> Result<(), Failure> {
-        let layers = stacks.iter().flat_map(|stack| stack.layers());
-        Ok(self.overrides(config).check_policies(layers.map(|layer| layer.policy.name()))?)
+        let mut names: Vec<&str> = Vec::new();
+        for layer in stacks.iter().flat_map(|stack| stack.layers()) {
+            // Every stack has the embedded policy.
+            if !names.contains(&layer.policy.name()) {
+                names.push(layer.policy.name());
+            }
+        }
+        Ok(self.overrides(config).check_policies(names)?)
     }
 
     /// Layers of these components, the last on top. Blocks while it compiles.
