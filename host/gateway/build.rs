@@ -7,11 +7,12 @@ use std::{
 };
 
 /// Files and folders of the repository.
-const EMBEDDED: [&str; 7] = [
+const EMBEDDED: [&str; 8] = [
     "plugins/templates",
     "plugins/sdk/src",
     "plugins/sdk/wit",
     "host/core/src",
+    "host/search/src",
     "wit",
     "LICENSE-MIT",
     "LICENSE-APACHE",

@@ -34,7 +34,7 @@
 //!
 //! // A policy is tested where it is written; no wasm is needed for that.
 //! use pmk_policy_sdk::testing::{Conversation, Harness};
-//! let conversation = (0..30).fold(Conversation::new(), |so_far, _| so_far.turn("why?", &"because ".repeat(50)));
+//! let conversation = (0..30).fold(Conversation::new(), |so_far, _| so_far.turn("why?", &"because ".repeat(100)));
 //! let transcript = conversation.ask("and now?").transcript();
 //! let applied = Harness::<Newest>::new().prune(&transcript, 3_000).expect("a plan that the guard accepts");
 //! assert_eq!(applied.turns_dropped, 10);

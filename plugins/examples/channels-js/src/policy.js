@@ -1,6 +1,6 @@
 // What the gateway calls. What is decided is in allowance.js, which can be tested without the gateway.
 
-import { log, settingInteger, settingText } from 'pmk:policy/host@1.1.0';
+import { log, settingInteger, settingText } from 'pmk:policy/host@1.2.0';
 import { allowance, oldestKept } from './allowance.js';
 
 const WARN = 2;

@@ -4,10 +4,11 @@
 static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// What a Rust project brings along: where it is in the repository, and where in the project.
-pub(super) const RUST: [(&str, &str); 5] = [
+pub(super) const RUST: [(&str, &str); 6] = [
     ("plugins/sdk/src/", "pmk/rust/sdk/src/"),
     ("plugins/sdk/wit/", "pmk/rust/sdk/wit/"),
     ("host/core/src/", "pmk/rust/core/src/"),
+    ("host/search/src/", "pmk/rust/search/src/"),
     ("wit/", "pmk/wit/"),
     ("LICENSE-", "pmk/LICENSE-"),
 ];
