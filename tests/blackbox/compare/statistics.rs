@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use pmk_host::compare::statistics::{Effect, Measured, Ratio, Settings, find};
+use pmk_statistics::{Effect, Measured, Ratio, Settings, find};
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{RngCore, SeedableRng},

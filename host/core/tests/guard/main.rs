@@ -79,13 +79,13 @@ pub fn check_request(transcript: &Transcript, applied: &Applied, words: Option<&
     }
     // What is shown again stands just before the new message, quoted, and alone.
     if let Some(recall) = &applied.recall {
-        let blocks: Vec<usize> = (0..messages.len()).filter(|&at| messages[at].origin == Origin::Recall).collect();
         let new = transcript.entries()[oracle.new_message().expect("a new message")].message.clone();
         // Random histories have such blocks elsewhere, too.
+        let blocks = messages.iter().filter(|message| message.origin == Origin::Recall).count();
         let is_block = |&&at: &&u32| transcript.entries()[at as usize].message.origin == Origin::Recall;
-        let before = applied.kept.iter().filter(is_block).count();
-        let shown = blocks[blocks.len() - 1];
-        assert_eq!((blocks.len(), &messages[shown + 1]), (before + 1, &*new));
+        assert_eq!(blocks, applied.kept.iter().filter(is_block).count() + 1);
+        let shown = messages.iter().position(|message| *message == *recall.message).expect("the block");
+        assert_eq!(messages[shown + 1], *new);
         let text = messages[shown].plain_text();
         let quoted = |line: &str| {
             line.is_empty() || line.starts_with("> ") || line.starts_with("[m") || line.starts_with("(of ")

@@ -9,6 +9,7 @@ pub mod table;
 use std::time::Duration;
 
 use pmk_policy::{Identity, Rung};
+use pmk_statistics::{Finding, Measured, Ratio, Settings};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,6 @@ use super::{
     questions::Score,
     replay::Arm,
     runner::Results,
-    statistics::{self, Finding, Measured, Ratio, Settings},
 };
 
 /// What the report is about.
@@ -289,8 +289,8 @@ fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: 
         label: arm.label.clone(),
         layers: arm.stack.layers().iter().map(|layer| layer.policy.identity().clone()).collect(),
         cost: subject.price.map(|price| price.of(&outcome.tally)),
-        tokens_a_turn: (tokens_a_turn, statistics::interval(&a_turn, settings)),
-        evidence: visible.map(|visible| (visible, statistics::interval(&evidence, settings))),
+        tokens_a_turn: (tokens_a_turn, pmk_statistics::interval(&a_turn, settings)),
+        evidence: visible.map(|visible| (visible, pmk_statistics::interval(&evidence, settings))),
         outcome,
     }
 }
@@ -307,7 +307,7 @@ fn comparisons(arms: usize, subject: &Subject, results: &Results, settings: &Set
             Measured { effect: metric.effect(), pairs: pairs.collect() }
         })
         .collect();
-    let mut findings = statistics::find(&measured, settings).into_iter();
+    let mut findings = pmk_statistics::find(&measured, settings).into_iter();
     (1..arms)
         .map(|policy| {
             let of_policy = metrics.iter().copied().zip(&mut findings).collect();

@@ -1,6 +1,7 @@
 //! `budget` and `plan`: how much room there is, and the edits to make.
 
 use pmk_core::{Block, Marker, Plan, recall, replace::Reduction};
+use serde_json::Value;
 use wasmtime::component::Resource;
 
 use super::{cost, cut};
@@ -16,8 +17,17 @@ use crate::{
 type BudgetHandle = Resource<handle::Budget>;
 type PlanHandle = Resource<handle::Plan>;
 
-/// What a token of a tool call stands for, in bytes of JSON, give or take.
-const BYTES_PER_TOKEN: u64 = 4;
+/// The size of JSON, give or take.
+fn json_bytes(value: &Value) -> u64 {
+    const SMALL: u64 = 8;
+    SMALL
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => text.len() as u64,
+            Value::Array(values) => values.iter().map(json_bytes).sum(),
+            Value::Object(fields) => fields.iter().map(|(name, value)| name.len() as u64 + json_bytes(value)).sum(),
+        }
+}
 
 impl State {
     fn budget(&mut self) -> wasmtime::Result<&PruneInput> {
@@ -37,11 +47,12 @@ impl State {
 
     fn reduce(&mut self, index: u32, reduction: Reduction) -> wasmtime::Result<()> {
         let work = self.transcript()?.get(index).map_or(0, |entry| {
-            let bytes: usize = entry.source().blocks.iter().filter_map(Block::content).map(str::len).sum();
-            // Tool calls stay as they are, but they are copied and counted along; their size is in the tokens.
-            let has_calls = entry.message.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
-            let calls = if has_calls { u64::from(entry.tokens) * BYTES_PER_TOKEN } else { 0 };
-            cost::COUNTED_BYTE * (bytes as u64 + calls)
+            let bytes = |block: &Block| match block {
+                // It stays as it is, but it is copied and counted along.
+                Block::ToolUse { input, .. } => json_bytes(input),
+                Block::Text { .. } | Block::ToolResult { .. } => block.content().map_or(0, str::len) as u64,
+            };
+            cost::COUNTED_BYTE * entry.source().blocks.iter().map(bytes).sum::<u64>()
         });
         self.meter.charge(cost::CALL + work)?;
         let (plan, transcript) = self.plan()?;

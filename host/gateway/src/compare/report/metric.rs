@@ -1,11 +1,8 @@
 //! What policies are compared by, and how that is said.
 
-use crate::compare::{
-    metrics::Outcome,
-    prices::Price,
-    runner::Replayed,
-    statistics::{Effect, Finding, Ratio},
-};
+use pmk_statistics::{Effect, Finding, Ratio};
+
+use crate::compare::{metrics::Outcome, prices::Price, runner::Replayed};
 
 /// What policies are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
