@@ -156,6 +156,8 @@ impl Gateway {
         let following = tokio::spawn(follow(Arc::clone(self)));
         let listened = self.front.listen(&Door(Arc::clone(self)), self.stop.clone()).await;
         following.abort();
+        // It holds the gateway, which writes its last events when it goes.
+        let _ = following.await;
         let drained = self.drain().await;
         match listened {
             Ok(()) | Err(FrontError::Closed) => drained,

@@ -23,10 +23,13 @@ fn settings(seed: u64) -> Settings {
     Settings { resamples: 400, flips: 499, ..Settings::seeded(seed) }
 }
 
+/// How a metric is read off what one policy did to a conversation.
+type Reading<'a> = &'a dyn Fn(&Value) -> Ratio;
+
 /// What `standard` and `strict` did, metric by metric.
 fn measured() -> Vec<Measured> {
     let number = |value: &Value| value.as_f64().expect("a number");
-    let metrics: [(Effect, &dyn Fn(&Value) -> Ratio); 5] = [
+    let metrics: [(Effect, Reading<'_>); 5] = [
         (Effect::Relative, &|one| Ratio::new(number(&one["tokens_sent"]), 1.0)),
         (Effect::Relative, &|one| Ratio::new(number(&one["dollars"]), 1.0)),
         (Effect::Difference, &|one| {

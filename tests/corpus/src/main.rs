@@ -1,45 +1,50 @@
-//! `corpus --out DIR [--seed N] [--conversations N]`: writes a corpus, `DIR/histories/*.jsonl` and
-//! `DIR/questions.jsonl`.
+//! Writes a corpus: `DIR/histories/*.jsonl` and `DIR/questions.jsonl`, as `pmk-host compare` reads them.
 
 use std::{path::PathBuf, process::ExitCode};
 
-struct Wanted {
+use clap::{Parser, ValueEnum};
+use pmk_corpus::{Corpus, shapes};
+
+/// Writes conversations with planted facts, and questions about them
+#[derive(Debug, Parser)]
+#[command(name = "corpus")]
+struct Options {
+    /// The folder to write to
+    #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// The same seed gives the same corpus
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// How many conversations
+    #[arg(long, default_value_t = 28)]
     conversations: usize,
+    /// What they are like
+    #[arg(long, value_enum, default_value_t = Kind::Shapes)]
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// As they come in a gateway: chats, turns full of tool results, the incidents
+    Shapes,
+    /// Very long chats with facts that were said once, repeated, corrected
+    Facts,
 }
 
 fn main() -> ExitCode {
-    let wanted = match read(std::env::args().skip(1)) {
-        Ok(wanted) => wanted,
-        Err(what) => {
-            eprintln!("error: {what}\n  hint: corpus --out DIR [--seed N] [--conversations N]");
-            return ExitCode::from(2);
-        }
+    let Options { out, seed, conversations, kind } = Options::parse();
+    let written = match kind {
+        Kind::Shapes => shapes::write(&out, seed, conversations),
+        Kind::Facts => Corpus::of_seed(seed, conversations as u64).write(&out),
     };
-    match pmk_corpus::shapes::write(&wanted.out, wanted.seed, wanted.conversations) {
+    match written {
         Ok(questions) => {
-            println!("{} conversations, {questions} questions in {}", wanted.conversations, wanted.out.display());
+            println!("{conversations} conversations, {questions} questions in {}", out.display());
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: cannot write `{}`: {error}", wanted.out.display());
+            eprintln!("error: cannot write `{}`: {error}", out.display());
             ExitCode::FAILURE
         }
     }
-}
-
-fn read(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
-    let (mut out, mut seed, mut conversations) = (None, 0, pmk_corpus::shapes::KINDS.len() * 4);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| format!("`{name}` needs a value"))?;
-        let bad = |_| format!("`{value}` is no value of `{name}`");
-        match name.as_str() {
-            "--out" => out = Some(PathBuf::from(&value)),
-            "--seed" => seed = value.parse().map_err(bad)?,
-            "--conversations" => conversations = value.parse().map_err(bad)?,
-            _ => return Err(format!("there is no `{name}`")),
-        }
-    }
-    Ok(Wanted { out: out.ok_or("`--out` is missing")?, seed, conversations })
 }

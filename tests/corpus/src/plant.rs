@@ -1,6 +1,6 @@
 //! Conversations with facts in them, and questions about the facts.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, io, path::Path};
 
 use pmk_core::{Message, testing::Rng};
 use serde::Serialize;
@@ -83,25 +83,34 @@ impl Corpus {
         corpus
     }
 
-    /// The conversations as JSON lines: `{"conversation","id","role","content"}` a message.
-    pub fn conversation_lines(&self) -> String {
-        let line = |conversation: &Conversation, said: &Said| {
-            serde_json::json!({
-                "conversation": conversation.id,
-                "id": said.id,
-                "role": said.message.role,
-                "content": said.message.plain_text(),
-            })
-        };
-        let lines = self.conversations.iter().flat_map(|conversation| {
-            conversation.messages.iter().map(move |said| line(conversation, said).to_string() + "\n")
-        });
-        lines.collect()
+    /// Writes `histories/ID.jsonl` for each conversation, and `questions.jsonl`. Returns the number of questions.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, folder: &Path) -> io::Result<usize> {
+        let histories = folder.join("histories");
+        fs::create_dir_all(&histories)?;
+        for conversation in &self.conversations {
+            fs::write(histories.join(format!("{}.jsonl", conversation.id)), conversation.lines())?;
+        }
+        fs::write(folder.join("questions.jsonl"), self.question_lines())?;
+        Ok(self.questions.len())
     }
 
     /// The questions as JSON lines.
     pub fn question_lines(&self) -> String {
         self.questions.iter().map(|question| serde_json::json!(question).to_string() + "\n").collect()
+    }
+}
+
+impl Conversation {
+    /// Its messages as JSON lines: `{"id","role","content"}`.
+    pub fn lines(&self) -> String {
+        let line = |said: &Said| {
+            let Said { id, message } = said;
+            serde_json::json!({"id": id, "role": message.role, "content": message.plain_text()}).to_string() + "\n"
+        };
+        self.messages.iter().map(line).collect()
     }
 }
 
@@ -269,13 +278,13 @@ mod tests {
         let lines = corpus.question_lines();
         assert_eq!(lines.lines().count(), corpus.questions.len());
         assert!(
-            lines.contains(r#""category":"follow-up""#) && corpus.conversation_lines().contains(r#""role":"user""#)
+            lines.contains(r#""category":"follow-up""#) && corpus.conversations[0].lines().contains(r#""role":"user""#)
         );
     }
 
     #[test]
     fn a_seed_gives_one_corpus() {
         assert_eq!(Corpus::of_seed(5, 1).question_lines(), Corpus::of_seed(5, 1).question_lines());
-        assert_ne!(Corpus::of_seed(5, 1).conversation_lines(), Corpus::of_seed(6, 1).conversation_lines());
+        assert_ne!(Corpus::of_seed(5, 1).conversations[0].lines(), Corpus::of_seed(6, 1).conversations[0].lines());
     }
 }
