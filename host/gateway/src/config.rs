@@ -162,15 +162,15 @@ impl Config {
             .filter(|key| !PMK_KEYS.contains(&key.as_str()))
             .map(|key| format!("gateway.json: unknown key `{key}` is ignored"))
             .collect();
-        let limits: LimitsConfig = part(&root, "limits")?.unwrap_or_default();
+        let limits: LimitsConfig = section(&root, "limits")?.unwrap_or_default();
         limits.check()?;
-        let mra: MraConfig = part(&root, "mra")?.unwrap_or_default();
+        let mra: MraConfig = section(&root, "mra")?.unwrap_or_default();
         mra.check()?;
-        let queue: QueueConfig = part(&root, "queue")?.unwrap_or_default();
+        let queue: QueueConfig = section(&root, "queue")?.unwrap_or_default();
         queue.check()?;
-        let policy: PolicyConfig = part(&root, "policy")?.unwrap_or_default();
+        let policy: PolicyConfig = section(&root, "policy")?.unwrap_or_default();
         policy.check()?;
-        let experiment: Option<ExperimentConfig> = part(&root, "experiment")?;
+        let experiment: Option<ExperimentConfig> = section(&root, "experiment")?;
         experiment.as_ref().map_or(Ok(()), ExperimentConfig::check)?;
         let config = Config {
             exists: true,
@@ -204,6 +204,14 @@ fn part<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) ->
     match root.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => T::deserialize(value).map(Some).map_err(|error| format!("`{key}`: {error}")),
+    }
+}
+
+/// The same for an object, which serde would also read from a list.
+fn section<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) -> Result<Option<T>, String> {
+    match root.get(key) {
+        None | Some(Value::Null | Value::Object(_)) => part(root, key),
+        Some(other) => Err(format!("`{key}` is {}, not an object", json::kind(other))),
     }
 }
 
@@ -301,6 +309,8 @@ mod tests {
             (r#"{"version":1,"blocklist":"U9"}"#, "`blocklist` is a text, not a list of user ids"),
             (r#"{"version":1,"blocklist":["U9",7]}"#, "`blocklist[1]` is a number, not a user id"),
             (r#"{"version":1,"admins":{"U1":true}}"#, "`admins` is an object, not a list of user ids"),
+            (r#"{"version":1,"policy":[["a.wasm"]]}"#, "`policy` is a list, not an object"),
+            (r#"{"version":1,"experiment":[]}"#, "`experiment` is a list, not an object"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
             (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, not a text"),
             (r#"{"version":1,"apiKey":7}"#, "`apiKey` is neither a text nor"),

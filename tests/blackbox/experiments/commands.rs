@@ -107,3 +107,31 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     assert_eq!((&last["experiment"], &last["state"]), (&json!("less"), &json!("off")));
     assert_eq!(last["arms"][0]["role"], "gone");
 }
+
+#[test]
+fn an_arm_is_only_promoted_while_it_is_on_and_can_be_loaded() {
+    let home = Home::new();
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": {"files": ["gone.wasm"]}}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    let written = json!({"version": 1, "experiment": experiment}).to_string();
+    home.write("gateway.json", &written);
+    let promoted = home.run(&["experiment", "promote", "b"], "");
+    assert_eq!(promoted.status.code(), Some(1));
+    assert!(promoted.stderr.contains("gone.wasm` does not exist"), "{}", promoted.stderr);
+    let unchanged = std::fs::read_to_string(home.path().join("gateway.json")).expect("the file");
+    assert_eq!(unchanged, written, "the next start works");
+    home.run(&["experiment", "stop"], "").ok();
+    let promoted = home.run(&["experiment", "promote", "now"], "");
+    assert!(promoted.stderr.contains("the experiment `t` is not on"), "{}", promoted.stderr);
+}
+
+#[test]
+fn settings_that_an_arm_did_without_are_told() {
+    let home = Home::new();
+    let arms = json!([{"name": "now"}, {"name": "b", "policy": {"files": [component("strict")]}}]);
+    let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
+    let policy = json!({"settings": {"standard": {"compact-at": 70}}});
+    home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
+    let promoted = home.run(&["experiment", "promote", "b"], "").ok();
+    assert!(promoted.stderr.contains("no settings of `standard` any more"), "{}", promoted.stderr);
+}

@@ -66,7 +66,9 @@ impl ChangeError {
                 Some("write one down as `experiment` in gateway.json, or say `experiment start --file FILE`")
             }
             ChangeError::ExperimentOn(_) => Some("end it first, by `experiment stop` or `experiment promote ARM`"),
-            ChangeError::ExperimentOff(_) => Some("`experiment start` begins it"),
+            ChangeError::ExperimentOff(_) => {
+                Some("`experiment start` begins it; `policy use FILE --persist` has policies decide without one")
+            }
             ChangeError::NoArm { .. } => Some("`experiment status` shows its arms"),
             ChangeError::Audience(_) | ChangeError::InPool { .. } => None,
         }

@@ -55,7 +55,7 @@ pub fn stop_experiment(home: &Path) -> Result<ExperimentConfig, ChangeError> {
 /// Makes an arm's policies those that serve, and ends the experiment.
 ///
 /// # Errors
-/// There is no such arm, or gateway.json cannot be changed.
+/// None is on, there is no such arm, or gateway.json cannot be changed.
 pub fn promote_arm(home: &Path, arm: &str) -> Result<ExperimentConfig, ChangeError> {
     config::edit(home, |root| {
         let there = root.get(KEY).map(parse).transpose()?.ok_or(ChangeError::NoExperiment)?;
@@ -63,7 +63,10 @@ pub fn promote_arm(home: &Path, arm: &str) -> Result<ExperimentConfig, ChangeErr
             return Err(ChangeError::NoArm { experiment: there.name, arm: arm.to_owned() });
         }
         let section = root.object_at(&[KEY])?;
-        section.remove(START);
+        // What serves is only swapped while the gateway still has the arms.
+        if !section.remove(START) {
+            return Err(ChangeError::ExperimentOff(there.name));
+        }
         let policy = section.list_at(&["arms"])?.iter().find_map(|written| match written {
             Json::Object(written) if written.get("name").and_then(Json::as_str) == Some(arm) => {
                 written.get("policy").cloned()

@@ -157,8 +157,30 @@ impl Promote {
         Ok(())
     }
 
+    /// An arm that cannot be loaded would keep the next start from working.
     fn promote(&self, context: &Context) -> Result<ExperimentConfig, Failure> {
+        let (now, _) = Config::load(&context.home)?;
+        let wanted = now.experiment.map(|experiment| experiment.within(&context.home));
+        let policy = wanted.as_ref().and_then(|experiment| experiment.arm(&self.arm)?.policy.as_ref());
+        if let Some(policy) = policy {
+            Loader::open(&context.home, Named::default())?.arm(&policy.over(&now.policy))?;
+        }
         let config = admin::promote_arm(&context.home, &self.arm)?;
+        let unset = policy.into_iter().flat_map(|policy| {
+            now.policy
+                .settings
+                .keys()
+                .filter(|name| !policy.settings.contains_key(*name))
+                .map(|name| format!("`{name}`"))
+        });
+        let unset: Vec<String> = unset.collect();
+        if !unset.is_empty() {
+            context.warn(&format!(
+                "gateway.json has no settings of {} any more: `{}` decided without them",
+                unset.join(", "),
+                self.arm
+            ));
+        }
         let stopped = match Store::open_existing(&context.home) {
             Ok(store) => block_on(async { Ok(store.stopped_arms(&config.name).await?) })?,
             Err(StoreError::Missing { .. }) => BTreeMap::new(),
