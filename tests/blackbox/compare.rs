@@ -251,3 +251,15 @@ fn what_makes_no_sense_is_said() {
     let plugins = strict.trim_end_matches("strict.wasm");
     insta::assert_snapshot!(shown.replace(&format!("{}/", home.path().display()), "").replace(plugins, ""));
 }
+
+#[test]
+fn a_window_in_which_nothing_fits_is_refused() {
+    let home = Home::new();
+    let histories = home.path().join("histories");
+    std::fs::create_dir(&histories).expect("a folder");
+    std::fs::write(histories.join("chat.json"), chat(5).to_string()).expect("a history");
+    let arguments = ["compare", "--policy", "standard", "--policy", &component("strict"), "--histories"];
+    let finished = home.run(&[&arguments[..], &[&text(&histories), "--window", "100"]].concat(), "");
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(finished.stderr.contains("hint: give a larger `--window`"), "{}", finished.stderr);
+}

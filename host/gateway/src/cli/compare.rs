@@ -133,6 +133,10 @@ impl CompareCommand {
                 .hint("each file is a JSON list of messages, an object with `messages`, or a message a line"));
         }
         let report = Report::new(&arms, subject, results, elapsed);
+        if report.decisions() == 0 {
+            return Err(Failure::new("no message of these conversations fits, so nothing would ever be sent")
+                .hint("give a larger `--window` or `--budget`"));
+        }
         if let Some(path) = &self.html {
             let diff = side_by_side(&comparison, found, &report.results.conversations)?;
             write(path, &report::page::html(&report, diff.as_ref()))?;
