@@ -6,8 +6,6 @@ use crate::support::{Home, component, finish, repository};
 
 mod broken;
 
-use broken::broken;
-
 /// Digests and costs change with the compiler.
 const CHANGING: [(&str, &str); 2] =
     [(r"[0-9a-f]{64}", "[sha256]"), (r"at most .* of 128 MB", "at most [cost] of 128 MB")];
@@ -28,8 +26,8 @@ fn a_sound_policy_passes_every_check() {
 fn an_unsound_policy_is_found_out_with_what_shows_it() {
     let home = Home::new();
     let mut shown = String::new();
-    for (name, bytes) in broken() {
-        let path = home.write(&format!("{name}.wasm"), bytes).display().to_string();
+    for (name, policy) in [("tears", broken::tears()), ("panics", broken::panics())] {
+        let path = home.write(&format!("{name}.wasm"), policy.build()).display().to_string();
         let finished = home.run(&["policy", "check", &path], "");
         assert_eq!(finished.status.code(), Some(1), "{name}: {}", finished.stderr);
         shown.push_str(&format!("== {name}\n{}{}", finished.stdout, finished.stderr));
@@ -44,7 +42,7 @@ fn an_unsound_policy_is_found_out_with_what_shows_it() {
 #[test]
 fn a_panic_shows_its_message_and_where_it_was() {
     let home = Home::new();
-    let (_, bytes) = broken().into_iter().find(|(name, _)| *name == "panics").expect("one that panics");
+    let bytes = broken::panics().build();
     let policy = home.write("panics.wasm", bytes).display().to_string();
     let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
     let page = home.run(&["plan", "--policy", &policy, "--history", &history], "").ok().stdout;

@@ -72,7 +72,7 @@ fn archive(store: &Store) -> StoreArchive {
         }
         let key = "slack:dm:U4".parse().expect("a key");
         let lease = store.lease(&key, "a benchmark", Duration::ZERO, 0).await.expect("a conversation that nobody has");
-        store.archive_of(lease.session()).await.expect("a store that can be read")
+        store.archive_of(lease.session(), MESSAGES as u32)
     })
 }
 

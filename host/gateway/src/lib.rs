@@ -35,6 +35,7 @@ pub mod policies;
 pub mod progress;
 pub mod say;
 pub mod search;
+pub mod stamp;
 pub mod store;
 pub mod transfer;
 pub mod turn;

@@ -1,7 +1,7 @@
-//! One prune decision: the checked-in component in a fresh instance beside the same policy compiled natively, plan and
-//! guard included in both.
+//! One prune: the checked-in component in a fresh instance beside the same policy compiled natively. `prune` is the
+//! decision, plan and guard included in both; `step` the whole of it, from the stored messages to those that are sent.
 //!
-//! `cargo bench -p pmk-policy`
+//! `cargo bench --workspace --bench decision`
 
 use std::{path::Path, sync::Arc};
 
@@ -13,8 +13,8 @@ use pmk_policy_sdk::{
     testing::{Harness, Room},
 };
 
-/// Stored messages; the last number is the longest real session seen.
-const SIZES: [usize; 3] = [100, 1_000, 15_276];
+/// Stored messages; 15,276 are the longest real session seen.
+const SIZES: [usize; 4] = [100, 1_000, 15_276, 100_000];
 
 /// A window of 200,000 tokens less the room for the answer.
 const ROOM: PruneInput = PruneInput { limit: 180_000, window: 200_000, phase: Phase::First, seed_may_go: false };
@@ -23,6 +23,7 @@ fn decision(criterion: &mut Criterion) {
     let runtime = Runtime::new(RuntimeConfig::default()).expect("an engine");
     policy::<standard::Standard>(criterion, &runtime, "standard");
     policy::<strict::Strict>(criterion, &runtime, "strict");
+    policy::<tool_lean::ToolLean>(criterion, &runtime, "tool-lean");
 }
 
 fn policy<P: Prune>(criterion: &mut Criterion, runtime: &Runtime, name: &str) {
@@ -42,6 +43,24 @@ fn policy<P: Prune>(criterion: &mut Criterion, runtime: &Runtime, name: &str) {
         });
         group.bench_function(BenchmarkId::new("native", messages), |bencher| {
             bencher.iter(|| native.prune(&transcript, room));
+        });
+    }
+    group.finish();
+    let mut group = criterion.benchmark_group(format!("step/{name}"));
+    for messages in SIZES {
+        let conversation = conversation(messages);
+        let view = || Arc::new(Transcript::new(conversation.entries().to_vec(), conversation.current(), ""));
+        group.bench_function(BenchmarkId::new("component", messages), |bencher| {
+            bencher.iter(|| {
+                let transcript = view();
+                stack.prune(&transcript, ROOM).applied.messages(&transcript)
+            });
+        });
+        group.bench_function(BenchmarkId::new("native", messages), |bencher| {
+            bencher.iter(|| {
+                let transcript = view();
+                native.prune(&transcript, room).map(|applied| applied.messages(&transcript))
+            });
         });
     }
     group.finish();

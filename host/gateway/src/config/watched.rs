@@ -2,14 +2,12 @@
 //! experiment is on. An admin who changes that does not have to restart anything; the next turn goes by it.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
 };
 
 use super::{Config, People, PolicyConfig};
-use crate::{experiment::ExperimentConfig, home};
+use crate::{experiment::ExperimentConfig, home, stamp::Stamp};
 
 /// The parts of a configuration that may change, as the file has them now.
 #[derive(Debug)]
@@ -33,14 +31,15 @@ pub struct Trial {
     pub policy: PolicyConfig,
 }
 
-/// What differs when a file was written anew: `None` for no file.
-type Stamp = (u64, u64, Option<SystemTime>);
-
 impl Watched {
     /// Begins with what was read.
     pub fn new(home: &Path, config: &Config) -> Self {
         let trial = Trial { experiment: config.experiment.clone(), policy: config.policy.clone() };
-        let seen = Seen { stamp: stamp(home), people: Arc::new(config.people.clone()), trial: Arc::new(trial) };
+        let seen = Seen {
+            stamp: Stamp::of(&home::config_file(home)),
+            people: Arc::new(config.people.clone()),
+            trial: Arc::new(trial),
+        };
         Watched { home: home.to_owned(), seen: Mutex::new(seen) }
     }
 
@@ -58,7 +57,7 @@ impl Watched {
     fn look(&self) -> MutexGuard<'_, Seen> {
         // Replaced as a whole, so a panic elsewhere leaves nothing half changed.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = stamp(&self.home);
+        let stamp = Stamp::of(&home::config_file(&self.home));
         if stamp != seen.stamp {
             seen.stamp = stamp;
             if stamp.is_none() {
@@ -84,17 +83,10 @@ impl Watched {
     }
 }
 
-fn stamp(home: &Path) -> Option<Stamp> {
-    let meta = fs::metadata(home::config_file(home)).ok()?;
-    #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&meta);
-    #[cfg(not(unix))]
-    let inode = 0;
-    Some((inode, meta.len(), meta.modified().ok()))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

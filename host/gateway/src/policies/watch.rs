@@ -6,10 +6,9 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -19,6 +18,7 @@ use tokio::{
 };
 
 use super::{By, Swapper};
+use crate::stamp::Stamp;
 
 /// How long files must have stayed as they are.
 const SETTLES_AFTER: Duration = Duration::from_millis(500);
@@ -26,9 +26,6 @@ const SETTLES_AFTER: Duration = Duration::from_millis(500);
 const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 /// How long a file may be gone before that is told.
 const MAY_BE_GONE: Duration = Duration::from_secs(5);
-
-/// What differs when a file was written anew: `None` for no file.
-type Stamp = Option<(u64, u64, Option<SystemTime>)>;
 
 /// Has changed files take over, as long as it is polled.
 pub async fn follow(swapper: Arc<Swapper>) {
@@ -60,7 +57,7 @@ pub async fn follow(swapper: Arc<Swapper>) {
 }
 
 /// The stamps of files once they no longer change.
-async fn settled(files: &[PathBuf]) -> Vec<Stamp> {
+async fn settled(files: &[PathBuf]) -> Vec<Option<Stamp>> {
     let begun = Instant::now();
     let mut seen = stamps(files);
     loop {
@@ -74,17 +71,8 @@ async fn settled(files: &[PathBuf]) -> Vec<Stamp> {
     }
 }
 
-fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    files.iter().map(|file| stamp(file)).collect()
-}
-
-fn stamp(file: &Path) -> Stamp {
-    let meta = fs::metadata(file).ok()?;
-    #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&meta);
-    #[cfg(not(unix))]
-    let inode = 0;
-    Some((inode, meta.len(), meta.modified().ok()))
+fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
+    files.iter().map(|file| Stamp::of(file)).collect()
 }
 
 /// The folders in which something may happen to the files. One watcher for all of them and for ever: each is a thread

@@ -11,7 +11,7 @@ use pmk_search::terms_of_message;
 use rusqlite::{Connection, params};
 
 use super::{
-    SessionId, Store, StoreError, TurnId,
+    SessionId, Store, TurnId,
     codec::{self, NewMessage},
     error::Fault,
 };
@@ -28,20 +28,21 @@ pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archiv
 const EVERY_MESSAGE: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, session_id FROM message ORDER BY id";
 
 impl Store {
-    /// The archive of a conversation as it is now: what is recorded from here on is no part of it.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn archive_of(&self, session: SessionId) -> Result<StoreArchive, StoreError> {
-        let length =
-            self.read(move |conn| Ok(conn.prepare_cached(LENGTH)?.query_row([session.0], |row| row.get(0))?)).await?;
-        Ok(StoreArchive::new(self.clone(), session, length))
+    /// The archive of a conversation as it was when so many messages were recorded. Nothing is read before it is
+    /// searched.
+    pub fn archive_of(&self, session: SessionId, length: u32) -> StoreArchive {
+        StoreArchive::new(self.clone(), session, length)
     }
 }
 
 /// Makes the index usable on a connection.
 pub(super) fn prepare(conn: &Connection) -> Result<(), Fault> {
     Ok(INDEX.create(conn)?)
+}
+
+/// How many messages of a conversation are recorded.
+pub(super) fn length(conn: &Connection, session: SessionId) -> Result<u32, Fault> {
+    Ok(conn.prepare_cached(LENGTH)?.query_row([session.0], |row| row.get(0))?)
 }
 
 /// Numbers and indexes a message that was just stored.

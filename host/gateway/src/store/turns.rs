@@ -60,7 +60,8 @@ impl Store {
         let Begin::Ask(mut open) = begun else { return Ok(begun) };
         // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
         let session = open.session;
-        open.live.entries = self.read(move |conn| window::read(conn, session)).await?;
+        (open.live.entries, open.archived) =
+            self.read(move |conn| Ok((window::read(conn, session)?, archive::length(conn, session)?))).await?;
         Ok(Begin::Ask(open))
     }
 
@@ -214,8 +215,18 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
         let verbosity: Option<String> = row.get("verbose")?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
-        let resumed = is_begun;
-        Begin::Ask(OpenTurn { turn, session, inbound, received_at_ms, placeholder, verbosity, resumed, absorbs, live })
+        Begin::Ask(OpenTurn {
+            turn,
+            session,
+            inbound,
+            received_at_ms,
+            placeholder,
+            verbosity,
+            resumed: is_begun,
+            absorbs,
+            live,
+            archived: 0,
+        })
     };
     lease::take(conn, session, owner, None)?;
     Ok(begun)

@@ -96,6 +96,8 @@ pub struct OpenTurn {
     /// What the message answers, where it is the awaited word of somebody who knows.
     pub absorbs: Option<Marker>,
     pub live: Live,
+    /// How many messages of the conversation were recorded before this turn.
+    pub archived: u32,
 }
 
 /// What people are shown of tool calls (seed 004).

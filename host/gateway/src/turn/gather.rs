@@ -43,7 +43,7 @@ pub(super) async fn gather<'a>(
         }
     };
     let mut turns_dropped = 0;
-    let archive = gateway.store.archive_of(turn.session).await?;
+    let archive = gateway.store.archive_of(turn.session, turn.archived);
     let mut window = Window::new(live, retrieved, new_message, turn.inbound.reply_to.channel.clone())
         .with_archive(Arc::new(archive));
     if let (Place::Dm(_), Some(most)) = (&turn.inbound.key.place, gateway.config.history_turns)

@@ -54,7 +54,8 @@ pub(super) async fn record(
         marker
     });
     let report = report(&work);
-    let reask = gateway.questions.ask(work.turn);
+    // Nobody else would read it.
+    let reask = work.journal.tags().place.as_ref().and_then(|_| gateway.questions.ask(work.turn));
     let outturn = Outturn {
         tags: work.journal.tags().clone(),
         failed: work.journal.has_failures() || work.tally.gave_up,

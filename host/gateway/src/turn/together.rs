@@ -86,6 +86,7 @@ mod tests {
             verbosity: crate::store::Verbosity::Off,
             absorbs: None,
             live: Live::default(),
+            archived: 0,
         }
     }
 

@@ -4,6 +4,7 @@ use pmk_core::{Archive, Origin, Role};
 use pmk_search::MemoryArchive;
 
 use super::*;
+use crate::store::{StoreArchive, archive};
 
 const KEY: &str = "slack:dm:U1";
 
@@ -16,9 +17,15 @@ async fn say(store: &Store, key: &str, event_id: &str, question: &str, answer: &
     open.session
 }
 
+/// The archive with all that is recorded.
+async fn archive_now(store: &Store, session: SessionId) -> StoreArchive {
+    let length = store.read(move |conn| archive::length(conn, session)).await.unwrap();
+    store.archive_of(session, length)
+}
+
 /// Numbers of what is found, on a thread that may wait.
 async fn found(store: &Store, session: SessionId, query: &str) -> Vec<u32> {
-    let (archive, query) = (store.archive_of(session).await.unwrap(), query.to_owned());
+    let (archive, query) = (archive_now(store, session).await, query.to_owned());
     let search = move || archive.search(&query, 9, &|_| true).into_iter().map(|found| found.number).collect();
     tokio::task::spawn_blocking(search).await.unwrap()
 }
@@ -31,7 +38,7 @@ async fn a_turn_is_found_as_soon_as_it_is_recorded_and_in_its_conversation_alone
     let other = say(&store, "slack:dm:U2", "Ev2", "會議取消了", "noted").await;
     assert_eq!(found(&store, session, "會議是哪天").await, [0]);
     assert_eq!(found(&store, other, "會議是哪天").await, [0]);
-    let earlier = store.archive_of(session).await.unwrap();
+    let earlier = archive_now(&store, session).await;
     say(&store, KEY, "Ev3", "lunch?", "會議之後").await;
     assert_eq!(found(&store, session, "會議是哪天").await.len(), 2);
     let (length, at_that_time) =
