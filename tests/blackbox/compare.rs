@@ -231,6 +231,7 @@ fn what_makes_no_sense_is_said() {
     std::fs::create_dir(&histories).expect("a folder");
     let (strict, histories) = (component("strict"), text(&histories));
     let bad_questions = text(&home.write("questions.jsonl", "{\"conversation\":\"c\"}\n"));
+    let no_questions = text(&home.write("none.json", "[]"));
     let bad_prices = text(&home.write("prices.toml", "[models.a]\ninput = 1\n"));
     let both = ["compare", "--policy", "standard", "--policy", &strict];
     let mut shown = String::new();
@@ -239,6 +240,7 @@ fn what_makes_no_sense_is_said() {
         &[&both[..], &["--histories", &histories]].concat(),
         &[&both[..], &["--histories", &format!("{histories}/none")]].concat(),
         &[&both[..], &["--histories", &histories, "--questions", &bad_questions]].concat(),
+        &[&both[..], &["--histories", &histories, "--questions", &no_questions]].concat(),
         &[&both[..], &["--histories", &histories, "--prices", &bad_prices]].concat(),
         &[&both[..], &["--histories", &histories, "--model", "sim:speed=9"]].concat(),
         &[&both[..], &["--histories", &histories, "--set", "strct.seed-cap=9"]].concat(),

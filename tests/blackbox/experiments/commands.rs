@@ -115,6 +115,8 @@ fn an_arm_is_only_promoted_while_it_is_on_and_can_be_loaded() {
     let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
     let written = json!({"version": 1, "experiment": experiment}).to_string();
     home.write("gateway.json", &written);
+    let shown = home.run(&["experiment", "status"], "").ok().stderr;
+    assert!(shown.contains("no gateway begins it as it is written: arm `b`"), "{shown}");
     let promoted = home.run(&["experiment", "promote", "b"], "");
     assert_eq!(promoted.status.code(), Some(1));
     assert!(promoted.stderr.contains("gone.wasm` does not exist"), "{}", promoted.stderr);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Context, block_on, change::record, note, print_json};
 use crate::{
     admin,
-    config::{Config, Object},
+    config::{Config, Object, PolicyConfig},
     error::{Failure, OrHint},
     experiment::{
         ArmConfig, ExperimentConfig,
@@ -89,12 +89,17 @@ impl Start {
         if wanted.start.is_none() || written.is_some() {
             refuse_known(context, &wanted.name)?;
         }
-        let loader = Loader::open(&context.home, Named::default())?;
-        let load: Load = Arc::new(move |policy| loader.arm(policy));
-        let arms = Arms::load(&wanted.within(&context.home), &config.policy, &load)?;
+        let arms = load(context, &config.policy, &wanted)?;
         let started = admin::start_experiment(&context.home, written, &format!("{:.0}", Timestamp::now()))?;
         Ok((started, arms))
     }
+}
+
+/// The arms as a running gateway would load them.
+fn load(context: &Context, base: &PolicyConfig, experiment: &ExperimentConfig) -> Result<Arms, Failure> {
+    let loader = Loader::open(&context.home, Named::default())?;
+    let load: Load = Arc::new(move |policy| loader.arm(policy));
+    Arms::load(&experiment.clone().within(&context.home), base, &load)
 }
 
 /// What was found under a name must stay what was found under it.

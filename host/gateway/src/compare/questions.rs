@@ -41,6 +41,8 @@ pub enum QuestionsError {
     Read { path: String, source: std::io::Error },
     #[error("the questions `{path}`: line {line} is not JSON: {source}")]
     NotJson { path: String, line: usize, source: serde_json::Error },
+    #[error("the questions `{path}`: there is none in it")]
+    Empty { path: String },
     #[error("the questions `{path}`: question {number} has no `{field}`")]
     Missing { path: String, number: usize, field: &'static str },
 }
@@ -91,6 +93,9 @@ impl Questions {
             };
             questions.by_conversation.entry(need("conversation")?).or_default().push(question);
             questions.count += 1;
+        }
+        if questions.count == 0 {
+            return Err(QuestionsError::Empty { path: path.to_owned() });
         }
         Ok(questions)
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::super::{Context, block_on, print, print_json, table, text::printable};
 use crate::{
+    clock,
     config::Config,
     error::Failure,
     experiment::{
@@ -28,6 +29,11 @@ impl Status {
         let (config, warnings) = Config::load(&context.home)?;
         for warning in warnings {
             context.warn(&warning);
+        }
+        if let Some(on) = config.experiment.as_ref().filter(|experiment| experiment.is_on(clock::now_ms()))
+            && let Err(failure) = super::load(context, &config.policy, on)
+        {
+            context.warn(&format!("no gateway begins it as it is written: {}", failure.message()));
         }
         let written = config.experiment;
         let store = match Store::open_existing(&context.home) {
