@@ -11,6 +11,7 @@ mod console;
 mod crash;
 mod desk;
 mod directives;
+mod dispatch;
 mod experiments;
 mod explain;
 mod hostile;

@@ -170,7 +170,8 @@ async fn recovery(home: &Path, refusals: u64) -> Duration {
         seeder: None,
         load: Arc::new(|_| unreachable!("there is no experiment")),
     };
-    Gateway::new(parts, CancellationToken::new()).run().await.expect("it runs");
+    let gateway = Gateway::new(parts, CancellationToken::new());
+    gateway.run(&gateway.dispatcher()).await.expect("it runs");
     let asked = model.asked.lock().expect("not poisoned");
     *asked.last().expect("asked") - asked[0]
 }

@@ -94,7 +94,7 @@ async fn many(store: &Store, numbers: &Arc<AtomicUsize>, turns: u64) -> Duration
 
 async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
     turn(store, 0, numbers.fetch_add(1, Ordering::Relaxed)).await;
-    let inbox = store.open_work().await.expect("reads");
+    let inbox = store.open_work().await.expect("reads").pending;
     assert!(inbox.is_empty(), "every turn is finished");
     let filler = (0..messages).map(|n| Entry::new(0, Message::user(format!("{n} {QUESTION}")))).collect();
     let probe = Inbound {

@@ -44,6 +44,13 @@ pub struct Conversations {
     pub by_user: Counts,
     pub by_audience: Counts,
     pub undelivered: u64,
+    /// Messages that could not be answered and were set aside, and those that are now.
+    pub parked: u64,
+    pub parked_now: u64,
+    /// Turns in which the program failed.
+    pub panicked: u64,
+    /// Messages that nobody worked on until the sweep found them.
+    pub swept: u64,
 }
 
 /// How close conversations came to the window's edge.

@@ -9,8 +9,10 @@
 //! |---|---|
 //! | `{"command":"policy.use","files":["/path/a.wasm"]}` | the components of these files decide from the next turn on, the last on top; paths are absolute |
 //! | `{"command":"policy.previous"}` | those decide again that decided before, as they were then |
+//! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are taken up again; of all without `key` |
 //!
-//! A swap that was made is answered with `{"type":"swapped"}` and the fields of [`Swapped`]; whatever went wrong with
+//! A swap that was made is answered with `{"type":"swapped"}` and the fields of [`Swapped`], messages that were taken up
+//! with `{"type":"retried","messages":N}`; whatever went wrong with
 //! `{"type":"error","message":…,"hint":…}`, as everywhere else, and then everything is as it was. Later versions may
 //! add requests and fields; an unknown request is an error, an unknown field of an answer is to be passed over.
 //!
@@ -19,15 +21,16 @@
 
 use std::path::{Path, PathBuf};
 
+use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 
-use crate::{home, policies::Swapped};
+use crate::{error::Failure, home, policies::Swapped};
 
 mod client;
 mod server;
 
 pub use client::ask;
-pub use server::Server;
+pub use server::{Commands, Server};
 
 /// The most bytes of a request.
 const MAX_REQUEST_BYTES: u64 = 64 << 10;
@@ -42,6 +45,12 @@ pub enum Request {
     /// Have those decide that did before.
     #[serde(rename = "policy.previous")]
     PolicyPrevious,
+    /// Take parked messages up again, of one conversation or of all.
+    #[serde(rename = "sessions.retry")]
+    SessionsRetry {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<SessionKey>,
+    },
 }
 
 /// What it answers.
@@ -49,7 +58,20 @@ pub enum Request {
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Reply {
     Swapped(Swapped),
+    Retried { messages: usize },
     Error { message: String, hint: Option<String> },
+}
+
+impl Reply {
+    /// What went wrong, where this is not the answer that was asked for.
+    pub fn unexpected(self) -> Failure {
+        match self {
+            Reply::Error { message, hint: Some(hint) } => Failure::new(message).hint(hint),
+            Reply::Error { message, hint: None } => Failure::new(message),
+            Reply::Swapped(_) | Reply::Retried { .. } => Failure::new("the gateway answered another question")
+                .hint("run the gateway and this command from the same version of pmk-host"),
+        }
+    }
 }
 
 fn socket(home: &Path) -> PathBuf {
@@ -68,6 +90,11 @@ mod tests {
                 Request::PolicyUse { files: vec!["/path/a.wasm".into()] },
             ),
             (r#"{"command":"policy.previous"}"#, Request::PolicyPrevious),
+            (r#"{"command":"sessions.retry"}"#, Request::SessionsRetry { key: None }),
+            (
+                r#"{"command":"sessions.retry","key":"slack:dm:U1"}"#,
+                Request::SessionsRetry { key: Some("slack:dm:U1".parse().expect("a key")) },
+            ),
         ] {
             assert_eq!(serde_json::from_str::<Request>(text).expect(text), request);
             assert_eq!(serde_json::to_string(&request).expect(text), text);

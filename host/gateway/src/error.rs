@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// What went wrong, and what to do about it. Typed errors become one of these where they leave the
 /// program.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     message: String,
     hint: Option<String>,

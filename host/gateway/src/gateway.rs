@@ -1,25 +1,20 @@
-//! The running gateway: takes messages in, and works on many conversations at once, one turn at a time
-//! in each.
+//! The running gateway: everything a turn needs, and the way from the front to the dispatcher.
 
 use std::{
-    collections::{HashMap, VecDeque},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use async_trait::async_trait;
-use pmk_core::SessionKey;
 use pmk_policy::Stack;
-use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     audience::{Audience, Prompts, Toolbox},
     calibration::Calibration,
-    clock,
-    config::{Config, QueueConfig, QueueMode, Watched},
+    config::{Config, Watched},
     directive,
+    dispatch::{Batch, Dispatcher, Stuck, Turns, panics},
     error::Failure,
     experiment::{
         arms::Load,
@@ -28,26 +23,18 @@ use crate::{
     },
     front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Reaction, ReplyTo, Speech},
     knowledge::{Library, LibraryError, Seeder},
-    ledger::Ledger,
+    ledger::{Event, Ledger},
     model::{Model, Tool},
     mra::Mra,
     policies::Policies,
     progress::{self, Updates},
     say::Say,
-    store::{InboxId, SessionId, Store, StoreError},
+    store::{Parked, SessionId, Store, StoreError},
     turn::{self, Preamble, Room},
 };
 
+mod parked;
 mod verdict;
-
-/// Turns that run at once; more wait their turn.
-pub const MAX_RUNNING_TURNS: usize = 256;
-
-/// How often messages that keep coming put off an answer.
-const MAX_DEBOUNCES: usize = 10;
-
-/// How long running turns get to finish once the gateway is told to stop.
-pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 
 /// Everything a turn needs.
 pub struct Gateway {
@@ -77,15 +64,10 @@ pub struct Gateway {
     preambles: [[Arc<Preamble>; 2]; Audience::ALL.len()],
     /// Cancelled when nothing new may begin.
     pub(crate) stop: CancellationToken,
-    queues: Mutex<HashMap<SessionKey, VecDeque<Waiting>>>,
-    workers: TaskTracker,
-    running: Semaphore,
-}
-
-/// A stored message that waits for its turn.
-struct Waiting {
-    inbox: InboxId,
-    ts: String,
+    /// What must end before the gateway does.
+    tasks: TaskTracker,
+    /// What the admins have been told of parked messages.
+    told: parked::Told,
 }
 
 /// What a gateway is made of.
@@ -136,10 +118,15 @@ impl Gateway {
             library: Arc::new(Mutex::new(parts.library)),
             calibration: Mutex::new(parts.calibration),
             stop,
-            queues: Mutex::default(),
-            workers: TaskTracker::new(),
-            running: Semaphore::new(MAX_RUNNING_TURNS),
+            tasks: TaskTracker::new(),
+            told: parked::Told::default(),
         })
+    }
+
+    /// What hands the messages of this gateway to its turns.
+    pub fn dispatcher(self: &Arc<Self>) -> Arc<Dispatcher> {
+        let turns = Arc::clone(self) as Arc<dyn Turns>;
+        Dispatcher::new(turns, self.store.clone(), self.config.queue, self.tasks.clone(), self.stop.clone())
     }
 
     /// Goes on with whatever an earlier run left unfinished, takes messages in until the front's input ends or
@@ -147,20 +134,21 @@ impl Gateway {
     ///
     /// # Errors
     /// The front or the store cannot go on.
-    pub async fn run(self: &Arc<Self>) -> Result<(), Failure> {
+    pub async fn run(self: &Arc<Self>, dispatcher: &Arc<Dispatcher>) -> Result<(), Failure> {
+        panics::note_places();
         self.experiment.follow(self).await;
-        // The store gives them in order, and they go before whatever comes in now.
-        for pending in self.store.open_work().await? {
-            self.enqueue(pending.key, Waiting { inbox: pending.inbox, ts: String::new() });
-        }
+        let sweeping = dispatcher.start().await?;
         let following = tokio::spawn(follow(Arc::clone(self)));
-        let listened = self.front.listen(&Door(Arc::clone(self)), self.stop.clone()).await;
-        following.abort();
-        // It holds the gateway, which writes its last events when it goes.
-        let _ = following.await;
-        let drained = self.drain().await;
+        let door = Door { gateway: Arc::clone(self), dispatcher: Arc::clone(dispatcher) };
+        let listened = self.front.listen(&door, self.stop.clone()).await;
+        // They hold the gateway, which writes its last events when it goes.
+        for task in [following, sweeping] {
+            task.abort();
+            let _ = task.await;
+        }
+        dispatcher.drain().await?;
         match listened {
-            Ok(()) | Err(FrontError::Closed) => drained,
+            Ok(()) | Err(FrontError::Closed) => Ok(()),
             Err(FrontError::Fatal { what, hint }) => Err(Failure::new(what).hint(hint)),
             Err(error) => Err(Failure::new(error)),
         }
@@ -195,7 +183,7 @@ impl Gateway {
             let (front, speech) = (Arc::clone(&self.front), speech.clone());
             // A direct message: Slack takes the user's id for the channel.
             let reply_to = ReplyTo { channel: admin.clone(), thread_ts: None };
-            self.workers.spawn(async move {
+            self.tasks.spawn(async move {
                 if let Err(error) = front.deliver(Delivery::notice("", &reply_to, &speech)).await {
                     tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
                 }
@@ -222,104 +210,7 @@ impl Gateway {
 
     /// Does something that nobody waits for, except the gateway before it ends.
     pub(crate) fn aside(&self, work: impl FnOnce() + Send + 'static) {
-        self.workers.spawn_blocking(work);
-    }
-
-    /// Waits for the turns: all of them at the end of the input, those that have begun when stopped.
-    async fn drain(&self) -> Result<(), Failure> {
-        self.workers.close();
-        let stopped = async {
-            self.stop.cancelled().await;
-            tokio::time::sleep(DRAIN_TIME).await;
-        };
-        tokio::select! {
-            () = self.workers.wait() => Ok(()),
-            () = stopped => Err(Failure::new(format!(
-                "{} conversations did not finish within {} s",
-                self.workers.len(),
-                DRAIN_TIME.as_secs()
-            ))
-            .hint("they are stored and go on at the next start")),
-        }
-    }
-
-    fn lock_queues(&self) -> MutexGuard<'_, HashMap<SessionKey, VecDeque<Waiting>>> {
-        // A queue is never left half changed, so a panic elsewhere does not spoil it.
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts a message in the queue of its conversation, and gives the conversation a worker if it has none.
-    fn enqueue(self: &Arc<Self>, key: SessionKey, waiting: Waiting) {
-        let mut queues = self.lock_queues();
-        if let Some(queue) = queues.get_mut(&key) {
-            // Sockets do not keep order; Slack's ts does. Where there is none, arrival decides.
-            let place = queue.iter().rposition(|other| other.ts <= waiting.ts).map_or(0, |at| at + 1);
-            queue.insert(place, waiting);
-            return;
-        }
-        queues.insert(key.clone(), VecDeque::from([waiting]));
-        drop(queues);
-        let gateway = Arc::clone(self);
-        self.workers.spawn(async move { gateway.work(key).await });
-    }
-
-    /// Works through one conversation's queue, first in, first out.
-    async fn work(self: Arc<Self>, key: SessionKey) {
-        loop {
-            let batch = self.next_batch(&key).await;
-            if batch.is_empty() {
-                return;
-            }
-            let Ok(_permit) = self.running.acquire().await else { return };
-            if self.stop.is_cancelled() {
-                // What has not begun stays in the inbox for the next start.
-                self.lock_queues().remove(&key);
-                return;
-            }
-            turn::run(&self, batch).await;
-        }
-    }
-
-    /// What is to be answered next: one message, or under `collect` and `steer` those that have come, once no
-    /// more are coming. Empty when the conversation has no messages left, and then no worker.
-    async fn next_batch(&self, key: &SessionKey) -> Vec<InboxId> {
-        let first = {
-            let mut queues = self.lock_queues();
-            match queues.get_mut(key).and_then(VecDeque::pop_front) {
-                Some(first) => first,
-                None => {
-                    queues.remove(key);
-                    return vec![];
-                }
-            }
-        };
-        let QueueConfig { mode, debounce_ms, most } = self.config.queue;
-        let mut batch = vec![first.inbox];
-        if mode != QueueMode::Sequential {
-            let waiting = || self.lock_queues().get(key).map_or(0, VecDeque::len);
-            let mut seen = waiting();
-            for _ in 0..MAX_DEBOUNCES {
-                tokio::select! {
-                    () = self.stop.cancelled() => break,
-                    () = tokio::time::sleep(Duration::from_millis(debounce_ms)) => {}
-                }
-                let now = waiting();
-                if now == seen || now + 1 >= most {
-                    break;
-                }
-                seen = now;
-            }
-            batch.extend(self.take_waiting(key, most - 1));
-        }
-        batch
-    }
-
-    /// Takes messages of a conversation that wait, at most so many.
-    pub(crate) fn take_waiting(&self, key: &SessionKey, most: usize) -> Vec<InboxId> {
-        let mut queues = self.lock_queues();
-        let Some(queue) = queues.get_mut(key) else { return vec![] };
-        let taken = queue.len().min(most);
-        queue.drain(..taken).map(|waiting| waiting.inbox).collect()
+        self.tasks.spawn_blocking(work);
     }
 }
 
@@ -331,21 +222,35 @@ async fn follow(gateway: Arc<Gateway>) {
     }
 }
 
-/// Takes messages in: stores them, then queues them.
-struct Door(Arc<Gateway>);
+#[async_trait]
+impl Turns for Gateway {
+    async fn run(&self, batch: &Batch) -> Result<(), Stuck> {
+        turn::run(self, batch).await
+    }
+
+    async fn tell_parked(&self, parked: &Parked) -> bool {
+        parked::tell(self, parked).await
+    }
+
+    fn note(&self, event: Event) {
+        self.ledger.note(event);
+    }
+}
+
+/// Where the front hands in what people say and do.
+struct Door {
+    gateway: Arc<Gateway>,
+    dispatcher: Arc<Dispatcher>,
+}
 
 #[async_trait]
 impl Intake for Door {
     async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError> {
-        let Some(inbox) = self.0.store.accept(&message, clock::now_ms()).await? else {
-            return Ok(Accepted::Duplicate);
-        };
-        self.0.enqueue(message.key, Waiting { inbox, ts: message.ts });
-        Ok(Accepted::New)
+        self.dispatcher.take_in(message).await
     }
 
     async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
-        signals::react(&self.0, &reaction).await;
-        verdict::judge(&self.0, reaction).await
+        signals::react(&self.gateway, &reaction).await;
+        verdict::judge(&self.gateway, reaction).await
     }
 }

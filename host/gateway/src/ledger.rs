@@ -51,6 +51,26 @@ pub enum Event {
         /// From the moment the question came in to the delivered reply.
         latency_ms: u64,
     },
+    /// The program failed within a turn, which is tried once more and then parked.
+    #[serde(rename = "turn.panicked")]
+    TurnPanicked {
+        session: String,
+        /// File and line.
+        place: String,
+    },
+    /// A message cannot be answered and waits for `sessions retry`.
+    #[serde(rename = "turn.parked")]
+    TurnParked { session: String, why: String },
+    /// Parked messages are taken up again, of one conversation or of all.
+    #[serde(rename = "turn.retried")]
+    TurnRetried {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        messages: usize,
+    },
+    /// Open messages that nobody worked on were found: a defect of the program.
+    #[serde(rename = "queue.swept")]
+    QueueSwept { messages: u64 },
     /// `mra` was asked.
     #[serde(rename = "mra-ask.end")]
     MraAskEnd { actor: String, repo: String, ok: bool, retried: bool, duration_ms: u64 },

@@ -1,7 +1,7 @@
 //! The gateway: people on one side, a model on the other, and between them a policy that decides how
 //! much of a conversation the model gets to see.
 //!
-//! One turn reads like the list in [`turn`]. What talks to people is a [`front`], what answers is a
+//! One turn reads like the list in [`turn`]; who works on which is up to [`dispatch`]. What talks to people is a [`front`], what answers is a
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
 //! [`escalation`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
@@ -20,6 +20,7 @@ pub mod config;
 pub mod control;
 pub mod desk;
 pub mod directive;
+pub mod dispatch;
 pub mod error;
 pub mod escalation;
 pub mod experiment;

@@ -140,6 +140,16 @@ impl Say {
         self.text("recovery-failed", [("session", session.into())])
     }
 
+    /// To the person: the message cannot be answered for now, and is kept.
+    pub fn parked(&self) -> String {
+        self.text("parked", [])
+    }
+
+    /// To the admins: a message is set aside.
+    pub fn parked_for_admins(&self, session: &str, why: &str) -> String {
+        self.text("parked-for-admins", [("session", session.into()), ("why", code(why).into())])
+    }
+
     /// To the admins: a policy is not asked for a while.
     pub fn policy_suspended(&self, policy: &str, failures: u32, reason: &str) -> String {
         let reason = code(reason);

@@ -9,8 +9,9 @@
 //! 3. [`record`](Store::record): the answer is in the archive and in the outbox. Now it may be shown.
 //! 4. [`finish`](Store::finish): it is delivered, the question is done with, the conversation is free.
 //!
-//! After a crash, [`open_work`](Store::open_work) lists what was unfinished, and `begin` says where each
-//! question stands: [`Begin::Ask`] before the third commit, [`Begin::Deliver`] after it.
+//! [`open_work`](Store::open_work) lists what is unfinished, after a crash and at any time, and `begin` says where
+//! each question stands: [`Begin::Ask`] before the third commit, [`Begin::Deliver`] after it. A question that
+//! cannot go on is [parked](Store::park).
 //!
 //! Every message is stored once and never rewritten. The live window is a list of references to
 //! messages; a prune edits the list. What is archived costs a turn nothing.
@@ -31,6 +32,7 @@ mod escalations;
 mod experiments;
 mod intake;
 mod lease;
+mod parking;
 mod readers;
 mod reset;
 mod restore;
@@ -59,8 +61,8 @@ pub use lease::LEASE_FOR;
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
-    Answered, Begin, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, Outgoing, Part, Pending, Purpose, Recorded,
-    Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Verbosity, WindowEdit,
+    Answered, Begin, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending,
+    Purpose, Recorded, Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Verbosity, WindowEdit,
 };
 
 use crate::home::{self, HomeLock};

@@ -32,10 +32,11 @@ mod work;
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    dispatch::{Batch, Stuck},
     front::FrontError,
     gateway::Gateway,
     knowledge::LibraryError,
-    store::{InboxId, OpenTurn, StoreError},
+    store::{OpenTurn, StoreError},
 };
 use act::Acted;
 use admit::Admitted;
@@ -44,16 +45,6 @@ pub(crate) use preamble::Preamble;
 use record::Outcome;
 pub(crate) use work::Room;
 use work::Work;
-
-/// How long to wait before a turn that could not go on is tried again; doubled each time up to the
-/// last.
-const PAUSES: [Duration; 5] = [
-    Duration::from_millis(200),
-    Duration::from_secs(1),
-    Duration::from_secs(5),
-    Duration::from_secs(15),
-    Duration::from_secs(30),
-];
 
 /// Why a turn could not be finished now. Nothing is lost: what it has done is stored.
 #[derive(Debug, thiserror::Error)]
@@ -66,49 +57,40 @@ enum TurnError {
     Library(#[from] LibraryError),
 }
 
-impl TurnError {
-    /// How long the other side asked us to wait.
-    fn retry_after(&self) -> Duration {
-        match self {
-            TurnError::Front(FrontError::Transient { retry_after, .. }) => retry_after.unwrap_or_default(),
-            _ => Duration::ZERO,
+impl From<TurnError> for Stuck {
+    fn from(error: TurnError) -> Self {
+        let why = error.to_string();
+        match error {
+            TurnError::Front(FrontError::Transient { retry_after, .. }) => {
+                Stuck::Passing { why, retry_after: retry_after.unwrap_or_default() }
+            }
+            TurnError::Front(FrontError::Fatal { what, hint }) => Stuck::Hopeless { why: format!("{what}; {hint}") },
+            TurnError::Front(FrontError::Refused { .. }) => Stuck::Hopeless { why },
+            TurnError::Front(FrontError::Closed) => Stuck::Over(None),
+            TurnError::Store(error) if error.is_lost() => Stuck::Over(Some(error.into())),
+            TurnError::Store(error) if !error.is_passing() => Stuck::Hopeless { why },
+            TurnError::Store(_) | TurnError::Library(_) => Stuck::Passing { why, retry_after: Duration::ZERO },
         }
     }
 }
 
-/// Takes messages that are answered together, usually one, through all steps. A full disk or a Slack that is
-/// down holds up this conversation alone, until it works again or the gateway stops; the next start goes on
-/// from what is stored.
-pub(crate) async fn run(gateway: &Gateway, batch: Vec<InboxId>) {
-    let mut pauses = PAUSES.iter().chain(PAUSES.last().into_iter().cycle());
-    loop {
-        let pause = match steps(gateway, &batch).await {
-            Ok(()) => return,
-            Err(TurnError::Front(FrontError::Closed)) => {
-                gateway.stop.cancel();
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(?batch, %error, "the turn is held up and will be tried again");
-                pauses.next().copied().unwrap_or_default().max(error.retry_after())
-            }
-        };
-        tokio::select! {
-            () = gateway.stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-    }
+/// Takes messages that are answered together, usually one, through all steps.
+///
+/// # Errors
+/// It did not come to its end, and what it has done is stored. Run again, it goes on from there.
+pub(crate) async fn run(gateway: &Gateway, batch: &Batch) -> Result<(), Stuck> {
+    Ok(steps(gateway, batch).await?)
 }
 
-async fn steps(gateway: &Gateway, batch: &[InboxId]) -> Result<(), TurnError> {
+async fn steps(gateway: &Gateway, batch: &Batch) -> Result<(), TurnError> {
     let mut together = vec![];
-    for &inbox in batch {
+    for &inbox in batch.ids() {
         match admit::admit(gateway, inbox).await? {
             Admitted::Nothing => {}
             Admitted::Deliver(answered) => deliver::deliver(gateway, answered).await?,
             // The answer that somebody waits for is a turn of its own.
             Admitted::Ask(turn) if turn.absorbs.is_some() => {
-                let answered = answer(gateway, turn, vec![]).await?;
+                let answered = answer(gateway, turn, vec![], batch).await?;
                 deliver::deliver(gateway, answered).await?;
             }
             Admitted::Command(turn, command) => {
@@ -120,7 +102,7 @@ async fn steps(gateway: &Gateway, batch: &[InboxId]) -> Result<(), TurnError> {
     }
     let Some((newest, turn)) = together.pop() else { return Ok(()) };
     let also: Vec<OpenTurn> = together.into_iter().map(|(_, turn)| turn).collect();
-    let turn = match batch {
+    let turn = match batch.ids() {
         [_] => turn,
         // What went before may have changed the conversation.
         _ => match admit::admit(gateway, newest).await? {
@@ -128,7 +110,7 @@ async fn steps(gateway: &Gateway, batch: &[InboxId]) -> Result<(), TurnError> {
             Admitted::Nothing | Admitted::Deliver(_) | Admitted::Command(..) => return Ok(()),
         },
     };
-    let answered = answer(gateway, turn, also).await?;
+    let answered = answer(gateway, turn, also, batch).await?;
     deliver::deliver(gateway, answered).await
 }
 
@@ -137,6 +119,7 @@ async fn answer(
     gateway: &Gateway,
     mut turn: OpenTurn,
     also: Vec<OpenTurn>,
+    batch: &Batch,
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
     together::merge(&mut turn, &also);
@@ -155,7 +138,7 @@ async fn answer(
             None => None,
         }
     };
-    let (outcome, learnt) = tokio::join!(converse(gateway, &mut work), learning);
+    let (outcome, learnt) = tokio::join!(converse(gateway, &mut work, batch), learning);
     // From here on the placeholder belongs to the answer.
     if let Some(progress) = work.progress.take() {
         progress.finish().await;
@@ -164,7 +147,7 @@ async fn answer(
 }
 
 /// Steps 4 to 6, until there are words for the person.
-async fn converse(gateway: &Gateway, work: &mut Work<'_>) -> Result<Outcome, TurnError> {
+async fn converse(gateway: &Gateway, work: &mut Work<'_>, batch: &Batch) -> Result<Outcome, TurnError> {
     loop {
         let answer = match ask::ask(gateway, work).await? {
             Asked::Answer(answer) => answer,
@@ -173,7 +156,7 @@ async fn converse(gateway: &Gateway, work: &mut Work<'_>) -> Result<Outcome, Tur
         match act::act(gateway, work, answer).await? {
             Acted::Done { text } => return Ok(Outcome::Answered { text }),
             Acted::Again => {
-                together::steer(gateway, work).await?;
+                together::steer(gateway, work, batch).await?;
                 budget::budget(gateway, work).await?;
             }
         }

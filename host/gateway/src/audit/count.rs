@@ -23,6 +23,8 @@ pub struct Now<'a> {
     pub at: Timestamp,
     pub atoms: &'a [Atom],
     pub pending: &'a [Marker],
+    /// How many messages are parked.
+    pub parked: u64,
     /// What was learnt of each provider and model.
     pub fits: &'a [(String, String, Fit)],
 }
@@ -38,6 +40,9 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
         match event["type"].as_str().unwrap_or_default() {
             "turn.processed" => turn(&mut audit, event),
             "reply.undelivered" => audit.conversations.undelivered += 1,
+            "turn.parked" => audit.conversations.parked += 1,
+            "turn.panicked" => audit.conversations.panicked += 1,
+            "queue.swept" => audit.conversations.swept += event["messages"].as_u64().unwrap_or(0),
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
@@ -71,6 +76,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
     }
     audit.mra_ask.median_ms = median(durations);
     audit.escalate.median_ms_to_reply = median(replies);
+    audit.conversations.parked_now = now.parked;
     corpus(&mut audit, now);
     for (provider, model, fit) in now.fits {
         let tokens = audit.tokens.by_model.entry(format!("{provider}:{model}")).or_default();
@@ -146,6 +152,15 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that goes on"),
         (safety.recovery_failed, "messages could not be answered because of their size"),
         (audit.conversations.undelivered, "replies were refused by the front"),
+        (now.parked, "messages are parked: `sessions parked` lists them, `sessions retry` takes them up again"),
+        (
+            audit.conversations.panicked,
+            "turns met a defect of the program: see `turn.panicked` in the ledger and report it",
+        ),
+        (
+            audit.conversations.swept,
+            "messages lay until the sweep found them: a defect of the program, please report it",
+        ),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
         (audit.unreadable_lines, "lines of the ledger cannot be read"),

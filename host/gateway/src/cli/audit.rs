@@ -37,9 +37,9 @@ impl AuditCommand {
         let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
             .map_err(|error| format!("cannot read the ledger: {error}"))
             .or_hint("is `--home` a folder that you may read?")?;
-        let (pending, fits) = stored(context)?;
+        let Stored { pending, fits, parked } = stored(context)?;
         let atoms = atoms(context, at)?;
-        let now = Now { at, atoms: &atoms, pending: &pending, fits: &fits };
+        let now = Now { at, atoms: &atoms, pending: &pending, fits: &fits, parked };
         let audit = audit::audit(self.days, &records, unreadable, &now);
         if context.json {
             return print_json(&serde_json::to_value(&audit).map_err(Failure::new)?);
@@ -58,13 +58,22 @@ fn atoms(context: &Context, at: Timestamp) -> Result<Vec<Atom>, Failure> {
     Ok(loaded.atoms.into_iter().map(|stored| stored.atom).collect())
 }
 
-type Stored = (Vec<Marker>, Vec<(String, String, Fit)>);
+/// What the audit takes from the store.
+#[derive(Default)]
+struct Stored {
+    pending: Vec<Marker>,
+    fits: Vec<(String, String, Fit)>,
+    parked: u64,
+}
 
 /// What the store knows; nothing where there is none yet.
 fn stored(context: &Context) -> Result<Stored, Failure> {
     match Store::open_existing(&context.home) {
-        Ok(store) => block_on(async { Ok((store.escalations().await?, store.calibrations().await?)) }),
-        Err(StoreError::Missing { .. }) => Ok((vec![], vec![])),
+        Ok(store) => block_on(async {
+            let parked = store.parked().await?.len() as u64;
+            Ok(Stored { pending: store.escalations().await?, fits: store.calibrations().await?, parked })
+        }),
+        Err(StoreError::Missing { .. }) => Ok(Stored::default()),
         Err(error) => Err(error.into()),
     }
 }
@@ -77,6 +86,10 @@ fn page(audit: &Audit) -> String {
     page.counts("by user", &talk.by_user);
     page.counts("by audience", &talk.by_audience);
     page.line("undelivered replies", talk.undelivered);
+    page.line("parked", format!("{}, {} of all are parked now", talk.parked, talk.parked_now));
+    if talk.panicked + talk.swept > 0 {
+        page.line("panicked, swept", format!("{}, {}", talk.panicked, talk.swept));
+    }
 
     page.section("Context safety");
     let safety = &audit.context_safety;

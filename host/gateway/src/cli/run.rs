@@ -157,12 +157,13 @@ impl Run {
         };
         let policies = parts.config.policy.clone();
         let gateway = Gateway::new(parts, stop);
+        let dispatcher = gateway.dispatcher();
         let swapper = Swapper::new(&context.home, Arc::clone(&gateway), loader, &policies);
-        let mut swaps = swapping::start(lock, swapper, at_a_terminal)?;
-        let finished = gateway.run().await;
+        let mut swaps = swapping::start(lock, swapper, &dispatcher, at_a_terminal)?;
+        let finished = gateway.run(&dispatcher).await;
         // They hold the gateway, which writes its last events when it goes.
         swaps.shutdown().await;
-        drop(gateway);
+        drop((dispatcher, gateway));
         match lines.as_ref().and_then(|lines| lines.failure()) {
             Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
                 .hint("what was accepted is stored, and answered at the next start")),

@@ -1,7 +1,8 @@
-//! `sessions list|show|reset|export|import`: conversations, while the gateway runs or not.
+//! `sessions list|show|reset|parked|retry|export|import`: conversations, while the gateway runs or not.
 
 mod export;
 mod import;
+mod parked;
 mod reset;
 mod show;
 
@@ -22,6 +23,10 @@ pub(super) enum SessionsCommand {
     Show(show::Show),
     /// Empty a conversation's live window, or cut it back; the archive stays
     Reset(reset::Reset),
+    /// List messages that could not be answered and were set aside
+    Parked,
+    /// Take parked messages up again
+    Retry(parked::Retry),
     /// Write conversations to files
     Export(export::Export),
     /// Take conversations over from files
@@ -44,6 +49,8 @@ impl SessionsCommand {
             SessionsCommand::List => block_on(async { list(context, &store()?).await }),
             SessionsCommand::Show(show) => block_on(async { show.run(context, &store()?).await }),
             SessionsCommand::Reset(reset) => block_on(async { reset.run(context, &store()?).await }),
+            SessionsCommand::Parked => block_on(async { parked::list(context, &store()?).await }),
+            SessionsCommand::Retry(retry) => retry.run(context),
             SessionsCommand::Export(export) => block_on(async { export.run(context, &store()?).await }),
             SessionsCommand::Import(import) => import.run(context),
         }

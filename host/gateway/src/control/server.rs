@@ -1,6 +1,6 @@
 //! The gateway's end of the socket.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -9,6 +9,7 @@ use tokio::{
 
 use super::{MAX_REQUEST_BYTES, Reply, Request, socket};
 use crate::{
+    dispatch::Dispatcher,
     error::{Failure, OrHint},
     home::HomeLock,
     policies::Swapper,
@@ -16,6 +17,12 @@ use crate::{
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Those who carry commands out.
+pub struct Commands {
+    pub swapper: Arc<Swapper>,
+    pub dispatcher: Arc<Dispatcher>,
+}
 
 /// Takes commands; the socket goes when this is dropped.
 #[derive(Debug)]
@@ -42,10 +49,10 @@ impl Server {
     }
 
     /// Answers whoever calls, as long as it is polled.
-    pub async fn serve(self, swapper: &Swapper) {
+    pub async fn serve(self, commands: &Commands) {
         loop {
             let answered = match self.listener.accept().await {
-                Ok((stream, _)) => answer(stream, swapper).await,
+                Ok((stream, _)) => answer(stream, commands).await,
                 Err(error) => Err(error),
             };
             if let Err(error) = answered {
@@ -63,14 +70,14 @@ impl Drop for Server {
     }
 }
 
-async fn answer(stream: UnixStream, swapper: &Swapper) -> io::Result<()> {
+async fn answer(stream: UnixStream, commands: &Commands) -> io::Result<()> {
     let caller = stream.peer_cred()?.uid();
     let mut stream = BufReader::new(stream);
     let reply = if caller != rustix::process::getuid().as_raw() {
         refusal(Failure::new("this gateway belongs to another account").hint("call as the account that runs it"))
     } else {
         match read(&mut stream).await {
-            Ok(request) => carry_out(request, swapper).await,
+            Ok(request) => carry_out(request, commands).await,
             Err(failure) => refusal(failure),
         }
     };
@@ -91,12 +98,16 @@ async fn read(stream: &mut BufReader<UnixStream>) -> Result<Request, Failure> {
     serde_json::from_str(&line).map_err(|error| Failure::new(format!("the request makes no sense: {error}")).hint(hint))
 }
 
-async fn carry_out(request: Request, swapper: &Swapper) -> Reply {
-    let swapped = match request {
-        Request::PolicyUse { files } => swapper.choose(files).await,
-        Request::PolicyPrevious => swapper.go_back().await,
+async fn carry_out(request: Request, commands: &Commands) -> Reply {
+    let done = match request {
+        Request::PolicyUse { files } => commands.swapper.choose(files).await.map(Reply::Swapped),
+        Request::PolicyPrevious => commands.swapper.go_back().await.map(Reply::Swapped),
+        Request::SessionsRetry { key } => {
+            let retried = commands.dispatcher.retry(key.as_ref()).await;
+            retried.map(|messages| Reply::Retried { messages }).map_err(Failure::from)
+        }
     };
-    swapped.map_or_else(refusal, Reply::Swapped)
+    done.unwrap_or_else(refusal)
 }
 
 fn refusal(failure: Failure) -> Reply {

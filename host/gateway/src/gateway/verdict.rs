@@ -54,7 +54,7 @@ pub(super) async fn judge(gateway: &Arc<Gateway>, reaction: Reaction) -> Result<
     };
     gateway.ledger.note(event);
     let showing = Arc::clone(gateway);
-    gateway.workers.spawn(async move { show(&showing, channel, &ts, text).await });
+    gateway.tasks.spawn(async move { show(&showing, channel, &ts, text).await });
     Ok(())
 }
 

@@ -63,6 +63,18 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the same may succeed a little later.
+    pub fn is_passing(&self) -> bool {
+        use StoreError::{Busy, Full, Io, LeaseLost, Leased};
+        matches!(self, Full { .. } | Io { .. } | Busy { .. } | Leased { .. } | LeaseLost { .. })
+    }
+
+    /// Whether nothing can be stored any more by this process.
+    pub fn is_lost(&self) -> bool {
+        use StoreError::{Closed, Foreign, Missing, Newer, Outdated};
+        matches!(self, Closed | Foreign { .. } | Missing { .. } | Newer { .. } | Outdated { .. })
+    }
+
     /// What the operator can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

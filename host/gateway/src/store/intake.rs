@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pmk_core::FrontName;
+use pmk_core::{FrontName, SessionKey};
 use rusqlite::{Connection, params};
 
-use super::{InboxId, Pending, Store, StoreError, codec, error::Fault};
+use super::{InboxId, OpenWork, Pending, Store, StoreError, codec, error::Fault};
 use crate::front::Inbound;
 
 /// How long a message is recognised when it comes again.
@@ -24,9 +24,12 @@ pub(super) const ENTER_SESSION: &str = "INSERT INTO session (key, created_at, ac
      ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at RETURNING id";
 pub(super) const ENTER_INBOX: &str =
     "INSERT INTO inbox (session_id, event_id, received_at, ts, message) VALUES (?1, ?2, ?3, ?4, ?5)";
-pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key FROM inbox i JOIN session s ON s.id = i.session_id
-     WHERE i.message IS NOT NULL
+pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
+     WHERE i.message IS NOT NULL AND i.parked_at IS NULL
      ORDER BY min(i.id) OVER (PARTITION BY i.session_id), i.ts, i.id";
+pub(super) const OPEN_IN: &str = "SELECT i.id, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
+     WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL
+     ORDER BY i.ts, i.id";
 
 impl Store {
     /// Takes a message in. `None`: it was taken in before, under its event id or one of its aliases,
@@ -40,23 +43,45 @@ impl Store {
         self.write(move |conn| accept(conn, &inbound, &json, now_ms)).await
     }
 
-    /// Everything that is not done with, for `run` to go on with when it starts: conversations by their
-    /// oldest question, the questions of one in the order they were written.
+    /// Everything that is not done with and not parked: conversations by their oldest question, the questions of
+    /// one in the order they were written. A row that cannot be read stands in nobody's way.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn open_work(&self) -> Result<Vec<Pending>, StoreError> {
-        self.read(|conn| {
-            let mut statement = conn.prepare_cached(OPEN_WORK)?;
-            let mut rows = statement.query([])?;
-            let mut pending = Vec::new();
-            while let Some(row) = rows.next()? {
-                pending.push(Pending { inbox: InboxId(row.get(0)?), key: codec::key(row.get_ref(1)?)? });
-            }
-            Ok(pending)
+    pub async fn open_work(&self) -> Result<OpenWork, StoreError> {
+        self.read(open_work).await
+    }
+
+    /// What of it is one conversation's.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open_in(&self, key: &SessionKey) -> Result<Vec<Pending>, StoreError> {
+        let key = key.clone();
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(OPEN_IN)?;
+            let rows = statement.query_map([key.to_string()], |row| {
+                Ok(Pending { inbox: InboxId(row.get(0)?), key: key.clone(), ts: row.get(1)? })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
     }
+}
+
+pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
+    let mut statement = conn.prepare_cached(OPEN_WORK)?;
+    let mut rows = statement.query([])?;
+    let mut work = OpenWork::default();
+    while let Some(row) = rows.next()? {
+        let inbox = InboxId(row.get(0)?);
+        match codec::key(row.get_ref(1)?) {
+            Ok(key) => work.pending.push(Pending { inbox, key, ts: row.get(2)? }),
+            Err(Fault::Damaged(why)) => work.unreadable.push((inbox, why)),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(work)
 }
 
 fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {

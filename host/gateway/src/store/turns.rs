@@ -20,7 +20,7 @@ pub(super) const FIND_QUESTION: &str =
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
             t.policy, t.experiment, t.arm
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
-     WHERE i.id = ?1";
+     WHERE i.id = ?1 AND i.parked_at IS NULL";
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
 pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at) VALUES (?1, ?2, ?3)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";

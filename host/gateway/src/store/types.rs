@@ -27,6 +27,14 @@ pub struct InboxId(pub(super) i64);
 pub struct TurnId(pub(super) i64);
 
 #[cfg(test)]
+impl InboxId {
+    /// Some question's number.
+    pub(crate) fn of(number: i64) -> Self {
+        InboxId(number)
+    }
+}
+
+#[cfg(test)]
 impl TurnId {
     /// Some turn's number.
     pub(crate) fn of(number: i64) -> Self {
@@ -64,6 +72,34 @@ impl fmt::Display for TurnId {
 pub struct Pending {
     pub inbox: InboxId,
     pub key: SessionKey,
+    /// Its place among the questions of its conversation, as [`Inbound::ts`].
+    pub ts: String,
+}
+
+/// Everything that is not done with and not parked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenWork {
+    pub pending: Vec<Pending>,
+    /// Questions of which nobody can tell whose they are, and why.
+    pub unreadable: Vec<(InboxId, String)>,
+}
+
+/// A question that was set aside because it could not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    pub inbox: InboxId,
+    /// The conversation, as the store has it.
+    pub key: String,
+    /// When, milliseconds since the epoch.
+    pub at_ms: i64,
+    /// What stood in the way, for the operator.
+    pub why: String,
+    /// Whether the person knows.
+    pub told: bool,
+    /// What was asked; `None` where that cannot be read.
+    pub message: Option<Inbound>,
+    /// The message that shows the person that an answer is being made.
+    pub placeholder: Option<String>,
 }
 
 /// What there is to do about a question.

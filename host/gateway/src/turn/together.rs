@@ -9,7 +9,7 @@ use super::{
     command, deliver,
     work::Work,
 };
-use crate::{clock, config::QueueMode, front::Inbound, gateway::Gateway, store::OpenTurn};
+use crate::{clock, config::QueueMode, dispatch::Batch, front::Inbound, gateway::Gateway, store::OpenTurn};
 
 /// Makes one message of several: the newest takes the others in, in the order they were written.
 pub(super) fn merge(turn: &mut OpenTurn, also: &[OpenTurn]) {
@@ -30,13 +30,13 @@ fn said(inbound: &Inbound) -> String {
 }
 
 /// Under `steer`, shows the model what has been written since it began.
-pub(super) async fn steer(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
+pub(super) async fn steer(gateway: &Gateway, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
     let queue = gateway.config.queue;
     if queue.mode != QueueMode::Steer {
         return Ok(());
     }
     let room = queue.most.saturating_sub(1 + work.also.len());
-    for inbox in gateway.take_waiting(&work.turn.inbound.key, room) {
+    for inbox in batch.take_along(room) {
         let turn = match admit::admit(gateway, inbox).await? {
             Admitted::Ask(turn) => turn,
             Admitted::Command(turn, command) => {

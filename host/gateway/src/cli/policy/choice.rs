@@ -60,10 +60,7 @@ impl Use {
         };
         match control::ask(&context.home, &request)? {
             Reply::Swapped(swapped) => Ok(swapped),
-            Reply::Error { message, hint } => Err(match hint {
-                Some(hint) => Failure::new(message).hint(hint),
-                None => Failure::new(message),
-            }),
+            other => Err(other.unexpected()),
         }
     }
 

@@ -1,5 +1,5 @@
-//! What makes other policies take over in a running gateway: a command, a changed file, a hangup signal, an arm of an
-//! experiment that is promoted.
+//! What operators have a running gateway do: take parked messages up again, and have other policies take over, by a
+//! command, a changed file, a hangup signal, or an arm of an experiment that is promoted.
 
 use std::sync::Arc;
 
@@ -9,22 +9,28 @@ use tokio::{
 };
 
 use crate::{
-    control::Server,
+    control::{Commands, Server},
+    dispatch::Dispatcher,
     error::Failure,
     home::HomeLock,
     policies::{self, By, Swapper},
 };
 
 /// Starts to listen to all of them. A gateway that nobody can command still answers.
-pub(super) fn start(lock: &HomeLock, swapper: Swapper, at_a_terminal: bool) -> Result<JoinSet<()>, Failure> {
+pub(super) fn start(
+    lock: &HomeLock,
+    swapper: Swapper,
+    dispatcher: &Arc<Dispatcher>,
+    at_a_terminal: bool,
+) -> Result<JoinSet<()>, Failure> {
     let swapper = Arc::new(swapper);
     let mut tasks = JoinSet::new();
     match Server::bind(lock) {
         Ok(server) => {
-            let swapper = Arc::clone(&swapper);
-            tasks.spawn(async move { server.serve(&swapper).await });
+            let commands = Commands { swapper: Arc::clone(&swapper), dispatcher: Arc::clone(dispatcher) };
+            tasks.spawn(async move { server.serve(&commands).await });
         }
-        Err(error) => tracing::warn!("there is no control socket, so `policy use` cannot reach this gateway: {error}"),
+        Err(error) => tracing::warn!("there is no control socket, so commands cannot reach this gateway: {error}"),
     }
     // A terminal that hangs up takes its chat with it.
     if !at_a_terminal {

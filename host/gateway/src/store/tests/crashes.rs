@@ -18,7 +18,8 @@ async fn every_step_survives() {
     let home = home();
     // Nobody holds on to a store over a step: each opens the file anew.
     let inbox = accept(&open(&home), KEY, "Ev1").await;
-    assert_eq!(open(&home).open_work().await.unwrap(), [Pending { inbox, key: KEY.parse().unwrap() }]);
+    let pending = Pending { inbox, key: KEY.parse().unwrap(), ts: String::new() };
+    assert_eq!(open(&home).open_work().await.unwrap().pending, [pending]);
 
     let first = ask(&open(&home), inbox).await;
     assert_eq!(first.inbound, inbound(KEY, "Ev1"));
@@ -57,7 +58,7 @@ async fn every_step_survives() {
     let sent = vec![(1, Some("17.2".into())), (2, Some("17.3".into()))];
     open(&home).finish(first.turn, sent, NOW + 7).await.unwrap();
     assert!(matches!(open(&home).begin(inbox, NOW).await.unwrap(), Begin::Done));
-    assert_eq!(open(&home).open_work().await.unwrap(), []);
+    assert_eq!(open(&home).open_work().await.unwrap(), OpenWork::default());
     assert_eq!(number(&home, "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL"), 0);
     assert_eq!(number(&home, "SELECT count(*) FROM message"), 4);
     assert_eq!(number(&home, "SELECT count(*) FROM outbox WHERE sent_id LIKE '17.%'"), 3);

@@ -95,7 +95,7 @@ async fn unfinished_questions_come_back_in_the_order_they_were_asked() {
         store.accept(&Inbound { ts: ts.into(), ..inbound(key, event_id) }, NOW).await.unwrap();
     }
     let mut order = Vec::new();
-    for pending in store.open_work().await.unwrap() {
+    for pending in store.open_work().await.unwrap().pending {
         let open = ask(&store, pending.inbox).await;
         assert_eq!(open.inbound.key, pending.key);
         order.push(open.inbound.event_id);

@@ -1,0 +1,87 @@
+//! `sessions parked` and `sessions retry`: messages that could not be answered, and once more.
+
+use clap::Args;
+use pmk_core::SessionKey;
+use serde_json::json;
+
+use crate::{
+    cli::{Context, block_on, note, print, print_json, table, text::time},
+    control::{self, Reply, Request},
+    error::Failure,
+    home::HomeLock,
+    store::{Parked, Store},
+};
+
+/// Lists what is parked, the oldest first.
+pub(super) async fn list(context: &Context, store: &Store) -> Result<(), Failure> {
+    let parked = store.parked().await?;
+    if context.json {
+        return print_json(&parked.iter().map(document).collect());
+    }
+    if parked.is_empty() {
+        note("no message is parked");
+        return Ok(());
+    }
+    let heading = ["KEY", "USER", "PARKED", "TOLD", "WHY"].map(str::to_owned).to_vec();
+    let rows = parked.iter().map(|parked| {
+        let user = parked.message.as_ref().map_or("?", |message| &message.user);
+        let told = if parked.told { "yes" } else { "not yet" };
+        vec![parked.key.clone(), user.to_owned(), time(parked.at_ms), told.to_owned(), parked.why.clone()]
+    });
+    print(&table::columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()))?;
+    note("once the cause is mended: pmk-host sessions retry KEY, or --all");
+    Ok(())
+}
+
+fn document(parked: &Parked) -> serde_json::Value {
+    json!({
+        "key": parked.key,
+        "event_id": parked.message.as_ref().map(|message| &message.event_id),
+        "user": parked.message.as_ref().map(|message| &message.user),
+        "parked_at": time(parked.at_ms),
+        "told": parked.told,
+        "why": parked.why,
+    })
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(in crate::cli) struct Retry {
+    /// The conversation, as `sessions parked` prints it
+    key: Option<SessionKey>,
+    /// Those of all conversations
+    #[arg(long)]
+    all: bool,
+}
+
+impl Retry {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let is_running = HomeLock::is_held(&context.home).unwrap_or(true);
+        let messages = if is_running { self.ask(context)? } else { self.mark(context)? };
+        if context.json {
+            return print_json(&json!({"messages": messages, "running": is_running}));
+        }
+        let s = if messages == 1 { "" } else { "s" };
+        note(match (messages, is_running) {
+            (0, _) => "nothing is parked there".to_owned(),
+            (_, true) => format!("{messages} message{s} taken up again"),
+            (_, false) => format!("{messages} message{s} will be taken up at the next start"),
+        });
+        Ok(())
+    }
+
+    /// The running gateway takes them up.
+    fn ask(self, context: &Context) -> Result<usize, Failure> {
+        match control::ask(&context.home, &Request::SessionsRetry { key: self.key })? {
+            Reply::Retried { messages } => Ok(messages),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    fn mark(self, context: &Context) -> Result<usize, Failure> {
+        block_on(async {
+            let store = Store::open_existing(&context.home)?;
+            Ok(store.unpark(self.key.as_ref()).await?.len())
+        })
+    }
+}

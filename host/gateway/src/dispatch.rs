@@ -1,0 +1,197 @@
+//! Who works on what: many conversations at once, one turn at a time in each.
+//!
+//! The stored inbox is the only truth about what is to be answered; the [`queues`] here are a cache of it that may
+//! lose anything without a message being lost:
+//!
+//! - [`intake`] stores a message and queues it, in a task of its own: whoever stopped waiting, what is stored is
+//!   worked on. A message that comes again while it is open is queued again, which changes nothing where it is.
+//! - [`worker`] takes a conversation's messages through their turns, in [`batch`]es. A turn that is held up by
+//!   something that passes is tried again, without keeping anybody else from working; one that
+//!   panics is tried once more; one that cannot go on is [parked](parking), and the conversation goes on without it.
+//! - [`sweep`] looks every few seconds for open messages that nobody works on. There are none, or something above
+//!   is broken: it says so, counts them, and has them worked on.
+//!
+//! What a turn does is none of this module's business; it knows them as [`Turns`].
+
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use pmk_core::SessionKey;
+use tokio::{sync::Semaphore, task::JoinHandle};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    config::QueueConfig,
+    error::Failure,
+    ledger::Event,
+    store::{Parked, Pending, Store, StoreError},
+};
+
+mod batch;
+mod intake;
+pub mod panics;
+mod parking;
+mod queues;
+mod stuck;
+mod sweep;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::Batch;
+pub use stuck::Stuck;
+
+use queues::{Entered, Queues, Waiting};
+
+/// Turns that run at once; more wait their turn.
+pub const MAX_RUNNING_TURNS: usize = 256;
+
+/// How long running turns get to finish once the gateway is told to stop.
+pub const DRAIN_TIME: Duration = Duration::from_secs(30);
+
+/// What the dispatcher needs of those whose turns it runs.
+#[async_trait]
+pub trait Turns: Send + Sync {
+    /// Takes messages that are answered together, usually one, through their turn. Running it again for messages
+    /// that are done with is harmless.
+    ///
+    /// # Errors
+    /// The turn did not come to its end. What it has done is stored.
+    async fn run(&self, batch: &Batch) -> Result<(), Stuck>;
+
+    /// Tells the person, and the admins, of a message that is set aside. False where the person could not be
+    /// reached now and may be later.
+    async fn tell_parked(&self, parked: &Parked) -> bool;
+
+    /// Notes an event.
+    fn note(&self, event: Event);
+}
+
+/// Queues, workers, and what becomes of turns that do not come to their end.
+pub struct Dispatcher {
+    turns: Arc<dyn Turns>,
+    store: Store,
+    queue: QueueConfig,
+    queues: Arc<Mutex<Queues>>,
+    /// Workers and messages that are being stored; all of them end before the gateway does.
+    tasks: TaskTracker,
+    permits: Semaphore,
+    /// Cancelled when nothing new may begin.
+    stop: CancellationToken,
+    /// Turns that came to their end.
+    finished: AtomicU64,
+    /// Messages that only the sweep has found.
+    swept: AtomicU64,
+    /// Why the gateway cannot go on.
+    ended: OnceLock<Failure>,
+}
+
+impl Dispatcher {
+    /// A dispatcher with nothing to do yet. Its work is tracked by `tasks`.
+    pub fn new(
+        turns: Arc<dyn Turns>,
+        store: Store,
+        queue: QueueConfig,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Arc<Dispatcher> {
+        Arc::new(Dispatcher {
+            turns,
+            store,
+            queue,
+            queues: Arc::default(),
+            tasks,
+            permits: Semaphore::new(MAX_RUNNING_TURNS),
+            stop,
+            finished: AtomicU64::new(0),
+            swept: AtomicU64::new(0),
+            ended: OnceLock::new(),
+        })
+    }
+
+    /// Goes on with whatever an earlier run left unfinished, and begins to sweep. What the store can no longer
+    /// read is parked. The task ends with the dispatcher's `stop`, or when it is aborted.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn start(self: &Arc<Self>) -> Result<JoinHandle<()>, StoreError> {
+        let open = self.store.open_work().await?;
+        for (inbox, why) in open.unreadable {
+            self.park(inbox, &why).await;
+        }
+        for pending in open.pending {
+            self.enter(pending);
+        }
+        let dispatcher = Arc::clone(self);
+        Ok(tokio::spawn(async move { dispatcher.sweep().await }))
+    }
+
+    /// Takes parked messages up again, those of one conversation or all; how many.
+    ///
+    /// # Errors
+    /// They stay parked.
+    pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<usize, StoreError> {
+        let open = self.store.unpark(key).await?;
+        let messages = open.len();
+        if messages > 0 {
+            self.turns.note(Event::TurnRetried { session: key.map(SessionKey::to_string), messages });
+        }
+        for pending in open {
+            self.enter(pending);
+        }
+        Ok(messages)
+    }
+
+    /// Waits for the turns: all of them at the end of the input, those that have begun when stopped.
+    ///
+    /// # Errors
+    /// They did not finish in time, or the gateway ends because it cannot go on.
+    pub async fn drain(&self) -> Result<(), Failure> {
+        self.tasks.close();
+        let stopped = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(DRAIN_TIME).await;
+        };
+        let drained = tokio::select! {
+            () = self.tasks.wait() => Ok(()),
+            () = stopped => Err(Failure::new(format!(
+                "{} conversations did not finish within {} s",
+                self.tasks.len(),
+                DRAIN_TIME.as_secs()
+            ))
+            .hint("they are stored and go on at the next start")),
+        };
+        match self.ended.get() {
+            Some(why) => Err(why.clone()),
+            None => drained,
+        }
+    }
+
+    /// How many messages only the sweep has found since the start.
+    pub fn swept(&self) -> u64 {
+        self.swept.load(Ordering::Relaxed)
+    }
+
+    /// Queues a stored message, and gives its conversation a worker if it has none. Harmless for one that is queued
+    /// or being worked on.
+    fn enter(self: &Arc<Self>, Pending { inbox, key, ts }: Pending) {
+        if queues::lock(&self.queues).enter(&key, Waiting { ts, inbox }) == Entered::First {
+            let dispatcher = Arc::clone(self);
+            self.tasks.spawn(async move { dispatcher.work(key).await });
+        }
+    }
+
+    /// Ends the gateway: it cannot go on.
+    fn end(&self, why: Failure) {
+        tracing::error!("the gateway stops: {}", why.message());
+        let _ = self.ended.set(why);
+        self.stop.cancel();
+    }
+}

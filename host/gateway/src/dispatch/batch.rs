@@ -1,0 +1,82 @@
+//! Messages that are answered together: usually one, under `collect` and `steer` those that have come meanwhile.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pmk_core::SessionKey;
+
+use super::{
+    Dispatcher,
+    queues::{self, Begun, Queues},
+};
+use crate::{
+    config::{QueueConfig, QueueMode},
+    store::InboxId,
+};
+
+/// How often messages that keep coming put off an answer.
+const MAX_DEBOUNCES: usize = 10;
+
+/// What a worker has in hand.
+pub struct Batch {
+    key: SessionKey,
+    ids: Vec<InboxId>,
+    queues: Arc<Mutex<Queues>>,
+}
+
+impl Batch {
+    /// The conversation.
+    pub fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
+    /// The messages, at least one, in the order they were written.
+    pub fn ids(&self) -> &[InboxId] {
+        &self.ids
+    }
+
+    /// Takes messages along that have come since, at most so many. They are done with when the turn comes to its
+    /// end, and wait again when it does not.
+    pub fn take_along(&self, most: usize) -> Vec<InboxId> {
+        queues::lock(&self.queues).take(&self.key, most)
+    }
+}
+
+impl Dispatcher {
+    /// What is to be answered next, once no more is coming where several are answered together. `None` when the
+    /// conversation has no messages left, and then no queue.
+    pub(super) async fn next_batch(&self, key: &SessionKey) -> Option<Batch> {
+        let begun = queues::lock(&self.queues).begin(key);
+        let QueueConfig { mode, most, .. } = self.queue;
+        match begun {
+            Begun::Nothing => return None,
+            Begun::First if mode != QueueMode::Sequential => {
+                self.await_more(key).await;
+                queues::lock(&self.queues).take(key, most - 1);
+            }
+            Begun::First | Begun::Alone => {}
+        }
+        let ids = queues::lock(&self.queues).working(key);
+        Some(Batch { key: key.clone(), ids, queues: Arc::clone(&self.queues) })
+    }
+
+    /// Waits until a pause goes by in which nothing came, or enough waits.
+    async fn await_more(&self, key: &SessionKey) {
+        let waiting = || queues::lock(&self.queues).waiting(key);
+        let pause = Duration::from_millis(self.queue.debounce_ms);
+        let mut seen = waiting();
+        for _ in 0..MAX_DEBOUNCES {
+            tokio::select! {
+                () = self.stop.cancelled() => break,
+                () = tokio::time::sleep(pause) => {}
+            }
+            let now = waiting();
+            if now == seen || now + 1 >= self.queue.most {
+                break;
+            }
+            seen = now;
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What waits and what is being worked on, by conversation. A message is here once, however often it is entered.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use pmk_core::SessionKey;
+
+use crate::store::InboxId;
+
+/// A stored message that waits for its turn, ordered by its place in the conversation: Slack's `ts`, for sockets do
+/// not keep order; where there is none, arrival decides.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waiting {
+    pub ts: String,
+    pub inbox: InboxId,
+}
+
+/// What became of a message that was entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entered {
+    /// It waits, or is being worked on, already.
+    Known,
+    /// Its conversation has a worker.
+    Queued,
+    /// Its conversation needs a worker.
+    First,
+}
+
+/// The queues of all conversations that have a worker.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    by_key: HashMap<SessionKey, Queue>,
+    /// All messages of all queues.
+    known: HashSet<InboxId>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    working: Vec<Waiting>,
+    /// So many of the next messages are worked on one by one.
+    singly: usize,
+}
+
+/// How a conversation goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// With this message, and others if they may be answered together.
+    First,
+    /// With this message alone.
+    Alone,
+    /// It has no messages left and no queue any more: its worker must go.
+    Nothing,
+}
+
+/// The queues, whatever a panic elsewhere did: none of their methods leaves them half changed.
+pub(super) fn lock(queues: &Mutex<Queues>) -> MutexGuard<'_, Queues> {
+    queues.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Queues {
+    /// Whether a message waits or is being worked on.
+    pub fn knows(&self, inbox: InboxId) -> bool {
+        self.known.contains(&inbox)
+    }
+
+    pub fn enter(&mut self, key: &SessionKey, waiting: Waiting) -> Entered {
+        if !self.known.insert(waiting.inbox) {
+            return Entered::Known;
+        }
+        if let Some(queue) = self.by_key.get_mut(key) {
+            queue.insert(waiting);
+            return Entered::Queued;
+        }
+        self.by_key.insert(key.clone(), Queue { waiting: VecDeque::from([waiting]), ..Queue::default() });
+        Entered::First
+    }
+
+    /// Begins with the next message.
+    pub fn begin(&mut self, key: &SessionKey) -> Begun {
+        if self.take(key, 1).is_empty() {
+            self.by_key.remove(key);
+            return Begun::Nothing;
+        }
+        match self.by_key.get_mut(key) {
+            Some(queue) if queue.singly > 0 => {
+                queue.singly -= 1;
+                Begun::Alone
+            }
+            _ => Begun::First,
+        }
+    }
+
+    /// Works on messages that wait, too, at most so many.
+    pub fn take(&mut self, key: &SessionKey, most: usize) -> Vec<InboxId> {
+        let Some(queue) = self.by_key.get_mut(key) else { return vec![] };
+        let taken: Vec<Waiting> = queue.waiting.drain(..queue.waiting.len().min(most)).collect();
+        let ids = taken.iter().map(|waiting| waiting.inbox).collect();
+        queue.working.extend(taken);
+        ids
+    }
+
+    /// How many messages wait.
+    pub fn waiting(&self, key: &SessionKey) -> usize {
+        self.by_key.get(key).map_or(0, |queue| queue.waiting.len())
+    }
+
+    /// What is being worked on.
+    pub fn working(&self, key: &SessionKey) -> Vec<InboxId> {
+        let queue = self.by_key.get(key);
+        queue.map(|queue| queue.working.iter().map(|waiting| waiting.inbox).collect()).unwrap_or_default()
+    }
+
+    /// Goes on working on the first so many messages only; the others wait again.
+    pub fn keep(&mut self, key: &SessionKey, most: usize) {
+        let Some(queue) = self.by_key.get_mut(key) else { return };
+        for waiting in queue.working.split_off(queue.working.len().min(most)) {
+            queue.insert(waiting);
+        }
+    }
+
+    /// What is being worked on waits again, to be worked on one by one.
+    pub fn part(&mut self, key: &SessionKey) {
+        let Some(queue) = self.by_key.get_mut(key) else { return };
+        queue.singly += queue.working.len();
+        self.keep(key, 0);
+    }
+
+    /// Is done with what was worked on.
+    pub fn done(&mut self, key: &SessionKey) {
+        let Some(queue) = self.by_key.get_mut(key) else { return };
+        for waiting in queue.working.drain(..) {
+            self.known.remove(&waiting.inbox);
+        }
+    }
+
+    /// Forgets a conversation: its worker goes, and the inbox has its messages.
+    pub fn forget(&mut self, key: &SessionKey) {
+        let Some(queue) = self.by_key.remove(key) else { return };
+        for waiting in queue.waiting.iter().chain(&queue.working) {
+            self.known.remove(&waiting.inbox);
+        }
+    }
+}
+
+impl Queue {
+    fn insert(&mut self, waiting: Waiting) {
+        let place = self.waiting.iter().rposition(|other| *other <= waiting).map_or(0, |at| at + 1);
+        self.waiting.insert(place, waiting);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> SessionKey {
+        "slack:dm:U1".parse().expect("a key")
+    }
+
+    fn waiting(inbox: i64, ts: &str) -> Waiting {
+        Waiting { ts: ts.into(), inbox: InboxId::of(inbox) }
+    }
+
+    fn ids(numbers: &[i64]) -> Vec<InboxId> {
+        numbers.iter().map(|&number| InboxId::of(number)).collect()
+    }
+
+    #[test]
+    fn a_message_is_queued_once_however_often_it_is_entered() {
+        let mut queues = Queues::default();
+        assert_eq!(queues.enter(&key(), waiting(1, "")), Entered::First);
+        assert_eq!(queues.enter(&key(), waiting(1, "")), Entered::Known);
+        assert_eq!(queues.begin(&key()), Begun::First);
+        assert_eq!(queues.enter(&key(), waiting(1, "")), Entered::Known, "it is being worked on");
+        assert_eq!(queues.enter(&key(), waiting(2, "")), Entered::Queued);
+        queues.done(&key());
+        assert!(!queues.knows(InboxId::of(1)) && queues.knows(InboxId::of(2)));
+        assert_eq!(queues.begin(&key()), Begun::First);
+        queues.done(&key());
+        assert_eq!(queues.begin(&key()), Begun::Nothing);
+        assert_eq!(queues.enter(&key(), waiting(2, "")), Entered::First);
+    }
+
+    #[test]
+    fn they_wait_in_the_order_they_were_written() {
+        let mut queues = Queues::default();
+        for (inbox, ts) in [(1, "1700000002.000100"), (2, "1700000001.000100"), (3, "1700000003.000100")] {
+            queues.enter(&key(), waiting(inbox, ts));
+        }
+        assert_eq!(queues.take(&key(), 9), ids(&[2, 1, 3]));
+        let other: SessionKey = "console:dm:U1".parse().expect("a key");
+        for inbox in [7, 5, 6] {
+            queues.enter(&other, waiting(inbox, ""));
+        }
+        assert_eq!(queues.take(&other, 9), ids(&[5, 6, 7]));
+    }
+
+    #[test]
+    fn what_was_steered_in_waits_again_when_the_turn_is_held_up() {
+        let mut queues = Queues::default();
+        for inbox in 1..=4 {
+            queues.enter(&key(), waiting(inbox, ""));
+        }
+        assert_eq!(queues.begin(&key()), Begun::First);
+        assert_eq!(queues.take(&key(), 2), ids(&[2, 3]));
+        queues.keep(&key(), 1);
+        assert_eq!((queues.working(&key()), queues.waiting(&key())), (ids(&[1]), 3));
+        assert_eq!(queues.take(&key(), 9), ids(&[2, 3, 4]));
+    }
+
+    #[test]
+    fn what_was_parted_is_worked_on_one_by_one() {
+        let mut queues = Queues::default();
+        for inbox in 1..=4 {
+            queues.enter(&key(), waiting(inbox, ""));
+        }
+        assert_eq!(queues.begin(&key()), Begun::First);
+        queues.take(&key(), 1);
+        queues.part(&key());
+        for inbox in [1, 2] {
+            assert_eq!((queues.begin(&key()), queues.working(&key())), (Begun::Alone, ids(&[inbox])));
+            queues.done(&key());
+        }
+        assert_eq!(queues.begin(&key()), Begun::First);
+    }
+
+    #[test]
+    fn a_forgotten_conversation_is_known_no_more() {
+        let mut queues = Queues::default();
+        queues.enter(&key(), waiting(1, ""));
+        queues.enter(&key(), waiting(2, ""));
+        assert_eq!(queues.begin(&key()), Begun::First);
+        queues.forget(&key());
+        assert!(!queues.knows(InboxId::of(1)) && !queues.knows(InboxId::of(2)));
+        assert_eq!(queues.enter(&key(), waiting(2, "")), Entered::First);
+    }
+}

@@ -1,0 +1,20 @@
+//! Why a turn did not come to its end, and what that calls for.
+
+use std::time::Duration;
+
+use crate::error::Failure;
+
+/// Why a turn did not come to its end.
+#[derive(Debug)]
+pub enum Stuck {
+    /// It may go better a little later.
+    Passing {
+        why: String,
+        /// How long the other side asked to be left alone.
+        retry_after: Duration,
+    },
+    /// It cannot go on, however often it is tried.
+    Hopeless { why: String },
+    /// Nothing can go on: with why, where that is a failure.
+    Over(Option<Failure>),
+}

@@ -1,0 +1,62 @@
+//! The sweep: open messages that nobody works on. A message that is just being stored, or just done with, may look
+//! like one for a moment, so only what two looks in a row have found counts.
+
+use std::{collections::HashSet, sync::Arc, sync::atomic::Ordering, time::Duration};
+
+use super::{Dispatcher, queues};
+use crate::{
+    ledger::Event,
+    store::{InboxId, Pending},
+};
+
+/// How often it looks.
+pub(super) const EVERY: Duration = Duration::from_secs(10);
+
+impl Dispatcher {
+    /// Looks until the gateway stops.
+    pub(super) async fn sweep(self: Arc<Self>) {
+        let mut suspects = HashSet::new();
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+            suspects = self.look(&suspects).await;
+            self.tell_untold().await;
+        }
+    }
+
+    /// Has what the last look suspected worked on, where this one finds it again; what it newly suspects.
+    pub(super) async fn look(self: &Arc<Self>, suspects: &HashSet<InboxId>) -> HashSet<InboxId> {
+        let open = match self.store.open_work().await {
+            Ok(open) => open.pending,
+            Err(error) => {
+                tracing::warn!(%error, "the inbox cannot be swept");
+                return HashSet::new();
+            }
+        };
+        let unknown = |pending: &Pending| !queues::lock(&self.queues).knows(pending.inbox);
+        let (lost, suspected): (Vec<_>, Vec<_>) =
+            open.into_iter().filter(unknown).partition(|pending| suspects.contains(&pending.inbox));
+        if !lost.is_empty() {
+            let messages = lost.len() as u64;
+            tracing::warn!(messages, "the sweep found messages that nobody worked on; they are worked on now");
+            self.swept.fetch_add(messages, Ordering::Relaxed);
+            self.turns.note(Event::QueueSwept { messages });
+        }
+        lost.into_iter().for_each(|pending| self.enter(pending));
+        suspected.into_iter().map(|pending| pending.inbox).collect()
+    }
+
+    /// Tells those whom nobody could reach when their message was parked.
+    async fn tell_untold(&self) {
+        match self.store.parked().await {
+            Ok(parked) => {
+                for parked in parked.iter().filter(|parked| !parked.told) {
+                    self.tell(parked).await;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "parked messages cannot be read"),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The dispatcher over a real store, with turns that do what each test wants of them. Where a test says so, time leaps
+//! to the next timer whenever only the store is at work.
+
+use std::{collections::HashMap, path::Path, sync::MutexGuard};
+
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+use super::*;
+use crate::{
+    clock,
+    config::QueueMode,
+    front::{Accepted, Inbound, ReplyTo},
+    store::{Begin, InboxId, TurnId},
+};
+
+mod holding;
+mod losing;
+mod parking;
+
+/// What a turn does: decided by the text of its message and by how often it was tried, from 1.
+type Script = Box<dyn Fn(&str, u32) -> Play + Send + Sync>;
+
+enum Play {
+    /// It comes to its end.
+    Answer,
+    Stuck(Stuck),
+    Panic,
+    /// It takes what has come meanwhile along, then it is stuck.
+    SteerThenStuck,
+}
+
+fn passing(why: &str) -> Play {
+    Play::Stuck(Stuck::Passing { why: why.into(), retry_after: Duration::ZERO })
+}
+
+fn hopeless(why: &str) -> Play {
+    Play::Stuck(Stuck::Hopeless { why: why.into() })
+}
+
+/// Turns by a script; what happened, for the test to look at.
+struct Scripted {
+    store: Store,
+    script: Script,
+    can_tell: bool,
+    log: Mutex<Log>,
+    happened: Notify,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Log {
+    tries: HashMap<String, u32>,
+    /// Messages in the order they were done with; those that were answered together joined by `+`.
+    answered: Vec<String>,
+    told: Vec<String>,
+    events: Vec<String>,
+}
+
+impl Scripted {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn happen(&self, change: impl FnOnce(&mut Log)) {
+        change(&mut self.log());
+        self.happened.notify_waiters();
+    }
+
+    async fn end(&self, turns: &[(TurnId, String)]) {
+        for (turn, _) in turns {
+            self.store.finish(*turn, vec![], clock::now_ms()).await.unwrap();
+        }
+        let texts: Vec<&str> = turns.iter().map(|(_, text)| &**text).collect();
+        self.happen(|log| log.answered.push(texts.join("+")));
+    }
+
+    fn try_again(&self, text: &str) -> u32 {
+        let mut tries = 0;
+        self.happen(|log| {
+            let tried = log.tries.entry(text.to_owned()).or_default();
+            *tried += 1;
+            tries = *tried;
+        });
+        tries
+    }
+}
+
+#[async_trait]
+impl Turns for Scripted {
+    async fn run(&self, batch: &Batch) -> Result<(), Stuck> {
+        let mut open = vec![];
+        for &inbox in batch.ids() {
+            match self.store.begin(inbox, clock::now_ms()).await {
+                Ok(Begin::Ask(turn)) => open.push((turn.turn, turn.inbound.text)),
+                Ok(_) => {}
+                Err(error) => return Err(Stuck::Hopeless { why: error.to_string() }),
+            }
+        }
+        let Some((_, newest)) = open.last() else { return Ok(()) };
+        let tries = self.try_again(newest);
+        match (self.script)(newest, tries) {
+            Play::Answer => self.end(&open).await,
+            Play::Stuck(stuck) => return Err(stuck),
+            Play::Panic => panic!("as the test wants it"),
+            Play::SteerThenStuck => {
+                batch.take_along(9);
+                return Err(Stuck::Passing { why: "the disk is full".into(), retry_after: Duration::ZERO });
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell_parked(&self, parked: &Parked) -> bool {
+        let who = parked.message.as_ref().map_or_else(|| parked.key.clone(), |message| message.text.clone());
+        self.happen(|log| log.told.push(format!("{who}: {}", parked.why)));
+        self.can_tell || self.log().told.len() > 1
+    }
+
+    fn note(&self, event: Event) {
+        let event = serde_json::to_value(event).expect("an event is JSON");
+        self.happen(|log| log.events.push(event["type"].as_str().unwrap_or_default().to_owned()));
+    }
+}
+
+/// A dispatcher at work.
+struct House {
+    turns: Arc<Scripted>,
+    dispatcher: Arc<Dispatcher>,
+    store: Store,
+    home: TempDir,
+}
+
+fn house(queue: QueueConfig, script: impl Fn(&str, u32) -> Play + Send + Sync + 'static) -> House {
+    house_in(tempfile::tempdir().unwrap(), queue, true, script)
+}
+
+fn house_in(
+    home: TempDir,
+    queue: QueueConfig,
+    can_tell: bool,
+    script: impl Fn(&str, u32) -> Play + Send + Sync + 'static,
+) -> House {
+    panics::note_places();
+    let store = Store::open(home.path()).unwrap();
+    let turns = Arc::new(Scripted {
+        store: store.clone(),
+        script: Box::new(script),
+        can_tell,
+        log: Mutex::default(),
+        happened: Notify::new(),
+    });
+    let dispatcher = Dispatcher::new(
+        Arc::clone(&turns) as Arc<dyn Turns>,
+        store.clone(),
+        queue,
+        TaskTracker::new(),
+        CancellationToken::new(),
+    );
+    House { turns, dispatcher, store, home }
+}
+
+impl House {
+    async fn say(&self, user: &str, text: &str) -> Accepted {
+        self.dispatcher.take_in(message(user, text)).await.unwrap()
+    }
+
+    /// Waits until the log says so; the runner's limit is the only one, for time may leap.
+    async fn until(&self, is_so: impl Fn(&Log) -> bool) {
+        loop {
+            let mut happened = std::pin::pin!(self.turns.happened.notified());
+            happened.as_mut().enable();
+            if is_so(&self.turns.log()) {
+                return;
+            }
+            happened.await;
+        }
+    }
+
+    async fn until_answered(&self, texts: &[&str]) {
+        self.until(|log| texts.iter().all(|text| log.answered.iter().any(|done| done == text))).await;
+    }
+
+    /// Waits until nothing is left in the queues.
+    async fn settle(&self) {
+        self.dispatcher.drain().await.unwrap();
+    }
+
+    fn answered(&self) -> Vec<String> {
+        self.turns.log().answered.clone()
+    }
+}
+
+fn message(user: &str, text: &str) -> Inbound {
+    Inbound {
+        event_id: text.into(),
+        aliases: vec![],
+        key: format!("slack:dm:{user}").parse().unwrap(),
+        user: user.into(),
+        reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
+        text: text.into(),
+        files: 0,
+        ts: String::new(),
+    }
+}
+
+fn sql(home: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(Store::path(home)).unwrap()
+}
+
+fn ids(open: crate::store::OpenWork) -> Vec<InboxId> {
+    open.pending.into_iter().map(|pending| pending.inbox).collect()
+}
+
+const SEQUENTIAL: QueueConfig = QueueConfig { mode: QueueMode::Sequential, debounce_ms: 0, most: 20 };

@@ -1,0 +1,56 @@
+//! A turn that is held up is tried again, keeps nobody else from working, and is not tried for ever where it
+//! evidently will not pass.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_is_waited_for() {
+    let house = house(SEQUENTIAL, |_, tries| if tries < 20 { passing("Slack is down") } else { Play::Answer });
+    house.say("U1", "patient").await;
+    house.settle().await;
+    assert_eq!(house.answered(), ["patient"]);
+}
+
+#[tokio::test]
+async fn turns_that_are_held_up_keep_no_permit() {
+    let house = house(SEQUENTIAL, |text, _| if text == "quick" { Play::Answer } else { passing("Slack is down") });
+    for n in 0..=MAX_RUNNING_TURNS {
+        house.say(&format!("U{n}"), &format!("held up {n}")).await;
+    }
+    house.until(|log| log.tries.len() > MAX_RUNNING_TURNS).await;
+    house.say("UQUICK", "quick").await;
+    house.until_answered(&["quick"]).await;
+    house.dispatcher.stop.cancel();
+    house.settle().await;
+}
+
+/// No list of errors is complete: what holds one turn up for ever and no other turn at all is parked.
+#[tokio::test(start_paused = true)]
+async fn what_holds_up_one_turn_alone_for_ten_minutes_is_parked() {
+    let house =
+        house(SEQUENTIAL, |text, _| if text == "odd" { passing("an error nobody knows") } else { Play::Answer });
+    let begun = tokio::time::Instant::now();
+    house.say("U1", "odd").await;
+    house.until(|log| log.tries.contains_key("odd")).await;
+    for n in 0..OTHERS {
+        house.say("U2", &format!("fine {n}")).await;
+    }
+    house.settle().await;
+    assert!(begun.elapsed() >= worker::HELD_UP_MOST, "{:?}", begun.elapsed());
+    let told = house.turns.log().told.concat();
+    assert!(told.starts_with("odd: an error nobody knows, for 1"), "{told}");
+    assert!(told.ends_with(" minutes, while other turns went on"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_holds_up_everybody_is_waited_for() {
+    let house = house(SEQUENTIAL, |_, tries| if tries < 200 { passing("Slack is down") } else { Play::Answer });
+    for user in ["U1", "U2", "U3"] {
+        house.say(user, &format!("of {user}")).await;
+    }
+    house.settle().await;
+    assert_eq!(house.answered().len(), 3);
+    assert_eq!(house.store.parked().await.unwrap(), []);
+}
+
+const OTHERS: u64 = worker::OTHERS_MEANWHILE;

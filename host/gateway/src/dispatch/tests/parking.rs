@@ -1,0 +1,88 @@
+//! A turn that cannot go on, or panics, is parked, and its conversation goes on.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_does_not_silence_its_conversation() {
+    let house = house(SEQUENTIAL, |text, _| if text == "boom" { Play::Panic } else { Play::Answer });
+    house.say("U1", "boom").await;
+    house.say("U1", "after").await;
+    house.settle().await;
+    assert_eq!(house.answered(), ["after"]);
+    let log = house.turns.log().clone();
+    assert_eq!(log.tries["boom"], 2, "tried once more");
+    assert_eq!(log.events, ["turn.panicked", "turn.panicked", "turn.parked"]);
+    assert!(log.told[0].starts_with("boom: the program panicked at ") && log.told[0].contains("tests.rs:"), "{log:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_that_does_not_come_again_costs_nothing() {
+    let house = house(SEQUENTIAL, |_, tries| if tries == 1 { Play::Panic } else { Play::Answer });
+    house.say("U1", "once").await;
+    house.settle().await;
+    assert_eq!((house.answered(), house.store.parked().await.unwrap()), (vec!["once".to_owned()], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_pass_is_parked_and_told_and_the_next_message_is_answered() {
+    let house = house(SEQUENTIAL, |text, tries| match (text, tries) {
+        ("stuck", 1) => hopeless("the store is damaged"),
+        _ => Play::Answer,
+    });
+    house.say("U1", "stuck").await;
+    house.say("U1", "next").await;
+    house.settle().await;
+    assert_eq!(house.answered(), ["next"]);
+    assert_eq!(house.turns.log().told, ["stuck: the store is damaged"]);
+    let parked = house.store.parked().await.unwrap();
+    assert_eq!((&*parked[0].why, parked[0].told), ("the store is damaged", true));
+
+    assert_eq!(house.say("U1", "stuck").await, Accepted::Duplicate, "a redelivery does not take it up");
+    let key = "slack:dm:U1".parse().unwrap();
+    assert_eq!(house.dispatcher.retry(Some(&"slack:dm:U2".parse().unwrap())).await.unwrap(), 0);
+    assert_eq!(house.dispatcher.retry(Some(&key)).await.unwrap(), 1);
+    house.settle().await;
+    assert_eq!(house.answered(), ["next", "stuck"]);
+    assert_eq!(house.store.parked().await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_message_stays_parked_over_a_restart() {
+    let house = house(SEQUENTIAL, |_, _| hopeless("it will not do"));
+    house.say("U1", "stuck").await;
+    house.settle().await;
+    let House { home, dispatcher, turns, store } = house;
+    drop((dispatcher, turns, store));
+    let house = house_in(home, SEQUENTIAL, true, |_, _| Play::Answer);
+    house.dispatcher.start().await.unwrap().abort();
+    house.settle().await;
+    assert_eq!(house.answered(), Vec::<String>::new());
+    assert_eq!(house.dispatcher.retry(None).await.unwrap(), 1);
+    house.settle().await;
+    assert_eq!(house.answered(), ["stuck"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_could_not_be_told_is_told_later() {
+    let house = house_in(tempfile::tempdir().unwrap(), SEQUENTIAL, false, |_, _| hopeless("it will not do"));
+    let sweeping = house.dispatcher.start().await.unwrap();
+    house.say("U1", "stuck").await;
+    house.until(|log| log.told.len() == 2).await;
+    sweeping.abort();
+}
+
+/// Of several messages that are answered together one may be the one that cannot go on.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_cannot_go_on_does_not_take_others_with_it() {
+    let collect = QueueConfig { mode: QueueMode::Collect, debounce_ms: 1_000, most: 20 };
+    let house = house(collect, |text, _| match text {
+        "bad" => hopeless("it will not do"),
+        _ => Play::Answer,
+    });
+    for text in ["one", "two", "bad"] {
+        house.say("U1", text).await;
+    }
+    house.settle().await;
+    assert_eq!(house.answered(), ["one", "two"]);
+    assert_eq!(house.turns.log().told, ["bad: it will not do"]);
+}

@@ -1,0 +1,154 @@
+//! A worker takes one conversation's messages through their turns, until none is left.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use pmk_core::SessionKey;
+use tokio::time::Instant;
+
+use super::{Batch, Dispatcher, Stuck, panics, queues};
+use crate::ledger::Event;
+
+/// How long to wait before a turn that was held up is tried again; the last one over and over.
+const PAUSES: [Duration; 5] = [
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+];
+
+/// How often a turn may panic before it is parked.
+const MAX_PANICS: u32 = 2;
+
+/// What holds a turn up for so long, while so many others come to their end, will not pass: no list of errors is
+/// ever complete.
+pub(super) const HELD_UP_MOST: Duration = Duration::from_secs(600);
+pub(super) const OTHERS_MEANWHILE: u64 = 3;
+
+/// Whether the worker has anything left to do.
+#[derive(PartialEq, Eq)]
+enum Went {
+    On,
+    /// Nothing new may begin.
+    Stopped,
+}
+
+/// What a batch went through so far.
+struct Trouble {
+    since: Option<(Instant, u64)>,
+    panics: u32,
+    pauses: usize,
+}
+
+impl Dispatcher {
+    /// Works through one conversation's queue, first in, first out.
+    pub(super) async fn work(self: Arc<Self>, key: SessionKey) {
+        let mut shift = Shift { dispatcher: &self, key: &key, is_over: false };
+        while let Some(batch) = self.next_batch(&key).await {
+            if self.see_through(&batch).await == Went::Stopped {
+                // What has not come to its end stays in the inbox for the next start.
+                return;
+            }
+            queues::lock(&self.queues).done(&key);
+        }
+        shift.is_over = true;
+    }
+
+    /// Tries until the turn has come to its end or is parked, or the gateway stops.
+    async fn see_through(&self, batch: &Batch) -> Went {
+        let mut trouble = Trouble { since: None, panics: 0, pauses: 0 };
+        loop {
+            let outcome = {
+                let Ok(_permit) = self.permits.acquire().await else { return Went::Stopped };
+                if self.stop.is_cancelled() {
+                    return Went::Stopped;
+                }
+                // Locks of tokio are freed by a panic, and those of the standard library guard what is never left
+                // half changed; what the turn stored is whole.
+                panics::caught(self.turns.run(batch)).await
+            };
+            let pause = match outcome {
+                Ok(Ok(())) => {
+                    self.finished.fetch_add(1, Ordering::Relaxed);
+                    return Went::On;
+                }
+                Ok(Err(Stuck::Over(why))) => {
+                    match why {
+                        Some(why) => self.end(why),
+                        None => self.stop.cancel(),
+                    }
+                    return Went::Stopped;
+                }
+                Ok(Err(Stuck::Hopeless { why })) => return self.give_up(batch, &why).await,
+                Ok(Err(Stuck::Passing { why, retry_after })) => {
+                    tracing::warn!(session = %batch.key(), why, "the turn is held up and will be tried again");
+                    if let Some(minutes) = self.will_not_pass(&mut trouble) {
+                        let why = format!("{why}, for {minutes} minutes, while other turns went on");
+                        return self.give_up(batch, &why).await;
+                    }
+                    trouble.pause().max(retry_after)
+                }
+                Err(place) => {
+                    tracing::error!(session = %batch.key(), place, "a turn panicked");
+                    self.turns.note(Event::TurnPanicked { session: batch.key().to_string(), place: place.clone() });
+                    trouble.panics += 1;
+                    if trouble.panics >= MAX_PANICS {
+                        return self.give_up(batch, &format!("the program panicked at {place}")).await;
+                    }
+                    trouble.pause()
+                }
+            };
+            queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
+            tokio::select! {
+                () = self.stop.cancelled() => return Went::Stopped,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Parks a message that cannot go on. Of several it need not be all of them: each is tried by itself.
+    async fn give_up(&self, batch: &Batch, why: &str) -> Went {
+        queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
+        match batch.ids() {
+            [inbox] => self.park(*inbox, why).await,
+            _ => queues::lock(&self.queues).part(batch.key()),
+        }
+        Went::On
+    }
+
+    /// For how many minutes a turn has been held up by something that evidently does not hold up others.
+    fn will_not_pass(&self, trouble: &mut Trouble) -> Option<u64> {
+        let finished = self.finished.load(Ordering::Relaxed);
+        let (since, finished_then) = *trouble.since.get_or_insert((Instant::now(), finished));
+        let others_go_on = finished - finished_then >= OTHERS_MEANWHILE;
+        (others_go_on && since.elapsed() >= HELD_UP_MOST).then_some(since.elapsed().as_secs() / 60)
+    }
+}
+
+impl Trouble {
+    fn pause(&mut self) -> Duration {
+        let pause = PAUSES[self.pauses.min(PAUSES.len() - 1)];
+        self.pauses += 1;
+        pause
+    }
+}
+
+/// Frees the conversation when its worker goes, whatever made it go: then messages that are open still are found by
+/// the sweep, or by the next start.
+struct Shift<'a> {
+    dispatcher: &'a Dispatcher,
+    key: &'a SessionKey,
+    /// The queue is gone; one of that key has another worker.
+    is_over: bool,
+}
+
+impl Drop for Shift<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            queues::lock(&self.dispatcher.queues).forget(self.key);
+        }
+    }
+}

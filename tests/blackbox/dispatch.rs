@@ -1,0 +1,115 @@
+//! What is acknowledged is worked on, and what cannot be answered is parked and told, over Slack's protocol.
+
+use std::{collections::HashMap, time::Duration};
+
+use pmk_stand_ins::slack::{Fault, Sent, Slack, SlackRules, dm_channel};
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{RngCore, SeedableRng},
+};
+
+use crate::{
+    support::{Home, PATIENCE},
+    workspace::Gateway,
+};
+
+/// Rounds of 60 messages that a dead socket interrupts.
+const ROUNDS: usize = 50;
+
+/// As Slack, but patient enough that no event is given up while nobody is connected.
+async fn patient_slack() -> Slack {
+    let retry_delays = [100, 300, 1_000, 5_000, 30_000].map(Duration::from_millis).to_vec();
+    Slack::start(SlackRules { retry_delays, ..SlackRules::quick().unlimited() }).await
+}
+
+/// Once, the future that stored a message and then queued it died with its socket, in between: the message was
+/// acknowledged when it came again, and lay in the inbox until a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_whose_socket_is_cut_while_they_are_stored_are_all_answered() {
+    let seed = std::time::UNIX_EPOCH.elapsed().expect("a clock").as_nanos() as u64;
+    println!("the cuts are drawn from the seed {seed}");
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let slack = patient_slack().await;
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &slack, &[]);
+    let mut asked: Vec<Sent> = Vec::new();
+    for round in 0..ROUNDS {
+        assert!(slack.await_connected(PATIENCE).await);
+        asked.extend((0..60).map(|n| slack.dm(&format!("U{n}"), &format!("Question {round}.{n}"))));
+        tokio::time::sleep(Duration::from_micros(u64::from(random.next_u32() % 20_000))).await;
+        slack.drop_connections();
+    }
+    let mut channels: HashMap<&str, usize> = HashMap::new();
+    for question in &asked {
+        *channels.entry(&question.channel).or_default() += 1;
+    }
+    for (channel, questions) in channels {
+        assert!(slack.await_replies(channel, questions, PATIENCE).await, "{channel}: some wait for ever");
+        assert_eq!(slack.replies(channel).len(), questions, "{channel}: {:#?}", slack.replies(channel));
+    }
+    assert_eq!(slack.given_up(), Vec::<String>::new());
+    assert!(gateway.terminate().success());
+    assert!(home.ledger().iter().all(|event| event["type"] != "queue.swept"), "the sweep had to find some");
+}
+
+/// Once, an answer that Slack refuses for a reason that does not pass was tried every 30 s for ever, and the
+/// conversation with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() {
+    let slack = patient_slack().await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version": 1, "language": "en", "model": "sim", "admins": ["UADMIN"]}"#);
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    slack.fault_times("chat.update", 1, Fault::Error("token_revoked"));
+    let asked = slack.dm("U1", "The launch is on Friday.");
+    let told = slack.await_reply(&asked, PATIENCE).await.expect("the person is told");
+    assert!(told.text.contains("it is kept, the admins know"), "{}", told.text);
+    assert!(slack.await_replies(&dm_channel("UADMIN"), 1, PATIENCE).await, "the admins are told");
+    let notice = slack.replies(&dm_channel("UADMIN")).remove(0).text;
+    assert!(notice.contains("`pmk-host sessions retry slack:dm:U1`"), "{notice}");
+
+    let next = slack.dm("U1", "When is the launch?");
+    let answer = slack.await_reply(&next, PATIENCE).await.expect("the conversation goes on");
+    assert!(answer.text.contains("Friday"), "{}", answer.text);
+
+    let parked = home.run(&["--json", "sessions", "parked"], "").ok().json();
+    assert_eq!((&parked[0]["key"], &parked[0]["told"]), (&"slack:dm:U1".into(), &true.into()), "{parked}");
+    assert!(parked[0]["why"].as_str().is_some_and(|why| why.contains("token_revoked")), "{parked}");
+    let audit = home.run(&["audit"], "").ok().stdout;
+    assert!(audit.contains("1 messages are parked: `sessions parked` lists them"), "{audit}");
+
+    home.run(&["sessions", "retry", "slack:dm:U1"], "").ok();
+    let late =
+        slack.await_message(&asked.channel, PATIENCE, |message| message.ts == told.ts && message.text != told.text);
+    assert!(late.await.is_some(), "the answer takes the notice's place");
+    assert_eq!(home.run(&["--json", "sessions", "parked"], "").ok().json(), serde_json::json!([]));
+    assert!(gateway.terminate().success());
+}
+
+/// Once, a question that cannot be read back was tried every 30 s for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_question_does_not_stop_its_conversation() {
+    let slack = patient_slack().await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version": 1, "language": "en", "model": "sim", "admins": ["UADMIN"]}"#);
+    // One that an earlier run has stored and not answered.
+    slack.fault("chat.postMessage", Fault::Status(500));
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let damaged = slack.dm("U1", "this one will be damaged");
+    assert!(slack.await_ack(&damaged.event_id, PATIENCE).await.is_some());
+    gateway.kill();
+    let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+    store.execute("UPDATE inbox SET message = substr(message, 1, 20)", []).expect("damage");
+    drop(store);
+    slack.heal("chat.postMessage");
+
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let next = slack.dm("U1", "hello");
+    assert!(slack.await_reply(&next, PATIENCE).await.is_some(), "{}", gateway.log());
+    assert!(slack.await_replies(&dm_channel("UADMIN"), 1, PATIENCE).await, "the admins are told");
+    let listed = home.run(&["sessions", "parked"], "").ok().stdout;
+    assert!(listed.contains("slack:dm:U1") && listed.contains("is damaged"), "{listed}");
+}
