@@ -31,6 +31,7 @@ pub mod knowledge;
 pub mod ledger;
 pub mod model;
 pub mod mra;
+mod panics;
 pub mod policies;
 pub mod progress;
 pub mod say;
