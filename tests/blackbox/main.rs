@@ -17,6 +17,7 @@ mod hostile;
 mod incidents;
 mod knowledge;
 mod ladder;
+mod losing;
 mod model;
 mod moving;
 mod mra;

@@ -38,6 +38,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
         match event["type"].as_str().unwrap_or_default() {
             "turn.processed" => turn(&mut audit, event),
             "reply.undelivered" => audit.conversations.undelivered += 1,
+            "store.lost" => audit.store_lost += 1,
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
@@ -148,6 +149,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (audit.conversations.undelivered, "replies were refused by the front"),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
+        (
+            audit.store_lost,
+            "times the store was lost while it was open: see `store.lost` in the ledger, then `store check`",
+        ),
         (audit.unreadable_lines, "lines of the ledger cannot be read"),
     ]
     .into_iter()

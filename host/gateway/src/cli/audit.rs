@@ -65,6 +65,11 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
     match Store::open_existing(&context.home) {
         Ok(store) => block_on(async { Ok((store.escalations().await?, store.calibrations().await?)) }),
         Err(StoreError::Missing { .. }) => Ok((vec![], vec![])),
+        // The ledger tells all the more then.
+        Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. })) => {
+            context.warn_of("the store is left out", &error.into());
+            Ok((vec![], vec![]))
+        }
         Err(error) => Err(error.into()),
     }
 }
