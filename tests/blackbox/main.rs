@@ -18,6 +18,7 @@ mod hostile;
 mod incidents;
 mod knowledge;
 mod ladder;
+mod losing;
 mod model;
 mod moving;
 mod mra;

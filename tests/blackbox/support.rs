@@ -180,13 +180,14 @@ pub struct Running {
 
 impl Running {
     /// Starts one with a pipe on both ends.
-    pub fn start(mut command: Command) -> Running {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("the program starts");
+    pub fn start(command: Command) -> Running {
+        Running::telling(command, Stdio::inherit())
+    }
+
+    /// The same, with what it says beside its output going there.
+    pub fn telling(mut command: Command, errors: impl Into<Stdio>) -> Running {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn().expect("the program starts");
         let stdin = child.stdin.take();
         let lines = read_lines(child.stdout.take().expect("a pipe"));
         Running { child, stdin, lines }
@@ -226,6 +227,12 @@ impl Running {
         self.stdin = None;
         let lines = self.lines.iter().collect();
         (self.wait(), lines)
+    }
+
+    /// Waits for the program to end although its input does not; all lines that were left.
+    pub fn until_it_ends(mut self) -> (ExitStatus, Vec<Value>) {
+        let status = self.wait();
+        (status, self.lines.iter().collect())
     }
 
     /// Kills it as the kernel would, and returns the lines it had written.

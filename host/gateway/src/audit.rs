@@ -31,6 +31,8 @@ pub struct Audit {
     /// The arms of experiments.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub experiments: Arms,
+    /// How often the store's file was deleted, replaced or emptied while it was open.
+    pub store_lost: u64,
     /// What an operator should look at.
     pub flags: Vec<String>,
     /// Lines of the ledger that could not be read.

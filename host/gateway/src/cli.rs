@@ -29,6 +29,8 @@ mod plan;
 mod policy;
 mod run;
 mod sessions;
+mod size_limit;
+mod store;
 mod table;
 mod text;
 
@@ -79,6 +81,9 @@ enum Command {
     /// Compare policies on live conversations
     #[command(subcommand)]
     Experiment(experiment::ExperimentCommand),
+    /// Back up, check, restore and renew the database of conversations
+    #[command(subcommand)]
+    Store(store::StoreCommand),
 }
 
 /// Where JSON goes.
@@ -139,6 +144,7 @@ fn usage(error: &clap::Error) -> Failure {
 fn dispatch(arguments: Arguments) -> Result<(), Failure> {
     let json = arguments.json == Json::Stdout;
     let context = Context { home: home::resolve(arguments.home.as_deref())?, json };
+    size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     match arguments.command {
         Command::Run(run) => run.execute(&context),
         Command::Plan(plan) => plan.execute(&context),
@@ -151,6 +157,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Audit(audit) => audit.execute(&context),
         Command::Escalation(escalation) => escalation.execute(&context),
         Command::Experiment(experiment) => experiment.execute(&context),
+        Command::Store(store) => store.execute(&context),
     }
 }
 

@@ -35,7 +35,6 @@ use crate::{
 
 mod batch;
 mod intake;
-pub mod panics;
 mod parking;
 mod queues;
 mod stuck;

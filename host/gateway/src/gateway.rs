@@ -14,7 +14,7 @@ use crate::{
     calibration::Calibration,
     config::{Config, Watched},
     directive,
-    dispatch::{Batch, Dispatcher, Stuck, Turns, panics},
+    dispatch::{Batch, Dispatcher, Stuck, Turns},
     error::Failure,
     experiment::{
         arms::Load,
@@ -26,6 +26,7 @@ use crate::{
     ledger::{Event, Ledger},
     model::{Model, Tool},
     mra::Mra,
+    panics,
     policies::Policies,
     progress::{self, Updates},
     say::Say,

@@ -7,7 +7,7 @@ use crate::error::Failure;
 mod lock;
 mod private;
 
-pub use lock::{HomeError, HomeLock};
+pub use lock::{Holder, HomeError, HomeLock};
 pub use private::{
     append_private_file, create_private_dir, open_private_file, replace_private_file, stage_private_file,
     sync_folder_of,

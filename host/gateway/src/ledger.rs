@@ -251,6 +251,9 @@ pub enum Event {
     /// A reply could not be delivered and will not be tried again.
     #[serde(rename = "reply.undelivered")]
     ReplyUndelivered { actor: String, session: String, reason: String },
+    /// The store's file was deleted, replaced or emptied while it was open, and the gateway ended.
+    #[serde(rename = "store.lost")]
+    StoreLost { reason: String },
 }
 
 /// Which policy, and for which decision it was asked.

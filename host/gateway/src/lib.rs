@@ -32,6 +32,7 @@ pub mod knowledge;
 pub mod ledger;
 pub mod model;
 pub mod mra;
+mod panics;
 pub mod policies;
 pub mod progress;
 pub mod say;

@@ -23,6 +23,7 @@
 //! Times are milliseconds since the epoch, and the caller says what time it is.
 
 mod archive;
+mod backup;
 mod calibrations;
 mod codec;
 mod connection;
@@ -30,8 +31,10 @@ mod dump;
 mod error;
 mod escalations;
 mod experiments;
+mod files;
 mod intake;
 mod lease;
+mod mark;
 mod parking;
 mod readers;
 mod reset;
@@ -53,8 +56,9 @@ use std::{
 use rusqlite::Connection;
 
 pub use archive::StoreArchive;
+pub use backup::BackupError;
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
-pub use error::StoreError;
+pub use error::{Loss, StoreError, StoreErrorKind};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Voted};
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
@@ -68,6 +72,7 @@ pub use types::{
 use crate::home::{self, HomeLock};
 use connection::Migrate;
 use error::Fault;
+use files::OpenFiles;
 use readers::Readers;
 use writer::Writer;
 
@@ -101,10 +106,14 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],
-    /// [`StoreError::Io`].
+    /// [`StoreError::Io`]; or the home had one and it is [`StoreError::Gone`].
     pub fn open(home: &Path) -> Result<Store, StoreError> {
-        connection::create(&Store::path(home))?;
-        Store::start(home, Migrate::Yes)
+        let path = Store::path(home);
+        mark::refuse_loss(&path)?;
+        connection::create(&path)?;
+        let store = Store::start(home, Migrate::Yes)?;
+        mark::set(&path)?;
+        Ok(store)
     }
 
     /// Opens the store of a home for any other command, beside a `run` that may be alive.
@@ -113,10 +122,9 @@ impl Store {
     /// [`StoreError::Missing`] when nothing was stored yet; as [`Store::open`] otherwise.
     pub fn open_existing(home: &Path) -> Result<Store, StoreError> {
         let path = Store::path(home);
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => return Err(StoreError::Missing { path }),
-            Err(error) => return Err(StoreError::Io { path, message: error.to_string() }),
+        mark::refuse_loss(&path)?;
+        if files::length(&path)?.is_none() {
+            return Err(StoreError::Missing { path });
         }
         let migrate = if run_is_alive(home) { Migrate::No } else { Migrate::Yes };
         match Store::start(home, migrate) {
@@ -148,10 +156,17 @@ impl Store {
         reader: fn(&Path) -> Result<Connection, StoreError>,
     ) -> Result<Store, StoreError> {
         let readers = Readers::start(&path, reader)?;
-        let writer =
-            Writer::start(conn, path.clone()).map_err(|error| StoreError::Io { path, message: error.to_string() })?;
+        let files = OpenFiles::of(&path)?;
+        let writer = Writer::start(conn, path.clone(), files)
+            .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner("pmk-host run");
         Ok(Store { shared: Arc::new(Shared { home: home.to_owned(), owner, readers, writer }) })
+    }
+
+    /// Waits until the store is lost while it is open, its file deleted, replaced or emptied, and says how. From
+    /// then on nothing is stored, and the process has to end. It waits for ever where that does not happen.
+    pub async fn lost(&self) -> StoreError {
+        self.shared.writer.lost().await
     }
 
     async fn write<T, F>(&self, work: F) -> Result<T, StoreError>

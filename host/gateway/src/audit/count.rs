@@ -43,6 +43,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "turn.parked" => audit.conversations.parked += 1,
             "turn.panicked" => audit.conversations.panicked += 1,
             "queue.swept" => audit.conversations.swept += event["messages"].as_u64().unwrap_or(0),
+            "store.lost" => audit.store_lost += 1,
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
@@ -163,6 +164,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         ),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
+        (
+            audit.store_lost,
+            "times the store was lost while it was open: see `store.lost` in the ledger, then `store check`",
+        ),
         (audit.unreadable_lines, "lines of the ledger cannot be read"),
     ]
     .into_iter()

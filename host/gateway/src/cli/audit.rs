@@ -74,6 +74,11 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
             Ok(Stored { pending: store.escalations().await?, fits: store.calibrations().await?, parked })
         }),
         Err(StoreError::Missing { .. }) => Ok(Stored::default()),
+        // The ledger tells all the more then.
+        Err(error @ (StoreError::Gone { .. } | StoreError::NoDatabase { .. })) => {
+            context.warn_of("the store is left out", &error.into());
+            Ok(Stored::default())
+        }
         Err(error) => Err(error.into()),
     }
 }

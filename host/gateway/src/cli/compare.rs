@@ -123,9 +123,10 @@ impl CompareCommand {
         let progress = Progress::over(found.len());
         let start = Instant::now();
         let comparison = Comparison { arms: &arms, setup: &setup, questions: questions.as_ref(), jobs };
-        let mut results = comparison.run(found.clone(), &progress);
+        let results = comparison.run(found.clone(), &progress);
         let elapsed = start.elapsed();
         progress.0.finish_and_clear();
+        let mut results = results.or_hint("the lines above say where; with fewer files, see which one it is")?;
         results.problems.splice(0..0, problems.iter().map(ToString::to_string));
         tell(context, &results, questions.as_ref());
         if results.conversations.is_empty() {

@@ -24,10 +24,10 @@ use crate::{
     gateway::{Gateway, Parts},
     home::{self, HomeLock},
     knowledge::Library,
-    ledger::Ledger,
+    ledger::{Event, Ledger},
     model::{self, Environment, Model, ModelSpec, OpenError},
     policies::Swapper,
-    store::Store,
+    store::{Store, StoreError},
 };
 
 mod parts;
@@ -156,11 +156,17 @@ impl Run {
             config,
         };
         let policies = parts.config.policy.clone();
+        let store = parts.store.clone();
         let gateway = Gateway::new(parts, stop);
         let dispatcher = gateway.dispatcher();
         let swapper = Swapper::new(&context.home, Arc::clone(&gateway), loader, &policies);
         let mut swaps = swapping::start(lock, swapper, &dispatcher, at_a_terminal)?;
-        let finished = gateway.run(&dispatcher).await;
+        let finished = tokio::select! {
+            finished = gateway.run(&dispatcher) => finished,
+            // Nothing that runs now could be stored, so nothing is waited for.
+            how = store.lost() => Err(lost(&gateway, how)),
+        };
+        drop(store);
         // They hold the gateway, which writes its last events when it goes.
         swaps.shutdown().await;
         drop((dispatcher, gateway));
@@ -261,6 +267,13 @@ fn slack_tokens(file: &SlackTokens) -> SlackTokens {
         app_token: token("PMK_SLACK_APP_TOKEN", &file.app_token),
         bot_token: token("PMK_SLACK_BOT_TOKEN", &file.bot_token),
     }
+}
+
+/// The end of a gateway that has lost its store.
+fn lost(gateway: &Gateway, how: StoreError) -> Failure {
+    gateway.stop.cancel();
+    gateway.ledger.note(Event::StoreLost { reason: how.to_string() });
+    how.into()
 }
 
 /// The first SIGINT or SIGTERM lets running turns finish, the second ends the process: everything

@@ -2,12 +2,14 @@
 
 use std::{
     sync::{
-        Mutex,
-        mpsc::{Receiver, sync_channel},
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SendError, SyncSender, sync_channel},
     },
     thread,
     time::Duration,
 };
+
+use thiserror::Error;
 
 use super::{
     histories::{self, Conversation, Found},
@@ -16,6 +18,7 @@ use super::{
     recording::Recording,
     replay::{Arm, Replay, Setup},
 };
+use crate::panics;
 
 /// What is replayed, and how.
 pub struct Comparison<'a> {
@@ -49,6 +52,12 @@ pub struct Results {
     pub problems: Vec<String>,
 }
 
+/// A replay panicked, which is a bug. What the others came to is worth nothing without it: each policy is to be
+/// measured on the same conversations.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("a replay failed by a bug of this program: {0}")]
+pub struct Panicked(String);
+
 /// What happens meanwhile.
 pub trait Watch: Sync {
     /// A conversation is done.
@@ -57,36 +66,38 @@ pub trait Watch: Sync {
     fn more(&self);
 }
 
+/// A conversation and its place among all.
+type Job = (usize, Conversation);
+
+/// Where workers find what is to be done. They alone own it: when the last of them is gone, nothing more can be
+/// sent, so whoever sends never waits for nobody.
+type Waiting = Arc<Mutex<Receiver<Job>>>;
+
 impl Comparison<'_> {
     /// Replays every conversation with every policy.
-    pub fn run(&self, found: Vec<Found>, watch: &dyn Watch) -> Results {
-        let (jobs, waiting) = sync_channel::<(usize, Conversation)>(2 * self.jobs);
-        let waiting = Mutex::new(waiting);
-        let (mut parts, mut unread) = thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.jobs).map(|_| scope.spawn(|| self.work(&waiting, watch))).collect();
+    ///
+    /// # Errors
+    /// A replay panicked.
+    pub fn run(&self, found: Vec<Found>, watch: &dyn Watch) -> Result<Results, Panicked> {
+        let (jobs, waiting) = sync_channel::<Job>(2 * self.jobs);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let (parts, mut unread) = thread::scope(|scope| {
+            let start = |_| {
+                let waiting = Arc::clone(&waiting);
+                scope.spawn(move || self.work(&waiting, watch))
+            };
+            let workers: Vec<_> = (0..self.jobs).map(start).collect();
+            drop(waiting);
             let mut unread = Vec::new();
-            let mut number = 0;
-            for file in found {
-                for (at, conversation) in histories::of_file(file).enumerate() {
-                    if at > 0 {
-                        watch.more();
-                    }
-                    match conversation {
-                        // The workers take everything there is, so this only fails where one has panicked.
-                        Ok(conversation) => drop(jobs.send((number, conversation))),
-                        Err(error) => {
-                            unread.push((number, error.to_string()));
-                            watch.done();
-                        }
-                    }
-                    number += 1;
-                }
-            }
+            // It only fails where no worker is left, and why is known once they are joined.
+            let _ = hand_out(found, &jobs, &mut unread, watch);
             drop(jobs);
-            let parts: Vec<Part> =
-                workers.into_iter().map(|worker| worker.join().expect("a replay does not panic")).collect();
+            // All of them, so that the scope does not panic for one that was not asked.
+            let parts: Vec<_> = workers.into_iter().map(thread::ScopedJoinHandle::join).collect();
             (parts, unread)
         });
+        let mut parts: Vec<Part> =
+            parts.into_iter().collect::<Result<_, _>>().map_err(|panic| Panicked(panics::words(&*panic)))?;
         let mut results = Results { totals: vec![Totals::default(); self.arms.len()], ..Results::default() };
         for part in &mut parts {
             results.conversations.append(&mut part.conversations);
@@ -100,14 +111,14 @@ impl Comparison<'_> {
         results.conversations.sort_by_key(|replayed| replayed.number);
         unread.sort();
         results.problems = unread.into_iter().map(|(_, problem)| problem).collect();
-        results
+        Ok(results)
     }
 
-    fn work(&self, waiting: &Mutex<Receiver<(usize, Conversation)>>, watch: &dyn Watch) -> Part {
+    fn work(&self, waiting: &Waiting, watch: &dyn Watch) -> Part {
         let mut part = Part { totals: vec![Totals::default(); self.arms.len()], ..Part::default() };
         loop {
             // Another worker's panic leaves nothing half taken.
-            let next = waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv();
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((number, conversation)) = next else { return part };
             match conversation.open() {
                 Ok((names, recording)) if recording.turns.is_empty() => {
@@ -151,6 +162,35 @@ impl Comparison<'_> {
     }
 }
 
+/// Gives every conversation to the workers, and notes which cannot be read.
+///
+/// # Errors
+/// There are no workers any more.
+fn hand_out(
+    found: Vec<Found>,
+    jobs: &SyncSender<Job>,
+    unread: &mut Vec<(usize, String)>,
+    watch: &dyn Watch,
+) -> Result<(), SendError<Job>> {
+    let mut number = 0;
+    for file in found {
+        for (at, conversation) in histories::of_file(file).enumerate() {
+            if at > 0 {
+                watch.more();
+            }
+            match conversation {
+                Ok(conversation) => jobs.send((number, conversation))?,
+                Err(error) => {
+                    unread.push((number, error.to_string()));
+                    watch.done();
+                }
+            }
+            number += 1;
+        }
+    }
+    Ok(())
+}
+
 /// One worker's part.
 #[derive(Default)]
 struct Part {
@@ -158,4 +198,43 @@ struct Part {
     totals: Vec<Totals>,
     asked: u64,
     problems: Vec<(usize, String)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::model::sim::{Sim, SimConfig};
+
+    struct Panics;
+
+    impl Watch for Panics {
+        fn done(&self) {
+            panic!("nobody looks at {}", "this");
+        }
+
+        fn more(&self) {}
+    }
+
+    #[test]
+    fn a_comparison_whose_workers_all_panic_ends_and_says_so() {
+        let (ended, outcome) = channel();
+        // On a thread of its own, so that a comparison that hangs fails and does not hang the test.
+        thread::spawn(move || {
+            let setup = Setup {
+                window: 8_000,
+                budget: None,
+                sim: Sim::new(SimConfig::default()),
+                seed_may_go: false,
+                history_turns: None,
+            };
+            let comparison = Comparison { arms: &[], setup: &setup, questions: None, jobs: 2 };
+            let found = |n| Found { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None };
+            // More than the workers take before they are gone, and more than can wait for them.
+            ended.send(comparison.run((0..100).map(found).collect(), &Panics).map(drop))
+        });
+        let outcome = outcome.recv_timeout(Duration::from_secs(30)).expect("it hangs");
+        assert_eq!(outcome, Err(Panicked("nobody looks at this".into())));
+    }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::Dispatcher;
 use crate::{
     clock,
-    error::Failure,
     front::{Accepted, Inbound},
     store::{Pending, StoreError},
 };
@@ -36,12 +35,7 @@ impl Dispatcher {
                 }
                 Ok(Accepted::Duplicate)
             }
-            Err(error) => {
-                if error.is_lost() {
-                    self.end(Failure::from(error.clone()));
-                }
-                Err(error)
-            }
+            Err(error) => Err(error),
         }
     }
 }

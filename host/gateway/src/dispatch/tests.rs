@@ -11,6 +11,7 @@ use crate::{
     clock,
     config::QueueMode,
     front::{Accepted, Inbound, ReplyTo},
+    panics,
     store::{Begin, InboxId, TurnId},
 };
 

@@ -8,8 +8,8 @@ use std::{
 use pmk_core::SessionKey;
 use tokio::time::Instant;
 
-use super::{Batch, Dispatcher, Stuck, panics, queues};
-use crate::ledger::Event;
+use super::{Batch, Dispatcher, Stuck, queues};
+use crate::{ledger::Event, panics};
 
 /// How long to wait before a turn that was held up is tried again; the last one over and over.
 const PAUSES: [Duration; 5] = [

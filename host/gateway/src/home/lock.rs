@@ -1,11 +1,12 @@
 //! The lock that keeps a second gateway out of a home.
 
 use std::{
-    fs::{File, TryLockError},
+    fmt,
+    fs::{self, File, TryLockError},
     io::{self, Read, Seek, Write},
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use thiserror::Error;
@@ -13,27 +14,47 @@ use thiserror::Error;
 use super::{create_private_dir, gateway_dir, open_private_file};
 use crate::error::Failure;
 
-/// How long [`HomeLock::take`] tries: another process may hold the lock for a moment to see whether
-/// it is free.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// How long [`HomeLock::take`] tries: a process that was killed keeps its lock until the kernel has taken it
+/// apart, which takes a while on a busy machine, and another may hold it for a moment to see whether it is free.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often it looks meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Of the command that has the home, so much is shown.
+const MOST_OF_A_COMMAND: usize = 200;
 
 /// Why a home cannot be used.
 #[derive(Debug, Error)]
 pub enum HomeError {
     /// Another `run` works in this home.
-    #[error("`{}` is in use by another `pmk-host run`{}", home.display(), process(*pid))]
+    #[error("`{}` is in use by another `pmk-host run`{}", home.display(), holder.as_ref().map(|holder| format!(" ({holder})")).unwrap_or_default())]
     InUse {
         home: PathBuf,
-        /// The other one's process, where it can be told.
-        pid: Option<u32>,
+        /// The other one, where it can be told.
+        holder: Option<Holder>,
     },
     /// A file or folder of the home cannot be made or read.
     #[error("cannot use `{}`: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-fn process(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
+/// The process that has a home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    /// What was typed to start it, where the system tells.
+    pub command: Option<String>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pid {}", self.pid)?;
+        match &self.command {
+            Some(command) => write!(f, ": {command}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl HomeError {
@@ -64,11 +85,16 @@ pub struct HomeLock {
 }
 
 impl HomeLock {
-    /// Takes the lock; makes the home where it is missing.
+    /// Takes the lock; makes the home where it is missing. While another process has it, waits for up to 5 s.
     ///
     /// # Errors
-    /// [`HomeError::InUse`] when another process has it.
+    /// [`HomeError::InUse`] when another process keeps it.
     pub fn take(home: &Path) -> Result<HomeLock, HomeError> {
+        HomeLock::take_pausing(home, thread::sleep)
+    }
+
+    /// The same; `pause` is how time passes.
+    fn take_pausing(home: &Path, mut pause: impl FnMut(Duration)) -> Result<HomeLock, HomeError> {
         let at = |path: &Path| {
             let path = path.to_owned();
             move |source| HomeError::Io { path, source }
@@ -77,13 +103,16 @@ impl HomeLock {
         create_private_dir(&dir).map_err(at(&dir))?;
         let path = lock_file(home);
         let mut file = open_private_file(&path).map_err(at(&path))?;
-        let started = Instant::now();
+        let mut waited = Duration::ZERO;
         while let Err(error) = file.try_lock() {
             match error {
                 TryLockError::Error(source) => return Err(HomeError::Io { path, source }),
-                TryLockError::WouldBlock if started.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
-                TryLockError::WouldBlock => return Err(HomeError::InUse { home: home.to_owned(), pid: holder(&file) }),
+                TryLockError::WouldBlock if waited < PATIENCE => pause(LOOK_EVERY),
+                TryLockError::WouldBlock => {
+                    return Err(HomeError::InUse { home: home.to_owned(), holder: holder(&file) });
+                }
             }
+            waited += LOOK_EVERY;
         }
         write_pid(&mut file).map_err(at(&path))?;
         Ok(HomeLock { home: home.to_owned(), _file: file })
@@ -123,10 +152,19 @@ fn write_pid(file: &mut File) -> io::Result<()> {
     write!(file, "{}", std::process::id())
 }
 
-fn holder(mut file: &File) -> Option<u32> {
+fn holder(mut file: &File) -> Option<Holder> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    let pid = text.trim().parse().ok()?;
+    Some(Holder { pid, command: command_of(pid) })
+}
+
+/// What started a process, on one line. Only Linux has the file, and only its owner may read all of them.
+fn command_of(pid: u32) -> Option<String> {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&words).replace(|c: char| c.is_control(), " ");
+    let line: String = line.trim().chars().take(MOST_OF_A_COMMAND).collect();
+    (!line.is_empty()).then_some(line)
 }
 
 #[cfg(test)]
@@ -141,14 +179,40 @@ mod tests {
         assert!(!HomeLock::is_held(home.path()).unwrap());
         let first = HomeLock::take(home.path()).unwrap();
         assert!(HomeLock::is_held(home.path()).unwrap());
-        let refused = HomeLock::take(home.path()).unwrap_err();
-        assert!(matches!(refused, HomeError::InUse { pid: Some(pid), .. } if pid == std::process::id()), "{refused}");
+        let mut waited = Duration::ZERO;
+        let refused = HomeLock::take_pausing(home.path(), |pause| waited += pause).unwrap_err();
+        assert_eq!(waited, PATIENCE);
+        let pid = std::process::id();
+        assert!(matches!(&refused, HomeError::InUse { holder: Some(holder), .. } if holder.pid == pid), "{refused}");
         let shown = Failure::from(refused).to_string();
-        assert!(shown.contains(&format!("in use by another `pmk-host run` (pid {})", std::process::id())), "{shown}");
+        let program = std::env::current_exe().unwrap();
+        let program = program.file_name().unwrap().to_string_lossy();
+        let (_, who) = shown.split_once(&format!("in use by another `pmk-host run` (pid {pid}: ")).expect(&shown);
+        assert!(cfg!(not(target_os = "linux")) || who.contains(&*program), "{shown}");
         assert!(shown.contains("hint: stop it first"), "{shown}");
         drop(first);
         assert!(!HomeLock::is_held(home.path()).unwrap());
         HomeLock::take(home.path()).unwrap();
+    }
+
+    #[test]
+    fn a_killed_run_that_the_kernel_takes_seconds_to_end_does_not_refuse_the_next() {
+        let home = tempfile::tempdir().unwrap();
+        let mut killed = Some(HomeLock::take(home.path()).unwrap());
+        let mut waited = Duration::ZERO;
+        HomeLock::take_pausing(home.path(), |pause| {
+            waited += pause;
+            if waited >= Duration::from_millis(4_900) {
+                drop(killed.take());
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_looked_at_is_named_by_its_number() {
+        assert_eq!(command_of(u32::MAX), None);
+        assert_eq!(Holder { pid: 7, command: None }.to_string(), "pid 7");
     }
 
     #[test]
@@ -157,12 +221,8 @@ mod tests {
         drop(HomeLock::take(home.path()).unwrap());
         let asking = File::open(lock_file(home.path())).unwrap();
         asking.lock_shared().unwrap();
-        let asked = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(50));
-            drop(asking);
-        });
-        HomeLock::take(home.path()).unwrap();
-        asked.join().unwrap();
+        let mut asking = Some(asking);
+        HomeLock::take_pausing(home.path(), |_| drop(asking.take())).unwrap();
     }
 
     #[test]

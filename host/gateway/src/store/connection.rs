@@ -112,6 +112,22 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(|fault| fault.at(path))
 }
 
+/// The connection to a copy that somebody has kept. It may be of an older schema.
+pub(super) fn backup(path: &Path) -> Result<Connection, StoreError> {
+    let open = || -> Result<Connection, Fault> {
+        let conn = Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
+        common(&conn)?;
+        check_owner(&conn, path)?;
+        match (version(&conn)?, MIGRATIONS.len() as u32) {
+            // An empty database, which nobody keeps.
+            (0, _) => Err(StoreError::Foreign { path: path.to_owned() }.into()),
+            (found, known) if found > known => Err(StoreError::Newer { path: path.to_owned(), found, known }.into()),
+            _ => Ok(conn),
+        }
+    };
+    open().map_err(|fault| fault.at(path))
+}
+
 /// SQLite makes an index of the log even to read, unless it is told that the file does not change. That is
 /// so where nobody has a log.
 fn uri(path: &Path) -> OsString {
@@ -144,6 +160,8 @@ fn common(conn: &Connection) -> Result<(), Fault> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     conn.pragma_update(None, "trusted_schema", false)?;
+    // A page that was scrambled is known for it when it is read, and not by what comes of it.
+    conn.pragma_update(None, "cell_size_check", true)?;
     Ok(())
 }
 

@@ -1,13 +1,16 @@
 //! What can go wrong in the store.
 
-use std::path::{Path, PathBuf};
+mod fault;
+
+use std::{fmt, path::PathBuf};
 
 use pmk_core::SessionKey;
-use rusqlite::ErrorCode;
 use thiserror::Error;
 
+pub(super) use fault::{Fault, guarded};
+
 use super::TurnId;
-use crate::{error::Failure, search::IndexError};
+use crate::error::Failure;
 
 /// Why the store could not do something. Whatever it was, nothing of the operation was kept.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -24,12 +27,21 @@ pub enum StoreError {
     /// The file is a database, but not one of ours.
     #[error("`{}` is not a store of pmk-host", path.display())]
     Foreign { path: PathBuf },
-    /// The file or something in it cannot be understood.
+    /// The home had a store, and has lost it; or lost it while it was open, and what is written goes nowhere.
+    #[error("the store `{}` {how}", path.display())]
+    Gone { path: PathBuf, how: Loss },
+    /// The file is no database, or its beginning is destroyed: nothing of it can be reached.
+    #[error("`{}` is not a database that can be read: {message}", path.display())]
+    NoDatabase { path: PathBuf, message: String },
+    /// Something in the file cannot be understood. What does not need it goes on.
     #[error("the store `{}` is damaged: {message}", path.display())]
     Damaged { path: PathBuf, message: String },
     /// There is no room for what was to be written. The store goes on once there is.
     #[error("the disk is full: `{}` cannot be written", path.display())]
     Full { path: PathBuf },
+    /// The file is as large as the process's files may be. The store goes on once it may grow.
+    #[error("`{}` cannot be written: files of this process may not grow beyond {bytes} bytes", path.display())]
+    Limited { path: PathBuf, bytes: u64 },
     /// The file cannot be read or written.
     #[error("cannot use the store `{}`: {message}", path.display())]
     Io { path: PathBuf, message: String },
@@ -57,22 +69,82 @@ pub enum StoreError {
     /// The store is being closed.
     #[error("the store is closed")]
     Closed,
+    /// The operation ended in a panic, and was undone: a bug of the store.
+    #[error("the store failed by a bug of this program: {message}")]
+    Panicked { message: String },
     /// SQLite refused for a reason that none of the above names.
     #[error("the store `{}` failed: {message}", path.display())]
     Sqlite { path: PathBuf, message: String },
 }
 
+/// How a home comes to have no store any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing is at its path.
+    Missing,
+    /// The file is there and has 0 bytes.
+    Emptied,
+    /// Another file is at the path of the one that is open.
+    Replaced,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Loss::Missing => "is gone",
+            Loss::Emptied => "has been emptied: it has 0 bytes",
+            Loss::Replaced => "was replaced by another file while it was in use",
+        })
+    }
+}
+
+/// What an error means for whoever met it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreErrorKind {
+    /// The same may work later: a full disk, a file or a conversation that someone else has.
+    Passing,
+    /// The same will never work, and others go on: a damaged row, a bug. What met it is put aside, for people
+    /// to look at.
+    Stuck,
+    /// Nothing works any more, and nothing may be acknowledged: the process has to end.
+    Lost,
+}
+
 impl StoreError {
-    /// Whether the same may succeed a little later.
-    pub fn is_passing(&self) -> bool {
-        use StoreError::{Busy, Full, Io, LeaseLost, Leased};
-        matches!(self, Full { .. } | Io { .. } | Busy { .. } | Leased { .. } | LeaseLost { .. })
+    /// What it means for whoever met it.
+    pub fn kind(&self) -> StoreErrorKind {
+        match self {
+            StoreError::Full { .. }
+            | StoreError::Limited { .. }
+            | StoreError::Io { .. }
+            | StoreError::Busy { .. }
+            | StoreError::Leased { .. }
+            | StoreError::LeaseLost { .. } => StoreErrorKind::Passing,
+            StoreError::Damaged { .. }
+            | StoreError::UnknownSession(_)
+            | StoreError::Exists(_)
+            | StoreError::WrongState { .. }
+            | StoreError::NoSuchPosition(_)
+            | StoreError::Panicked { .. }
+            | StoreError::Sqlite { .. } => StoreErrorKind::Stuck,
+            StoreError::Missing { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Outdated { .. }
+            | StoreError::Foreign { .. }
+            | StoreError::Gone { .. }
+            | StoreError::NoDatabase { .. }
+            | StoreError::Closed => StoreErrorKind::Lost,
+        }
     }
 
-    /// Whether nothing can be stored any more by this process.
+    /// Whether waiting and trying again is worth it.
+    pub fn is_passing(&self) -> bool {
+        self.kind() == StoreErrorKind::Passing
+    }
+
+    /// Whether the whole store is gone, and not only what this operation wanted of it.
     pub fn is_lost(&self) -> bool {
-        use StoreError::{Closed, Foreign, Missing, Newer, Outdated};
-        matches!(self, Closed | Foreign { .. } | Missing { .. } | Newer { .. } | Outdated { .. })
+        self.kind() == StoreErrorKind::Lost
     }
 
     /// What the operator can do about it.
@@ -82,9 +154,16 @@ impl StoreError {
             StoreError::Newer { .. } => Some("upgrade pmk-host, or give another `--home`"),
             StoreError::Outdated { .. } => Some("restart `pmk-host run` with this version first"),
             StoreError::Foreign { .. } => Some("move the file away, or give another `--home`"),
-            StoreError::Damaged { .. } => Some(
-                "restore it from a backup or try `sqlite3 FILE .recover`; with the file moved away, all starts anew",
+            StoreError::Gone { .. } | StoreError::NoDatabase { .. } => Some(
+                "stop pmk-host, then put a backup back with `pmk-host store restore FILE`; where there is none, \
+                 `pmk-host store renew` moves away what is left and begins anew",
             ),
+            StoreError::Damaged { .. } => Some(
+                "`pmk-host store check` shows what is damaged; with pmk-host stopped, `pmk-host store restore FILE` puts \
+                 a backup back, or what `sqlite3 STORE .recover | sqlite3 FILE` saves",
+            ),
+            StoreError::Limited { .. } => Some("raise the limit (`ulimit -f`, `LimitFSIZE=` of systemd)"),
+            StoreError::Panicked { .. } => Some("the log says where; please report it"),
             StoreError::Full { .. } => Some("make room on the disk; what was not accepted will be sent again"),
             StoreError::Io { .. } => Some("check the disk, and that you own the file and may write to it"),
             StoreError::Busy { .. } => Some("close whatever else has the file open"),
@@ -108,64 +187,4 @@ impl From<StoreError> for Failure {
             None => failure,
         }
     }
-}
-
-/// What stopped an operation, before it is known which file it was about.
-#[derive(Debug)]
-pub(super) enum Fault {
-    Sqlite(rusqlite::Error),
-    /// Something stored that is not what we store.
-    Damaged(String),
-    Store(StoreError),
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        Fault::Sqlite(error)
-    }
-}
-
-impl From<IndexError> for Fault {
-    fn from(IndexError::Sqlite { source, .. }: IndexError) -> Self {
-        Fault::Sqlite(source)
-    }
-}
-
-impl From<StoreError> for Fault {
-    fn from(error: StoreError) -> Self {
-        Fault::Store(error)
-    }
-}
-
-impl Fault {
-    /// The error as callers see it.
-    pub(super) fn at(self, path: &Path) -> StoreError {
-        let path = path.to_owned();
-        let error = match self {
-            Fault::Store(error) => return error,
-            Fault::Damaged(message) => return StoreError::Damaged { path, message },
-            Fault::Sqlite(error) => error,
-        };
-        let message = match &error {
-            rusqlite::Error::SqliteFailure(_, Some(message)) => one_line(message),
-            other => one_line(&other.to_string()),
-        };
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => StoreError::Full { path },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { path, message },
-            Some(
-                ErrorCode::SystemIoFailure
-                | ErrorCode::CannotOpen
-                | ErrorCode::ReadOnly
-                | ErrorCode::PermissionDenied
-                | ErrorCode::FileLockingProtocolFailed,
-            ) => StoreError::Io { path, message },
-            _ => StoreError::Sqlite { path, message },
-        }
-    }
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -13,7 +13,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::error::{Fault, StoreError};
+use super::error::{Fault, StoreError, guarded};
 
 /// How many reads can go on at once.
 const THREADS: usize = 2;
@@ -76,7 +76,7 @@ impl Readers {
         let path = self.path.clone();
         let read: Read = Box::new(move |conn| {
             // A caller that has gone away does not need to know.
-            let _ = caller.send(work(conn).map_err(|fault| fault.at(&path)));
+            let _ = caller.send(guarded(|| work(conn)).map_err(|fault| fault.at(&path)));
         });
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         queue.send(read).map_err(|_| StoreError::Closed)?;

@@ -1,11 +1,14 @@
 //! The store on real files, one topic a module.
 
 mod archives;
+mod backups;
 mod crashes;
+mod damage;
 mod escalations;
 mod experiments;
 mod group_commit;
 mod leases;
+mod losses;
 mod moves;
 mod opening;
 mod plans;

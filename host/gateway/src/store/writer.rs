@@ -3,36 +3,53 @@
 //! A commit waits for the disk (about 0.3 ms); what is in it hardly matters. So the writer takes
 //! everything that is waiting into one transaction, and answers nobody before it is committed. Each
 //! operation has a savepoint of its own: one that fails is undone alone.
+//!
+//! It answers only for the file that the next start will find: see [`OpenFiles`].
 
 use std::{
     path::{Path, PathBuf},
-    sync::mpsc::{self, Receiver, Sender},
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use rusqlite::Connection;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use super::error::{Fault, StoreError};
+use super::{
+    error::{Fault, StoreError, guarded},
+    files::OpenFiles,
+};
 
 /// How many operations one commit takes at most, so that the first does not wait for ever.
 const MAX_GROUP: usize = 256;
+
+/// How often a store that nobody writes to is looked at: people are told before they have written in vain.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The writer thread. Dropping it lets what is queued finish.
 pub(super) struct Writer {
     queue: Option<Sender<Box<dyn Operation>>>,
     thread: Option<JoinHandle<()>>,
+    lost: watch::Receiver<Option<StoreError>>,
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, path: PathBuf) -> std::io::Result<Self> {
+    pub(super) fn start(conn: Connection, path: PathBuf, files: OpenFiles) -> std::io::Result<Self> {
         let (queue, operations) = mpsc::channel();
-        let thread = thread::Builder::new().name("store-writer".into()).spawn(move || {
-            while let Ok(first) = operations.recv() {
-                commit_group(&conn, &path, first, &operations);
-            }
-        })?;
-        Ok(Writer { queue: Some(queue), thread: Some(thread) })
+        let (lose, lost) = watch::channel(None);
+        let thread = thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || Thread { conn, path, files, lose }.work(&operations))?;
+        Ok(Writer { queue: Some(queue), thread: Some(thread), lost })
+    }
+
+    /// Waits until the store is lost, and says how; for ever where it is not.
+    pub(super) async fn lost(&self) -> StoreError {
+        let mut lost = self.lost.clone();
+        let how = lost.wait_for(Option::is_some).await.ok().and_then(|how| how.clone());
+        // The thread only ends with the store, unless it has panicked.
+        how.unwrap_or(StoreError::Closed)
     }
 
     /// Runs `work` in a transaction, and returns once that is committed. When the returned future is
@@ -102,11 +119,58 @@ where
     }
 }
 
-fn commit_group(conn: &Connection, path: &Path, first: Box<dyn Operation>, queue: &Receiver<Box<dyn Operation>>) {
-    let mut group: Vec<Box<dyn Operation>> = Vec::new();
-    let run_all = || -> Result<(), StoreError> {
+/// What the thread has.
+struct Thread {
+    conn: Connection,
+    path: PathBuf,
+    files: OpenFiles,
+    /// Where it says that the store is lost.
+    lose: watch::Sender<Option<StoreError>>,
+}
+
+impl Thread {
+    fn work(&self, queue: &Receiver<Box<dyn Operation>>) {
+        loop {
+            match queue.recv_timeout(LOOK_EVERY) {
+                Ok(first) => self.commit_group(first, queue),
+                Err(RecvTimeoutError::Timeout) => self.tell_loss(&self.files.check()),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn tell_loss(&self, outcome: &Result<(), StoreError>) {
+        if let Err(error) = outcome
+            && error.is_lost()
+        {
+            self.lose.send_if_modified(|how| how.is_none() && how.replace(error.clone()).is_none());
+        }
+    }
+
+    fn commit_group(&self, first: Box<dyn Operation>, queue: &Receiver<Box<dyn Operation>>) {
+        let mut group: Vec<Box<dyn Operation>> = Vec::new();
+        let committed = self.run_all(first, &mut group, queue);
+        if !self.conn.is_autocommit() {
+            // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
+            let _ = execute(&self.conn, "ROLLBACK");
+        }
+        self.tell_loss(&committed);
+        for operation in group {
+            operation.answer(committed.clone());
+        }
+    }
+
+    fn run_all(
+        &self,
+        first: Box<dyn Operation>,
+        group: &mut Vec<Box<dyn Operation>>,
+        queue: &Receiver<Box<dyn Operation>>,
+    ) -> Result<(), StoreError> {
+        let Thread { conn, path, files, .. } = self;
         let mut next = Some(first);
-        let begun = execute(conn, "BEGIN IMMEDIATE").map_err(|fault| fault.at(path));
+        // Before it, so that nothing is written to a file that was cut; after it, so that all of it is where it
+        // will be found.
+        let begun = files.check().and_then(|()| execute(conn, "BEGIN IMMEDIATE").map_err(|fault| fault.at(path)));
         while let Some(mut operation) = next {
             let ran = begun.clone().and_then(|()| operation.run(conn, path));
             group.push(operation);
@@ -114,23 +178,22 @@ fn commit_group(conn: &Connection, path: &Path, first: Box<dyn Operation>, queue
             if conn.is_autocommit() {
                 return Err(ran.err().unwrap_or(StoreError::Closed));
             }
+            if let Err(error) = ran
+                && error.is_lost()
+            {
+                return Err(error);
+            }
             next = if group.len() < MAX_GROUP { queue.try_recv().ok() } else { None };
         }
-        execute(conn, "COMMIT").map_err(|fault| fault.at(path))
-    };
-    let committed = run_all();
-    if !conn.is_autocommit() {
-        // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
-        let _ = execute(conn, "ROLLBACK");
-    }
-    for operation in group {
-        operation.answer(committed.clone());
+        execute(conn, "COMMIT").map_err(|fault| fault.at(path))?;
+        // It is committed: where one cannot look, what was seen before holds.
+        files.check().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
     }
 }
 
 fn in_savepoint<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
     execute(conn, "SAVEPOINT operation")?;
-    match work(conn) {
+    match guarded(|| work(conn)) {
         Ok(value) => {
             execute(conn, "RELEASE operation")?;
             Ok(value)

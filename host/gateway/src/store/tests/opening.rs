@@ -55,7 +55,7 @@ async fn a_file_that_is_no_database_is_refused() {
     fs::create_dir(home.path().join("gateway")).unwrap();
     fs::write(Store::path(home.path()), "not a database at all, but long enough to have a header ".repeat(40)).unwrap();
     let error = refused(&home);
-    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(matches!(error, StoreError::NoDatabase { .. }), "{error}");
     assert_one_clear_line(&error, &home);
 }
 
@@ -100,7 +100,7 @@ async fn nobody_else_can_read_it() {
     accept(&store, "slack:dm:U1", "Ev1").await;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let files: Vec<_> = fs::read_dir(home.join("gateway")).unwrap().map(|file| file.unwrap().path()).collect();
-    assert!(files.len() >= 3, "database, log and its index: {files:?}");
+    assert!(files.len() >= 4, "database, log, its index, and the mark: {files:?}");
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }

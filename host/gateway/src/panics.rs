@@ -1,6 +1,6 @@
-//! Panics, caught with the place where they happened.
+//! Panics, caught, with what they said and where they happened.
 
-use std::{cell::RefCell, panic::AssertUnwindSafe, sync::Once};
+use std::{any::Any, cell::RefCell, panic::AssertUnwindSafe, sync::Once};
 
 use futures_util::FutureExt;
 
@@ -33,6 +33,12 @@ pub async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
         .await
         // The panic was met by the poll just now, on this very thread.
         .map_err(|_| PLACE.with_borrow_mut(Option::take).unwrap_or_else(|| "an unknown place".to_owned()))
+}
+
+/// What a panic said.
+pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it did not say why").to_owned()
 }
 
 #[cfg(test)]

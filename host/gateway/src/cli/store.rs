@@ -1,0 +1,106 @@
+//! `store backup|check|restore|renew`: the database of conversations as a whole.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{Context, block_on, change::record, note, print_json};
+use crate::{
+    error::Failure,
+    home::HomeLock,
+    store::{BackupError, Store},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum StoreCommand {
+    /// Copy the database to a new file, while the gateway runs or not
+    Backup {
+        /// The file to make
+        file: PathBuf,
+    },
+    /// Look for damage in the database, while the gateway runs or not
+    Check,
+    /// Put a backup in the place of the database; what is there is moved aside
+    Restore {
+        /// The backup
+        file: PathBuf,
+    },
+    /// Begin with an empty database; what is there is moved aside
+    Renew,
+}
+
+impl StoreCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            StoreCommand::Backup { file } => back_up(context, &absolute(&file)?),
+            StoreCommand::Check => check(context),
+            StoreCommand::Restore { file } => {
+                let file = absolute(&file)?;
+                let moved = put(context, |lock| Store::put_back(lock, &file, Timestamp::now()));
+                let moved = record(context, "store.restore", &[&file.display().to_string()], moved)?;
+                tell(context, &moved, &format!("the store is `{}` again", file.display()))
+            }
+            StoreCommand::Renew => {
+                let moved = put(context, |lock| Store::renew(lock, Timestamp::now()));
+                let moved = record(context, "store.renew", &[], moved)?;
+                tell(context, &moved, "the next `pmk-host run` begins with an empty store")
+            }
+        }
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::new(format!("cannot use `{}`: {error}", path.display())))
+}
+
+fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
+    let bytes = block_on(async { Ok(Store::open_existing(&context.home)?.back_up(file).await?) })?;
+    if context.json {
+        return print_json(&json!({"backup": file, "bytes": bytes}));
+    }
+    note(format!("all conversations are in `{}` ({bytes} bytes)", file.display()));
+    Ok(())
+}
+
+fn check(context: &Context) -> Result<(), Failure> {
+    let path = Store::path(&context.home);
+    let problems = block_on(async { Ok(Store::open_existing(&context.home)?.check().await?) })?;
+    if context.json {
+        print_json(&json!({"store": path, "sound": problems.is_empty(), "problems": problems}))?;
+    }
+    if problems.is_empty() {
+        if !context.json {
+            note(format!("`{}` is sound", path.display()));
+        }
+        return Ok(());
+    }
+    if !context.json {
+        problems.iter().for_each(|problem| context.warn(problem));
+    }
+    Err(Failure::new(format!("the store `{}` is damaged in {} places or more", path.display(), problems.len())).hint(
+        "what does not need them goes on; with pmk-host stopped, `pmk-host store restore FILE` puts a backup back, or \
+         what `sqlite3 STORE .recover | sqlite3 FILE` saves",
+    ))
+}
+
+/// Changes the files of a store that nobody runs.
+fn put(
+    context: &Context,
+    change: impl FnOnce(&HomeLock) -> Result<Vec<PathBuf>, BackupError>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let lock = HomeLock::take(&context.home)?;
+    Ok(change(&lock)?)
+}
+
+fn tell(context: &Context, moved: &[PathBuf], done: &str) -> Result<(), Failure> {
+    if context.json {
+        return print_json(&json!({"moved": moved}));
+    }
+    if let Some(first) = moved.first() {
+        note(format!("what was there is in `{}`", first.display()));
+    }
+    note(done);
+    Ok(())
+}

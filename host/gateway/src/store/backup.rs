@@ -1,0 +1,166 @@
+//! Copies of a whole store, and what is done when one is lost.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use jiff::{Timestamp, tz::TimeZone};
+use rusqlite::Connection;
+use thiserror::Error;
+
+use super::{Store, StoreError, connection, error::Fault, files, mark};
+use crate::{
+    error::Failure,
+    home::{self, HomeLock},
+};
+
+/// So many problems of one file are told.
+const MOST_PROBLEMS: u32 = 20;
+
+/// Why a copy could not be made or put in place.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    /// What is to be copied cannot be read, or what was copied is no good.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no such backup.
+    #[error("there is no `{}`", .0.display())]
+    Missing(PathBuf),
+    /// The copy would be written over another file.
+    #[error("`{}` exists already", .0.display())]
+    Exists(PathBuf),
+    /// A file cannot be written or moved.
+    #[error("cannot write `{}`: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    /// The copy is damaged itself.
+    #[error("`{}` is damaged: {}", path.display(), problems.join("; "))]
+    Unsound { path: PathBuf, problems: Vec<String> },
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Self {
+        match error {
+            BackupError::Store(error) => error.into(),
+            BackupError::Missing(_) => Failure::new(error).hint("which file did `pmk-host store backup FILE` make?"),
+            BackupError::Exists(_) => Failure::new(error).hint("give a name that is free"),
+            BackupError::Write { .. } => {
+                Failure::new(error).hint("is there room, and may you write to the folder? The store is as it was")
+            }
+            BackupError::Unsound { .. } => Failure::new(error)
+                .hint("take an earlier backup, or what `sqlite3 STORE .recover | sqlite3 FILE` saves"),
+        }
+    }
+}
+
+impl Store {
+    /// Copies all that is stored to a new file, as of now; others go on meanwhile. Its size in bytes.
+    ///
+    /// # Errors
+    /// There is such a file, or it cannot be written; something stored cannot be read.
+    pub async fn back_up(&self, to: &Path) -> Result<u64, BackupError> {
+        let to = to.to_owned();
+        self.read(move |conn| Ok(copy(conn, &to))).await?
+    }
+
+    /// What is wrong with the file itself, one line each; nothing where it is sound. It is read as a whole.
+    ///
+    /// # Errors
+    /// It cannot be read at all.
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.read(problems).await
+    }
+
+    /// Puts a copy in the place of a home's store. What was there is moved aside: the files it went to.
+    ///
+    /// # Errors
+    /// The copy is no store of ours, or damaged, or cannot be put there. Where the store was whole, it still is.
+    pub fn put_back(lock: &HomeLock, copy_of_it: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
+        let path = Store::path(lock.home());
+        let staged = files::with_suffix(&path, ".restoring");
+        let _ = fs::remove_file(&staged);
+        let placed = stage(copy_of_it, &staged).and_then(|()| {
+            let aside = move_aside(&path, at)?;
+            rename(&staged, &path)?;
+            mark::set(&path)?;
+            Ok(aside)
+        });
+        if placed.is_err() {
+            let _ = fs::remove_file(&staged);
+        }
+        placed
+    }
+
+    /// Lets a home begin anew. What was there is moved aside: the files it went to.
+    ///
+    /// # Errors
+    /// The files cannot be moved.
+    pub fn renew(lock: &HomeLock, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
+        let path = Store::path(lock.home());
+        let aside = move_aside(&path, at)?;
+        mark::clear(&path)?;
+        Ok(aside)
+    }
+}
+
+/// Copies what a connection reads to a new file, as of now, in SQLite's own words: no half of a commit is in it.
+fn copy(conn: &Connection, to: &Path) -> Result<u64, BackupError> {
+    let failed = |source| BackupError::Write { path: to.to_owned(), source };
+    if files::length(to)?.is_some() {
+        return Err(BackupError::Exists(to.to_owned()));
+    }
+    let name = to.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8")))?;
+    // SQLite takes an empty file as it is, and so it is nobody else's to read from the beginning.
+    let file = home::open_private_file(to).map_err(failed)?;
+    let copied = conn.execute("VACUUM INTO ?1", [name]).map_err(|error| Fault::from(error).at(to).into());
+    let synced = copied.and_then(|_| {
+        file.sync_all().and_then(|()| home::sync_folder_of(to)).map_err(failed)?;
+        Ok(file.metadata().map_err(failed)?.len())
+    });
+    if synced.is_err() {
+        let _ = fs::remove_file(to);
+    }
+    synced
+}
+
+/// Copies a backup to where it is to be renamed from, and looks at it there.
+fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
+    if files::length(from)?.is_none() {
+        return Err(BackupError::Missing(from.to_owned()));
+    }
+    copy(&connection::backup(from)?, staged)?;
+    let problems = connection::backup(staged)
+        .and_then(|conn| problems(&conn).map_err(|fault| fault.at(staged)))
+        .map_err(|error| match error {
+            StoreError::Damaged { message, .. } => {
+                BackupError::Unsound { path: from.to_owned(), problems: vec![message] }
+            }
+            other => other.into(),
+        })?;
+    if problems.is_empty() { Ok(()) } else { Err(BackupError::Unsound { path: from.to_owned(), problems }) }
+}
+
+fn problems(conn: &Connection) -> Result<Vec<String>, Fault> {
+    let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST_PROBLEMS})"))?;
+    let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").map(str::to_owned).collect())
+}
+
+/// Moves the database and what belongs to it away, under names by which SQLite still knows them as one.
+fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
+    let aside = files::with_suffix(path, &at.to_zoned(TimeZone::UTC).strftime(".until-%Y%m%dT%H%M%S%3fZ").to_string());
+    let mut moved = Vec::new();
+    for (from, to) in files::all(path).into_iter().zip(files::all(&aside)) {
+        if files::length(&from)?.is_some() {
+            rename(&from, &to)?;
+            moved.push(to);
+        }
+    }
+    Ok(moved)
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), BackupError> {
+    fs::rename(from, to)
+        .and_then(|()| home::sync_folder_of(to))
+        .map_err(|source| BackupError::Write { path: to.to_owned(), source })
+}

@@ -1,0 +1,114 @@
+//! What stopped an operation, and what that means to whoever wanted it.
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+use rusqlite::{ErrorCode, ffi};
+use rustix::process::{Resource, getrlimit};
+
+use super::StoreError;
+use crate::{panics, search::IndexError, store::files};
+
+/// Failures to read that say what was read is not what was written.
+const DAMAGE: [i32; 3] = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];
+
+/// SQLite writes no more than this at once: a page, or a piece of the log's index.
+const LARGEST_WRITE: u64 = 32 << 10;
+
+/// What stopped an operation, before it is known which file it was about.
+#[derive(Debug)]
+pub(in crate::store) enum Fault {
+    Sqlite(rusqlite::Error),
+    /// Something stored that is not what we store.
+    Damaged(String),
+    /// The operation panicked, and said this.
+    Panicked(String),
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Sqlite(error)
+    }
+}
+
+impl From<IndexError> for Fault {
+    fn from(IndexError::Sqlite { source, .. }: IndexError) -> Self {
+        Fault::Sqlite(source)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Fault::Store(error)
+    }
+}
+
+impl Fault {
+    /// The error as callers see it.
+    pub(in crate::store) fn at(self, path: &Path) -> StoreError {
+        match self {
+            Fault::Store(error) => error,
+            Fault::Damaged(message) => StoreError::Damaged { path: path.to_owned(), message },
+            Fault::Panicked(message) => StoreError::Panicked { message },
+            Fault::Sqlite(error) => of_sqlite(&error, path),
+        }
+    }
+}
+
+/// Does an operation whose panic is its own failure, and nobody else's: the thread that does it goes on.
+pub(in crate::store) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    // What it leaves behind in the database is undone by the caller; it has nothing else in common with others.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Fault::Panicked(panics::words(&*panic))))
+}
+
+fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
+    let path = path.to_owned();
+    let message = match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => one_line(message),
+        other => one_line(&other.to_string()),
+    };
+    let Some(failure) = error.sqlite_error() else {
+        return match error {
+            // The statements are right, so it is the value.
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..) => StoreError::Damaged { path, message },
+            _ => StoreError::Sqlite { path, message },
+        };
+    };
+    match failure.code {
+        ErrorCode::DiskFull => StoreError::Full { path },
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy { path },
+        ErrorCode::NotADatabase => StoreError::NoDatabase { path, message },
+        ErrorCode::DatabaseCorrupt => StoreError::Damaged { path, message },
+        ErrorCode::SystemIoFailure if DAMAGE.contains(&failure.extended_code) => StoreError::Damaged { path, message },
+        ErrorCode::SystemIoFailure => match limit_met(&path) {
+            Some(bytes) => StoreError::Limited { path, bytes },
+            None => StoreError::Io { path, message },
+        },
+        ErrorCode::CannotOpen
+        | ErrorCode::ReadOnly
+        | ErrorCode::PermissionDenied
+        | ErrorCode::OutOfMemory
+        | ErrorCode::FileLockingProtocolFailed => StoreError::Io { path, message },
+        _ => StoreError::Sqlite { path, message },
+    }
+}
+
+/// The limit on the size of this process's files, where one of the store's has met it: SQLite tells of a write
+/// that was refused, and not why.
+fn limit_met(path: &Path) -> Option<u64> {
+    let limit = getrlimit(Resource::Fsize).current?;
+    let is_there =
+        |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len().saturating_add(LARGEST_WRITE) > limit);
+    files::all(path).into_iter().any(is_there).then_some(limit)
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}

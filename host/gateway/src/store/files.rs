@@ -1,0 +1,105 @@
+//! The files of a store, and whether they are still those that are open.
+//!
+//! A database that is deleted or replaced while it is open takes every write, and loses all of it when the process
+//! ends. So the writer looks before it begins and again before it answers: what is acknowledged is in the file that
+//! the next start will find.
+
+use std::{
+    ffi::OsString,
+    fs::{self, Metadata},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::error::{Loss, StoreError};
+
+/// What SQLite puts behind a database's name for its log, and for the index of the log.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
+/// The database at this path, and what belongs to it.
+pub(super) fn all(path: &Path) -> [PathBuf; 3] {
+    let [log, index] = BESIDE;
+    [path.to_owned(), with_suffix(path, log), with_suffix(path, index)]
+}
+
+/// The write-ahead log of the database at this path.
+pub(super) fn log(path: &Path) -> PathBuf {
+    with_suffix(path, BESIDE[0])
+}
+
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// How long a file is; `None` where there is none.
+///
+/// # Errors
+/// It cannot be asked.
+pub(super) fn length(path: &Path) -> Result<Option<u64>, StoreError> {
+    Ok(look(path)?.map(|file| file.len()))
+}
+
+fn look(path: &Path) -> Result<Option<Metadata>, StoreError> {
+    match fs::metadata(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(StoreError::Io { path: path.to_owned(), message: error.to_string() }),
+    }
+}
+
+/// The files of a store that is open. SQLite makes none of them anew while somebody has it open.
+#[derive(Debug)]
+pub(super) struct OpenFiles(Vec<(PathBuf, Inode)>);
+
+/// What the file system calls a file, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Inode {
+    device: u64,
+    number: u64,
+}
+
+impl OpenFiles {
+    /// Those of a store that has just been opened.
+    ///
+    /// # Errors
+    /// The database is gone already.
+    pub(super) fn of(path: &Path) -> Result<OpenFiles, StoreError> {
+        let mut files = Vec::new();
+        for path in all(path) {
+            if let Some(file) = look(&path)? {
+                files.push((path, Inode::of(&file)));
+            }
+        }
+        match files.first() {
+            Some((first, _)) if first == path => Ok(OpenFiles(files)),
+            _ => Err(StoreError::Gone { path: path.to_owned(), how: Loss::Missing }),
+        }
+    }
+
+    /// Whether each is still at its path.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`] when one is not; [`StoreError::Io`] when that cannot be told.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        for (at, (path, inode)) in self.0.iter().enumerate() {
+            let how = match look(path)? {
+                None => Loss::Missing,
+                Some(file) if Inode::of(&file) != *inode => Loss::Replaced,
+                // A log is empty now and then; a database never is.
+                Some(file) if at == 0 && file.len() == 0 => Loss::Emptied,
+                Some(_) => continue,
+            };
+            return Err(StoreError::Gone { path: path.clone(), how });
+        }
+        Ok(())
+    }
+}
+
+impl Inode {
+    fn of(file: &Metadata) -> Inode {
+        Inode { device: file.dev(), number: file.ino() }
+    }
+}

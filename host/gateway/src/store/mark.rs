@@ -1,0 +1,66 @@
+//! What a home remembers of having had a store: a file beside it, written once the first has been made.
+//!
+//! Without it an emptied or deleted database would be taken for a home that is new, and every conversation would
+//! begin anew without a word. Whoever means that says `store renew`, which takes the mark away.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    error::{Loss, StoreError},
+    files,
+};
+use crate::home;
+
+/// For whoever looks into the folder.
+const TEXT: &str = "This home has a store, `pmk-host.db`. While this file is here, pmk-host does not begin an empty one \
+                    in its place.\n`pmk-host store restore FILE` puts a backup back; `pmk-host store renew` begins \
+                    anew.\n";
+
+fn of(path: &Path) -> PathBuf {
+    files::with_suffix(path, ".mark")
+}
+
+/// Refuses a home whose store is gone.
+///
+/// # Errors
+/// [`StoreError::Gone`] when there was one and the file is missing or has 0 bytes.
+pub(super) fn refuse_loss(path: &Path) -> Result<(), StoreError> {
+    let how = match files::length(path)? {
+        None => Loss::Missing,
+        Some(0) => Loss::Emptied,
+        Some(_) => return Ok(()),
+    };
+    // A log says the same as the mark, of a store older than marks; SQLite would delete it.
+    let had_one = files::length(&of(path))?.is_some() || files::length(&files::log(path))?.is_some_and(|log| log > 0);
+    if had_one { Err(StoreError::Gone { path: path.to_owned(), how }) } else { Ok(()) }
+}
+
+/// Remembers that there is one. It has tables by now, so a crash before this leaves one that is not empty.
+///
+/// # Errors
+/// The mark cannot be written.
+pub(super) fn set(path: &Path) -> Result<(), StoreError> {
+    let mark = of(path);
+    match files::length(&mark)? {
+        Some(_) => Ok(()),
+        None => home::replace_private_file(&mark, TEXT.as_bytes())
+            .map_err(|error| StoreError::Io { path: mark, message: error.to_string() }),
+    }
+}
+
+/// Forgets it.
+///
+/// # Errors
+/// The mark cannot be taken away.
+pub(super) fn clear(path: &Path) -> Result<(), StoreError> {
+    let mark = of(path);
+    match fs::remove_file(&mark) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::Io { path: mark, message: error.to_string() })
+        }
+        _ => Ok(()),
+    }
+}

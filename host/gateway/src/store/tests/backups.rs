@@ -1,0 +1,94 @@
+//! Copies of the whole store: made while it is in use, put back when it is lost.
+
+use std::fs;
+
+use jiff::Timestamp;
+
+use super::*;
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(NOW + ms).unwrap()
+}
+
+fn lock(home: &TempDir) -> HomeLock {
+    HomeLock::take(home.path()).unwrap()
+}
+
+#[tokio::test]
+async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
+    let home = home();
+    let copy = home.path().join("copy.db");
+    let store = open(&home);
+    turn(&store, "slack:dm:U1", "Ev1").await;
+    let inbox = accept(&store, "slack:dm:U1", "Ev2").await;
+    ask(&store, inbox).await;
+    let bytes = store.back_up(&copy).await.unwrap();
+    assert_eq!(fs::metadata(&copy).unwrap().len(), bytes);
+    assert!(matches!(store.back_up(&copy).await, Err(BackupError::Exists(_))), "nothing is written over");
+    drop(store);
+
+    fs::write(Store::path(home.path()), "").unwrap();
+    let moved = Store::put_back(&lock(&home), &copy, at(0)).unwrap();
+    assert!(moved[0].to_string_lossy().contains("pmk-host.db.until-2025"), "{moved:?}");
+    let store = open(&home);
+    assert_eq!(live_texts(&store, "slack:dm:U1").await.len(), 2);
+    assert!(matches!(store.begin(inbox, NOW).await.unwrap(), Begin::Ask(_)), "what was unfinished goes on");
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_store_that_is_renewed_is_moved_aside_with_its_log() {
+    let home = home();
+    let store = open(&home);
+    turn(&store, "slack:dm:U1", "Ev1").await;
+    let log = fs::read(files::log(&Store::path(home.path()))).unwrap();
+    drop(store);
+    fs::write(files::log(&Store::path(home.path())), log).unwrap();
+    let moved = Store::renew(&lock(&home), at(0)).unwrap();
+    assert_eq!(moved.len(), 2, "{moved:?}");
+    let kept = rusqlite::Connection::open(&moved[0]).unwrap();
+    assert_eq!(kept.query_row("SELECT count(*) FROM message", [], |row| row.get::<_, i64>(0)).unwrap(), 2);
+    assert_eq!(open(&home).sessions().await.unwrap(), []);
+    assert_eq!(Store::renew(&lock(&home), at(1)).unwrap().len(), 1);
+    assert_eq!(Store::renew(&lock(&home), at(2)).unwrap(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
+    let home = home();
+    let store = open(&home);
+    turn(&store, "slack:dm:U1", "Ev1").await;
+    let good = home.path().join("good.db");
+    store.back_up(&good).await.unwrap();
+    drop(store);
+    let before = fs::read(Store::path(home.path())).unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = home.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let bytes = fs::read(&good).unwrap();
+    let mut scrambled = bytes.clone();
+    // Past the header and the schema, every page.
+    scrambled[3 * 4096..].iter_mut().step_by(7).for_each(|byte| *byte ^= 0x5a);
+    let theirs = home.path().join("theirs.db");
+    rusqlite::Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    for path in [
+        home.path().join("nowhere.db"),
+        file("empty.db", b""),
+        file("text.db", "not a database ".repeat(500).as_bytes()),
+        file("half.db", &bytes[..bytes.len() / 2]),
+        file("scrambled.db", &scrambled),
+        theirs,
+    ] {
+        let error = Store::put_back(&lock(&home), &path, at(0)).unwrap_err();
+        let told = crate::error::Failure::from(error).to_string();
+        assert!(told.contains("\n  hint: "), "{}: {told}", path.display());
+        assert_eq!(fs::read(Store::path(home.path())).unwrap(), before, "{}: {told}", path.display());
+    }
+    let left: Vec<_> =
+        fs::read_dir(home.path().join("gateway")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("restoring")), "{left:?}");
+    Store::put_back(&lock(&home), &good, at(0)).unwrap();
+    assert_eq!(open(&home).sessions().await.unwrap().len(), 1);
+}

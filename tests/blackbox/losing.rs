@@ -1,0 +1,117 @@
+//! A store that is lost, full or emptied under the program: it says so, and acknowledges nothing that is not kept.
+
+use std::{fs, path::PathBuf};
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::Value;
+
+use crate::support::{Finished, Home, Running, question};
+
+fn store(home: &Home) -> PathBuf {
+    home.path().join("gateway/pmk-host.db")
+}
+
+fn run(home: &Home, input: &str) -> Finished {
+    home.run(&["run", "--model", "sim"], input)
+}
+
+fn turns(home: &Home) -> Value {
+    home.run(&["--json", "sessions", "list"], "").ok().json()[0]["turns"].clone()
+}
+
+/// Asks, does something to the store, asks again: nothing is acknowledged, and the program ends.
+fn lost_by(harm: impl Fn(&Home)) -> (Home, String) {
+    let home = Home::new();
+    let errors = home.path().join("errors");
+    let mut gateway =
+        Running::telling(home.command(&["run", "--model", "sim"]), fs::File::create(&errors).expect("a file"));
+    assert!(gateway.say(&question("Ev1", "hello")));
+    gateway.next_of("turn");
+    harm(&home);
+    gateway.say(&question("Ev2", "is anybody there?"));
+    // The input stays open: the program ends by itself.
+    let (status, lines) = gateway.until_it_ends();
+    assert_eq!(status.code(), Some(1), "{lines:#?}");
+    let acknowledged = lines.iter().any(|line| line["type"] == "accepted" && line["event_id"] == "Ev2");
+    assert!(!acknowledged, "{lines:#?}");
+    (home, fs::read_to_string(errors).expect("what it said"))
+}
+
+#[test]
+fn a_store_deleted_while_it_is_open_ends_the_gateway_and_is_not_begun_anew() {
+    let (home, errors) = lost_by(|home| fs::remove_file(store(home)).expect("deleted"));
+    let last = errors.lines().rev().nth(1).expect("a line and its hint");
+    assert_eq!(last, format!("error: the store `{}` is gone", store(&home).display()), "{errors}");
+    let lost: Vec<Value> = home.ledger().into_iter().filter(|event| event["type"] == "store.lost").collect();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    let audit = home.run(&["audit"], "").ok();
+    assert!(audit.stdout.contains("WARN 1 times the store was lost while it was open"), "{}", audit.stdout);
+    assert!(audit.stderr.contains("is gone"), "{}", audit.stderr);
+
+    let refused = run(&home, &question("Ev3", "hello"));
+    assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is gone\n  hint: stop pmk-host, then put a backup back"), "{}", refused.stderr);
+    let import = home.run(&["sessions", "import", &home.path().join("errors").display().to_string()], "");
+    assert!(!import.status.success() && import.stderr.contains("is gone"), "{}", import.stderr);
+    home.run(&["store", "renew"], "").ok();
+    assert!(run(&home, &question("Ev3", "hello")).ok().stdout.contains("reply"));
+}
+
+#[test]
+fn a_store_replaced_while_it_is_open_ends_the_gateway() {
+    let (home, errors) = lost_by(|home| {
+        fs::copy(store(home), home.path().join("other.db")).expect("copied");
+        fs::rename(home.path().join("other.db"), store(home)).expect("replaced");
+    });
+    assert!(errors.contains("was replaced by another file while it was in use"), "{errors}");
+    // The other one is somebody's decision.
+    run(&home, &question("Ev3", "hello")).ok();
+}
+
+#[test]
+fn a_store_emptied_between_two_runs_is_restored_from_a_backup() {
+    let home = Home::new();
+    run(&home, &question("Ev1", "hello")).ok();
+    let backup = home.path().join("backup.db").display().to_string();
+    home.run(&["store", "backup", &backup], "").ok();
+    fs::write(store(&home), "").expect("emptied");
+    let refused = run(&home, &question("Ev2", "hello"));
+    assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""));
+    assert!(refused.stderr.contains("has been emptied: it has 0 bytes"), "{}", refused.stderr);
+    assert_eq!(fs::metadata(store(&home)).expect("it is there").len(), 0, "and it is left as it is");
+    home.run(&["store", "restore", &backup], "").ok();
+    assert_eq!(turns(&home), 1);
+    run(&home, &question("Ev2", "hello")).ok();
+    assert_eq!(turns(&home), 2);
+    home.run(&["store", "check"], "").ok();
+    let log = fs::read_dir(home.path().join("gateway")).expect("the folder").flatten();
+    assert!(log.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("pmk-host.db.until-")));
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_a_full_disk_and_not_the_end() {
+    let home = Home::new();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    assert!(gateway.say(&question("Ev0", "hello")));
+    gateway.next_of("turn");
+    let log = fs::metadata(home.path().join("gateway/pmk-host.db-wal")).expect("the log").len();
+    let pid = Pid::from_raw(gateway.pid().cast_signed());
+    let unlimited = getrlimit(Resource::Fsize);
+    let limited = Rlimit { current: Some(log + 50_000), maximum: unlimited.maximum };
+    prlimit(pid, Resource::Fsize, limited).expect("a limit");
+
+    // Only the console's own message: it does not fit, whatever the turns before it have taken.
+    let long = "a long story ".repeat(10_000);
+    assert!(gateway.say(&question("Ev1", &long)));
+    let refused = gateway.next_of("error");
+    assert_eq!(refused["event_id"], "Ev1");
+    let told = refused["message"].as_str().expect("a text");
+    assert!(told.contains("may not grow beyond"), "{told}");
+
+    prlimit(pid, Resource::Fsize, unlimited).expect("no limit");
+    assert!(gateway.say(&question("Ev1", &long)));
+    assert_eq!(gateway.next_of("accepted")["event_id"], "Ev1");
+    let (status, rest) = gateway.end();
+    assert!(status.success());
+    assert!(rest.iter().any(|line| line["type"] == "reply" && line["event_id"] == "Ev1"), "{rest:#?}");
+}
