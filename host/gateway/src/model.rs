@@ -114,6 +114,9 @@ pub enum ModelError {
     /// The gateway waited no longer, or the provider says that it did not.
     #[error("no answer in time: {message}")]
     Timeout { message: String },
+    /// The request was refused, and nothing says why: not a word of the provider's is known, or there is none.
+    #[error("the provider refuses the request: {message}")]
+    Unexplained { message: String },
     #[error("{message}")]
     Other { message: String },
 }
@@ -144,6 +147,7 @@ impl ModelError {
             ModelError::Refused { .. } => "refused",
             ModelError::Transport { .. } => "transport",
             ModelError::Timeout { .. } => "timeout",
+            ModelError::Unexplained { .. } => "unexplained",
             ModelError::Other { .. } => "other",
         }
     }

@@ -227,7 +227,9 @@ impl Say {
             ModelError::Refused { .. } => "model-refused",
             ModelError::Timeout { .. } => "model-timeout",
             ModelError::Transport { .. } => "model-unreachable",
-            ModelError::MalformedHistory { .. } | ModelError::Other { .. } => "model-failed",
+            ModelError::MalformedHistory { .. } | ModelError::Unexplained { .. } | ModelError::Other { .. } => {
+                "model-failed"
+            }
         };
         self.text(id, [])
     }

@@ -13,6 +13,7 @@ use super::ModelError;
 /// | `overloaded`, `transport`, `timeout` | `retry` |
 /// | `rate_limited` | `wait` |
 /// | `refused`, `auth`, `billing` | `tell` |
+/// | `unexplained` | `probe` |
 /// | `other` | `fail` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,6 +28,8 @@ pub enum Action {
     Wait,
     /// Asking again never helps, a person can: by asking something else, with a key, with money.
     Tell,
+    /// Nothing says what was wrong: only another request can find out.
+    Probe,
     /// Nothing is known that helps.
     Fail,
 }
@@ -40,6 +43,7 @@ impl Action {
             Action::Retry => "retry",
             Action::Wait => "wait",
             Action::Tell => "tell",
+            Action::Probe => "probe",
             Action::Fail => "fail",
         }
     }
@@ -52,6 +56,7 @@ impl Action {
             Action::Retry => "ask again, a little later",
             Action::Wait => "ask again when the wait is over",
             Action::Tell => "say it: only a person can help",
+            Action::Probe => "nothing says why: find out by asking for less",
             Action::Fail => "give up: nothing is known that helps",
         }
     }
@@ -71,6 +76,7 @@ impl ModelError {
             ModelError::Overloaded { .. } | ModelError::Transport { .. } | ModelError::Timeout { .. } => Action::Retry,
             ModelError::RateLimited { .. } => Action::Wait,
             ModelError::Refused { .. } | ModelError::Auth { .. } | ModelError::Billing { .. } => Action::Tell,
+            ModelError::Unexplained { .. } => Action::Probe,
             ModelError::Other { .. } => Action::Fail,
         }
     }

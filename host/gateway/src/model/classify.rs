@@ -14,6 +14,8 @@
 //! 7. Weak hints, where the status is 400, 413 or 422.
 //! 8. An answer of nothing at all to a prompt that fills the window: it was cut off in silence.
 //! 9. Where there is no status: words about load, time, the connection.
+//! 10. A request that was refused for a reason that is known and none of those, then one that was refused
+//!     for a reason that is not. No list of words is ever complete, so the two are told apart.
 //!
 //! [`Action`](super::Action) says what each class calls for.
 
@@ -76,6 +78,7 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
         Class::Refused => ModelError::Refused { message },
         Class::Transport => ModelError::Transport { message },
         Class::Timeout => ModelError::Timeout { message },
+        Class::Unexplained => ModelError::Unexplained { message },
         Class::Other => ModelError::Other { message },
     }
 }
@@ -117,6 +120,7 @@ enum Class {
     Refused,
     Transport,
     Timeout,
+    Unexplained,
     Other,
 }
 
@@ -169,6 +173,7 @@ impl<'a> Report<'a> {
             .or_else(|| self.explicit_overflow())
             .or_else(|| self.silent_overflow())
             .or_else(|| self.without_status())
+            .or_else(|| self.unexplained())
             .unwrap_or(Class::Other)
     }
 
@@ -290,6 +295,18 @@ impl<'a> Report<'a> {
         } else {
             None
         }
+    }
+
+    /// The request itself was refused, and neither a code nor a word says what was wrong with it.
+    fn unexplained(&self) -> Option<Class> {
+        let is_refused = match self.status {
+            Some(status) => matches!(status, 400 | 413 | 422),
+            None => self.origin == Origin::Error,
+        };
+        let is_explained = words::NO_OVERFLOW.is_match(&self.codes_and_words())
+            || words::names_a_fault(&self.words)
+            || self.said.codes.iter().any(|code| codes::names_a_fault(code));
+        (is_refused && self.may_overflow() && !is_explained).then_some(Class::Unexplained)
     }
 
     /// All that llama.cpp says with status 500 when the window fills up while it answers.

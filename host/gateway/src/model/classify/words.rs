@@ -118,6 +118,31 @@ pub(super) static MALFORMED_HISTORY: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
+/// What was wrong with a request, where that is neither its size nor any other class: the model, a tool's
+/// schema, a setting, an image.
+static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\bmodels?[ :/]+['\x22]?[\w./:@-]+['\x22]? (?:is |was |does |do |could )?not (?:be )?(?:found|exist)\b",
+        r"\bmodel not (?:found|exist)\b|\bis not a valid model\b|\b(?:unknown|invalid|no such|unsupported) model\b",
+        r"\bmodel ['\x22][^'\x22]+['\x22] is not (?:supported|available)\b",
+        r"模型[^，。]{0,40}(?:不存在|未找到|找不到)",
+        r"\binput_schema\b|\b(?:invalid|unsupported) (?:json )?schema\b",
+        r"\b(?:unsupported|unknown|unrecognized|missing required) (?:request )?(?:parameter|argument)s?\b",
+        r"\bextra inputs are not permitted\b",
+        r"\b(?:temperature|top_p|top_k|stream_options|max_(?:completion_|output_|new_)?tokens)\b.{0,60}\b(?:must|should|unsupported|not supported|out of range|too large)\b",
+        r"\b(?:image|file|attachment|pdf|audio|video)s?\b.{0,40}\bexceeds?\b",
+    ])
+});
+
+/// What a sentence about a setting does not speak of.
+static OF_THE_PROMPT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b(?:prompt|input|context|conversation|history)\b|输入|輸入|上下文"));
+
+/// Whether an error names something at fault that has nothing to do with how long the prompt is.
+pub(super) fn names_a_fault(words: &str) -> bool {
+    words.split(['\n', '。']).any(|part| AT_FAULT.is_match(part) && !OF_THE_PROMPT.is_match(part))
+}
+
 pub(super) static OVERLOADED: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"\boverload",

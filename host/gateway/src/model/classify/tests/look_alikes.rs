@@ -108,7 +108,7 @@ const CASES: &[Case] = &[
         "other",
     ),
     ("anthropic-api", Some(400), "messages.0.content.1.image: image exceeds 5 MB maximum", "other"),
-    ("openai", Some(400), "prompt is below the minimum: 10 tokens > 5", "other"),
+    ("openai", Some(400), "prompt is below the minimum: 10 tokens > 5", "unexplained"),
     ("openrouter", Some(400), "Reasoning is mandatory for this endpoint and cannot be disabled.", "other"),
     ("openclaw", Some(400), "Model context window too small (4096 tokens). Minimum is 16000.", "other"),
     ("openclaw", None, "context window too small: minimum is 1000 tokens", "other"),
@@ -120,9 +120,9 @@ const CASES: &[Case] = &[
         "Error rendering prompt with jinja template: cannot filter. You can override the prompt template in model settings.",
         "other",
     ),
-    ("openai", Some(400), "Invalid token in header", "other"),
-    ("openai", Some(400), "Invalid prompt: 'why do I get a 429 from this?'", "other"),
-    ("openai", Some(400), "", "other"),
+    ("openai", Some(400), "Invalid token in header", "unexplained"),
+    ("openai", Some(400), "Invalid prompt: 'why do I get a 429 from this?'", "unexplained"),
+    ("openai", Some(400), "", "unexplained"),
     // Slack is no model
     ("slack", None, "An API error occurred: msg_too_long", "other"),
     ("slack", Some(200), r#"{"ok":false,"error":"msg_too_long"}"#, "other"),
@@ -138,7 +138,7 @@ fn what_only_looks_like_an_overflow_is_none() {
     }
 }
 
-/// Sentences of people and models. None is an error of any kind, with whatever status it comes.
+/// Sentences of people and models. None says what an error is, with whatever status it comes.
 const PROSE: &[&str] = &[
     "Let's investigate the context overflow bug.",
     "let us investigate the context overflow bug",
@@ -157,8 +157,8 @@ const PROSE: &[&str] = &[
 #[test]
 fn prose_about_context_windows_is_never_an_overflow() {
     for prose in PROSE {
-        for status in [None, Some(200), Some(400)] {
-            assert_eq!(class(status, prose), "other", "{status:?} {prose}");
+        for (status, wanted) in [(None, "other"), (Some(200), "other"), (Some(400), "unexplained")] {
+            assert_eq!(class(status, prose), wanted, "{status:?} {prose}");
         }
     }
 }
