@@ -3,6 +3,7 @@ use super::*;
 mod answers;
 mod fuzz;
 mod look_alikes;
+mod once_missed;
 mod overflows;
 mod unexplained;
 

@@ -41,6 +41,7 @@ pub(super) static RATE_LIMIT: LazyLock<RegexSet> = LazyLock::new(|| {
         r"\bquota (?:limit )?exceeded\b|\bquota_exceeded\b",
         r"\b(?:usage|concurrency|daily|weekly|monthly) limit\b",
         r"\bservice tier capacity exceeded\b",
+        r"每(?:分钟|分鐘|小时|小時|秒|天|日)",
         r"请求过于频繁|频率限制|频率超限|請求過於頻繁|配额|配額",
     ])
 });

@@ -112,6 +112,17 @@ const CASES: &[Case] = &[
     ("openrouter", Some(400), "Reasoning is mandatory for this endpoint and cannot be disabled.", "other"),
     ("openclaw", Some(400), "Model context window too small (4096 tokens). Minimum is 16000.", "other"),
     ("openclaw", None, "context window too small: minimum is 1000 tokens", "other"),
+    (
+        "dashscope",
+        Some(400),
+        "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]",
+        "other",
+    ),
+    ("dashscope", Some(400), "<429> InternalError.Algo: Requests rate limit exceeded", "rate_limited"),
+    ("proxy", Some(400), "请求每分钟token数超过限制(10000)，当前 12000", "rate_limited"),
+    ("proxy", Some(400), "當前請求過於頻繁", "rate_limited"),
+    ("vllm", Some(400), "max_tokens (9000) must be less than max_seq_len (8192)", "other"),
+    ("proxy", Some(400), "prompt name must be less than 64 characters", "unexplained"),
     ("proxy", Some(413), "request size exceeds upload limit", "other"),
     ("proxy", Some(400), "request size exceeds upload limit", "other"),
     (
@@ -152,6 +163,9 @@ const PROSE: &[&str] = &[
     "We asked for 9000 tokens, and the limit is 8000.",
     "當上下文過長時，模型會忘記我們說過的話。",
     "如果超出最大上下文，我們就開新的討論串。",
+    "当输入超过模型的最大上下文时，它会报错。",
+    "當前面的上下文過長時，我會開新的討論串。",
+    "模型會忘記舊的話，如果上下文過長。",
 ];
 
 #[test]
