@@ -23,13 +23,10 @@ pub(super) fn names_a_fault(code: &str) -> bool {
 
 /// Of OpenAI and Anthropic and of whoever speaks like them.
 const FAULTS: &[&str] = &[
-    "deploymentnotfound",
     "invalid_function_parameters",
     "invalid_image",
     "invalid_json",
     "missing_required_parameter",
-    "model_not_found",
-    "not_found_error",
     "string_above_max_length",
     "unknown_parameter",
     "unsupported_parameter",

@@ -59,7 +59,7 @@ fn what_anthropic_says() {
         (400, invalid, "messages: text content blocks must be non-empty", "malformed_history"),
         (400, invalid, "messages: first message must use the \"user\" role", "malformed_history"),
         (400, invalid, "Output blocked by content filtering policy", "refused"),
-        (404, "not_found_error", "model: claude-nonsense", "other"),
+        (404, "not_found_error", "model: claude-nonsense", "unknown_model"),
         (400, invalid, "max_tokens: 9 > 8, which is the maximum allowed number of output tokens", "other"),
         (400, invalid, "This model's context window is large. Let's look into the overflow bug.", "unexplained"),
     ] {
@@ -100,7 +100,7 @@ fn what_openai_and_compatible_servers_say() {
             r#"{"object":"error","message":"This model's maximum context length is small","code":400}"#.into(),
             "context_overflow",
         ),
-        (404, r#"{"error":"model 'x' not found"}"#.into(), "other"),
+        (404, r#"{"error":"model 'x' not found"}"#.into(), "unknown_model"),
         (400, r#"{"detail":"no"}"#.into(), "unexplained"),
     ] {
         assert_eq!(of(Some(status), &body).class(), class, "{status} {body}");
@@ -161,7 +161,9 @@ fn every_class_has_its_action() {
         (Some(401), "", "tell"),
         (Some(402), "", "tell"),
         (Some(400), "no", "probe"),
-        (Some(404), "", "fail"),
+        (Some(400), "the model does not support tools", "fence"),
+        (Some(404), "", "tell"),
+        (Some(418), "", "fail"),
     ] {
         assert_eq!(of(status, body).action().name(), action, "{status:?} {body}");
     }

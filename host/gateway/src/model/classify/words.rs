@@ -119,14 +119,33 @@ pub(super) static MALFORMED_HISTORY: LazyLock<RegexSet> = LazyLock::new(|| {
     ])
 });
 
-/// What was wrong with a request, where that is neither its size nor any other class: the model, a tool's
-/// schema, a setting, an image.
-static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
+/// Ollama, vLLM, OpenRouter, llama.cpp, OpenAI and whoever forwards to them, about tools of any kind.
+pub(super) static NO_TOOLS: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\b(?:do|does) not (?:currently )?support (?:the use of |the )?(?:tools?|tool[ _-](?:use|calls?|calling|choice)|function[ _-]?call(?:s|ing)?|functions)\b",
+        r"\b(?:tools?|tool[ _-](?:use|calls?|calling|choice)|function[ _-]?calling) (?:is|are) not (?:supported|available|enabled|allowed|implemented)\b",
+        r"\btool choice requires --|--enable-auto-tool-choice|--tool-call-parser",
+        r"\btools? (?:param(?:eter)?s? )?requires? --jinja\b",
+        r"\bno endpoints found that support tool use\b",
+        r"\b(?:unsupported|unrecognized|unknown|unexpected)\b.{0,40}\b(?:parameter|argument|field|key|property)s?\b.{0,20}\W(?:tools|tool_choice|functions)(?:\W|$)",
+        r"(?:^|\n)\W?(?:tools|tool_choice)\W{1,3}extra inputs are not permitted",
+        r"不(?:支持|支援)(?:使用)?(?:工具|函数|函式|函數)|(?:工具|函数|函式|函數)(?:调用|調用|呼叫)不(?:支持|支援)",
+    ])
+});
+
+pub(super) static UNKNOWN_MODEL: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"\bmodels?[ :/]+['\x22]?[\w./:@-]+['\x22]? (?:is |was |does |do |could )?not (?:be )?(?:found|exist)\b",
         r"\bmodel not (?:found|exist)\b|\bis not a valid model\b|\b(?:unknown|invalid|no such|unsupported) model\b",
         r"\bmodel ['\x22][^'\x22]+['\x22] is not (?:supported|available)\b",
         r"模型[^，。]{0,40}(?:不存在|未找到|找不到)",
+    ])
+});
+
+/// What was wrong with a request, where that is neither its size nor any other class: a tool's schema, a
+/// setting, an image.
+static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
         r"\binput_schema\b|\b(?:invalid|unsupported) (?:json )?schema\b",
         r"\b(?:unsupported|unknown|unrecognized|missing required) (?:request )?(?:parameter|argument)s?\b",
         r"\bextra inputs are not permitted\b",

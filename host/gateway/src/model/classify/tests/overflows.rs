@@ -327,7 +327,7 @@ fn json_in_a_text_in_json_is_found() {
     };
     assert_eq!((observed_tokens, allowed_tokens), (Some(12), Some(10)));
     // A code as deep as it may be, and one below.
-    for (wraps, wanted) in [(body::MAX_DEPTH, "context_overflow"), (body::MAX_DEPTH + 1, "other")] {
+    for (wraps, wanted) in [(body::MAX_DEPTH, "context_overflow"), (body::MAX_DEPTH + 1, "unknown_model")] {
         let mut body = r#"{"code":"exceed_context_size_error"}"#.to_owned();
         for _ in 0..wraps {
             body = serde_json::json!({"message": body}).to_string();
