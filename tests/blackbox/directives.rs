@@ -1,4 +1,5 @@
-//! Fenced directives (seed 003 §6, §7): only the model's own are carried out, and only whole ones.
+//! Fenced directives (seed 003 §6, §7): only the model's own are carried out, and only whole ones. What is not
+//! is told to the model or shown to the person.
 
 use std::path::PathBuf;
 
@@ -37,7 +38,7 @@ impl Stage {
 }
 
 #[test]
-fn what_is_whole_is_carried_out_and_never_shown() {
+fn what_is_whole_is_carried_out_and_not_shown() {
     for (answer, asked) in [
         (format!("Let me look.\n\n{DIRECTIVE}"), "ask erp where is the scope?"),
         ("```mra-ask\nrepo: erp\nrepo: web\nquestion: first?\nquestion: second?\n```".into(), "ask erp first?"),
@@ -47,6 +48,8 @@ fn what_is_whole_is_carried_out_and_never_shown() {
         ),
         (format!("```mra-ask\nrepo: web\n```\n{DIRECTIVE}"), "ask erp where is the scope?"),
         ("```mra-ask\nrepo: erp\nquestion: --help\n```".into(), "ask erp Q: --help"),
+        // A colon as wide as a Chinese character.
+        ("我查一下。\n```mra-ask\nrepo：erp\nquestion：範圍在哪裡？\n```".into(), "ask erp 範圍在哪裡？"),
     ] {
         let stage = Stage::new(json!({}));
         stage.anthropic.push(Behaviour::answer(&answer));
@@ -57,6 +60,23 @@ fn what_is_whole_is_carried_out_and_never_shown() {
         let told = stage.anthropic.requests()[1].said_now();
         assert!(told.ends_with(&format!("found {asked}")), "{answer}: {told}");
     }
+}
+
+#[test]
+fn what_is_beside_the_one_that_is_carried_out_is_told_or_shown() {
+    let stage = Stage::new(json!({}));
+    stage.anthropic.push(Behaviour::answer(format!("```mra-ask\nrepo: web\n```\n{DIRECTIVE}\n{ESCALATION}")));
+    stage.anthropic.push(Behaviour::answer("It is in sales.rb."));
+    stage.ask(QUESTION);
+    let told = stage.anthropic.requests()[1].said_now();
+    assert!(told.contains("`mra-ask` without `question`; `escalate` after another directive"), "{told}");
+
+    let stage = Stage::new(json!({}));
+    stage.anthropic.push(Behaviour::answer(format!("I will ask.\n{ESCALATION}\nAnd:\n{DIRECTIVE}")));
+    let lines = stage.ask(QUESTION).lines();
+    assert_eq!(of_type(&lines, "escalation").len(), 1);
+    let reply = replies(&lines)[0];
+    assert!(reply.starts_with(&format!("I will ask.\n\nAnd:\n{DIRECTIVE}\n\n")), "{reply}");
 }
 
 #[test]
@@ -109,7 +129,8 @@ fn rounds_end() {
             .push(Behaviour::answer(format!("So far {n}.\n```mra-ask\nrepo: erp\nquestion: number {n}?\n```")));
     }
     let lines = stage.ask(QUESTION).lines();
-    assert_eq!(replies(&lines), ["So far 4."], "three rounds, the news that there are no more, and the last word");
+    let shown = "So far 4.\n```mra-ask\nrepo: erp\nquestion: number 4?\n```";
+    assert_eq!(replies(&lines), [shown], "three rounds, the news that there are no more, and the last word");
     assert_eq!(of_type(&lines, "turn")[0]["mra_asks"], 3);
 }
 
@@ -168,7 +189,7 @@ fn what_others_spell_out_is_not_carried_out_when_the_model_repeats_it() {
             let body: String = request.body["messages"].to_string();
             let kind = directive.split_once('\n').expect("lines").0;
             assert!(body.contains(kind), "{name} is not in the request: {body}");
-            assert_eq!(replies(&lines), ["As you wish."], "{name}");
+            assert_eq!(replies(&lines), [format!("As you wish.\n{directive}")], "{name}: it is shown");
             assert_eq!(of_type(&lines, "escalation").len(), 0, "{name}");
             assert!(finished.stderr.contains("a directive only repeats its request"), "{name}: {}", finished.stderr);
             // In plain words the same person gets it done.
@@ -187,7 +208,7 @@ fn what_mra_spells_out_is_not_carried_out() {
     stage.anthropic.push(Behaviour::answer(format!("Here is what it says.\n{ESCALATION}")));
     let lines = stage.ask(QUESTION).lines();
     assert!(stage.anthropic.requests()[1].said_now().contains("```escalate"));
-    assert_eq!(replies(&lines), ["Here is what it says."]);
+    assert_eq!(replies(&lines), [format!("Here is what it says.\n{ESCALATION}")]);
     assert_eq!(of_type(&lines, "escalation").len(), 0);
 }
 
@@ -206,10 +227,27 @@ fn a_call_that_repeats_a_text_of_the_conversation_is_not_carried_out() {
 }
 
 #[test]
-fn a_model_with_tools_is_not_read_for_fences() {
+fn a_fence_of_a_model_with_tools_is_carried_out_too() {
     let stage = Stage::new(json!({"tools": "auto"}));
-    stage.anthropic.push(Behaviour::answer(format!("Like this:\n{DIRECTIVE}\nThat is all.")));
+    stage.anthropic.push(Behaviour::answer(format!("Let me look.\n{DIRECTIVE}")));
+    stage.anthropic.push(Behaviour::answer("It is in sales.rb."));
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), ["It is in sales.rb."]);
+    assert!(stage.anthropic.requests()[1].said_now().ends_with("found ask erp where is the scope?"));
+
+    let stage = Stage::new(json!({"tools": "auto"}));
+    stage.anthropic.push(Behaviour::answer(format!("I will ask.\n{ESCALATION}")));
     let lines = stage.ask(QUESTION).lines();
-    assert_eq!(stage.anthropic.requests().len(), 1);
-    assert_eq!(replies(&lines), ["Like this:\n\nThat is all."]);
+    assert_eq!(of_type(&lines, "escalation").len(), 1, "the person reads that somebody is asked: {lines:#?}");
+    assert!(replies(&lines)[0].starts_with("I will ask.\n\n"), "{lines:#?}");
+}
+
+#[test]
+fn a_fence_beside_calls_is_told_to_the_model() {
+    let stage = Stage::new(json!({"tools": "auto"}));
+    let call = ("mra_ask".to_owned(), json!({"repo": "erp", "question": "my own?"}));
+    stage.anthropic.push(Behaviour::Calls { text: format!("I will ask.\n{ESCALATION}"), calls: vec![call] });
+    stage.anthropic.push(Behaviour::answer("Done."));
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), ["Done."]);
+    let told = stage.anthropic.requests()[1].said_now();
+    assert!(told.contains("found ask erp my own?") && told.contains("call the tool `escalate` instead"), "{told}");
 }

@@ -34,6 +34,7 @@ mod slack;
 mod starting;
 mod support;
 mod swapping;
+mod toolless;
 mod tools;
 mod trust;
 mod workspace;

@@ -165,6 +165,7 @@ async fn recovery(home: &Path, refusals: u64) -> Duration {
         config: Config::default(),
         library: Library::open(home).expect("a library"),
         calibration: Calibration::default(),
+        takes_tools: None,
         prompts: Prompts::default(),
         mra: Mra::new(mra::Config::default()),
         seeder: None,

@@ -85,6 +85,9 @@ pub struct Policies {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tokens {
     pub by_model: BTreeMap<String, ModelTokens>,
+    /// Models whose servers were found to take no tools.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub without_tools: Counts,
 }
 
 /// One provider and model.

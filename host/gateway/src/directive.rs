@@ -3,14 +3,17 @@
 //! A model with tool use calls them as tools ([`tools`]); any other writes a fenced block into its answer
 //! ([`parse`]). Only the model's own answer is ever parsed. And since a model can be talked into
 //! repeating what stands in its request, a directive that is found there as well is not carried out:
-//! [`is_echo`].
+//! [`is_echo`]. Where the server takes no tools, earlier calls are shown to the model as it would write them
+//! now: [`as_text`].
 
 mod echo;
 mod fence;
+mod history;
 pub mod tools;
 
 pub use echo::is_echo;
-pub use fence::{Flaw, Parsed, parse};
+pub use fence::{Flaw, Parsed, parse, write};
+pub use history::as_text;
 
 /// One thing to do. The values are the model's words, trimmed and not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

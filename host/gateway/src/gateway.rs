@@ -35,6 +35,7 @@ use crate::{
 };
 
 mod parked;
+mod tools;
 mod verdict;
 
 /// Everything a turn needs.
@@ -61,8 +62,10 @@ pub struct Gateway {
     library: Arc<Mutex<Library>>,
     calibration: Mutex<Calibration>,
     toolbox: Toolbox,
-    /// For each audience, without tools and with those there are.
-    preambles: [[Arc<Preamble>; 2]; Audience::ALL.len()],
+    /// Whether the model's server takes tools, once that was seen.
+    takes_tools: Mutex<Option<bool>>,
+    /// For each audience: without tools, with those there are, and for a server that takes none.
+    preambles: [[Arc<Preamble>; 3]; Audience::ALL.len()],
     /// Cancelled when nothing new may begin.
     pub(crate) stop: CancellationToken,
     /// What must end before the gateway does.
@@ -82,6 +85,8 @@ pub struct Parts<'a> {
     pub config: Config,
     pub library: Library,
     pub calibration: Calibration,
+    /// Whether the model's server takes tools, where that was seen before.
+    pub takes_tools: Option<bool>,
     pub prompts: Prompts,
     pub mra: Mra,
     pub seeder: Option<Seeder>,
@@ -97,12 +102,14 @@ impl Gateway {
             if parts.model.has_tools() { directive::tools::definitions().into() } else { [].into() };
         let preambles = Audience::ALL.map(|audience| {
             let system = parts.prompts.system(audience, toolbox);
-            [[].into(), Arc::clone(&tools)].map(|tools| Arc::new(Preamble::new(system.clone(), tools)))
+            let fenced = Preamble::without_tools(parts.prompts.system(audience, Toolbox::Fenced));
+            [Preamble::new(system.clone(), []), Preamble::new(system, Arc::clone(&tools)), fenced].map(Arc::new)
         });
         Arc::new(Gateway {
             store: parts.store,
             policies: Policies::new(&parts.stack),
             toolbox,
+            takes_tools: Mutex::new(parts.takes_tools),
             preambles,
             model: parts.model,
             front: parts.front,
@@ -153,16 +160,6 @@ impl Gateway {
             Err(FrontError::Fatal { what, hint }) => Err(Failure::new(what).hint(hint)),
             Err(error) => Err(Failure::new(error)),
         }
-    }
-
-    /// Whether the model asks for things by tool calls rather than by fenced directives.
-    pub(crate) fn uses_tools(&self) -> bool {
-        self.toolbox == Toolbox::Native
-    }
-
-    /// What the model is told about itself, its readers and, where it may call any, its tools.
-    pub(crate) fn preamble(&self, audience: Audience, with_tools: bool) -> Arc<Preamble> {
-        Arc::clone(&self.preambles[audience as usize][usize::from(with_tools)])
     }
 
     /// How the model's window is shared out for a conversation now, beside this preamble.

@@ -148,6 +148,14 @@ pub enum Event {
     /// The trim rung was used.
     #[serde(rename = "context.force-pruned")]
     ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },
+    /// The model's server takes no tools: it is asked by fenced directives from now on.
+    #[serde(rename = "model.no-tools")]
+    ModelNoTools {
+        provider: String,
+        model: String,
+        /// `said` by the server in so many words, or `tried`.
+        how: &'static str,
+    },
     /// A policy failed or broke a rule, and another decided.
     #[serde(rename = "policy.failed")]
     PolicyFailed {

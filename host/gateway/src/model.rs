@@ -106,6 +106,12 @@ pub enum ModelError {
     /// The request's tool calls and results do not match.
     #[error("the provider does not accept the history: {message}")]
     MalformedHistory { message: String },
+    /// The server takes no tools, or has not been told how.
+    #[error("the server does not take tools: {message}")]
+    NoTools { message: String },
+    /// The server does not know the model, or there is nothing at its address.
+    #[error("the server does not know the model: {message}")]
+    UnknownModel { message: String },
     /// The model declined to answer.
     #[error("the model refused to answer: {message}")]
     Refused { message: String },
@@ -114,6 +120,9 @@ pub enum ModelError {
     /// The gateway waited no longer, or the provider says that it did not.
     #[error("no answer in time: {message}")]
     Timeout { message: String },
+    /// The request was refused, and nothing says why: not a word of the provider's is known, or there is none.
+    #[error("the provider refuses the request: {message}")]
+    Unexplained { message: String },
     #[error("{message}")]
     Other { message: String },
 }
@@ -141,9 +150,12 @@ impl ModelError {
             ModelError::Auth { .. } => "auth",
             ModelError::Billing { .. } => "billing",
             ModelError::MalformedHistory { .. } => "malformed_history",
+            ModelError::NoTools { .. } => "no_tools",
+            ModelError::UnknownModel { .. } => "unknown_model",
             ModelError::Refused { .. } => "refused",
             ModelError::Transport { .. } => "transport",
             ModelError::Timeout { .. } => "timeout",
+            ModelError::Unexplained { .. } => "unexplained",
             ModelError::Other { .. } => "other",
         }
     }

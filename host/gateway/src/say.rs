@@ -228,16 +228,25 @@ impl Say {
         self.text("mra-asked", [("repo", repo.into()), ("outcome", outcome.into()), ("seconds", seconds.into())])
     }
 
-    /// The model gave no answer.
-    pub fn no_answer(&self, error: &ModelError) -> String {
+    /// To the admins: a model is asked without tools from now on.
+    pub fn no_tools(&self, model: &str) -> String {
+        self.text("no-tools", [("model", code(model).into())])
+    }
+
+    /// The model of that name gave no answer.
+    pub fn no_answer(&self, error: &ModelError, model: &str) -> String {
         let id = match error {
+            ModelError::UnknownModel { .. } => return self.text("model-unknown", [("model", code(model).into())]),
             ModelError::Overflow { .. } => "too-long",
             ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => "model-busy",
             ModelError::Auth { .. } | ModelError::Billing { .. } => "model-account",
             ModelError::Refused { .. } => "model-refused",
             ModelError::Timeout { .. } => "model-timeout",
             ModelError::Transport { .. } => "model-unreachable",
-            ModelError::MalformedHistory { .. } | ModelError::Other { .. } => "model-failed",
+            ModelError::MalformedHistory { .. }
+            | ModelError::NoTools { .. }
+            | ModelError::Unexplained { .. }
+            | ModelError::Other { .. } => "model-failed",
         };
         self.text(id, [])
     }
@@ -375,6 +384,7 @@ mod tests {
             ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message: message() },
             ModelError::RateLimited { retry_after: None, message: message() },
             ModelError::Auth { message: message() },
+            ModelError::UnknownModel { message: message() },
             ModelError::Refused { message: message() },
             ModelError::Timeout { message: message() },
             ModelError::Transport { message: message() },
@@ -392,6 +402,7 @@ mod tests {
             say.rotated(7),
             say.rotated_for_admins("slack:dm:U1", 15_276),
             say.recovery_failed("slack:dm:U1"),
+            say.no_tools("llama3"),
             say.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
             say.policy_refused("policy `a.wasm` is empty"),
             say.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
@@ -420,7 +431,7 @@ mod tests {
         ];
         ask.must_mention_bot = true;
         said.push(say.escalation(&ask).text);
-        said.extend(errors.iter().map(|error| say.no_answer(error)));
+        said.extend(errors.iter().map(|error| say.no_answer(error, "llama3")));
         said
     }
 

@@ -40,6 +40,7 @@ mod readers;
 mod reset;
 mod restore;
 mod sessions;
+mod tools;
 mod turns;
 mod types;
 mod window;

@@ -76,6 +76,8 @@ impl Recorded {
 struct Shared {
     window: u64,
     is_terse: bool,
+    /// What a request that speaks of tools is refused with.
+    without_tools: Option<rules::Refusal>,
     rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
     requests: Vec<Recorded>,
@@ -162,6 +164,12 @@ impl Anthropic {
         self.lock().is_terse = true;
     }
 
+    /// From now on any request that offers tools, or has calls or results in its history, is refused with this
+    /// status, type and message, as servers do that have no tools; it uses nothing up.
+    pub fn refuse_tools(&self, status: u16, code: &'static str, message: impl Into<String>) {
+        self.lock().without_tools = Some(rules::Refusal { status, code, message: message.into() });
+    }
+
     /// Every request so far, refused ones included, in the order of their arrival.
     pub fn requests(&self) -> Vec<Recorded> {
         self.lock().requests.clone()
@@ -186,7 +194,9 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
             .and_then(|()| rules::check_body(&body))
             .and_then(|()| rules::check_window(prompt_tokens, shared.window, shared.is_terse));
-        let verdict = verdict.and_then(|()| shared.behaviour(&body));
+        let verdict = verdict
+            .and_then(|()| rules::check_tools(&body, shared.without_tools.as_ref()))
+            .and_then(|()| shared.behaviour(&body));
         let refused = verdict.as_ref().err().map(|refusal| refusal.message.clone());
         shared.requests.push(Recorded { headers, body: body.clone(), prompt_tokens, refused });
         verdict

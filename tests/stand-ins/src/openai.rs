@@ -39,6 +39,8 @@ pub enum Reply {
 #[derive(Default)]
 struct Shared {
     queue: VecDeque<Reply>,
+    /// What a request that speaks of tools is refused with.
+    without_tools: Option<(u16, Value)>,
     requests: Vec<Value>,
 }
 
@@ -84,6 +86,12 @@ impl OpenAi {
         lock(&self.shared).queue.push_back(reply);
     }
 
+    /// From now on any request that offers tools, or has calls or results in its history, is refused with this
+    /// status and body, as servers do that have no tools; it uses nothing up.
+    pub fn refuse_tools(&self, status: u16, body: Value) {
+        lock(&self.shared).without_tools = Some((status, body));
+    }
+
     /// The body of every request so far, refused ones included.
     pub fn requests(&self) -> Vec<Value> {
         lock(&self.shared).requests.clone()
@@ -104,6 +112,9 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
     }
     if let Err(message) = check(&body) {
         return refuse(400, "invalid_request_error", &message);
+    }
+    if let Some((status, body)) = shared.without_tools.clone().filter(|_| speaks_of_tools(&body)) {
+        return respond(Reply::Error(status, body));
     }
     let reply = shared.queue.pop_front().unwrap_or_else(|| {
         let question = body["messages"].as_array().and_then(|all| all.last()).map(|last| &last["content"]);
@@ -156,6 +167,13 @@ fn check(body: &Value) -> Result<(), String> {
     } else {
         Err("must be followed by tool messages responding to each 'tool_call_id'".to_owned())
     }
+}
+
+/// Whether a request offers tools, or its history calls them.
+pub fn speaks_of_tools(body: &Value) -> bool {
+    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let of_tools = |message: &Value| message["role"] == "tool" || message.get("tool_calls").is_some();
+    ["tools", "tool_choice"].iter().any(|key| body.get(*key).is_some()) || messages.iter().any(of_tools)
 }
 
 fn refuse(status: u16, code: &str, message: &str) -> Response<Body> {

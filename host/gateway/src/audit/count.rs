@@ -56,6 +56,10 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
                 audit.policies.failures += 1;
                 add(&mut audit.policies.by_policy, text(event, "policy"));
             }
+            "model.no-tools" => {
+                let model = format!("{}:{}", text(event, "provider"), text(event, "model"));
+                add(&mut audit.tokens.without_tools, model);
+            }
             "policy.suspended" => audit.policies.suspensions += 1,
             "token.usage" => usage(&mut audit, event),
             "mra-ask.end" => {
@@ -152,6 +156,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (forgotten as u64, "threads have waited for an answer for more than 48 h: ask somebody else"),
         (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that goes on"),
         (safety.recovery_failed, "messages could not be answered because of their size"),
+        (
+            audit.tokens.without_tools.len() as u64,
+            "models took no tools and are asked for fenced directives: `model forget` has tools tried again",
+        ),
         (audit.conversations.undelivered, "replies were refused by the front"),
         (now.parked, "messages are parked: `sessions parked` lists them, `sessions retry` takes them up again"),
         (

@@ -29,7 +29,7 @@ pub(super) enum ModelCommand {
     Explain(Explain),
     /// Estimate the tokens of a text
     Tokens(Tokens),
-    /// Forget what was learnt of how models count; takes effect at the next start of the gateway
+    /// Forget what was learnt of models: how they count, whether they take tools; takes effect at the next start of the gateway
     Forget,
 }
 
@@ -39,7 +39,9 @@ fn forget(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"forgotten": forgotten}));
     }
-    note(format!("forgot how {forgotten} models count; a running gateway goes on until it is started again"));
+    note(format!(
+        "forgot how {forgotten} models count, and whether they take tools; a running gateway goes on until it is started again"
+    ));
     Ok(())
 }
 

@@ -140,6 +140,7 @@ impl Run {
         };
         let arms = loader.clone();
         let fit = store.calibration(model.provider(), model.name()).await?;
+        let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
         let parts = Parts {
             home: &context.home,
             store,
@@ -149,6 +150,7 @@ impl Run {
             ledger: Ledger::open(home::gateway_dir(&context.home)),
             library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
             calibration: Calibration::new(fit),
+            takes_tools,
             prompts,
             mra: parts::mra(&config),
             seeder: parts::seeder(&config),

@@ -9,9 +9,10 @@
 //!
 //! pmk reads them with the expression `` ```TAG\n([\s\S]*?)``` `` and each line with
 //! `^([a-z-]+)\s*:\s*(.+)$`; the first value of a key wins, lines that begin with `#` and lines that fit
-//! nothing are skipped. Here the line of the tag may also end in blanks or a carriage return. pmk allows
-//! one directive a response, so of several the first that is whole counts, whatever its kind. A person
-//! never gets to see any of them.
+//! nothing are skipped. Here the line of the tag may also end in blanks or a carriage return, and a colon may
+//! be as wide as a Chinese character. pmk allows one directive a response, so of several the first that is
+//! whole counts, whatever its kind. A person does not get to see what is carried out; what is not is never
+//! dropped without a word: the model is told, or the person sees it.
 
 use super::{Directive, Kind};
 
@@ -20,8 +21,10 @@ const FENCE: &str = "```";
 /// What an answer holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// The answer without its directives: what a person may read. May be empty.
+    /// The answer without its directives. May be empty.
     pub visible: String,
+    /// The answer without the one to carry out alone: the others are still there to be read.
+    pub remaining: String,
     /// The one to carry out.
     pub directive: Option<Directive>,
     /// What was wrong with others, in the order of the answer.
@@ -43,25 +46,51 @@ pub enum Flaw {
 pub fn parse(answer: &str) -> Parsed {
     let mut parsed = Parsed::default();
     let mut rest = answer;
-    let mut visible = String::new();
+    let (mut visible, mut remaining) = (String::new(), String::new());
     while let Some((at, kind, body_start)) = next_opening(rest) {
-        visible.push_str(&rest[..at]);
+        let (before, found) = rest.split_at(at);
+        visible.push_str(before);
+        remaining.push_str(before);
         let body = &rest[body_start..];
         let Some(end) = body.find(FENCE) else {
             parsed.flaws.push(Flaw::Unterminated { kind });
             rest = after_fields(body);
+            remaining.push_str(&found[..found.len() - rest.len()]);
             continue;
         };
         rest = &body[end + FENCE.len()..];
-        match fields(kind, &body[..end]) {
-            Ok(_) if parsed.directive.is_some() => parsed.flaws.push(Flaw::Extra { kind }),
-            Ok(directive) => parsed.directive = Some(directive),
-            Err(key) => parsed.flaws.push(Flaw::MissingKey { kind, key }),
-        }
+        let flaw = match fields(kind, &body[..end]) {
+            Ok(_) if parsed.directive.is_some() => Flaw::Extra { kind },
+            Ok(directive) => {
+                parsed.directive = Some(directive);
+                continue;
+            }
+            Err(key) => Flaw::MissingKey { kind, key },
+        };
+        parsed.flaws.push(flaw);
+        remaining.push_str(&found[..found.len() - rest.len()]);
     }
     visible.push_str(rest);
+    remaining.push_str(rest);
     parsed.visible = visible.trim().to_owned();
+    parsed.remaining = remaining.trim().to_owned();
     parsed
+}
+
+/// A directive as a model writes it, each value on one line.
+pub fn write(directive: &Directive) -> String {
+    let (repo, reason) = match directive {
+        Directive::MraAsk { repo, .. } => (Some(repo), None),
+        Directive::Escalate { repo, reason, .. } => (repo.as_ref(), reason.as_ref()),
+    };
+    let question = directive.question().to_owned();
+    let fields = [("repo", repo), ("question", Some(&question)), ("reason", reason)];
+    let lines = fields.into_iter().filter_map(|(key, value)| {
+        let value = value?.split_whitespace().collect::<Vec<_>>().join(" ");
+        // No fence in it may end ours.
+        Some(format!("{key}: {}\n", value.replace(FENCE, "\'\'\'")))
+    });
+    format!("{FENCE}{}\n{}{FENCE}", directive.kind().tag(), lines.collect::<String>())
 }
 
 /// The next fence with a directive's tag: where it begins, its kind, and where its body begins.
@@ -82,7 +111,7 @@ fn fields(kind: Kind, body: &str) -> Result<Directive, &'static str> {
 
 /// Key and value of a line that has them.
 fn field(line: &str) -> Option<(&str, &str)> {
-    let (key, value) = line.trim().split_once(':')?;
+    let (key, value) = line.trim().split_once([':', '：'])?;
     let (key, value) = (key.trim_end(), value.trim());
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     (is_key && !value.is_empty()).then_some((key, value))
@@ -148,6 +177,18 @@ mod tests {
     }
 
     #[test]
+    fn a_full_width_colon_is_a_colon() {
+        let parsed = parse("```mra-ask\nrepo：erp\nquestion ： 範圍: 在哪裡？\n```");
+        assert_eq!(parsed.directive, Some(mra("erp", "範圍: 在哪裡？")));
+        let parsed = parse("```escalate\nquestion: 誰決定：A 或 B？\nreason：沒有寫下來\n```");
+        let expected =
+            Directive::Escalate {
+                repo: None, question: "誰決定：A 或 B？".into(), reason: Some("沒有寫下來".into())
+            };
+        assert_eq!(parsed.directive, Some(expected));
+    }
+
+    #[test]
     fn of_several_the_first_whole_one_counts_and_none_is_shown() {
         let parsed = parse(concat!(
             "a\n```escalate\nreason: none\n```\nb\n```mra-ask\nrepo: r\nquestion: q\n```\nc\n",
@@ -155,6 +196,10 @@ mod tests {
         ));
         assert_eq!(parsed.directive, Some(mra("r", "q")));
         assert_eq!(parsed.visible, "a\n\nb\n\nc\n\nd");
+        assert_eq!(
+            parsed.remaining, "a\n```escalate\nreason: none\n```\nb\n\nc\n```escalate\nquestion: q\n```\nd",
+            "what is not carried out can still be read"
+        );
         let (missing, extra) =
             (Flaw::MissingKey { kind: Kind::Escalate, key: "question" }, Flaw::Extra { kind: Kind::Escalate });
         assert_eq!(parsed.flaws, [missing, extra]);
@@ -166,6 +211,7 @@ mod tests {
         assert_eq!(parsed.directive, None);
         assert_eq!(parsed.visible, "Look:\nThe answer is: 42");
         assert_eq!(parsed.flaws, [Flaw::Unterminated { kind: Kind::MraAsk }]);
+        assert_eq!(parsed.remaining, "Look:\n```mra-ask\nrepo: erp\nquestion: a\n\nThe answer is: 42");
         assert_eq!(parse("```escalate\nquestion: 12").visible, "");
     }
 
@@ -177,7 +223,7 @@ mod tests {
             "```mra-asks\nrepo: erp\nquestion: a\n```",
             "```mra-ask",
         ] {
-            assert_eq!(parse(text), Parsed { visible: text.into(), ..Parsed::default() });
+            assert_eq!(parse(text), Parsed { visible: text.into(), remaining: text.into(), ..Parsed::default() });
         }
     }
 

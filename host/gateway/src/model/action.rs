@@ -12,7 +12,9 @@ use super::ModelError;
 /// | `malformed_history` | `repair` |
 /// | `overloaded`, `transport`, `timeout` | `retry` |
 /// | `rate_limited` | `wait` |
-/// | `refused`, `auth`, `billing` | `tell` |
+/// | `no_tools` | `fence` |
+/// | `refused`, `auth`, `billing`, `unknown_model` | `tell` |
+/// | `unexplained` | `probe` |
 /// | `other` | `fail` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -21,12 +23,16 @@ pub enum Action {
     Recover,
     /// [Repair](super::repair) tool calls and results, and ask again once.
     Repair,
+    /// Ask the same without tools: the model writes fenced directives instead.
+    Fence,
     /// Ask the same again, a little later.
     Retry,
     /// Ask the same again when the provider's wait is over.
     Wait,
     /// Asking again never helps, a person can: by asking something else, with a key, with money.
     Tell,
+    /// Nothing says what was wrong: only another request can find out.
+    Probe,
     /// Nothing is known that helps.
     Fail,
 }
@@ -37,9 +43,11 @@ impl Action {
         match self {
             Action::Recover => "recover",
             Action::Repair => "repair",
+            Action::Fence => "fence",
             Action::Retry => "retry",
             Action::Wait => "wait",
             Action::Tell => "tell",
+            Action::Probe => "probe",
             Action::Fail => "fail",
         }
     }
@@ -49,9 +57,11 @@ impl Action {
         match self {
             Action::Recover => "make the prompt smaller and ask again",
             Action::Repair => "repair tool calls and results, ask again once",
+            Action::Fence => "ask without tools, by fenced directives, from now on",
             Action::Retry => "ask again, a little later",
             Action::Wait => "ask again when the wait is over",
             Action::Tell => "say it: only a person can help",
+            Action::Probe => "nothing says why: find out by asking for less",
             Action::Fail => "give up: nothing is known that helps",
         }
     }
@@ -68,9 +78,14 @@ impl ModelError {
         match self {
             ModelError::Overflow { .. } => Action::Recover,
             ModelError::MalformedHistory { .. } => Action::Repair,
+            ModelError::NoTools { .. } => Action::Fence,
             ModelError::Overloaded { .. } | ModelError::Transport { .. } | ModelError::Timeout { .. } => Action::Retry,
             ModelError::RateLimited { .. } => Action::Wait,
-            ModelError::Refused { .. } | ModelError::Auth { .. } | ModelError::Billing { .. } => Action::Tell,
+            ModelError::Refused { .. }
+            | ModelError::Auth { .. }
+            | ModelError::Billing { .. }
+            | ModelError::UnknownModel { .. } => Action::Tell,
+            ModelError::Unexplained { .. } => Action::Probe,
             ModelError::Other { .. } => Action::Fail,
         }
     }

@@ -7,13 +7,16 @@
 //!    to another request, whatever else it mentions.
 //! 2. A pattern that names more tokens than it allows, or a request alone above a minute's tokens: size
 //!    in spite of the status, because waiting never helps.
-//! 3. Tool calls and results that do not match.
+//! 3. Tool calls and results that do not match; a server without tools; a model that it does not know.
 //! 4. The status, or the one a typed code implies: 401, 402, 403, 408, 429, any 5xx.
 //! 5. Words about rates, money, credentials, policies.
 //! 6. Explicit patterns; status 413.
 //! 7. Weak hints, where the status is 400, 413 or 422.
 //! 8. An answer of nothing at all to a prompt that fills the window: it was cut off in silence.
 //! 9. Where there is no status: words about load, time, the connection.
+//! 10. Status 404: there is no such model, or nothing at that address.
+//! 11. A request that was refused for a reason that is known and none of those, then one that was refused
+//!     for a reason that is not. No list of words is ever complete, so the two are told apart.
 //!
 //! [`Action`](super::Action) says what each class calls for.
 
@@ -24,6 +27,7 @@ use super::{Answer, ModelError, Stop, windows};
 
 mod body;
 mod codes;
+mod faults;
 mod numbers;
 mod overflow;
 mod wait;
@@ -73,9 +77,12 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
         Class::Auth => ModelError::Auth { message },
         Class::Billing => ModelError::Billing { message },
         Class::MalformedHistory => ModelError::MalformedHistory { message },
+        Class::NoTools => ModelError::NoTools { message },
+        Class::UnknownModel => ModelError::UnknownModel { message },
         Class::Refused => ModelError::Refused { message },
         Class::Transport => ModelError::Transport { message },
         Class::Timeout => ModelError::Timeout { message },
+        Class::Unexplained => ModelError::Unexplained { message },
         Class::Other => ModelError::Other { message },
     }
 }
@@ -114,9 +121,12 @@ enum Class {
     Auth,
     Billing,
     MalformedHistory,
+    NoTools,
+    UnknownModel,
     Refused,
     Transport,
     Timeout,
+    Unexplained,
     Other,
 }
 
@@ -164,11 +174,15 @@ impl<'a> Report<'a> {
         self.typed()
             .or_else(|| self.named_size())
             .or_else(|| self.malformed_history())
+            .or_else(|| self.without_tools())
+            .or_else(|| self.unknown_model())
             .or_else(|| self.by_status())
             .or_else(|| self.by_words())
             .or_else(|| self.explicit_overflow())
             .or_else(|| self.silent_overflow())
             .or_else(|| self.without_status())
+            .or_else(|| self.not_found())
+            .or_else(|| self.unexplained())
             .unwrap_or(Class::Other)
     }
 
@@ -196,11 +210,6 @@ impl<'a> Report<'a> {
         let is_vetoed = self.status == Some(402) || words::REFUSAL.is_match(&self.words);
         let named = numbers::in_words(&self.words);
         (!is_vetoed && named.is_exceeded() && self.says_overflow()).then_some(Class::Overflow(named))
-    }
-
-    fn malformed_history(&self) -> Option<Class> {
-        let is_ours = self.origin != Origin::Prose && !matches!(self.status, Some(401..=403 | 429));
-        (is_ours && words::MALFORMED_HISTORY.is_match(&self.words)).then_some(Class::MalformedHistory)
     }
 
     fn by_status(&self) -> Option<Class> {
@@ -321,7 +330,8 @@ impl<'a> Report<'a> {
 }
 
 /// The status that counts. A typed code about credentials, money or rates is more exact than any status;
-/// one about the server is not, where the status is about anything in particular.
+/// one about load or time is not, where the status is about anything in particular; `api_error` is none
+/// at all beside a status: servers call a request that they refuse so, too.
 fn status(outer: Option<u16>, said: &Said) -> Option<u16> {
     let implied = said.codes.iter().find_map(|code| match codes::meaning(code) {
         Some(codes::Meaning::Status(status)) => Some(status),
@@ -329,7 +339,7 @@ fn status(outer: Option<u16>, said: &Said) -> Option<u16> {
     });
     match (outer.filter(|&status| status >= 400), implied) {
         (_, Some(exact @ (401..=403 | 429))) => Some(exact),
-        (Some(outer), Some(408 | 500..)) if !matches!(outer, 401..=403 | 413 | 429 | 500..) => implied,
+        (Some(outer), Some(408 | 503)) if !matches!(outer, 401..=404 | 413 | 429 | 500..) => implied,
         (Some(outer), _) => Some(outer),
         (None, implied) => said.status.or(implied),
     }

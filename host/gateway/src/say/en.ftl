@@ -19,6 +19,7 @@ rotated-for-admins = :recycle: `{ $session }` had grown too long and goes on in 
 recovery-failed = :rotating_light: The prompt of `{ $session }` is too long and nothing helped; who asked got an apology instead of an answer
 parked = :x: Something on our side keeps this message from being answered; it is kept, the admins know, and it will be taken up again once that is mended. You can go on writing here
 parked-for-admins = :rotating_light: A message in `{ $session }` cannot be answered and is parked: { $why }. Once that is mended, `pmk-host sessions retry { $session }` takes it up again; `pmk-host sessions parked` lists all
+no-tools = :warning: The server of the model { $model } takes no tools: from now on it is asked to write what it wants as text, which works less well. `pmk-host model forget` has tools tried again
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides: { $reason }
 policy-refused = :rotating_light: The changed policies cannot be used, the ones before still decide: { $reason }
 arm-stopped-for-failures = :octagonal_sign: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because its policies failed in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
@@ -46,6 +47,7 @@ mra-asked = :wrench: `mra ask { $repo }`: { $outcome ->
 
 model-busy = :x: The model is too busy right now; please ask again in a while
 model-account = :x: The model's account needs attention; please tell an admin
+model-unknown = :x: The server does not know the model { $model }; please tell an admin
 model-refused = :x: The model declined to answer this
 model-timeout = :x: The model did not answer in time; please ask again
 model-unreachable = :x: The model could not be reached; please ask again

@@ -10,6 +10,7 @@ rotated-for-admins = :recycle: `{ $session }` 太長，已在新的 session 繼�
 recovery-failed = :rotating_light: `{ $session }` 的提示太長，所有縮短的方法都試過了，提問者收到的是道歉而不是回答
 parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息已保留，管理員也已收到通知，修好後會接著回答。你可以繼續在這裡發問
 parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 繼續；`pmk-host sessions parked` 列出全部
+no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。執行 `pmk-host model forget` 會再試一次
 policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫時停用，由下一層決定：{ $reason }
 policy-refused = :rotating_light: 更新後的策略無法使用，仍由原來的策略決定：{ $reason }
 arm-stopped-for-failures = :octagonal_sign: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個政策失敗，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
@@ -34,6 +35,7 @@ mra-asked = :wrench: `mra ask { $repo }`：{ $outcome ->
 
 model-busy = :x: 模型現在太忙，請稍後再問一次
 model-account = :x: 模型的帳號設定有問題，請通知管理員
+model-unknown = :x: 伺服器沒有模型 { $model }，請通知管理員
 model-refused = :x: 模型拒絕回答這個問題
 model-timeout = :x: 模型沒有在時限內回答，請再問一次
 model-unreachable = :x: 連不上模型，請再問一次

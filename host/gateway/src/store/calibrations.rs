@@ -41,12 +41,16 @@ impl Store {
 }
 
 impl Store {
-    /// Forgets what was learnt of every model, and says of how many.
+    /// Forgets what was learnt of every model, tools included, and says of how many.
     ///
     /// # Errors
     /// Nothing was forgotten.
     pub async fn forget_calibrations(&self) -> Result<usize, StoreError> {
-        self.write(|conn| Ok(conn.execute("DELETE FROM calibration", [])?)).await
+        self.write(|conn| {
+            conn.execute("DELETE FROM model_tools", [])?;
+            Ok(conn.execute("DELETE FROM calibration", [])?)
+        })
+        .await
     }
 }
 

@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_experiments.sql"),
     include_str!("migrations/0005_archive.sql"),
     include_str!("migrations/0006_parking.sql"),
+    include_str!("migrations/0007_tools.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

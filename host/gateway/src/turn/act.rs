@@ -1,8 +1,10 @@
 //! Step 6: what the model wants done before it answers: look into the code with `mra`, or ask the people
-//! who know. By native tool calls, several at once, or by one fenced directive.
+//! who know. By native tool calls, several at once, or by one fenced directive, which a model that has tools may
+//! write, too.
 //!
 //! Whatever comes of it goes back to the model, and the model is asked again. Rounds and calls are bounded;
-//! when they are used up the model is told so and has the last word.
+//! when they are used up the model is told so and has the last word. A directive that is not carried out is
+//! never dropped without a word: the model is told, or the person gets to see it.
 
 use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
@@ -10,7 +12,7 @@ use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_tex
 use super::{TurnError, gather::note_capped, work::Work};
 use crate::{
     clock,
-    directive::{self, Directive, tools},
+    directive::{self, Directive, Flaw, tools},
     gateway::Gateway,
     model::{Answer, Stop},
 };
@@ -42,6 +44,9 @@ const FORM: &str =
 /// Told to the model when it repeats a directive of somebody else's.
 const ECHO: &str =
     "not carried out: this call repeats a text of the conversation or of a result instead of being your own decision";
+
+/// Told to the model when it writes a directive beside its calls.
+const BESIDE_CALLS: &str = "not carried out: a block beside tool calls; call the tool";
 
 /// What follows from an answer.
 pub(super) enum Acted {
@@ -78,7 +83,7 @@ pub(super) async fn act(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) 
 async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     if work.tally.rounds > MAX_TOOL_ROUNDS {
         tracing::warn!(session = %work.turn.inbound.key, rounds = work.tally.rounds, "the model keeps calling tools");
-        return Ok(done(gateway, work, &visible(&answer)));
+        return Ok(done(gateway, work, &text(&answer)));
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
     let request = work.request().messages;
@@ -112,11 +117,15 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         results[at].1 = Some(done);
     }
     let results: Vec<(String, Done)> = results.into_iter().filter_map(|(id, done)| Some((id, done?))).collect();
-    let kinds = results.iter().map(|(_, done)| done.found).collect();
-    let blocks = results
+    let mut kinds: Vec<bool> = results.iter().map(|(_, done)| done.found).collect();
+    let mut blocks: Vec<Block> = results
         .into_iter()
         .map(|(tool_use_id, Done { text, is_error, .. })| Block::ToolResult { tool_use_id, content: text, is_error })
         .collect();
+    if let Some(directive) = directive::parse(&text(&answer)).directive {
+        blocks.push(Block::Text { text: format!("{BESIDE_CALLS} `{}` instead", directive.kind().tool()) });
+        kinds.push(false);
+    }
     let result = Message { role: Role::User, origin: Origin::ToolResult, blocks };
     let said = Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks };
     keep(gateway, work, said, result, kinds).await?;
@@ -159,48 +168,87 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
     for flaw in &parsed.flaws {
         tracing::warn!(session = %work.turn.inbound.key, %flaw, "a directive is not carried out");
     }
-    if let (None, Some(flaw), false) = (&parsed.directive, parsed.flaws.first(), gateway.uses_tools())
-        && work.tally.rounds < MAX_FENCED_ROUNDS
-        && work.turn.absorbs.is_none()
-    {
-        // As a tool call that makes no sense is answered with what is wrong with it.
-        let result = Message::text(Role::User, Origin::MraResult, mra::refused("?", "?", &format!("{flaw}; {FORM}")));
-        keep(gateway, work, Message::assistant(text), result, vec![false]).await?;
-        return Ok(Acted::Again);
-    }
-    let Some(wanted) = parsed.directive.filter(|_| !gateway.uses_tools()) else {
-        return Ok(done(gateway, work, &parsed.visible));
+    // Who waits for a contact's answer gets that, where the model has no words of its own.
+    let shown = if work.turn.absorbs.is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };
+    let Some(wanted) = &parsed.directive else {
+        let may_ask = work.tally.rounds < most_rounds(gateway) && work.turn.absorbs.is_none();
+        return match parsed.flaws.first() {
+            // As a tool call that makes no sense is answered with what is wrong with it.
+            Some(flaw) if may_ask => {
+                let told = mra::refused("?", "?", &format!("{flaw}; {FORM}"));
+                tell(gateway, work, text, vec![(told, false)]).await
+            }
+            _ => Ok(done(gateway, work, shown)),
+        };
     };
-    if directive::is_echo(&wanted, &work.request().messages) {
+    if directive::is_echo(wanted, &work.request().messages) {
         tracing::warn!(session = %work.turn.inbound.key, kind = wanted.kind().tag(), "a directive only repeats its request");
-        return Ok(done(gateway, work, &parsed.visible));
+        return Ok(done(gateway, work, &text));
     }
-    match wanted {
+    match wanted.clone() {
         Directive::Escalate { repo, question, reason } => {
             let (_, fate) = escalate::escalate(gateway, work, repo, question, reason).await?;
-            let told = match fate {
+            let said = match fate {
                 Fate::Asked => gateway.say.escalated(),
                 Fate::Waiting => gateway.say.already_asked(),
                 Fate::Nobody => gateway.say.nobody_to_ask(),
-                Fate::Answered => String::new(),
+                Fate::Answered => return Ok(done(gateway, work, shown)),
             };
-            let words = [parsed.visible.as_str(), told.as_str()];
+            let words = [parsed.remaining.as_str(), said.as_str()];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
             Ok(done(gateway, work, &words.join("\n\n")))
         }
-        Directive::MraAsk { .. } if work.tally.rounds > MAX_FENCED_ROUNDS => Ok(done(gateway, work, &parsed.visible)),
-        Directive::MraAsk { repo, question } => {
-            let found = if work.tally.rounds == MAX_FENCED_ROUNDS {
-                Done::refused(mra::refused(&repo, &question, USED_UP))
-            } else {
-                let mut found = run_all(gateway, work, vec![(0, repo, question)]).await;
-                found.pop().map_or_else(|| Done::refused(USED_UP), |(_, done)| done)
-            };
-            let result = Message::text(Role::User, Origin::MraResult, found.text);
-            keep(gateway, work, Message::assistant(text), result, vec![found.found]).await?;
-            Ok(Acted::Again)
-        }
+        Directive::MraAsk { repo, question } => ask_mra(gateway, work, (repo, question), text, &parsed.flaws).await,
     }
+}
+
+/// Rounds that a turn may take with fenced directives. A model with tools has as many as with calls: it may
+/// have taken some already.
+fn most_rounds(gateway: &Gateway) -> u32 {
+    if gateway.uses_tools() { MAX_TOOL_ROUNDS } else { MAX_FENCED_ROUNDS }
+}
+
+/// A round of one question to `mra` that was written in a fence.
+async fn ask_mra(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    (repo, question): (String, String),
+    text: String,
+    flaws: &[Flaw],
+) -> Result<Acted, TurnError> {
+    let most = most_rounds(gateway);
+    if work.tally.rounds > most {
+        return Ok(done(gateway, work, &text));
+    }
+    let mut told = Vec::new();
+    if !flaws.is_empty() {
+        let flaws: Vec<String> = flaws.iter().map(ToString::to_string).collect();
+        told.push((format!("not carried out: {}; {FORM}", flaws.join("; ")), false));
+    }
+    if work.tally.rounds == most || work.tally.mra_asks >= MAX_CALLS {
+        told.push((mra::refused(&repo, &question, USED_UP), false));
+        if gateway.uses_tools() {
+            work.preamble = gateway.preamble(work.audience, false);
+        }
+    } else {
+        let found = run_all(gateway, work, vec![(0, repo, question)]).await.pop();
+        told.extend(found.map(|(_, done)| (done.text, done.found)));
+    }
+    tell(gateway, work, text, told).await
+}
+
+/// Tells the model what came of its directive, and whether that is something found; it is asked again.
+async fn tell(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    said: String,
+    told: Vec<(String, bool)>,
+) -> Result<Acted, TurnError> {
+    let (texts, found): (Vec<String>, Vec<bool>) = told.into_iter().unzip();
+    let blocks = texts.into_iter().map(|text| Block::Text { text }).collect();
+    let result = Message { role: Role::User, origin: Origin::MraResult, blocks };
+    keep(gateway, work, Message::assistant(said), result, found).await?;
+    Ok(Acted::Again)
 }
 
 /// Adds a round to the window: the result in part where the policy's cap says so, and both in the archive
@@ -247,11 +295,6 @@ fn done(gateway: &Gateway, work: &Work<'_>, words: &str) -> Acted {
         words => words.to_owned(),
     };
     Acted::Done { text }
-}
-
-/// What of an answer with calls a person may read.
-fn visible(answer: &Answer) -> String {
-    directive::parse(&text(answer)).visible
 }
 
 /// The answer as text; one that was cut short says so.

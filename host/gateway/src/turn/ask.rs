@@ -1,5 +1,7 @@
 //! Step 4: the model call. Ends in an answer or in words for the person, never in nothing.
 
+mod tools;
+
 use super::{TurnError, budget, journal::Journal, recover, work::Work};
 use crate::{
     gateway::Gateway,
@@ -33,6 +35,7 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
     }
     let mut recovery = recover::Recovery::default();
     let mut repaired = None;
+    let mut tools = tools::Tools::default();
     loop {
         work.tally.calls += 1;
         let (session, estimate) = (work.turn.session, work.estimate());
@@ -43,6 +46,7 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
                 note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
                 gateway.calibration().answered(session, estimate, answer.usage.prompt_tokens());
                 work.tally.add_usage(answer.usage);
+                tools.answered(gateway, work, &request).await;
                 return Ok(Asked::Answer(answer));
             }
             Err(error) => error,
@@ -54,9 +58,13 @@ pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked,
                 continue;
             }
         }
+        if tools.refused(gateway, work, &request, &error).await? {
+            continue;
+        }
         let ModelError::Overflow { observed_tokens, allowed_tokens, message } = error else {
-            tracing::warn!(session = %work.turn.inbound.key, class = error.class(), %error, "no answer");
-            return Ok(Asked::Failed { message: gateway.say.no_answer(&error) });
+            let model = gateway.model.name();
+            tracing::warn!(session = %work.turn.inbound.key, model, class = error.class(), %error, "no answer");
+            return Ok(Asked::Failed { message: gateway.say.no_answer(&error, model) });
         };
         // A quota a minute is no context window.
         let window = allowed_tokens.filter(|_| !is_about_a_quota(&message));

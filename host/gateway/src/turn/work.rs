@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use pmk_core::request::alternate;
 use pmk_policy::{DecidedBy, Phase};
 
 use super::{journal::Journal, preamble::Preamble, window::Window};
 use crate::{
     audience::Audience,
     calibration::Calibration,
+    directive,
     escalation::Marker,
     model::{Request, Usage},
     policies::Deciding,
@@ -52,7 +54,11 @@ impl Work<'_> {
     pub fn request(&self) -> Request {
         Request {
             system: self.preamble.system.clone(),
-            messages: pmk_core::request::alternate(self.window.shared()),
+            messages: if self.preamble.as_text {
+                alternate(self.window.shared().map(directive::as_text))
+            } else {
+                alternate(self.window.shared())
+            },
             max_answer_tokens: self.room.answer,
             tools: Arc::clone(&self.preamble.tools),
         }

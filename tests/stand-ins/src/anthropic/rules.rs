@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 /// Why a request is not served.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Refusal {
     pub status: u16,
     pub code: &'static str,
@@ -107,6 +107,14 @@ pub fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), Refusal> 
         return Err(Refusal::invalid("content-type: must be application/json"));
     }
     Ok(())
+}
+
+/// Refuses, where there are no tools, whatever offers any or has calls or results in its history.
+pub fn check_tools(body: &Value, without_tools: Option<&Refusal>) -> Result<(), Refusal> {
+    let mut blocks = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"]));
+    let speaks_of_tools = ["tools", "tool_choice"].iter().any(|key| body.get(*key).is_some())
+        || blocks.any(|block| is(block, "tool_use") || is(block, "tool_result"));
+    without_tools.filter(|_| speaks_of_tools).map_or(Ok(()), |refusal| Err(refusal.clone()))
 }
 
 pub fn check_window(prompt_tokens: u64, window: u64, is_terse: bool) -> Result<(), Refusal> {

@@ -138,7 +138,7 @@ async fn waiting_does_not_help() {
         ("auth", Behaviour::error(401, "authentication_error", "invalid x-api-key")),
         ("billing", Behaviour::error(400, invalid, "Your credit balance is too low to access the Anthropic API.")),
         ("malformed_history", Behaviour::error(400, invalid, "messages: `tool_use` ids must be unique")),
-        ("other", Behaviour::error(404, "not_found_error", "model: nope")),
+        ("unknown_model", Behaviour::error(404, "not_found_error", "model: nope")),
         ("other", Behaviour::Error { status: 307, headers: vec![("location".into(), "/".into())], body: String::new() }),
         ("other", Behaviour::Error { status: 200, headers: vec![], body: "<html>Log in to the Wi-Fi</html>".into() }),
         ("rate_limited", Behaviour::error(429, "rate_limit_error", "slow").with_header("retry-after", "3600")),

@@ -4,7 +4,7 @@
 //! in front. So texts are searched for JSON and JSON for texts, down to [`MAX_DEPTH`]. What people or
 //! models wrote (`content`, `messages` …) is never looked at.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{borrow::Cow, sync::LazyLock, time::Duration};
 
 use regex::Regex;
 use serde_json::{Deserializer, Map, Value};
@@ -122,11 +122,8 @@ impl Said {
     }
 
     fn text(&mut self, text: &str, depth: usize) {
+        let text = unmarked(text.trim());
         let text = text.trim();
-        if text.starts_with('<') {
-            // Of a page only the title says something.
-            return self.add_words(title(text).unwrap_or_default());
-        }
         let Some(start) = text.find('{').filter(|_| depth <= MAX_DEPTH) else { return self.add_words(text) };
         let mut documents = Deserializer::from_str(&text[start..]).into_iter::<Value>().take(MAX_DOCUMENTS);
         let Some(Ok(first)) = documents.next() else { return self.add_words(text) };
@@ -276,14 +273,28 @@ fn leading_status(text: &str) -> Option<u16> {
     LEADING_STATUS.captures(text)?[1].parse().ok()
 }
 
-fn title(page: &str) -> Option<&str> {
-    Some(TITLE.captures(page)?.get(1)?.as_str())
+/// What a page says: its title, or all that stands between its tags. What only begins with `<` is no page,
+/// and what is taken for one by mistake loses nothing but what looks like a tag.
+fn unmarked(text: &str) -> Cow<'_, str> {
+    if !PAGE.is_match(text) {
+        return Cow::Borrowed(text);
+    }
+    match TITLE.captures(text).and_then(|title| title.get(1)) {
+        Some(title) => Cow::Borrowed(title.as_str()),
+        None => TAGS.replace_all(text, " "),
+    }
 }
+
+static PAGE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?i)^<(?:!doctype\b|!--|\?xml\b|[a-z][\w:.-]*(?:\s[^<>]*)?/?>)"));
+
+static TAGS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?is)<script\b.*?</script>|<style\b.*?</style>|<!--.*?-->|<[^<>]*>"));
 
 static TITLE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)<[Tt][Ii][Tt][Ll][Ee][^>]*>(.{0,300}?)</"));
 
 static LEADING_STATUS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^\W*(?:[\w .,-]{0,40}\b(?:[Ee]rror|HTTP|http|[Ss]tatus|[Cc]ode)\b\W{0,3})?([45]\d\d)(?:[\s):,.-]|$)")
+    pattern(r"^\W*(?:[\w .,-]{0,40}\b(?:[Ee]rror|HTTP|http|[Ss]tatus|[Cc]ode)\b\W{0,3})?([45]\d\d)(?:[\s):,.>\]-]|$)")
 });
 
 /// The class of an exception that a text begins with.

@@ -16,6 +16,23 @@ pub(super) fn meaning(code: &str) -> Option<Meaning> {
     TABLE.iter().find(|(codes, _)| codes.contains(&code)).map(|&(_, meaning)| meaning)
 }
 
+/// Whether a code says what was wrong with a request, where that has nothing to do with its size.
+pub(super) fn names_a_fault(code: &str) -> bool {
+    FAULTS.contains(&code)
+}
+
+/// Of OpenAI and Anthropic and of whoever speaks like them.
+const FAULTS: &[&str] = &[
+    "invalid_function_parameters",
+    "invalid_image",
+    "invalid_json",
+    "missing_required_parameter",
+    "string_above_max_length",
+    "unknown_parameter",
+    "unsupported_parameter",
+    "unsupported_value",
+];
+
 /// Of Anthropic, OpenAI, Azure, Google, AWS, GitHub, Moonshot, llama.cpp, `claude` and Slack.
 const TABLE: &[(&[&str], Meaning)] = &[
     (

@@ -69,7 +69,7 @@ fn number(text: &str) -> Option<u64> {
 
 /// Puts numbers, and the word behind each, where `#` stands.
 fn numbered(source: &str) -> Regex {
-    pattern(&source.replace('#', r"(\d[\d,]*)(?:\.\d+)?(?: ?[a-z_]+)?"))
+    pattern(&source.replace('#', r"(\d[\d,]*)(?:\.\d+)?(?: ?(?:[a-z_]+|\p{Han}))?"))
 }
 
 fn all(sources: &[&str]) -> Vec<Regex> {
@@ -95,6 +95,9 @@ static OBSERVED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"\brequested:? (?:about |approximately )?#",
         r"\b(?:prompt|messages|input|inputs|request) (?:contains?|has|have|is|are|with|of) (?:at least |about |~)?#",
         r"\b(?:request|input|prompt|prompt tokens?|requested tokens|input token count|input length|prompt length) \((?:length )?#",
+        r"\b(?:prompt|input)[ _](?:tokens|length|len|size) \(#",
+        r"\b(?:prompt|input)[ _](?:length|len|size) (?:of |is )?# (?:must|should|can|may)\b",
+        r"(?:当前|當前|实际|實際|输入|輸入|请求|請求)[^\d，。,;；]{0,12}#",
         r"\btoken count (?:of )?\(?#",
         r"\binput length (?:of )?# exceeds?\b",
         r"\bcurrent length is #",
@@ -116,6 +119,8 @@ static ALLOWED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"\bmust have less than #",
         r"\brange of input length should be \[\d+, ?#",
         r"\bmax size: #",
+        r"\b(?:prompt|input)s?[ _](?:tokens?|length|len|size|ids)\b[^.:;\d]{0,20}(?:\d[\d,]*)?[^.:;\d]{0,30}(?:\bthan|\bat most|\bexceed|<=?|≤) ?(?:or equal to |the )*(?:max_\w+)?[ (=]*#",
+        r"(?:最大|最多|上限|限制|不超过|不超過|不能超过|不能超過)[^\d，。,;；]{0,12}#",
         r"\b(?:token |input |context |model |configured |maximum )*limit(?: of| is|:)? #",
     ])
 });
@@ -123,7 +128,7 @@ static ALLOWED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// A word after a number that makes it no number of tokens of a prompt.
 static OTHER_UNIT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:\.\d+)? ?(?:bytes?|[kmg]i?b|chars?|characters?|requests?|messages?|images?|files?|pages?|seconds?|secs?|ms|s|minutes?|mins?|hours?|h|output|completion|credits?|usd)\b",
+        r"^(?:\.\d+)? ?(?:bytes?|[kmg]i?b|chars?|characters?|requests?|messages?|images?|files?|pages?|seconds?|secs?|ms|s|minutes?|mins?|hours?|h|output|completion|credits?|usd|字|次|元|张|張|条|條|秒|分)\b",
     )
 });
 

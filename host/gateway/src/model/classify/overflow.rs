@@ -40,12 +40,16 @@ const OVERFLOW: &[&str] = &[
     r"\binputs must have less than [\d,]+ tokens",
     r"\bkeep the first [\d,]+ tokens when context\b",
     r"\bcontext length of only [\d,]+ tokens\b",
+    // What must be less than something, or must not be more.
+    r"\b(?:prompt|input)s?[ _](?:tokens?|length|len|size|ids)\b[^.:;]{0,30}\b(?:must|should|has to|have to) be (?:(?:less|fewer|smaller|shorter) than|at most|no (?:more|longer|larger|greater) than|within|<=?|≤)\W{0,3}(?:or equal to |the )*(?:max_\w+|max(?:imum)?\b|\d)",
+    r"\b(?:prompt|input)s?[ _](?:tokens?|length|len|size|ids)\b[^.:;]{0,30}\b(?:must not|should not|may not|can ?not|can't) (?:exceed|be (?:greater|longer|larger|more) than)\W{0,3}(?:the )?(?:max_\w+|max(?:imum)?\b|\d)",
     // Codes that stand in a text.
     r"\b(?:msg_too_long|context_length_exceeded|(?:model_)?context_window_exceeded|(?:prompt|request)_too_(?:long|large)|model_max_prompt_tokens_exceeded)\b",
     // Chinese proxies.
     r"上下文(?:长度|長度|窗口|視窗)?(?:过长|過長|超出|超过|超過|超限)",
     r"(?:超出|超过|超過)(?:了)?(?:模型)?(?:的)?(?:最大)?上下文",
     r"(?:压缩|壓縮)上下文",
+    r"(?:输入|輸入|提示(?:词|詞)?|对话|對話|消息|訊息)(?:的|总|總|内容|內容|文本|文字|长度|長度|tokens?|数量|數量|数|數|[\s(（]*\d[\d,]*[)）]?\s*)*(?:过长|過長|太长|太長|超长|超長|超限|超出|超过|超過)",
 ];
 
 /// Anywhere in a sentence of an error.
@@ -57,7 +61,7 @@ static EXPLICIT_ALONE: LazyLock<RegexSet> = LazyLock::new(|| {
     let alone = |pattern: &&str| {
         let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
         format!(
-            r"^(?:[^:：]{{1,60}}[:：]\s*)*(?:the |your |this |an? |decoder |please |exceeds the |invalid params, |请|請)*(?:(?:input|prompt|requested|request|messages?|conversation|history|tokens?|max_tokens|total|payload|codex|trying)\b[^.!?]{{0,40}})?(?:{pattern})(?:$|\s*[^a-z\s㈀-鿿]| (?:of|or|by|for|the|allowed|limit|requested|tokens?|maximum|then|which|is|but|your|messages|window)\b|限|模型|长度|長度|后|後)"
+            r"^(?:[^:：]{{1,60}}[:：]\s*)*(?:the |your |this |an? |decoder |please |exceeds the |invalid params, |请|請|当前|當前|您的|你的)*(?:(?:input|prompt|requested|request|messages?|conversation|history|tokens?|max_tokens|total|payload|codex|trying)\b[^.!?]{{0,40}})?(?:{pattern})(?:$|\s*[^a-z\s㈀-鿿]| (?:of|or|by|for|the|allowed|limit|requested|tokens?|maximum|then|which|is|but|your|messages|window)\b|限|模型|长度|長度|后|後)"
         )
     };
     set(&OVERFLOW.iter().map(alone).collect::<Vec<_>>())
@@ -85,7 +89,10 @@ static NOT_THE_PROMPT: LazyLock<Regex> = LazyLock::new(|| {
 static NARRATED: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[
         r"(?:^|\s)i(?:'\w+)?\s|\b(?:let's|let me|let us|my|he|she|bug)\b",
-        r"^[當当]|如果|我們|我们",
+        // 「當…時」 is a condition, 「當前」 the present; 「如果」 is one where it is about the size.
+        r"^[當当](?:前面|[^前次日天月下])[^，,]*(?:[時时]|的[話话])",
+        r"如果[^，,]{0,20}(?:上下文|输入|輸入|提示|对话|對話|太长|太長|过长|過長|超)",
+        r"我(?:[^們们]|$)",
         r"^(?:if|when|whenever|once|because|while|although|since|unless|suppose|imagine|why|what|how|who|and|so|but|then)\b",
         r"\b(?:if|when|whenever|once) (?:an?|the|your|you|we|it|that|this)\b",
         r"\b(?:say|said|says|think|thinks|ask|asks|asked|write|wrote|believes?|noticed?|knows?) (?:that|whether|if)\b",

@@ -3,7 +3,9 @@ use super::*;
 mod answers;
 mod fuzz;
 mod look_alikes;
+mod once_missed;
 mod overflows;
+mod unexplained;
 
 fn of(status: Option<u16>, body: &str) -> ModelError {
     classify(&Failed { status, body, ..Failed::default() })
@@ -57,9 +59,9 @@ fn what_anthropic_says() {
         (400, invalid, "messages: text content blocks must be non-empty", "malformed_history"),
         (400, invalid, "messages: first message must use the \"user\" role", "malformed_history"),
         (400, invalid, "Output blocked by content filtering policy", "refused"),
-        (404, "not_found_error", "model: claude-nonsense", "other"),
+        (404, "not_found_error", "model: claude-nonsense", "unknown_model"),
         (400, invalid, "max_tokens: 9 > 8, which is the maximum allowed number of output tokens", "other"),
-        (400, invalid, "This model's context window is large. Let's look into the overflow bug.", "other"),
+        (400, invalid, "This model's context window is large. Let's look into the overflow bug.", "unexplained"),
     ] {
         assert_eq!(of(Some(status), &anthropic(code, message)).class(), class, "{status} {message}");
     }
@@ -92,14 +94,14 @@ fn what_openai_and_compatible_servers_say() {
             ),
             "malformed_history",
         ),
-        (400, openai(invalid, None, "Invalid token in header"), "other"),
+        (400, openai(invalid, None, "Invalid token in header"), "unexplained"),
         (
             400,
             r#"{"object":"error","message":"This model's maximum context length is small","code":400}"#.into(),
             "context_overflow",
         ),
-        (404, r#"{"error":"model 'x' not found"}"#.into(), "other"),
-        (400, r#"{"detail":"no"}"#.into(), "other"),
+        (404, r#"{"error":"model 'x' not found"}"#.into(), "unknown_model"),
+        (400, r#"{"detail":"no"}"#.into(), "unexplained"),
     ] {
         assert_eq!(of(Some(status), &body).class(), class, "{status} {body}");
     }
@@ -124,7 +126,7 @@ fn a_page_of_html_is_classified_by_its_status() {
 
 #[test]
 fn a_long_message_is_cut_and_kept_on_one_line() {
-    let ModelError::Other { message } = of(Some(400), &"長\n".repeat(1_000)) else { panic!("other") };
+    let ModelError::Unexplained { message } = of(Some(400), &"長\n".repeat(1_000)) else { panic!("unexplained") };
     assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS + 1);
     assert!(!message.contains('\n'));
 }
@@ -158,7 +160,10 @@ fn every_class_has_its_action() {
         (Some(400), r#"{"error":{"code":"content_filter"}}"#, "tell"),
         (Some(401), "", "tell"),
         (Some(402), "", "tell"),
-        (Some(404), "", "fail"),
+        (Some(400), "no", "probe"),
+        (Some(400), "the model does not support tools", "fence"),
+        (Some(404), "", "tell"),
+        (Some(418), "", "fail"),
     ] {
         assert_eq!(of(status, body).action().name(), action, "{status:?} {body}");
     }

@@ -41,6 +41,7 @@ pub(super) static RATE_LIMIT: LazyLock<RegexSet> = LazyLock::new(|| {
         r"\bquota (?:limit )?exceeded\b|\bquota_exceeded\b",
         r"\b(?:usage|concurrency|daily|weekly|monthly) limit\b",
         r"\bservice tier capacity exceeded\b",
+        r"每(?:分钟|分鐘|小时|小時|秒|天|日)",
         r"请求过于频繁|频率限制|频率超限|請求過於頻繁|配额|配額",
     ])
 });
@@ -117,6 +118,50 @@ pub(super) static MALFORMED_HISTORY: LazyLock<RegexSet> = LazyLock::new(|| {
         r"\bmust have non-empty content\b",
     ])
 });
+
+/// Ollama, vLLM, OpenRouter, llama.cpp, OpenAI and whoever forwards to them, about tools of any kind.
+pub(super) static NO_TOOLS: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\b(?:do|does) not (?:currently )?support (?:the use of |the )?(?:tools?|tool[ _-](?:use|calls?|calling|choice)|function[ _-]?call(?:s|ing)?|functions)\b",
+        r"\b(?:tools?|tool[ _-](?:use|calls?|calling|choice)|function[ _-]?calling) (?:is|are) not (?:supported|available|enabled|allowed|implemented)\b",
+        r"\btool choice requires --|--enable-auto-tool-choice|--tool-call-parser",
+        r"\btools? (?:param(?:eter)?s? )?requires? --jinja\b",
+        r"\bno endpoints found that support tool use\b",
+        r"\b(?:unsupported|unrecognized|unknown|unexpected)\b.{0,40}\b(?:parameter|argument|field|key|property)s?\b.{0,20}\W(?:tools|tool_choice|functions)(?:\W|$)",
+        r"(?:^|\n)\W?(?:tools|tool_choice)\W{1,3}extra inputs are not permitted",
+        r"不(?:支持|支援)(?:使用)?(?:工具|函数|函式|函數)|(?:工具|函数|函式|函數)(?:调用|調用|呼叫)不(?:支持|支援)",
+    ])
+});
+
+pub(super) static UNKNOWN_MODEL: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\bmodels?[ :/]+['\x22]?[\w./:@-]+['\x22]? (?:is |was |does |do |could )?not (?:be )?(?:found|exist)\b",
+        r"\bmodel not (?:found|exist)\b|\bis not a valid model\b|\b(?:unknown|invalid|no such|unsupported) model\b",
+        r"\bmodel ['\x22][^'\x22]+['\x22] is not (?:supported|available)\b",
+        r"模型[^，。]{0,40}(?:不存在|未找到|找不到)",
+    ])
+});
+
+/// What was wrong with a request, where that is neither its size nor any other class: a tool's schema, a
+/// setting, an image.
+static AT_FAULT: LazyLock<RegexSet> = LazyLock::new(|| {
+    set(&[
+        r"\binput_schema\b|\b(?:invalid|unsupported) (?:json )?schema\b",
+        r"\b(?:unsupported|unknown|unrecognized|missing required) (?:request )?(?:parameter|argument)s?\b",
+        r"\bextra inputs are not permitted\b",
+        r"\b(?:temperature|top_p|top_k|stream_options|max_(?:completion_|output_|new_)?tokens)\b.{0,60}\b(?:must|should|unsupported|not supported|out of range|too large)\b",
+        r"\b(?:image|file|attachment|pdf|audio|video)s?\b.{0,40}\bexceeds?\b",
+    ])
+});
+
+/// What a sentence about a setting does not speak of.
+static OF_THE_PROMPT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b(?:prompt|input|context|conversation|history)\b|输入|輸入|上下文"));
+
+/// Whether an error names something at fault that has nothing to do with how long the prompt is.
+pub(super) fn names_a_fault(words: &str) -> bool {
+    words.split(['\n', '。']).any(|part| AT_FAULT.is_match(part) && !OF_THE_PROMPT.is_match(part))
+}
 
 pub(super) static OVERLOADED: LazyLock<RegexSet> = LazyLock::new(|| {
     set(&[

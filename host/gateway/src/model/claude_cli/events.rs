@@ -145,7 +145,7 @@ mod tests {
             (Some(413), "Request too large (max 32MB)", "image_error", "invalid_request", "context_overflow"),
             (Some(429), "API Error: Request rejected (429)", "completed", "rate_limit", "rate_limited"),
             (Some(529), "API Error: 529 Overloaded", "completed", "server_error", "overloaded"),
-            (Some(400), "API Error: 400 bad things", "completed", "invalid_request", "other"),
+            (Some(400), "API Error: 400 bad things", "completed", "invalid_request", "unexplained"),
         ] {
             assert_eq!(failed(status, text, reason, kind).class(), class, "{text}");
         }

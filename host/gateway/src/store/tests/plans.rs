@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, calibrations, dump, escalations, experiments, intake, lease, reset, restore, sessions, turns, window,
+    archive, calibrations, dump, escalations, experiments, intake, lease, reset, restore, sessions, tools, turns,
+    window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -28,6 +29,7 @@ const BY_INDEX: &[&str] = &[
     archive::LENGTHS,
     turns::ADD_PART,
     calibrations::LEARN,
+    tools::LEARN,
     escalations::FIND_MARKER,
     escalations::IS_WAITING,
     escalations::CLAIM,

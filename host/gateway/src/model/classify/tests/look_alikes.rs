@@ -108,10 +108,21 @@ const CASES: &[Case] = &[
         "other",
     ),
     ("anthropic-api", Some(400), "messages.0.content.1.image: image exceeds 5 MB maximum", "other"),
-    ("openai", Some(400), "prompt is below the minimum: 10 tokens > 5", "other"),
+    ("openai", Some(400), "prompt is below the minimum: 10 tokens > 5", "unexplained"),
     ("openrouter", Some(400), "Reasoning is mandatory for this endpoint and cannot be disabled.", "other"),
     ("openclaw", Some(400), "Model context window too small (4096 tokens). Minimum is 16000.", "other"),
     ("openclaw", None, "context window too small: minimum is 1000 tokens", "other"),
+    (
+        "dashscope",
+        Some(400),
+        "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]",
+        "other",
+    ),
+    ("dashscope", Some(400), "<429> InternalError.Algo: Requests rate limit exceeded", "rate_limited"),
+    ("proxy", Some(400), "请求每分钟token数超过限制(10000)，当前 12000", "rate_limited"),
+    ("proxy", Some(400), "當前請求過於頻繁", "rate_limited"),
+    ("vllm", Some(400), "max_tokens (9000) must be less than max_seq_len (8192)", "other"),
+    ("proxy", Some(400), "prompt name must be less than 64 characters", "unexplained"),
     ("proxy", Some(413), "request size exceeds upload limit", "other"),
     ("proxy", Some(400), "request size exceeds upload limit", "other"),
     (
@@ -120,9 +131,9 @@ const CASES: &[Case] = &[
         "Error rendering prompt with jinja template: cannot filter. You can override the prompt template in model settings.",
         "other",
     ),
-    ("openai", Some(400), "Invalid token in header", "other"),
-    ("openai", Some(400), "Invalid prompt: 'why do I get a 429 from this?'", "other"),
-    ("openai", Some(400), "", "other"),
+    ("openai", Some(400), "Invalid token in header", "unexplained"),
+    ("openai", Some(400), "Invalid prompt: 'why do I get a 429 from this?'", "unexplained"),
+    ("openai", Some(400), "", "unexplained"),
     // Slack is no model
     ("slack", None, "An API error occurred: msg_too_long", "other"),
     ("slack", Some(200), r#"{"ok":false,"error":"msg_too_long"}"#, "other"),
@@ -138,7 +149,7 @@ fn what_only_looks_like_an_overflow_is_none() {
     }
 }
 
-/// Sentences of people and models. None is an error of any kind, with whatever status it comes.
+/// Sentences of people and models. None says what an error is, with whatever status it comes.
 const PROSE: &[&str] = &[
     "Let's investigate the context overflow bug.",
     "let us investigate the context overflow bug",
@@ -152,13 +163,16 @@ const PROSE: &[&str] = &[
     "We asked for 9000 tokens, and the limit is 8000.",
     "當上下文過長時，模型會忘記我們說過的話。",
     "如果超出最大上下文，我們就開新的討論串。",
+    "当输入超过模型的最大上下文时，它会报错。",
+    "當前面的上下文過長時，我會開新的討論串。",
+    "模型會忘記舊的話，如果上下文過長。",
 ];
 
 #[test]
 fn prose_about_context_windows_is_never_an_overflow() {
     for prose in PROSE {
-        for status in [None, Some(200), Some(400)] {
-            assert_eq!(class(status, prose), "other", "{status:?} {prose}");
+        for (status, wanted) in [(None, "other"), (Some(200), "other"), (Some(400), "unexplained")] {
+            assert_eq!(class(status, prose), wanted, "{status:?} {prose}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Provider, status, body, observed and allowed tokens.
-type Case = (&'static str, Option<u16>, &'static str, Option<u64>, Option<u64>);
+pub(super) type Case = (&'static str, Option<u16>, &'static str, Option<u64>, Option<u64>);
 
 const CASES: &[Case] = &[
     // Anthropic
@@ -301,7 +301,11 @@ const CASES: &[Case] = &[
 
 #[test]
 fn every_provider_s_overflow_is_one_with_its_numbers() {
-    for &(provider, status, body, observed, allowed) in CASES {
+    all_overflow(CASES);
+}
+
+pub(super) fn all_overflow(cases: &[Case]) {
+    for &(provider, status, body, observed, allowed) in cases {
         let error = classify(&Failed { provider, status, body, ..Failed::default() });
         let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else {
             panic!("{provider} {status:?} {body}: {}", error.class());
@@ -323,7 +327,7 @@ fn json_in_a_text_in_json_is_found() {
     };
     assert_eq!((observed_tokens, allowed_tokens), (Some(12), Some(10)));
     // A code as deep as it may be, and one below.
-    for (wraps, wanted) in [(body::MAX_DEPTH, "context_overflow"), (body::MAX_DEPTH + 1, "other")] {
+    for (wraps, wanted) in [(body::MAX_DEPTH, "context_overflow"), (body::MAX_DEPTH + 1, "unknown_model")] {
         let mut body = r#"{"code":"exceed_context_size_error"}"#.to_owned();
         for _ in 0..wraps {
             body = serde_json::json!({"message": body}).to_string();

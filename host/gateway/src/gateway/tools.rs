@@ -1,0 +1,72 @@
+//! Whether the model's server takes tools: seen by what it answers and refuses, and remembered.
+
+use std::sync::{Arc, PoisonError};
+
+use super::Gateway;
+use crate::{
+    audience::{Audience, Toolbox},
+    ledger::Event,
+    turn::Preamble,
+};
+
+impl Gateway {
+    /// Whether the model asks for things by tool calls rather than by fenced directives.
+    pub(crate) fn uses_tools(&self) -> bool {
+        self.toolbox == Toolbox::Native && self.takes_tools() != Some(false)
+    }
+
+    /// What the model is told about itself, its readers and, where it may call any, its tools.
+    pub(crate) fn preamble(&self, audience: Audience, with_tools: bool) -> Arc<Preamble> {
+        if self.takes_tools() == Some(false) {
+            return self.preamble_as_text(audience);
+        }
+        Arc::clone(&self.preambles[audience as usize][usize::from(with_tools)])
+    }
+
+    /// The same for a request that speaks of no tools at all.
+    pub(crate) fn preamble_as_text(&self, audience: Audience) -> Arc<Preamble> {
+        Arc::clone(&self.preambles[audience as usize][2])
+    }
+
+    /// Whether the server takes tools; `None` until that was seen.
+    pub(crate) fn takes_tools(&self) -> Option<bool> {
+        *self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request with tools was answered.
+    pub(crate) async fn tools_were_taken(&self) {
+        if self.takes_tools().is_none() {
+            self.learn_tools(true).await;
+        }
+    }
+
+    /// Tools were refused. That is said once: in the log, in the ledger, to the admins.
+    pub(crate) async fn tools_were_refused(&self, how: &'static str, reason: &str) {
+        if !self.learn_tools(false).await {
+            return;
+        }
+        let (provider, model) = (self.model.provider(), self.model.name());
+        tracing::warn!(
+            provider,
+            model,
+            how,
+            reason,
+            "the model's server takes no tools: from now on it is asked for fenced directives\n  hint: once it does, \
+             `pmk-host model forget` and a new start have tools tried again"
+        );
+        self.ledger.note(Event::ModelNoTools { provider: provider.into(), model: model.into(), how });
+        self.tell_admins(self.say.no_tools(model));
+    }
+
+    /// Whether that is news.
+    async fn learn_tools(&self, takes: bool) -> bool {
+        let before = self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner).replace(takes);
+        if before == Some(takes) {
+            return false;
+        }
+        if let Err(error) = self.store.learn_tools(self.model.provider(), self.model.name(), takes).await {
+            tracing::warn!(%error, takes, "whether the model takes tools is not remembered for the next start");
+        }
+        true
+    }
+}

@@ -1,0 +1,43 @@
+//! What was wrong with a request, or with asking this server, where it is not the size.
+
+use super::{Class, Origin, Report, codes, words};
+
+impl Report<'_> {
+    pub(super) fn malformed_history(&self) -> Option<Class> {
+        (self.may_name_a_fault() && words::MALFORMED_HISTORY.is_match(&self.words)).then_some(Class::MalformedHistory)
+    }
+
+    pub(super) fn without_tools(&self) -> Option<Class> {
+        (self.may_name_a_fault() && words::NO_TOOLS.is_match(&self.words)).then_some(Class::NoTools)
+    }
+
+    /// Said of a model by a server that is there: one that is down says much.
+    pub(super) fn unknown_model(&self) -> Option<Class> {
+        let is_up = self.failed.status.is_none_or(|status| status < 500);
+        let is_said =
+            words::UNKNOWN_MODEL.is_match(&self.words) || self.said.codes.iter().any(|code| code == "model_not_found");
+        (is_up && is_said && self.may_name_a_fault()).then_some(Class::UnknownModel)
+    }
+
+    /// Whether words about what is wrong with a request can be what they look like.
+    fn may_name_a_fault(&self) -> bool {
+        self.origin != Origin::Prose && !matches!(self.status, Some(401..=403 | 429))
+    }
+
+    /// There is no such model, or nothing at that address.
+    pub(super) fn not_found(&self) -> Option<Class> {
+        (self.status == Some(404)).then_some(Class::UnknownModel)
+    }
+
+    /// The request itself was refused, and neither a code nor a word says what was wrong with it.
+    pub(super) fn unexplained(&self) -> Option<Class> {
+        let is_refused = match self.status {
+            Some(status) => matches!(status, 400 | 413 | 422),
+            None => self.origin == Origin::Error,
+        };
+        let is_explained = words::NO_OVERFLOW.is_match(&self.codes_and_words())
+            || words::names_a_fault(&self.words)
+            || self.said.codes.iter().any(|code| codes::names_a_fault(code));
+        (is_refused && self.may_overflow() && !is_explained).then_some(Class::Unexplained)
+    }
+}

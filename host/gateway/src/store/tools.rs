@@ -1,0 +1,37 @@
+//! Which models take tools.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::{Store, StoreError};
+
+pub(super) const LEARN: &str = "INSERT INTO model_tools (provider, model, takes) VALUES (?1, ?2, ?3)
+     ON CONFLICT (provider, model) DO UPDATE SET takes = excluded.takes";
+const RECALL: &str = "SELECT takes FROM model_tools WHERE provider = ?1 AND model = ?2";
+
+impl Store {
+    /// Whether a model's server takes tools; `None` where nobody has seen it yet.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn takes_tools(&self, provider: &str, model: &str) -> Result<Option<bool>, StoreError> {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        self.read(move |conn| {
+            let mut recall = conn.prepare_cached(RECALL)?;
+            Ok(recall.query_row(params![provider, model], |row| row.get(0)).optional()?)
+        })
+        .await
+    }
+
+    /// Remembers it.
+    ///
+    /// # Errors
+    /// It is not remembered.
+    pub async fn learn_tools(&self, provider: &str, model: &str, takes: bool) -> Result<(), StoreError> {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        self.write(move |conn| {
+            conn.prepare_cached(LEARN)?.execute(params![provider, model, takes])?;
+            Ok(())
+        })
+        .await
+    }
+}
