@@ -116,6 +116,7 @@ impl Gateway {
             let system = parts.prompts.system(audience, toolbox);
             [[].into(), Arc::clone(&tools)].map(|tools| Arc::new(Preamble::new(system.clone(), tools)))
         });
+        let min_gap = Duration::from_secs_f64(parts.config.limits.progress_seconds);
         Arc::new(Gateway {
             store: parts.store,
             policies: Policies::new(&parts.stack),
@@ -131,7 +132,7 @@ impl Gateway {
             config: parts.config,
             mra: parts.mra,
             seeder: parts.seeder.map(Arc::new),
-            updates: Updates::new(progress::Settings::default()),
+            updates: Updates::new(progress::Settings { min_gap, ..progress::Settings::default() }),
             judging: tokio::sync::Mutex::default(),
             library: Arc::new(Mutex::new(parts.library)),
             calibration: Mutex::new(parts.calibration),
