@@ -18,6 +18,7 @@ mod incidents;
 mod knowledge;
 mod ladder;
 mod model;
+mod moments;
 mod moving;
 mod mra;
 mod opening;
