@@ -252,7 +252,9 @@ fn a_choice_says_whether_it_survives_a_restart() {
 
 /// Waits until commands are taken.
 fn gateway_is_up(home: &Home) {
-    until("a control socket", || home.path().join("gateway/control.sock").exists().then_some(()));
+    // It is there a moment before anybody listens.
+    let socket = home.path().join("gateway/control.sock");
+    until("a control socket", || std::os::unix::net::UnixStream::connect(&socket).ok());
 }
 
 #[test]
