@@ -5,12 +5,12 @@ use std::{
     io::{Read, Write},
     process::{Child, Command, ExitStatus},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use nix::pty::{OpenptyResult, openpty};
 
-use crate::support::{Home, PATIENCE};
+use crate::support::{Home, PATIENCE, exit};
 
 /// Ctrl-D.
 const END: &[u8] = b"\x04";
@@ -62,14 +62,7 @@ impl Terminal {
 
     fn end(mut self) -> ExitStatus {
         self.type_in(END);
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("the process") {
-                return status;
-            }
-            assert!(start.elapsed() < PATIENCE, "the chat does not end: {}", self.screen);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        exit(&mut self.child)
     }
 }
 

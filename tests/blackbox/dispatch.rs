@@ -2,41 +2,29 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use pmk_stand_ins::slack::{Fault, Sent, Slack, SlackRules, dm_channel};
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::{RngCore, SeedableRng},
-};
+use pmk_stand_ins::slack::{Fault, Sent, Slack, dm_channel};
 
 use crate::{
+    moments::Moments,
     support::{Home, PATIENCE},
-    workspace::Gateway,
+    workspace::{Gateway, rules, rules_for_kills},
 };
 
 /// Rounds of 60 messages that a dead socket interrupts.
 const ROUNDS: usize = 50;
 
-/// As Slack, but patient enough that no event is given up while nobody is connected.
-async fn patient_slack() -> Slack {
-    let retry_delays = [100, 300, 1_000, 5_000, 30_000].map(Duration::from_millis).to_vec();
-    Slack::start(SlackRules { retry_delays, ..SlackRules::quick().unlimited() }).await
-}
-
 /// Once, the future that stored a message and then queued it died with its socket, in between: the message was
 /// acknowledged when it came again, and lay in the inbox until a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_whose_socket_is_cut_while_they_are_stored_are_all_answered() {
-    let seed = std::time::UNIX_EPOCH.elapsed().expect("a clock").as_nanos() as u64;
-    println!("the cuts are drawn from the seed {seed}");
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let slack = patient_slack().await;
-    let home = Home::new();
+    let slack = Slack::start(rules_for_kills().unlimited()).await;
+    let (home, mut moments) = (Home::new(), Moments::new());
     let gateway = Gateway::start(&home, &slack, &[]);
     let mut asked: Vec<Sent> = Vec::new();
     for round in 0..ROUNDS {
         assert!(slack.await_connected(PATIENCE).await);
         asked.extend((0..60).map(|n| slack.dm(&format!("U{n}"), &format!("Question {round}.{n}"))));
-        tokio::time::sleep(Duration::from_micros(u64::from(random.next_u32() % 20_000))).await;
+        moments.pass(Duration::from_millis(20)).await;
         slack.drop_connections();
     }
     let mut channels: HashMap<&str, usize> = HashMap::new();
@@ -56,7 +44,7 @@ async fn messages_whose_socket_is_cut_while_they_are_stored_are_all_answered() {
 /// conversation with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() {
-    let slack = patient_slack().await;
+    let slack = Slack::start(rules().unlimited()).await;
     let home = Home::new();
     home.write("gateway.json", r#"{"version": 1, "language": "en", "model": "sim", "admins": ["UADMIN"]}"#);
     let gateway = Gateway::start(&home, &slack, &[]);
@@ -90,7 +78,7 @@ async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() 
 /// Once, a question that cannot be read back was tried every 30 s for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_question_does_not_stop_its_conversation() {
-    let slack = patient_slack().await;
+    let slack = Slack::start(rules().unlimited()).await;
     let home = Home::new();
     home.write("gateway.json", r#"{"version": 1, "language": "en", "model": "sim", "admins": ["UADMIN"]}"#);
     // One that an earlier run has stored and not answered.

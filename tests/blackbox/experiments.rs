@@ -1,15 +1,12 @@
 //! Experiments: conversations of real arms, moved off a bad one before anybody goes without an answer.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use crate::{
     component::Component,
-    support::{Home, PATIENCE, Running, component, of_type, question, replies},
+    support::{Home, Running, component, of_type, question, replies},
 };
 
 mod commands;
@@ -38,23 +35,6 @@ fn users(count: usize) -> Vec<String> {
 fn arms(lines: &[Value]) -> BTreeMap<String, String> {
     let turns = of_type(lines, "turn").into_iter();
     turns.filter_map(|turn| Some((turn["session"].as_str()?.to_owned(), turn["arm"].as_str()?.to_owned()))).collect()
-}
-
-fn events(home: &Home, kind: &str) -> Vec<Value> {
-    home.ledger().into_iter().filter(|event| event["type"] == kind).collect()
-}
-
-/// Waits for so many events of that type.
-fn await_events(home: &Home, kind: &str, count: usize) -> Vec<Value> {
-    let begun = Instant::now();
-    loop {
-        let events = events(home, kind);
-        if events.len() >= count {
-            return events;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{} of {count} `{kind}` within {PATIENCE:?}", events.len());
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// A policy that fails whenever it is asked what the model is to see.
@@ -114,7 +94,7 @@ fn an_arm_whose_policy_fails_is_stopped_and_everybody_is_answered() {
     };
     let lines = round(1);
     assert_eq!(replies(&lines).len(), 30);
-    let stopped = events(&home, "experiment.arm-stopped");
+    let stopped = home.events("experiment.arm-stopped");
     let [stopped] = &stopped[..] else { panic!("once: {stopped:#?}") };
     assert_eq!((&stopped["stopped"], &stopped["worse"]), (&json!("bad"), &json!("failures")), "{stopped}");
     assert_eq!(stopped["controlConversations"], 0);
@@ -125,7 +105,7 @@ fn an_arm_whose_policy_fails_is_stopped_and_everybody_is_answered() {
     let lines = round(2);
     assert_eq!(replies(&lines).len(), 30);
     assert!(arms(&lines).values().all(|arm| arm == "good"), "{:?}", arms(&lines));
-    assert_eq!(events(&home, "experiment.arm-stopped").len(), 1);
+    assert_eq!(home.events("experiment.arm-stopped").len(), 1);
     let status = home.run(&["--json", "experiment", "status"], "").ok().json();
     let bad = &status["arms"][1];
     assert_eq!(bad["moved"], bad["conversations"], "{status:#}");
@@ -152,15 +132,15 @@ fn a_running_gateway_begins_and_ends_an_experiment() {
     };
     assert_eq!(ask("Ev1")["arm"], Value::Null);
     home.run(&["experiment", "start", "--file", &file], "").ok();
-    let on = &await_events(&home, "experiment.on", 1)[0];
+    let on = &home.await_events("experiment.on", 1)[0];
     assert_eq!(on["arms"][1]["policy"], "strict", "{on}");
     let turn = ask("Ev2");
     assert_eq!((&turn["arm"], &turn["policy"]["name"]), (&json!("b"), &json!("strict")), "{turn}");
     home.run(&["experiment", "promote", "b"], "").ok();
     let turn = ask("Ev3");
     assert_eq!((&turn["arm"], &turn["policy"]["name"]), (&Value::Null, &json!("strict")), "{turn}");
-    assert_eq!(await_events(&home, "experiment.off", 1)[0]["promoted"], "b");
-    let swapped = &await_events(&home, "policy.swapped", 1)[0];
+    assert_eq!(home.await_events("experiment.off", 1)[0]["promoted"], "b");
+    let swapped = &home.await_events("policy.swapped", 1)[0];
     assert_eq!((&swapped["by"], &swapped["serving"][0]["name"]), (&json!("promotion"), &json!("strict")), "{swapped}");
     home.run(&["policy", "use", "--previous"], "").ok();
     assert_eq!(ask("Ev4")["policy"]["name"], "standard", "what served before can come back");
@@ -178,7 +158,7 @@ fn an_arm_that_cannot_be_loaded_keeps_the_experiment_from_beginning_and_nobody_f
     let lines = finished.lines();
     assert_eq!(of_type(&lines, "turn")[0]["arm"], Value::Null);
     assert_eq!(replies(&lines).len(), 1);
-    let refused = &events(&home, "experiment.refused")[0];
+    let refused = &home.events("experiment.refused")[0];
     assert!(
         refused["reason"].as_str().is_some_and(|why| why.contains("arm `b`") && why.contains("gone.wasm")),
         "{refused}"
@@ -203,15 +183,15 @@ fn a_shadow_arm_decides_and_does_nothing() {
     for (n, line) in (1..).zip(&input) {
         assert!(gateway.say(line));
         assert_eq!(gateway.next_of("turn")["turns_dropped"], 0);
-        await_events(&home, "experiment.shadow", 2 * n);
+        home.await_events("experiment.shadow", 2 * n);
     }
     assert!(gateway.end().0.success());
-    let seen = events(&home, "experiment.shadow");
+    let seen = home.events("experiment.shadow");
     let of = |arm: &str| seen.iter().filter(|event| event["shadow"] == arm).cloned().collect::<Vec<Value>>();
     let last = of("b").pop().expect("one a turn");
     assert_eq!((&last["arm"], &last["agrees"]), (&json!("a"), &json!(false)), "{last}");
     assert!(last["tokensAfter"].as_u64() < last["actingTokensAfter"].as_u64(), "{last}");
     assert!(last["turnsDropped"].as_u64() > Some(0) && last["actingTurnsDropped"] == 0, "{last}");
     assert!(of("c").iter().all(|event| event["failures"] == 1 && event["agrees"] == true), "{:#?}", of("c"));
-    assert_eq!(events(&home, "policy.failed"), [] as [Value; 0], "it decides nothing");
+    assert_eq!(home.events("policy.failed"), [] as [Value; 0], "it decides nothing");
 }

@@ -54,6 +54,13 @@ fn keeping_handles() -> Component {
     Component::pruning("").keeping_handles().describing(give_back)
 }
 
+/// A home in which fuel ends what does not end, and no clock on a slow machine.
+fn home() -> Home {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version": 1, "policy": {"limits": {"wallMs": 600000}}}"#);
+    home
+}
+
 /// Two conversations, one after the other and again.
 fn questions() -> String {
     let ask = |event: &str, channel: &str, text: &str| {
@@ -82,7 +89,7 @@ fn everybody_is_answered_and_the_ledger_says_why_the_policy_was_passed_over() {
     let expected = seen(&calm.run(&["run", "--model", "sim"], &questions()).ok().lines());
     assert_eq!(expected.0.len(), 3);
     for (name, attack, reason) in attacks() {
-        let home = Home::new();
+        let home = home();
         let file = home.write("hostile.wasm", attack.build()).display().to_string();
         let lines = home.run(&["run", "--model", "sim", "--policy", &file], &questions()).ok().lines();
         assert_eq!(seen(&lines), expected, "{name}");
@@ -104,7 +111,7 @@ fn everybody_is_answered_and_the_ledger_says_why_the_policy_was_passed_over() {
 
 #[test]
 fn what_cannot_even_describe_itself_is_refused_at_the_start() {
-    let home = Home::new();
+    let home = home();
     let start = "(func $grow (loop $l (drop (memory.grow (i32.const 16))) (br $l))) (start $grow)";
     let mut shown = String::new();
     for (name, component) in [
@@ -135,7 +142,7 @@ fn floor() -> Component {
 
 #[test]
 fn a_policy_that_takes_all_memory_each_time_gives_it_back_each_time() {
-    let home = Home::new();
+    let home = home();
     // Writes to all it takes, so that it is really taken.
     let fill = "(loop $l (if (i32.lt_u (memory.size) (i32.const 2000)) (then \
                 (memory.fill (i32.mul (memory.grow (i32.const 16)) (i32.const 65536)) (i32.const 7) \

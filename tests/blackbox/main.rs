@@ -20,6 +20,7 @@ mod knowledge;
 mod ladder;
 mod losing;
 mod model;
+mod moments;
 mod moving;
 mod mra;
 mod opening;

@@ -1,13 +1,25 @@
 //! Messages that come faster than answers.
 
-use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour, Recorded};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Running, of_type, question, stand_in};
+use crate::support::{Home, Running, of_type, question, stand_in, until};
 
-fn gateway(home: &Home, queue: Value) -> Running {
-    home.write("gateway.json", json!({"version": 1, "model": "sim:delay=400", "queue": queue}).to_string());
-    Running::start(home.command(&["run"]))
+/// A gateway that asks this model, with this queue.
+fn gateway(home: &Home, anthropic: &Anthropic, queue: Value) -> Running {
+    home.write("gateway.json", json!({"version": 1, "queue": queue}).to_string());
+    Running::start(home.asking(anthropic, &[]))
+}
+
+/// Says something, and waits until that is in the queue.
+fn say(gateway: &mut Running, event: &str, text: &str) {
+    assert!(gateway.say(&question(event, text)));
+    assert_eq!(gateway.next_of("accepted")["event_id"], event);
+}
+
+/// Waits until the model was asked so often; what it was asked last.
+fn asked(anthropic: &Anthropic, times: usize) -> String {
+    until("a request", || anthropic.requests().get(times - 1).map(Recorded::said_now))
 }
 
 #[test]
@@ -22,36 +34,45 @@ fn one_after_the_other_unless_told_otherwise() {
 
 #[test]
 fn collected_messages_get_one_reply_that_names_them_all() {
-    let home = Home::new();
-    let mut gateway = gateway(&home, json!({"mode": "collect", "debounceMs": 150}));
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let mut gateway = gateway(&home, &anthropic, json!({"mode": "collect", "debounceMs": 1}));
+    anthropic.hold();
+    say(&mut gateway, "Ev0", "first");
+    asked(&anthropic, 1);
+    // What comes while an answer is made waits and is answered together.
     for (event, text) in
-        [("Ev0", "The code is heliotrope."), ("Ev1", "Never mind the weather."), ("Ev2", "What is the code?")]
+        [("Ev1", "The code is heliotrope."), ("Ev2", "Never mind the weather."), ("Ev3", "What is the code?")]
     {
-        assert!(gateway.say(&question(event, text)));
+        say(&mut gateway, event, text);
     }
-    let reply = gateway.next_of("reply");
-    assert_eq!(reply["event_ids"], json!(["Ev0", "Ev1", "Ev2"]));
-    assert_eq!(reply["event_id"], "Ev2");
-    // A redelivery of any of them is known.
-    assert!(gateway.say(&question("Ev1", "Never mind the weather.")));
-    assert_eq!(gateway.next_of("accepted")["duplicate"], true);
-    // What comes while an answer is made waits and is answered together, too.
-    assert!(gateway.say(&question("Ev3", "first")));
-    gateway.next_of("accepted");
-    std::thread::sleep(std::time::Duration::from_millis(350));
-    assert!(gateway.say(&question("Ev4", "second")) && gateway.say(&question("Ev5", "third")));
+    anthropic.release();
     assert_eq!(gateway.next_of("reply").get("event_ids"), None);
-    assert_eq!(gateway.next_of("reply")["event_ids"], json!(["Ev4", "Ev5"]));
+    let reply = gateway.next_of("reply");
+    assert_eq!(reply["event_ids"], json!(["Ev1", "Ev2", "Ev3"]));
+    assert_eq!(reply["event_id"], "Ev3");
+    let said = asked(&anthropic, 2);
+    assert!(["heliotrope", "weather", "What is"].iter().all(|text| said.contains(text)), "{said}");
+    // A redelivery of any of them is known.
+    assert!(gateway.say(&question("Ev1", "The code is heliotrope.")));
+    assert_eq!(gateway.next_of("accepted")["duplicate"], true);
+    anthropic.hold();
+    say(&mut gateway, "Ev4", "second");
+    asked(&anthropic, 3);
+    say(&mut gateway, "Ev5", "third");
+    say(&mut gateway, "Ev6", "fourth");
+    anthropic.release();
+    assert_eq!(gateway.next_of("reply").get("event_ids"), None);
+    assert_eq!(gateway.next_of("reply")["event_ids"], json!(["Ev5", "Ev6"]));
     let (status, _) = gateway.end();
     assert!(status.success());
     let shown = home.run(&["sessions", "list", "--json"], "").ok().json();
-    assert_eq!(shown[0]["turns"], 6, "every question is answered: {shown:#}");
+    assert_eq!(shown[0]["turns"], 7, "every question is answered: {shown:#}");
 }
 
 #[test]
 fn steering_shows_the_model_at_once_what_comes_while_it_looks_something_up() {
     let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
-    let script = home.write("mra.script", "sleep 600\nout It is in the budget worker.");
+    let script = home.write("mra.script", "wait more\nout It is in the budget worker.");
     let mra = json!({"command": stand_in("mra", &script)});
     home.write(
         "gateway.json",
@@ -60,15 +81,13 @@ fn steering_shows_the_model_at_once_what_comes_while_it_looks_something_up() {
     anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "where?"}))]));
     anthropic.push(Behaviour::answer("In the budget worker, and only for May."));
     let mut gateway = Running::start(home.asking(&anthropic, &[]));
-    assert!(gateway.say(&question("Ev0", "Where is it computed?")));
-    gateway.next_of("accepted");
-    while anthropic.requests().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    ["Ev1", "Ev2"].iter().for_each(|event| assert!(gateway.say(&question(event, &format!("{event}: only for May")))));
+    say(&mut gateway, "Ev0", "Where is it computed?");
+    asked(&anthropic, 1);
+    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, &format!("{event}: only for May")));
+    home.write("more", "");
     let reply = gateway.next_of("reply");
     assert_eq!(reply["event_ids"], json!(["Ev0", "Ev1", "Ev2"]), "in the order they came");
-    let said = anthropic.requests()[1].said_now();
+    let said = asked(&anthropic, 2);
     assert!(
         said.contains("budget worker") && said.contains("Ev1: only for May") && said.contains("Ev2: only"),
         "{said}"
@@ -77,14 +96,26 @@ fn steering_shows_the_model_at_once_what_comes_while_it_looks_something_up() {
 }
 
 #[test]
-fn a_kill_while_several_are_answered_together_loses_none() {
-    let home = Home::new();
-    let mut gateway = gateway(&home, json!({"mode": "collect", "debounceMs": 100}));
-    (0..3).for_each(|n| assert!(gateway.say(&question(&format!("Ev{n}"), "hello"))));
-    (0..3).for_each(|_| drop(gateway.next_of("accepted")));
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    gateway.kill();
-    let lines = home.run(&["run"], "").ok().lines();
+fn a_kill_while_several_wait_or_are_answered_together_loses_none() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    // So long that no machine is too slow to say all three before it is over.
+    let waiting = json!({"mode": "collect", "debounceMs": 60_000});
+    let mut first = gateway(&home, &anthropic, waiting);
+    (0..3).for_each(|n| say(&mut first, &format!("Ev{n}"), &format!("hello {n}")));
+    assert_eq!(anthropic.requests().len(), 0, "they wait for more to come");
+    first.kill();
+
+    // What was left is queued in one go at the start.
+    let queue = json!({"mode": "collect", "debounceMs": 1_000});
+    anthropic.hold();
+    let second = gateway(&home, &anthropic, queue.clone());
+    let said = asked(&anthropic, 1);
+    assert!((0..3).all(|n| said.contains(&format!("hello {n}"))), "{said}");
+    second.kill();
+
+    anthropic.release();
+    let (status, lines) = gateway(&home, &anthropic, queue).end();
+    assert!(status.success());
     let replies = of_type(&lines, "reply");
     assert_eq!(replies.len(), 1, "{lines:#?}");
     assert_eq!(replies[0]["event_ids"], json!(["Ev0", "Ev1", "Ev2"]));

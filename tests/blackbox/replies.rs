@@ -1,16 +1,12 @@
 //! Long replies on their way to Slack: cut, found again, or a file; and nobody waits for a placeholder.
 
-use std::time::Duration;
-
+use crate::{
+    support::{Home, PATIENCE, until_async},
+    workspace::{Gateway, rules},
+};
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
-    slack::{Fault, Message, Sent, Slack, SlackRules},
-};
-use serde_json::Value;
-
-use crate::{
-    support::{Home, PATIENCE},
-    workspace::Gateway,
+    slack::{Fault, Message, Sent, Slack},
 };
 
 /// A workspace, a model that gives one answer, and a home.
@@ -22,11 +18,20 @@ struct Scene {
 
 impl Scene {
     async fn new(answer: &str) -> Scene {
-        let slack = Slack::start(SlackRules::quick().unlimited()).await;
+        Scene::waiting(600, answer).await
+    }
+
+    /// One in which an answer of Slack's is lost, for which the gateway waits so many seconds.
+    async fn losing(answer: &str) -> Scene {
+        Scene::waiting(4, answer).await
+    }
+
+    async fn waiting(seconds: u64, answer: &str) -> Scene {
+        let slack = Slack::start(rules().unlimited()).await;
         let anthropic = Anthropic::start().await;
         anthropic.push(Behaviour::answer(answer));
         let home = Home::new();
-        home.write("gateway.json", r#"{"version": 1, "limits": {"slackCallSeconds": 1}}"#);
+        home.write("gateway.json", format!(r#"{{"version": 1, "limits": {{"slackCallSeconds": {seconds}}}}}"#));
         Scene { slack, anthropic, home }
     }
 
@@ -39,23 +44,14 @@ impl Scene {
     /// The replies, once there are that many and the turn is over.
     async fn replies(&self, asked: &Sent, count: usize) -> Vec<Message> {
         self.slack.await_replies(&asked.channel, count, PATIENCE).await;
-        assert!(self.until(|scene| !scene.events("turn.processed").is_empty()).await, "the turn never ends");
+        self.until("the end of the turn", |scene| !scene.home.events("turn.processed").is_empty()).await;
         assert_eq!(self.slack.violations(), Vec::<String>::new());
         assert_eq!(self.slack.placeholders(&asked.channel).len(), 0, "somebody still waits");
         self.slack.replies(&asked.channel)
     }
 
-    fn events(&self, kind: &str) -> Vec<Value> {
-        self.home.ledger().into_iter().filter(|event| event["type"] == kind).collect()
-    }
-
-    async fn until(&self, is_so: impl Fn(&Scene) -> bool) -> bool {
-        let polling = async {
-            while !is_so(self) {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, polling).await.is_ok()
+    async fn until(&self, what: &str, is_so: impl Fn(&Scene) -> bool) {
+        until_async(what, || is_so(self).then_some(())).await;
     }
 }
 
@@ -88,7 +84,7 @@ async fn markdown_is_slacks_and_a_cut_code_block_goes_on() {
     }
     let printed: usize = replies.iter().map(|reply| reply.text.matches("print").count()).sum();
     assert_eq!(printed, 300);
-    let split = scene.events("reply.split");
+    let split = scene.home.events("reply.split");
     assert_eq!(split.len(), 1);
     assert_eq!((&split[0]["actor"], &split[0]["parts"]), (&"U1".into(), &replies.len().into()));
 }
@@ -100,13 +96,13 @@ fn lose_a_part(slack: &Slack) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_in_doubt_is_looked_for_before_it_is_posted_again() {
-    let scene = Scene::new(&answer(8)).await;
+    let scene = Scene::losing(&answer(8)).await;
     let _gateway = scene.start().await;
     lose_a_part(&scene.slack);
     let asked = scene.slack.dm("U1", "預算？");
     is_whole(&scene.replies(&asked, 4).await, 8);
     assert_eq!(scene.slack.calls("conversations.history").len(), 1);
-    assert!(scene.events("reply.repeated").is_empty());
+    assert!(scene.home.events("reply.repeated").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,23 +111,24 @@ async fn a_part_is_there_once_after_a_kill_in_the_middle_of_a_reply() {
     let gateway = scene.start().await;
     lose_a_part(&scene.slack);
     let asked = scene.slack.dm_in_thread("U1", "預算？", Some("1700000000.000100"));
-    assert!(scene.until(|scene| scene.slack.calls("chat.postMessage").len() == 3).await);
+    scene.until("the third post", |scene| scene.slack.calls("chat.postMessage").len() == 3).await;
     gateway.kill();
+    assert!(scene.slack.await_sockets(0, PATIENCE).await);
     let _gateway = scene.start().await;
     is_whole(&scene.replies(&asked, 4).await, 8);
     assert_eq!(scene.slack.calls("conversations.replies").len(), 1);
-    assert!(scene.events("reply.repeated").is_empty());
+    assert!(scene.home.events("reply.repeated").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_can_look_one_part_is_repeated_and_the_ledger_says_so() {
-    let scene = Scene::new(&answer(8)).await;
+    let scene = Scene::losing(&answer(8)).await;
     scene.slack.fault("conversations.history", Fault::Error("missing_scope"));
     let _gateway = scene.start().await;
     lose_a_part(&scene.slack);
     let asked = scene.slack.dm("U1", "預算？");
     let mut replies = scene.replies(&asked, 5).await;
-    let repeated = scene.events("reply.repeated");
+    let repeated = scene.home.events("reply.repeated");
     assert_eq!(repeated.len(), 1);
     assert_eq!((&repeated[0]["actor"], &repeated[0]["part"]), (&"U1".into(), &2.into()));
     assert_eq!(replies[2].text, replies[3].text);
@@ -160,13 +157,13 @@ async fn a_very_long_answer_is_its_first_part_and_a_file() {
     is_whole(&replies[..1], 2);
     let content = scene.slack.file(&replies[1].ts).expect("a file").content.expect("its content");
     assert_eq!(String::from_utf8(content).expect("text").trim_end(), whole.trim_end());
-    let split = scene.events("reply.split");
+    let split = scene.home.events("reply.split");
     assert_eq!((&split[0]["parts"], &split[0]["chars"]), (&2.into(), &whole.trim_end().chars().count().into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_in_doubt_is_looked_for() {
-    let scene = Scene::new(&answer(40)).await;
+    let scene = Scene::losing(&answer(40)).await;
     let _gateway = scene.start().await;
     scene.slack.fault_times("files.completeUploadExternal", 1, Fault::Lost);
     let asked = scene.slack.dm("U1", "預算？");
@@ -181,7 +178,7 @@ async fn where_files_are_refused_all_parts_are_posted() {
     scene.slack.fault("upload", Fault::Status(500));
     let asked = scene.slack.dm("U1", "預算？");
     is_whole(&scene.replies(&asked, 20).await, 40);
-    assert!(scene.events("reply.undelivered").is_empty());
+    assert!(scene.home.events("reply.undelivered").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +190,7 @@ async fn a_placeholder_that_cannot_be_edited_goes_when_the_answer_comes() {
     let replies = scene.replies(&asked, 1).await;
     assert_eq!(replies.len(), 1, "{replies:#?}");
     assert_eq!(replies[0].text, "the answer");
-    assert_eq!(scene.events("turn.processed")[0]["replyTs"], replies[0].ts.as_str());
+    assert_eq!(scene.home.events("turn.processed")[0]["replyTs"], replies[0].ts.as_str());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,18 +203,19 @@ async fn an_answer_that_slack_never_takes_leaves_nobody_waiting() {
     let asked = scene.slack.dm("U1", "hello");
     let replies = scene.replies(&asked, 1).await;
     assert!(replies[0].text.starts_with(":x:"), "{replies:#?}");
-    assert_eq!(scene.events("reply.undelivered").len(), 1);
+    assert_eq!(scene.home.events("reply.undelivered").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_placeholder_in_doubt_is_the_one_that_the_answer_replaces() {
-    let scene = Scene::new("the answer").await;
+    let scene = Scene::losing("the answer").await;
     let gateway = scene.start().await;
     scene.slack.fault_times("chat.postMessage", 1, Fault::Lost);
     scene.anthropic.push(Behaviour::answer("the answer"));
     let asked = scene.slack.dm("U1", "hello");
-    assert!(scene.until(|scene| !scene.slack.placeholders(&asked.channel).is_empty()).await);
+    scene.until("a placeholder", |scene| !scene.slack.placeholders(&asked.channel).is_empty()).await;
     gateway.kill();
+    assert!(scene.slack.await_sockets(0, PATIENCE).await);
     let _gateway = scene.start().await;
     let replies = scene.replies(&asked, 1).await;
     assert_eq!(replies.len(), 1, "{replies:#?}");

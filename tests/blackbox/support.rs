@@ -5,17 +5,14 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
-    time::{Duration, Instant},
 };
 
 use pmk_stand_ins::anthropic::{self, Anthropic};
+pub use pmk_stand_ins::patience::{PATIENCE, until, until_async};
 use serde_json::{Value, json};
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pmk-host");
-
-/// Nothing that works takes this long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
@@ -89,7 +86,7 @@ impl Home {
         finish(self.command(arguments), input)
     }
 
-    /// The ledger of this home, all months together.
+    /// The ledger of this home, all months together, without a last line that is just being written.
     pub fn ledger(&self) -> Vec<Value> {
         let Ok(files) = std::fs::read_dir(self.path().join("gateway")) else { return vec![] };
         let mut names: Vec<PathBuf> = files
@@ -101,9 +98,23 @@ impl Home {
             .iter()
             .flat_map(|path| {
                 let text = std::fs::read_to_string(path).expect("the ledger");
-                text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect::<Vec<_>>()
+                let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+                whole.map(|line| serde_json::from_str(line).expect("a line of JSON")).collect::<Vec<_>>()
             })
             .collect()
+    }
+
+    /// Those events of the ledger that are of one type.
+    pub fn events(&self, kind: &str) -> Vec<Value> {
+        self.ledger().into_iter().filter(|event| event["type"] == kind).collect()
+    }
+
+    /// Waits for so many events of that type.
+    pub fn await_events(&self, kind: &str, count: usize) -> Vec<Value> {
+        until(&format!("{count} × `{kind}`"), || {
+            let events = self.events(kind);
+            (events.len() >= count).then_some(events)
+        })
     }
 }
 
@@ -225,13 +236,13 @@ impl Running {
     /// Ends the input and waits for the program to end by itself; all lines that were left.
     pub fn end(mut self) -> (ExitStatus, Vec<Value>) {
         self.stdin = None;
-        let lines = self.lines.iter().collect();
-        (self.wait(), lines)
+        let lines = std::iter::from_fn(|| self.next()).collect();
+        (exit(&mut self.child), lines)
     }
 
     /// Waits for the program to end although its input does not; all lines that were left.
     pub fn until_it_ends(mut self) -> (ExitStatus, Vec<Value>) {
-        let status = self.wait();
+        let status = exit(&mut self.child);
         (status, self.lines.iter().collect())
     }
 
@@ -241,17 +252,11 @@ impl Running {
         self.child.wait().expect("it is gone");
         self.lines.iter().collect()
     }
+}
 
-    fn wait(&mut self) -> ExitStatus {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("the process") {
-                return status;
-            }
-            assert!(start.elapsed() < PATIENCE, "the program does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
+/// Waits for the program to end by itself.
+pub fn exit(child: &mut Child) -> ExitStatus {
+    until("the end of the program", || child.try_wait().expect("the process"))
 }
 
 impl Drop for Running {

@@ -6,7 +6,7 @@ use pmk_stand_ins::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, Running, component, finish, of_type, question, replies};
+use crate::support::{Finished, Home, Running, component, finish, of_type, question, replies, until};
 
 const KEY: &str = "console:dm:U1";
 
@@ -269,18 +269,20 @@ fn calls_whose_results_exceed_the_window_stay_valid_pairs() {
 #[test]
 fn a_turn_that_is_killed_between_its_calls_is_made_anew() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
-    let slow = json!(["sh", "-c", "sleep 0.3; echo \"$@\"", "mra"]);
-    home.write("gateway.json", json!({"version": 1, "language": "en", "mra": {"command": slow}}).to_string());
+    // The second call does not end before it may.
+    let held = r#"case "$3" in *1*) : >"$0.begun"; while [ -d "${0%/*}" ] && ! [ -e "$0" ]; do sleep 0.02; done; esac; echo "$@""#;
+    let may_end = home.path().join("may-end");
+    let command = json!(["sh", "-c", held, may_end]);
+    home.write("gateway.json", json!({"version": 1, "language": "en", "mra": {"command": command}}).to_string());
     anthropic.when("two questions", Behaviour::calls([call(0)]));
     anthropic.when("ask erp number 0?", Behaviour::calls([call(1)]));
     anthropic.when("ask erp number 1?", Behaviour::answer("Both."));
     anthropic.when("and now?", Behaviour::answer("Still both."));
     let mut gateway = Running::start(home.asking(&anthropic, &[]));
     gateway.say(&question("Ev1", "two questions"));
-    while anthropic.requests().len() < 2 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    until("the second call", || home.path().join("may-end.begun").exists().then_some(()));
     let printed = gateway.kill();
+    std::fs::write(may_end, "").expect("a file");
     assert_eq!(replies(&printed), [] as [&str; 0]);
 
     let lines = ask(&home, &anthropic, "and now?").lines();

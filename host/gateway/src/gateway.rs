@@ -3,6 +3,7 @@
 use std::{
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -105,6 +106,7 @@ impl Gateway {
             let fenced = Preamble::without_tools(parts.prompts.system(audience, Toolbox::Fenced));
             [Preamble::new(system.clone(), []), Preamble::new(system, Arc::clone(&tools)), fenced].map(Arc::new)
         });
+        let min_gap = Duration::from_secs_f64(parts.config.limits.progress_seconds);
         Arc::new(Gateway {
             store: parts.store,
             policies: Policies::new(&parts.stack),
@@ -121,7 +123,7 @@ impl Gateway {
             config: parts.config,
             mra: parts.mra,
             seeder: parts.seeder.map(Arc::new),
-            updates: Updates::new(progress::Settings::default()),
+            updates: Updates::new(progress::Settings { min_gap, ..progress::Settings::default() }),
             judging: tokio::sync::Mutex::default(),
             library: Arc::new(Mutex::new(parts.library)),
             calibration: Mutex::new(parts.calibration),

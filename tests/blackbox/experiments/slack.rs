@@ -2,14 +2,14 @@
 
 use pmk_stand_ins::{
     anthropic::Anthropic,
-    slack::{Slack, SlackRules, dm_channel},
+    slack::{Slack, dm_channel},
 };
 use serde_json::{Value, json};
 
-use super::{await_events, events, users, write};
+use super::{users, write};
 use crate::{
     support::{Home, PATIENCE},
-    workspace::Gateway,
+    workspace::{Gateway, rules},
 };
 
 /// Everybody says something long, and gets an answer; how many there are by then.
@@ -26,7 +26,7 @@ async fn round(slack: &Slack, everybody: &[String], number: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_left_without_an_answer() {
-    let slack = Slack::start(SlackRules::quick().unlimited()).await;
+    let slack = Slack::start(rules().unlimited()).await;
     let anthropic = Anthropic::start().await;
     anthropic.set_window(6_000);
     anthropic.name_no_numbers();
@@ -39,14 +39,14 @@ async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_lef
 
     let everybody = users(30);
     let mut rounds = 0;
-    while events(&home, "experiment.arm-stopped").is_empty() {
+    while home.events("experiment.arm-stopped").is_empty() {
         rounds += 1;
-        assert!(rounds < 12, "the guard rail does not act: {:#?}", events(&home, "context.exceeded"));
+        assert!(rounds < 12, "the guard rail does not act: {:#?}", home.events("context.exceeded"));
         round(&slack, &everybody, rounds).await;
     }
-    let stopped = &await_events(&home, "experiment.arm-stopped", 1)[0];
+    let stopped = &home.await_events("experiment.arm-stopped", 1)[0];
     assert_eq!((&stopped["stopped"], &stopped["worse"]), (&json!("large"), &json!("overflows")), "{stopped}");
-    let drawn: Vec<Value> = events(&home, "turn.processed").into_iter().filter(|it| it["arm"] == "large").collect();
+    let drawn: Vec<Value> = home.events("turn.processed").into_iter().filter(|it| it["arm"] == "large").collect();
     let mut sessions: Vec<&str> = drawn.iter().filter_map(|event| event["session"].as_str()).collect();
     sessions.sort_unstable();
     sessions.dedup();
@@ -57,13 +57,14 @@ async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_lef
 
     // Everybody goes on with the control, after a kill, too.
     let before = rounds * everybody.len();
-    await_events(&home, "turn.processed", before);
+    home.await_events("turn.processed", before);
     round(&slack, &everybody, rounds + 1).await;
     gateway.kill();
+    assert!(slack.await_sockets(0, PATIENCE).await, "nothing is sent to the dead");
     let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     round(&slack, &everybody, rounds + 2).await;
-    let since = &await_events(&home, "turn.processed", before + everybody.len())[before..];
+    let since = &home.await_events("turn.processed", before + everybody.len())[before..];
     assert!(since.iter().all(|event| event["arm"] == "small"), "{since:#?}");
 
     for user in &everybody {
@@ -79,7 +80,7 @@ async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_lef
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thumbs_and_questions_asked_again_are_counted_for_the_arm() {
-    let slack = Slack::start(SlackRules::quick().unlimited()).await;
+    let slack = Slack::start(rules().unlimited()).await;
     let home = Home::new();
     write(&home, "thumbs", &json!([{"name": "a"}, {"name": "b", "weight": 0}]));
     let gateway = Gateway::start(&home, &slack, &[]);
@@ -87,7 +88,7 @@ async fn thumbs_and_questions_asked_again_are_counted_for_the_arm() {
     let asked = slack.dm("U1", "Where is the advertising budget of this month divided?");
     let answer = slack.await_reply(&asked, PATIENCE).await.expect("an answer");
     // Nobody is so quick that the answer is not stored as delivered.
-    await_events(&home, "turn.processed", 1);
+    home.await_events("turn.processed", 1);
     for (user, reaction) in [("U1", "+1"), ("U1", "thumbsup"), ("U1", "eyes"), ("U2", "-1")] {
         let event = slack.react(user, &answer, reaction);
         assert!(slack.await_ack(&event, PATIENCE).await.is_some());
@@ -95,11 +96,11 @@ async fn thumbs_and_questions_asked_again_are_counted_for_the_arm() {
     slack.dm("U1", "where exactly is the advertising budget of this month divided?");
     assert!(slack.await_replies(&asked.channel, 2, PATIENCE).await);
     assert!(gateway.terminate().success());
-    let reactions = events(&home, "signal.reaction");
+    let reactions = home.events("signal.reaction");
     // The same thumb by another name is the same thumb, and nobody else is in a direct message.
     let [like] = &reactions[..] else { panic!("{reactions:#?}") };
     assert_eq!((&like["likes"], &like["actor"], &like["arm"]), (&json!(true), &json!("U1"), &json!("a")), "{like}");
-    let again = &events(&home, "signal.reasked")[0];
+    let again = &home.events("signal.reasked")[0];
     assert_eq!((&again["arm"], &again["session"]), (&json!("a"), &json!("slack:dm:U1")), "{again}");
     assert!(!again.to_string().contains("budget"), "nothing of the text: {again}");
     let status = home.run(&["--json", "experiment", "status"], "").ok().json();

@@ -9,7 +9,11 @@ use pmk_stand_ins::{
 use serde_json::json;
 
 use super::team::{ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, Team, in_thread};
-use crate::support::{Home, PATIENCE};
+use crate::{
+    moments::Moments,
+    support::{Home, PATIENCE},
+    workspace::rules_for_kills,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verdict_is_acknowledged_while_slack_takes_no_updates() {
@@ -25,23 +29,24 @@ async fn a_verdict_is_acknowledged_while_slack_takes_no_updates() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_between_the_steps_loses_nothing_and_doubles_no_atom() {
-    let team = Team::new(&CHINESE, "auto").await;
+    let team = Team::under(rules_for_kills(), &CHINESE, "auto").await;
+    let mut moments = Moments::new();
     let mut gateway = team.connect().await;
-    for round in 0..6u64 {
+    for round in 0..6 {
         // The kills fall into different steps, of the question and of the answer.
         let asked = team.slack.mention(CHANNEL, ASKER, CHINESE.question, None);
-        tokio::time::sleep(Duration::from_millis(12 * round)).await;
+        moments.pass(Duration::from_millis(70)).await;
         gateway.kill();
         gateway = team.connect().await;
         let put = |message: &Message| in_thread(message, &asked) && message.text.contains(CHINESE.please_reply);
         team.message("question to the contacts", put).await;
         team.reply(CONTACT, &asked);
-        tokio::time::sleep(Duration::from_millis(15 * round)).await;
+        moments.pass(Duration::from_millis(90)).await;
         gateway.kill();
         gateway = team.connect().await;
         team.passed_on(&asked).await;
         let notice = team.notice(&asked).await;
-        assert_eq!(team.atoms().len(), usize::try_from(round).expect("few") + 1);
+        assert_eq!(team.atoms().len(), round + 1);
         team.react(CONTACT, &notice, "white_check_mark").await;
         let approved = |message: &Message| message.ts == notice.ts && message.text.contains(CHINESE.approved);
         team.message("approval", approved).await;

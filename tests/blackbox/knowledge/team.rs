@@ -1,6 +1,6 @@
 //! A team that asks, knows and learns: a workspace, a model that plays a story, and the gateway's home.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour, Recorded},
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     support::{Home, PATIENCE},
-    workspace::Gateway,
+    workspace::{Gateway, rules, violations_but_lateness},
 };
 
 pub const CHANNEL: &str = "C1";
@@ -96,11 +96,17 @@ pub struct Team {
 impl Team {
     /// A team whose model plays the story. `tools` is the setting of gateway.json.
     pub async fn new(story: &'static Story, tools: &str) -> Team {
-        let retry_delays = [200, 1_000, 5_000].map(Duration::from_millis).to_vec();
-        let slack = Slack::start(SlackRules { retry_delays, ..SlackRules::quick().unlimited() }).await;
+        Team::under(rules(), story, tools).await
+    }
+
+    /// The same where Slack has these rules.
+    pub async fn under(rules: SlackRules, story: &'static Story, tools: &str) -> Team {
+        let slack = Slack::start(rules.unlimited()).await;
         let home = Home::new();
         let config = json!({
             "version": 1, "language": story.language, "tools": tools, "audience": {"users": {ASKER: "pm"}},
+            // Whoever waits for a call that stalls waits for ever, and is found out.
+            "limits": {"slackCallSeconds": 3_600},
             "escalation": {"default": ["U0NOT"], "repos": {"erp": [CONTACT, ASKER, OTHER_CONTACT]}},
         });
         home.write("gateway.json", config.to_string());
@@ -202,7 +208,7 @@ impl Team {
 
     /// No rule of Slack's was broken. Mentions are looked at message by message.
     pub fn behaved(&self) {
-        let broken: Vec<String> = self.slack.violations();
+        let broken = violations_but_lateness(&self.slack);
         assert!(broken.iter().all(|what| what.starts_with("the bot mentioned ")), "{broken:?}");
         assert_eq!(self.slack.given_up(), [] as [&str; 0]);
         let refused: Vec<String> = self.anthropic.requests().into_iter().filter_map(|asked| asked.refused).collect();

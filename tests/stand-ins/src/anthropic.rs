@@ -30,7 +30,7 @@ use axum::{
     routing::post,
 };
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 mod behaviour;
 mod rules;
@@ -81,6 +81,7 @@ struct Shared {
     rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
     requests: Vec<Recorded>,
+    held: watch::Sender<bool>,
 }
 
 impl Shared {
@@ -170,6 +171,16 @@ impl Anthropic {
         self.lock().without_tools = Some(rules::Refusal { status, code, message: message.into() });
     }
 
+    /// From now on no answer begins before [`release`](Self::release); requests are taken all the same.
+    pub fn hold(&self) {
+        self.lock().held.send_replace(true);
+    }
+
+    /// Lets the answers go that were held.
+    pub fn release(&self) {
+        self.lock().held.send_replace(false);
+    }
+
     /// Every request so far, refused ones included, in the order of their arrival.
     pub fn requests(&self) -> Vec<Recorded> {
         self.lock().requests.clone()
@@ -188,7 +199,7 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
     let parsed = serde_json::from_slice::<Value>(&body);
     let body = parsed.as_ref().cloned().unwrap_or_default();
     let prompt_tokens = count_tokens(&body);
-    let verdict = {
+    let (verdict, mut held) = {
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let verdict = rules::check_headers(&headers)
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
@@ -199,8 +210,10 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
             .and_then(|()| shared.behaviour(&body));
         let refused = verdict.as_ref().err().map(|refusal| refusal.message.clone());
         shared.requests.push(Recorded { headers, body: body.clone(), prompt_tokens, refused });
-        verdict
+        (verdict, shared.held.subscribe())
     };
+    // Only a server that is gone does not release.
+    let _ = held.wait_for(|held| !held).await;
     match verdict {
         Ok(behaviour) => behaviour.respond(&body, prompt_tokens).await,
         Err(refusal) => error(refusal.status, refusal.code, &refusal.message),

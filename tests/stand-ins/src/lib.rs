@@ -1,7 +1,8 @@
 //! Strict stand-ins for the tests: loopback servers for Slack and the models, and programs that the
-//! gateway starts.
+//! gateway starts. And the patience to wait for what they and the gateway do.
 
 pub mod anthropic;
 pub mod openai;
+pub mod patience;
 pub mod program;
 pub mod slack;

@@ -68,7 +68,7 @@ fn play(step: fn(&str) -> Result<Vec<Step>, String>) -> Result<u8, String> {
         .map(step)
         .collect::<Result<Vec<_>, _>>()?
         .concat();
-    script::run(&steps)
+    script::run(&script, &steps)
 }
 
 /// Writes the call down and says how many there were before.

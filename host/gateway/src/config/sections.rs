@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::{audience::Toolbox, mra};
+use crate::{audience::Toolbox, mra, progress};
 
 /// How `mra` is called.
 #[derive(Clone, Debug, Deserialize)]
@@ -110,11 +110,18 @@ pub struct LimitsConfig {
     pub model_total_seconds: f64,
     /// For one Web API call.
     pub slack_call_seconds: f64,
+    /// Between two lines of progress on one message.
+    pub progress_seconds: f64,
 }
 
 impl Default for LimitsConfig {
     fn default() -> Self {
-        LimitsConfig { model_idle_seconds: 60.0, model_total_seconds: 600.0, slack_call_seconds: 10.0 }
+        LimitsConfig {
+            model_idle_seconds: 60.0,
+            model_total_seconds: 600.0,
+            slack_call_seconds: 10.0,
+            progress_seconds: progress::MIN_GAP.as_secs_f64(),
+        }
     }
 }
 
@@ -124,6 +131,7 @@ impl LimitsConfig {
             ("modelIdleSeconds", self.model_idle_seconds),
             ("modelTotalSeconds", self.model_total_seconds),
             ("slackCallSeconds", self.slack_call_seconds),
+            ("progressSeconds", self.progress_seconds),
         ] {
             if !is_duration(value) {
                 return Err(format!("`limits.{name}` is {value}, not a number of seconds"));

@@ -1,10 +1,8 @@
 //! The library end to end: files on disk, questions in other words.
 
-use std::{
-    fs,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{fs, path::PathBuf};
+
+use pmk_stand_ins::patience::until;
 
 use super::{
     atom::{Atom, NewAtom, Notice, PENDING_MS, Source, Status},
@@ -99,15 +97,7 @@ impl Home {
 
     /// Asks again until the answer is as expected: an edit in place is told by the system within moments.
     fn ask_until(&mut self, text: &str, expected: &[&str]) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
-            let found = self.ask(text);
-            if found == expected {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{text} still finds {found:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until(&format!("{text} finds {expected:?}"), || (self.ask(text) == expected).then_some(()));
     }
 }
 

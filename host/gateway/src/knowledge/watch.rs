@@ -120,48 +120,67 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use pmk_stand_ins::patience::until;
 
     use super::*;
 
-    /// Waits until everything that happened so far has settled.
-    fn settle(watch: &mut Watch, scopes: &[String]) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let mut quiet = 0;
-        while quiet < 5 {
-            assert!(Instant::now() < deadline, "the folder never settles");
-            quiet = if watch.changed(scopes).unwrap().is_empty() { quiet + 1 } else { 0 };
-            std::thread::sleep(Duration::from_millis(50));
+    /// A folder of scopes, one of which is only there to be told of.
+    struct Scopes {
+        folder: tempfile::TempDir,
+        names: [String; 2],
+        watch: Watch,
+    }
+
+    impl Scopes {
+        fn new() -> Scopes {
+            let folder = tempfile::tempdir().unwrap();
+            for scope in ["crm", "erp", "told"] {
+                fs::create_dir(folder.path().join(scope)).unwrap();
+                fs::write(folder.path().join(scope).join("old.md"), "x").unwrap();
+            }
+            let watch = Watch::new(&folder.path().canonicalize().unwrap());
+            Scopes { folder, names: ["crm".to_owned(), "erp".to_owned()], watch }
+        }
+
+        fn path(&self, file: &str) -> PathBuf {
+            self.folder.path().join(file)
+        }
+
+        fn changed(&mut self) -> Vec<String> {
+            self.watch.changed(&self.names).unwrap()
+        }
+
+        /// Waits until everything that happened so far was told: events keep their order.
+        fn until_told(&self) {
+            lock(&self.watch.seen).scopes.remove("told");
+            fs::write(self.path("told/old.md"), "y").unwrap();
+            until("a change is told", || lock(&self.watch.seen).scopes.contains("told").then_some(()));
+        }
+
+        /// Waits until nothing of what happened so far makes a scope count as changed.
+        fn settle(&mut self) {
+            self.until_told();
+            until("the folders settle", || self.changed().is_empty().then_some(()));
         }
     }
 
     #[test]
     fn only_a_scope_that_changed_is_named() {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().canonicalize().unwrap();
-        let scopes = ["crm".to_owned(), "erp".to_owned()];
-        for scope in &scopes {
-            fs::create_dir(path.join(scope)).unwrap();
-            fs::write(path.join(scope).join("old.md"), "x").unwrap();
-        }
-        let mut watch = Watch::new(&path);
-        assert_eq!(watch.changed(&scopes).unwrap(), scopes);
-        settle(&mut watch, &scopes);
+        let mut scopes = Scopes::new();
+        assert_eq!(scopes.changed(), scopes.names);
+        scopes.settle();
 
-        fs::write(path.join("erp/new.md"), "x").unwrap();
-        assert_eq!(watch.changed(&scopes).unwrap(), ["erp"]);
-        settle(&mut watch, &scopes);
+        fs::write(scopes.path("erp/new.md"), "x").unwrap();
+        assert_eq!(scopes.changed(), ["erp"]);
+        scopes.settle();
 
-        fs::write(path.join("crm/old.md"), "y").unwrap();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while watch.changed(&scopes).unwrap() != ["crm"] {
-            assert!(Instant::now() < deadline, "an edit in place was not told");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        settle(&mut watch, &scopes);
+        fs::write(scopes.path("crm/old.md"), "y").unwrap();
+        scopes.until_told();
+        assert_eq!(scopes.changed(), ["crm"], "edited in place");
+        scopes.settle();
 
-        fs::read(path.join("crm/old.md")).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(watch.changed(&scopes).unwrap(), Vec::<String>::new());
+        fs::read(scopes.path("crm/old.md")).unwrap();
+        scopes.until_told();
+        assert_eq!(scopes.changed(), [] as [&str; 0], "only read");
     }
 }

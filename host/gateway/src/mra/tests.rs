@@ -1,5 +1,7 @@
 //! Against scripts of the shell. The stand-in program has its own tests under `tests/`.
 
+use pmk_stand_ins::patience::{PATIENCE, let_pass};
+
 use super::*;
 
 /// An `mra` that runs this script; `$1` is `ask`, `$2` the repository, `$3` the question.
@@ -8,7 +10,7 @@ fn mra(script: &str) -> Mra {
         program: "sh".into(),
         arguments: ["-c", script, "mra"].map(OsString::from).into(),
         environment: child::inherit(["PATH"]),
-        time_limit: Duration::from_secs(20),
+        time_limit: PATIENCE,
         ..Config::default()
     })
 }
@@ -67,11 +69,20 @@ async fn a_failure_with_a_reason_is_not() {
 #[tokio::test]
 async fn a_call_that_hangs_is_ended_and_not_repeated() {
     let mut mra = mra("echo started; sleep 600");
-    mra.config.time_limit = Duration::from_millis(200);
-    let (outcome, progress) = ask(&mra, "q").await;
-    let expected = Failure::TimedOut { after: Duration::from_millis(200), stderr: String::new() };
+    let limit = Duration::from_secs(3_600);
+    mra.config.time_limit = limit;
+    let question = Question::new("erp", "q").expect("a good question");
+    let (said, mut progress) = tokio::sync::mpsc::unbounded_channel();
+    let cancel = CancellationToken::new();
+    let ask = mra.ask(&question, &cancel, |line| said.send(line.to_owned()).expect("the test reads on"));
+    let watch = async {
+        assert_eq!(progress.recv().await.as_deref(), Some("started"));
+        let_pass(limit).await;
+    };
+    let (outcome, ()) = tokio::join!(ask, watch);
+    let expected = Failure::TimedOut { after: limit, stderr: String::new() };
     assert_eq!((outcome.result, outcome.retried), (Err(expected), false));
-    assert_eq!(progress, ["started"]);
+    assert!(progress.try_recv().is_err(), "it was called again");
 }
 
 #[tokio::test]

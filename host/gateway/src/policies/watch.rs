@@ -125,3 +125,44 @@ fn folders_of(file: &Path) -> Vec<PathBuf> {
     let real = file.canonicalize().ok();
     [Some(file), real.as_deref()].into_iter().flatten().filter_map(Path::parent).map(Path::to_owned).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    //! In virtual time, on real files.
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_is_written_bit_by_bit_is_taken_once_it_is_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [folder.path().join("policy.wasm")];
+        let write = |content: &str| std::fs::write(&files[0], content).expect("a file");
+        write("o");
+        let copy = async {
+            for content in ["on", "one", "one ", "one whole"] {
+                sleep(SETTLES_AFTER - Duration::from_millis(1)).await;
+                write(content);
+            }
+        };
+        let begun = Instant::now();
+        let (seen, ()) = tokio::join!(settled(&files), copy);
+        assert_eq!(seen, stamps(&files));
+        assert_eq!(begun.elapsed(), 5 * SETTLES_AFTER);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_gone_is_waited_for_but_not_for_ever() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [folder.path().join("policy.wasm")];
+        let replace = async {
+            sleep(MAY_BE_GONE - Duration::from_millis(1)).await;
+            std::fs::write(&files[0], "replaced").expect("a file");
+        };
+        let (seen, ()) = tokio::join!(settled(&files), replace);
+        assert_eq!(seen, [Stamp::of(&files[0])]);
+        std::fs::remove_file(&files[0]).expect("a file");
+        let begun = Instant::now();
+        assert_eq!(settled(&files).await, [None]);
+        assert!(begun.elapsed() > MAY_BE_GONE);
+    }
+}

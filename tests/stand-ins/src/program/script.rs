@@ -1,7 +1,9 @@
 //! What a script can do.
 
 use std::{
+    fs,
     io::{self, Write as _},
+    path::Path,
     process::{Command, Stdio},
     thread,
     time::Duration,
@@ -20,6 +22,10 @@ pub enum Step {
     Raw(Vec<u8>),
     /// `sleep MS`
     Sleep(Duration),
+    /// `mark NAME`: a file of that name beside the script, which says that this step was reached.
+    Mark(String),
+    /// `wait NAME`: until there is a file of that name beside the script.
+    Wait(String),
     /// `spawn`: a process that outlives this one unless somebody kills it; prints `grandchild PID`.
     Spawn,
     /// `hang`: nothing, for ever.
@@ -46,6 +52,8 @@ impl Step {
                 .collect::<Result<_, _>>()
                 .map(Step::Raw),
             "sleep" => number().map(|ms| Step::Sleep(Duration::from_millis(ms as u64))),
+            "mark" => Ok(Step::Mark(rest.to_owned())),
+            "wait" => Ok(Step::Wait(rest.to_owned())),
             "spawn" => Ok(Step::Spawn),
             "hang" => Ok(Step::Hang),
             "exit" => number().and_then(|code| u8::try_from(code).map_err(|error| error.to_string())).map(Step::Exit),
@@ -54,8 +62,9 @@ impl Step {
     }
 }
 
-/// Does the steps and gives the exit code. A reader that went away ends the program, as it would any other.
-pub(super) fn run(steps: &[Step]) -> Result<u8, String> {
+/// Does the steps beside the script and gives the exit code. A reader that went away ends the program, as it would
+/// any other.
+pub(super) fn run(script: &Path, steps: &[Step]) -> Result<u8, String> {
     let mut out = io::stdout().lock();
     for step in steps {
         let done = match step {
@@ -67,6 +76,8 @@ pub(super) fn run(steps: &[Step]) -> Result<u8, String> {
                 thread::sleep(*time);
                 Ok(())
             }
+            Step::Mark(name) => fs::write(script.with_file_name(name), ""),
+            Step::Wait(name) => wait(script, name),
             Step::Spawn => spawn().and_then(|pid| writeln!(out, "grandchild {pid}")).and_then(|()| out.flush()),
             Step::Hang => loop {
                 thread::sleep(Duration::from_secs(3600));
@@ -84,6 +95,15 @@ fn flood(out: &mut impl io::Write, bytes: usize) -> io::Result<()> {
         out.write_all(&line[..line.len().min(bytes - start)])?;
     }
     out.flush()
+}
+
+/// A test that is over has taken its script away; then nobody is left to wait for.
+fn wait(script: &Path, name: &str) -> io::Result<()> {
+    let file = script.with_file_name(name);
+    while !file.exists() && script.exists() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 /// It keeps standard output open, as a forgotten helper would.

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use pmk_core::{Block, Message, Origin, Role, message};
-use pmk_stand_ins::anthropic::{self as stand_in, Behaviour, KEY};
+use pmk_stand_ins::{
+    anthropic::{self as stand_in, Behaviour, KEY},
+    patience::{PATIENCE, let_pass, until_async},
+};
 use serde_json::json;
 
 use super::{super::open::ANTHROPIC_BASE_URL, *};
@@ -21,6 +24,7 @@ fn config(server: &stand_in::Anthropic) -> Config {
     let url = base_url(&server.url()).expect("loopback");
     let mut config = Config::new(SecretString::from(KEY), url, "claude-haiku-4-5");
     config.limits.first_wait = Duration::from_millis(1);
+    config.limits.idle_timeout = PATIENCE;
     config.limits.attempts = 3;
     config
 }
@@ -37,13 +41,21 @@ fn question(text: &str) -> Request {
 /// Asks once, with the behaviours queued, and says how often the server was asked.
 async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize) {
     let server = stand_in::Anthropic::start().await;
-    let mut config = config(&server);
-    config.limits.idle_timeout = SHORT;
+    let config = config(&server);
+    let idle = config.limits.idle_timeout;
+    let stalls = matches!(behaviours[..], [Behaviour::Stall { .. } | Behaviour::Silence]);
     for behaviour in behaviours {
         server.push(behaviour);
     }
     let client = Anthropic::new(config).expect("a client");
-    let outcome = client.ask(&question("hello")).await;
+    let hello = question("hello");
+    let wait = async {
+        if stalls {
+            until_async("a request", || server.requests().pop()).await;
+            let_pass(idle).await;
+        }
+    };
+    let (outcome, ()) = tokio::join!(client.ask(&hello), wait);
     (outcome, server.requests().len())
 }
 
@@ -170,19 +182,19 @@ async fn the_wait_the_provider_asks_for_is_kept_and_handed_on() {
 async fn a_wait_past_the_deadline_is_not_begun() {
     let server = stand_in::Anthropic::start().await;
     let mut config = config(&server);
-    config.limits.call_timeout = Duration::from_secs(25);
-    server.push(Behaviour::error(529, "overloaded_error", "Overloaded").with_header("retry-after", "30"));
-    let before = Instant::now();
-    let error = Anthropic::new(config).expect("a client").ask(&question("hello")).await.expect_err("no time");
-    assert_eq!(error.class(), "overloaded");
-    assert!(before.elapsed() < Duration::from_secs(25));
+    config.limits.max_wait = Duration::from_secs(9_999);
+    config.limits.call_timeout = Duration::from_secs(3_000);
+    server.push(Behaviour::error(529, "overloaded_error", "Overloaded").with_header("retry-after", "3600"));
+    let client = Anthropic::new(config).expect("a client");
+    let (hello, before) = (question("hello"), Instant::now());
+    assert_eq!(client.ask(&hello).await.expect_err("no time").class(), "overloaded");
+    assert!(before.elapsed() < PATIENCE);
 }
 
 #[tokio::test]
 async fn a_slow_answer_is_waited_for_until_the_whole_call_takes_too_long() {
     let server = stand_in::Anthropic::start().await;
     let mut config = config(&server);
-    config.limits.idle_timeout = Duration::from_secs(10);
     let pause = Duration::from_millis(100);
     server.push(Behaviour::slow("one two three four", pause));
     let client = Anthropic::new(config.clone()).expect("a client");

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use pmk_core::{Block, Message, Origin, Role, message};
-use pmk_stand_ins::openai::{self as stand_in, KEY, Reply};
+use pmk_stand_ins::{
+    openai::{self as stand_in, KEY, Reply},
+    patience::PATIENCE,
+};
 use serde_json::json;
 
 use super::*;
@@ -14,7 +17,7 @@ fn client(server: &stand_in::OpenAi, key: Option<&str>) -> OpenAi {
     let url = http::base_url("OPENAI_BASE_URL", &server.url(), true).expect("loopback");
     let mut config = Config::new(key.map(SecretString::from), url, "gpt-5");
     config.limits.first_wait = Duration::from_millis(1);
-    config.limits.idle_timeout = Duration::from_secs(5);
+    config.limits.idle_timeout = PATIENCE;
     config.limits.attempts = 2;
     OpenAi::new(config).expect("a client")
 }

@@ -96,7 +96,8 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "DROP INDEX inbox_parked;
+        "DROP TABLE model_tools;
+         DROP INDEX inbox_parked;
          ALTER TABLE inbox DROP COLUMN parked_at;
          ALTER TABLE inbox DROP COLUMN parked_why;
          ALTER TABLE inbox DROP COLUMN parked_told;
