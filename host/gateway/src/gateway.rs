@@ -26,7 +26,7 @@ use crate::{
         live::{self, Live},
         signals::{self, Questions},
     },
-    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Reaction, ReplyTo, Speech},
+    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Reaction, ReplyTo, Speech},
     knowledge::{Library, LibraryError, Seeder},
     ledger::Ledger,
     model::{Model, Tool},
@@ -38,6 +38,7 @@ use crate::{
     turn::{self, Preamble, Room},
 };
 
+mod notice;
 mod verdict;
 
 /// Turns that run at once; more wait their turn.
@@ -347,5 +348,9 @@ impl Intake for Door {
     async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
         signals::react(&self.0, &reaction).await;
         verdict::judge(&self.0, reaction).await
+    }
+
+    fn notice(&self, notice: Notice) {
+        notice::take(&self.0, notice);
     }
 }

@@ -38,6 +38,12 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
         match event["type"].as_str().unwrap_or_default() {
             "turn.processed" => turn(&mut audit, event),
             "reply.undelivered" => audit.conversations.undelivered += 1,
+            "front.refused" => audit.connections.refused += 1,
+            "front.connected-again" => {
+                audit.connections.silences += 1;
+                audit.connections.deaf_ms += event["deafMs"].as_u64().unwrap_or(0);
+                audit.connections.late += event["late"].as_u64().unwrap_or(0);
+            }
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
@@ -146,6 +152,7 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that goes on"),
         (safety.recovery_failed, "messages could not be answered because of their size"),
         (audit.conversations.undelivered, "replies were refused by the front"),
+        (audit.connections.refused, "times Slack took no connection: see the reason of `front.refused` in the ledger"),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
         (audit.unreadable_lines, "lines of the ledger cannot be read"),
