@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
-    slack::{Fault, Sent, Slack},
+    slack::{Fault, Sent, Slack, SlackRules},
 };
 
 use crate::{
@@ -147,4 +147,62 @@ async fn a_files_text_is_answered_and_the_file_is_said_to_be_unread() {
     }));
     assert!(slack.await_replies(&channel, 1, PATIENCE).await);
     assert!(slack.replies(&channel)[0].text.contains("沒有讀取"), "{:?}", slack.replies(&channel));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_invalid_auth_in_mid_life_is_told_and_the_gateway_goes_on() {
+    let slack = Slack::start(SlackRules::default().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"language":"en","admins":["U9"]}"#);
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    slack.fault_times("apps.connections.open", 1, Fault::Error("invalid_auth"));
+    slack.drop_oldest();
+    let admin = pmk_stand_ins::slack::dm_channel("U9");
+    assert!(slack.await_replies(&admin, 2, PATIENCE).await, "{:#?}", slack.messages(&admin));
+    let mut told: Vec<String> = slack.replies(&admin).into_iter().map(|reply| reply.text).collect();
+    // Two messages that were sent beside each other.
+    told.sort_by_key(|text| !text.contains("invalid_auth"));
+    assert!(told[0].contains("invalid_auth") && told[0].contains("hint: "), "{told:?}");
+    assert!(told[1].contains("again"), "{told:?}");
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    each_is_answered_once(&slack, &[slack.dm("U1", "hello")]).await;
+    let log = gateway.log();
+    assert!(gateway.terminate().success());
+    assert_eq!(log.lines().filter(|line| line.contains("takes no connection from this app")).count(), 1, "{log}");
+    assert_eq!(of_front(&home), ["front.refused", "front.accepted"]);
+    let audit = home.run(&["audit"], "").ok().stdout;
+    assert!(audit.contains("1 times Slack took no connection"), "{audit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_silence_one_line_says_how_long_it_was_and_what_came_late() {
+    let retry_delays = [500, 1_000, 5_000].map(Duration::from_millis).to_vec();
+    let slack = Slack::start(SlackRules { retry_delays, ..SlackRules::default().unlimited() }).await;
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    slack.fault("link", Fault::Status(503));
+    slack.drop_connections();
+    assert!(slack.await_sockets(0, PATIENCE).await);
+    let asked = slack.dm("U1", "hello?");
+    assert!(slack.await_attempts(&asked.event_id, 1, PATIENCE).await.is_some());
+    slack.heal("link");
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    each_is_answered_once(&slack, &[asked]).await;
+    let log = home.path().join("stderr.log");
+    assert!(gateway.terminate().success());
+    let log = std::fs::read_to_string(log).expect("the log");
+    // On a slow machine a line before it said that nothing was late yet.
+    let again = log.lines().rfind(|line| line.contains("Connected again, ")).unwrap_or_default();
+    assert!(again.ends_with(" ms deaf, 1 messages came late"), "{log}");
+    assert_eq!(of_front(&home), ["front.connected-again"]);
+    let audit = home.run(&["audit"], "").ok().stdout;
+    assert!(audit.contains("deaf, 1 messages late"), "{audit}");
+}
+
+/// What the ledger of a home tells of the way to people.
+fn of_front(home: &Home) -> Vec<String> {
+    let kinds = home.ledger().into_iter().filter_map(|event| event["type"].as_str().map(str::to_owned));
+    kinds.filter(|kind| kind.starts_with("front.")).collect()
 }

@@ -22,6 +22,8 @@ pub type Counts = BTreeMap<String, u64>;
 pub struct Audit {
     pub days: u32,
     pub conversations: Conversations,
+    #[serde(skip_serializing_if = "Connections::are_unbroken")]
+    pub connections: Connections,
     pub context_safety: ContextSafety,
     pub policies: Policies,
     pub tokens: Tokens,
@@ -53,6 +55,25 @@ pub struct Conversations {
     pub panicked: u64,
     /// Messages that nobody worked on until the sweep found them.
     pub swept: u64,
+}
+
+/// How well the bot could be reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Connections {
+    /// How often the front was not let in any more.
+    pub refused: u64,
+    /// How often nobody could reach the bot, and for how long all together.
+    pub silences: u64,
+    pub deaf_ms: u64,
+    /// Messages that came late because of it.
+    pub late: u64,
+}
+
+impl Connections {
+    /// Whether there is nothing to tell.
+    pub fn are_unbroken(&self) -> bool {
+        *self == Connections::default()
+    }
 }
 
 /// How close conversations came to the window's edge.

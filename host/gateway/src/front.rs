@@ -89,6 +89,21 @@ pub trait Intake: Send + Sync {
     /// # Errors
     /// It could not be done and may be tried again.
     async fn react(&self, reaction: Reaction) -> Result<(), LibraryError>;
+
+    /// Takes note of something about the way to people that an operator should know. Does not block.
+    fn notice(&self, _notice: Notice) {}
+}
+
+/// What a front notices about the way to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// We are not let in any more, until a person changes something. What is connected goes on, and we keep
+    /// trying.
+    Refused { what: String, hint: String },
+    /// We are let in again.
+    Accepted,
+    /// Nobody could reach us for so long; so many messages came late.
+    ConnectedAgain { deaf: std::time::Duration, late: u64 },
 }
 
 /// Something said to people. A `<@U1>` in the text pings that person only if they are listed; everything

@@ -22,7 +22,7 @@ use crate::{
         live::{self, Live},
         signals::{self, Questions},
     },
-    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Reaction, ReplyTo, Speech},
+    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Reaction, ReplyTo, Speech},
     knowledge::{Library, LibraryError, Seeder},
     ledger::{Event, Ledger},
     model::{Model, Tool},
@@ -35,6 +35,7 @@ use crate::{
     turn::{self, Preamble, Room},
 };
 
+mod notice;
 mod parked;
 mod tools;
 mod verdict;
@@ -252,5 +253,9 @@ impl Intake for Door {
     async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
         signals::react(&self.gateway, &reaction).await;
         verdict::judge(&self.gateway, reaction).await
+    }
+
+    fn notice(&self, notice: Notice) {
+        notice::take(&self.gateway, notice);
     }
 }

@@ -250,6 +250,19 @@ pub enum Event {
     /// A person likes an answer or does not.
     #[serde(rename = "signal.reaction")]
     SignalReaction { actor: String, session: String, likes: bool },
+    /// The front is not let in any more; what is connected goes on.
+    #[serde(rename = "front.refused")]
+    FrontRefused { reason: String },
+    /// It is let in again.
+    #[serde(rename = "front.accepted")]
+    FrontAccepted,
+    /// Nobody could reach the front for a while.
+    #[serde(rename = "front.connected-again")]
+    FrontConnectedAgain {
+        deaf_ms: u64,
+        /// Messages that came late because of it.
+        late: u64,
+    },
     /// A reply went out in several messages.
     #[serde(rename = "reply.split")]
     ReplySplit { actor: String, parts: usize, chars: usize },

@@ -164,6 +164,16 @@ impl Say {
         self.text("policy-refused", [("reason", code(reason).into())])
     }
 
+    /// To the admins: nothing new can be connected, and what to do.
+    pub fn front_refused(&self, what: &str, hint: &str) -> String {
+        self.text("front-refused", [("what", code(what).into()), ("hint", one_line(hint).into())])
+    }
+
+    /// To the admins: that is over.
+    pub fn front_accepted(&self) -> String {
+        self.text("front-accepted", [])
+    }
+
     /// To the admins: the guard rail has taken an arm out.
     pub fn arm_stopped(&self, experiment: &str, arm: &str, control: &str, verdict: &Verdict) -> String {
         let Verdict { worse, arm: share, control: of_control, .. } = verdict;
@@ -405,6 +415,8 @@ mod tests {
             say.no_tools("llama3"),
             say.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
             say.policy_refused("policy `a.wasm` is empty"),
+            say.front_refused("Slack says `invalid_auth`", "make a new token"),
+            say.front_accepted(),
             say.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
             say.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),
             say.experiment_refused("less", "arm `b`: no such file"),

@@ -8,10 +8,12 @@
 //!   `chat.postMessage` cuts at 40,000 characters;
 //! - a file is announced, sent and shared, in this order, and is as long as was announced;
 //! - the history tells metadata only to those who ask for it, and comes in pages;
-//! - about 50 updates a minute, about one post a second and channel, then 429 with Retry-After.
+//! - about 50 updates a minute, about one post a second and channel, then 429 with Retry-After;
+//! - what the bot posts, edits and deletes comes back to it as events, with its own `bot_id`;
+//! - a WebSocket that is closed is closed by both sides, before the connection under it is.
 //!
-//! What a program does that Slack would not expect ends up in [`Slack::violations`]. Requests are JSON.
-//! It shares no code with the gateway, and counts bytes by itself.
+//! What a program does that Slack would not expect ends up in [`Slack::violations`]. Requests are JSON, forms, or
+//! in the address, as the official clients send them. It shares no code with the gateway, and counts bytes by itself.
 
 use std::{
     net::SocketAddr,
@@ -28,6 +30,8 @@ mod files;
 mod history;
 mod limits;
 mod methods;
+mod request;
+mod rules;
 mod sockets;
 mod state;
 mod text;
@@ -35,6 +39,7 @@ mod text;
 pub use files::File;
 pub use limits::Limits;
 pub use methods::judge_text;
+pub use rules::{Fault, SlackRules};
 pub use state::{Ack, Attempt, Call, Message, Sent};
 
 use state::State;
@@ -45,80 +50,8 @@ pub const TEAM: &str = "T0STANDIN";
 pub const BOT_USER: &str = "U0BOT";
 /// The bot itself.
 pub const BOT_ID: &str = "B0BOT";
-
-/// What kind of Slack this is. The default is as strict and as slow as Slack.
-#[derive(Clone, Debug)]
-pub struct SlackRules {
-    pub app_token: String,
-    pub bot_token: String,
-    /// How long an acknowledgement may take.
-    pub ack_deadline: Duration,
-    /// The waits before each redelivery; as many as there are redeliveries.
-    pub retry_delays: Vec<Duration>,
-    /// How long a socket lives on after a `disconnect` warning.
-    pub warning_grace: Duration,
-    /// How often sockets are pinged.
-    pub ping_every: Duration,
-    /// Rate limits; `None` for benchmarks.
-    pub limits: Option<Limits>,
-    /// Whether the app is subscribed to `message.channels`, so that a mention arrives twice.
-    pub channel_messages: bool,
-    /// What the text of a message that is still to be replaced begins with.
-    pub placeholder: String,
-}
-
-impl Default for SlackRules {
-    fn default() -> Self {
-        SlackRules {
-            app_token: "xapp-1-stand-in".to_owned(),
-            bot_token: "xoxb-stand-in".to_owned(),
-            ack_deadline: Duration::from_secs(3),
-            retry_delays: vec![Duration::ZERO, Duration::from_secs(60), Duration::from_secs(300)],
-            warning_grace: Duration::from_secs(10),
-            ping_every: Duration::from_secs(30),
-            limits: Some(Limits::default()),
-            channel_messages: true,
-            placeholder: ":hourglass".to_owned(),
-        }
-    }
-}
-
-impl SlackRules {
-    /// The same rules, with waits that a test can afford.
-    pub fn quick() -> Self {
-        SlackRules {
-            ack_deadline: Duration::from_millis(500),
-            retry_delays: [100, 300, 900].map(Duration::from_millis).to_vec(),
-            warning_grace: Duration::from_millis(400),
-            ping_every: Duration::from_millis(200),
-            ..SlackRules::default()
-        }
-    }
-
-    /// Without rate limits.
-    pub fn unlimited(self) -> Self {
-        SlackRules { limits: None, ..self }
-    }
-}
-
-/// What goes wrong with a method. `link` is the opening of a WebSocket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It answers with this HTTP status.
-    Status(u16),
-    /// It never answers.
-    Stall,
-    /// It answers `ok: false` with this code.
-    Error(&'static str),
-    /// It answers 429 with this Retry-After, in seconds.
-    RateLimited(u64),
-    /// It answers with a page instead of JSON.
-    Garbage,
-    /// It is carried out, but the answer never comes.
-    Lost,
-    /// It is carried out, but only after this long.
-    Slow(Duration),
-}
+/// The app that the bot is of.
+const APP_ID: &str = "A0STANDIN";
 
 /// A running stand-in. It stops when dropped.
 pub struct Slack {
@@ -316,7 +249,7 @@ impl Slack {
         self.inner.state().attempts.get(event_id).cloned().unwrap_or_default()
     }
 
-    /// The events that were delivered as often as they may and never acknowledged.
+    /// What people did that was delivered as often as it may be and never acknowledged.
     pub fn given_up(&self) -> Vec<String> {
         self.inner.state().given_up.clone()
     }
@@ -329,6 +262,11 @@ impl Slack {
     /// What was done that Slack does not allow or expect; also everything that mentioned someone.
     pub fn violations(&self) -> Vec<String> {
         self.inner.state().violations.clone()
+    }
+
+    /// How many sockets were left by the other side without a word when they were closed.
+    pub fn unanswered_ends(&self) -> usize {
+        self.inner.state().unanswered_ends
     }
 
     /// How many sockets are open.
@@ -347,9 +285,25 @@ impl Slack {
         self.inner.state().command(sockets::Command::Drop);
     }
 
-    /// Falls silent on every socket that is open now, without closing it.
+    /// Falls silent on every socket that is open now, without closing it: what is sent there still leaves its
+    /// sender, and is never answered.
     pub fn freeze_connections(&self) {
         self.inner.state().command(sockets::Command::Freeze);
+    }
+
+    /// Falls silent on the oldest socket only.
+    pub fn freeze_oldest(&self) {
+        self.inner.state().command_oldest(sockets::Command::Freeze);
+    }
+
+    /// Breaks the oldest connection without a word.
+    pub fn drop_oldest(&self) {
+        self.inner.state().command_oldest(sockets::Command::Drop);
+    }
+
+    /// Goes on sending on the oldest socket, and hears nothing there any more.
+    pub fn deafen_oldest(&self) {
+        self.inner.state().command_oldest(sockets::Command::Deafen);
     }
 }
 

@@ -44,6 +44,12 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "turn.panicked" => audit.conversations.panicked += 1,
             "queue.swept" => audit.conversations.swept += event["messages"].as_u64().unwrap_or(0),
             "store.lost" => audit.store_lost += 1,
+            "front.refused" => audit.connections.refused += 1,
+            "front.connected-again" => {
+                audit.connections.silences += 1;
+                audit.connections.deaf_ms += event["deafMs"].as_u64().unwrap_or(0);
+                audit.connections.late += event["late"].as_u64().unwrap_or(0);
+            }
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
@@ -170,6 +176,7 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
             audit.conversations.swept,
             "messages lay until the sweep found them: a defect of the program, please report it",
         ),
+        (audit.connections.refused, "times Slack took no connection: see the reason of `front.refused` in the ledger"),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
         (

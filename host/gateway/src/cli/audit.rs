@@ -96,6 +96,21 @@ fn page(audit: &Audit) -> String {
         page.line("panicked, swept", format!("{}, {}", talk.panicked, talk.swept));
     }
 
+    let connections = &audit.connections;
+    if !connections.are_unbroken() {
+        page.section("Connections");
+        page.line("front.refused", connections.refused);
+        page.line(
+            "front.connected-again",
+            format!(
+                "{}, {} deaf, {} messages late",
+                connections.silences,
+                duration(Some(connections.deaf_ms)),
+                connections.late
+            ),
+        );
+    }
+
     page.section("Context safety");
     let safety = &audit.context_safety;
     page.summed("context.exceeded", &safety.exceeded);

@@ -13,9 +13,10 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    address::ApiAddress,
+    address::{ApiAddress, is_safe_socket},
     envelope::Desk,
     failure::CallFailure,
+    hearing::Hearing,
     sockets::Sockets,
     web::{Identity, Web},
 };
@@ -27,6 +28,7 @@ mod cpu_time;
 mod delivery;
 mod envelope;
 mod failure;
+mod hearing;
 mod history;
 mod inbound;
 mod lines;
@@ -39,6 +41,9 @@ mod tls;
 mod web;
 
 pub use address::DEFAULT_API_URL;
+
+const UNSAFE_SOCKET: &str = "Slack named a WebSocket that is neither encrypted nor on this machine";
+const UNSAFE_SOCKET_HINT: &str = "check that the Slack API address is Slack's";
 
 /// The most messages of one reply. They are some 47,000 bytes, more than ten screens of them, and at one post
 /// a second Slack takes as many seconds for them: more is easier read in a file.
@@ -86,14 +91,21 @@ pub struct Timings {
     pub connect: Duration,
     /// How often to ask for a sign of life.
     pub ping: Duration,
-    /// A connection that was silent for this long is given up.
-    pub idle: Duration,
+    /// How long the answer may take. A connection that nobody is behind is noticed within `ping` and this.
+    pub pong: Duration,
     /// The first wait after a failed attempt; it doubles each time, with jitter.
     pub retry_min: Duration,
     /// The longest wait, before jitter.
     pub retry_max: Duration,
-    /// A connection that served for this long is replaced at once.
-    pub steady: Duration,
+    /// The least time from the opening of a connection to that of its successor: one that worked for longer is
+    /// replaced at once. Slack takes some fifty openings a minute.
+    pub spacing: Duration,
+    /// How long after a silence it is told: what Slack sends again at once has come by then. A silence that begins
+    /// before that is part of the same.
+    pub settle: Duration,
+    /// For how long after a silence messages are counted as late because of it. Slack sends again at once and
+    /// after about a minute; what it sends after five minutes is not waited for.
+    pub stragglers: Duration,
     /// How long storing may take when a connection is closed.
     pub drain: Duration,
 }
@@ -103,11 +115,13 @@ impl Default for Timings {
         Timings {
             connections: 2,
             connect: Duration::from_secs(10),
-            ping: Duration::from_secs(15),
-            idle: Duration::from_secs(75),
+            ping: Duration::from_secs(2),
+            pong: Duration::from_secs(5),
             retry_min: Duration::from_millis(500),
             retry_max: Duration::from_secs(30),
-            steady: Duration::from_secs(30),
+            spacing: Duration::from_millis(1_500),
+            settle: Duration::from_secs(5),
+            stragglers: Duration::from_secs(75),
             drain: Duration::from_secs(5),
         }
     }
@@ -142,7 +156,10 @@ impl Slack {
             hint: "this is a defect of the build; please report it".to_owned(),
         })?;
         let web = Web::new(&config, &address, tls.clone());
-        let (me, _) = tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
+        let (me, socket) = tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
+        if !is_safe_socket(&socket) {
+            return Err(FrontError::Fatal { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
+        }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings })
     }
@@ -166,8 +183,10 @@ fn check_kind(kind: &str, token: &str, prefix: &str, other: &str) -> Result<(), 
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let desk = Desk { me: &self.me, intake };
-        Sockets { web: &self.web, tls: &self.tls, timings: self.timings, desk }.run(&stop).await
+        let hearing = Hearing::new(&self.timings);
+        let desk = Desk { me: &self.me, intake, hearing: &hearing };
+        Sockets::new(&self.web, &self.tls, self.timings, desk).run(&stop).await;
+        Ok(())
     }
 
     async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {

@@ -12,7 +12,8 @@ use tokio::{
 };
 
 use super::{
-    BOT_USER, Inner, TEAM,
+    APP_ID, BOT_USER, Inner, TEAM,
+    methods::as_json,
     sockets::Command,
     state::{Ack, Attempt, Awaited, Message, Sent},
 };
@@ -75,27 +76,78 @@ pub(super) fn react(inner: &Arc<Inner>, user: &str, message: &Message, reaction:
     )
 }
 
+/// The bot has posted something, of which it is told as everybody is. It may have a file.
+pub(super) fn posted(inner: &Arc<Inner>, message: &Message, file: Option<&str>) {
+    let mut event = as_json(message);
+    event["event_ts"] = json!(message.ts);
+    if let Some(id) = file {
+        event["subtype"] = json!("file_share");
+        event["files"] = json!([{"id": id}]);
+    }
+    echo(inner, &message.channel, event);
+}
+
+/// The bot has edited what it had posted.
+pub(super) fn edited(inner: &Arc<Inner>, before: &Message, after: &Message) {
+    let ts = inner.state().ts();
+    let mut message = as_json(after);
+    message["edited"] = json!({"user": BOT_USER, "ts": ts});
+    let event = json!({
+        "type": "message", "subtype": "message_changed", "hidden": true, "message": message,
+        "previous_message": as_json(before), "ts": ts, "event_ts": ts,
+    });
+    echo(inner, &after.channel, event);
+}
+
+/// The bot has deleted what it had posted.
+pub(super) fn deleted(inner: &Arc<Inner>, message: &Message) {
+    let ts = inner.state().ts();
+    let event = json!({
+        "type": "message", "subtype": "message_deleted", "hidden": true, "deleted_ts": message.ts,
+        "previous_message": as_json(message), "ts": ts, "event_ts": ts,
+    });
+    echo(inner, &message.channel, event);
+}
+
+/// Sends an event about the bot's own doing, where the app is subscribed to the channel's messages.
+fn echo(inner: &Arc<Inner>, channel: &str, mut event: Value) {
+    let is_dm = channel.starts_with('D');
+    if is_dm || inner.rules.channel_messages {
+        event["channel"] = json!(channel);
+        event["channel_type"] = json!(if is_dm { "im" } else { "channel" });
+        let event_id = store(inner, event);
+        deliver(inner, &event_id, false);
+    }
+}
+
 /// Sends an event.
 pub(super) fn send(inner: &Arc<Inner>, event: Value) -> String {
-    let event_id = {
-        let mut state = inner.state();
-        let event_id = state.id("Ev");
-        let payload = json!({
-            "token": "verification", "team_id": TEAM, "api_app_id": "A0STANDIN", "type": "event_callback",
-            "event_id": event_id, "event_time": SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs()),
-            "event": event, "is_ext_shared_channel": false, "event_context": format!("4-{event_id}"),
-            "authorizations": [{"enterprise_id": null, "team_id": TEAM, "user_id": BOT_USER, "is_bot": true,
-                "is_enterprise_install": false}],
-        });
-        state.events.insert(event_id.clone(), payload);
-        event_id
-    };
+    let event_id = store(inner, event);
     redeliver(inner, &event_id);
+    event_id
+}
+
+fn store(inner: &Inner, event: Value) -> String {
+    let mut state = inner.state();
+    let event_id = state.id("Ev");
+    let payload = json!({
+        "token": "verification", "team_id": TEAM, "api_app_id": APP_ID, "type": "event_callback",
+        "event_id": event_id, "event_time": SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs()),
+        "event": event, "is_ext_shared_channel": false, "event_context": format!("4-{event_id}"),
+        "authorizations": [{"enterprise_id": null, "team_id": TEAM, "user_id": BOT_USER, "is_bot": true,
+            "is_enterprise_install": false}],
+    });
+    state.events.insert(event_id.clone(), payload);
     event_id
 }
 
 /// Delivers an event, and again until it is acknowledged or has been delivered often enough.
 pub(super) fn redeliver(inner: &Arc<Inner>, event_id: &str) {
+    deliver(inner, event_id, true);
+}
+
+/// What nobody waits for may be lost: the bot knows what it has posted itself.
+fn deliver(inner: &Arc<Inner>, event_id: &str, matters: bool) {
     let inner = Arc::clone(inner);
     let event_id = event_id.to_owned();
     tokio::spawn(async move {
@@ -108,8 +160,10 @@ pub(super) fn redeliver(inner: &Arc<Inner>, event_id: &str) {
                 return;
             }
         }
-        inner.state().given_up.push(event_id);
-        inner.changed.notify_waiters();
+        if matters {
+            inner.state().given_up.push(event_id);
+            inner.changed.notify_waiters();
+        }
     });
 }
 

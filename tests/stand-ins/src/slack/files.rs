@@ -4,13 +4,17 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Bytes,
-    extract::{Path, State as Shared},
-    http::{HeaderMap, StatusCode, header},
+    extract::{Path, Request, State as Shared},
+    http::StatusCode,
 };
 use serde_json::{Value, json};
 
-use super::{BOT_USER, Fault, Inner, methods::Answer, state::Message};
+use super::{
+    BOT_USER, Fault, Inner, events,
+    methods::Answer,
+    request::{self, scalar},
+    state::Message,
+};
 
 /// A file on its way, or shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +29,8 @@ pub struct File {
 
 /// `files.getUploadURLExternal`
 pub(super) fn announce(inner: &Inner, body: &Value) -> Answer {
-    let name = body["filename"].as_str().filter(|name| !name.is_empty()).ok_or("invalid_arguments")?.to_owned();
-    let length = body["length"].as_str().and_then(|length| length.parse().ok());
+    let name = scalar(body, "filename").filter(|name| !name.is_empty()).ok_or("invalid_arguments")?;
+    let length = scalar(body, "length").and_then(|length| length.parse().ok());
     let length = length.filter(|length| *length > 0).ok_or("invalid_arguments")?;
     let mut state = inner.state();
     let id = state.id("F");
@@ -38,26 +42,25 @@ pub(super) fn announce(inner: &Inner, body: &Value) -> Answer {
 pub(super) async fn upload(
     Shared(inner): Shared<Arc<Inner>>,
     Path(id): Path<String>,
-    headers: HeaderMap,
-    content: Bytes,
+    request: Request,
 ) -> (StatusCode, String) {
+    let content = request::content(request).await;
     let mut state = inner.state();
     if let Some(Fault::Status(status)) = state.fault("upload") {
         return (StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), String::new());
     }
-    let multipart = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"multipart/"));
-    match state.uploads.get_mut(&id) {
-        Some(file) if !multipart && file.length == content.len() => {
-            file.content = Some(content.to_vec());
-            (StatusCode::OK, format!("OK - {}", content.len()))
-        }
-        Some(_) => (StatusCode::BAD_REQUEST, "not what was announced".to_owned()),
-        None => (StatusCode::NOT_FOUND, "no such upload".to_owned()),
+    let Some(file) = state.uploads.get_mut(&id) else {
+        return (StatusCode::NOT_FOUND, "no such upload".to_owned());
+    };
+    file.content = content.filter(|content| content.len() == file.length);
+    if file.content.is_none() {
+        return (StatusCode::BAD_REQUEST, "not what was announced".to_owned());
     }
+    (StatusCode::OK, format!("OK - {}", file.length))
 }
 
 /// `files.completeUploadExternal`: once for each file, and only with its content.
-pub(super) fn share(inner: &Inner, body: &Value) -> Answer {
+pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = body["channel_id"].as_str().ok_or("channel_not_found")?.to_owned();
     let thread_ts = body["thread_ts"].as_str().map(str::to_owned);
     let files = body["files"].as_array().filter(|files| files.len() == 1).ok_or("invalid_arguments")?;
@@ -69,15 +72,18 @@ pub(super) fn share(inner: &Inner, body: &Value) -> Answer {
     let file = state.uploads.remove(id).ok_or("file_not_found")?;
     let ts = state.ts();
     state.shared.insert(ts.clone(), file);
-    state.add(Message {
+    let message = Message {
         channel,
         ts,
         thread_ts,
         user: BOT_USER.to_owned(),
         by_bot: true,
-        text: String::new(),
+        text: scalar(body, "initial_comment").unwrap_or_default(),
         history: Vec::new(),
         metadata: None,
-    });
+    };
+    state.add(message.clone());
+    drop(state);
+    events::posted(inner, &message, Some(id));
     Ok(json!({"files": [{"id": id, "title": files[0]["title"]}]}))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Inner, methods::Answer, state::Message};
+use super::{Inner, methods::Answer, request::scalar, state::Message};
 
 /// The most messages a page holds.
 const MAX_PAGE: usize = 1_000;
@@ -17,8 +17,8 @@ pub(super) fn history(inner: &Inner, channel: &str, body: &Value) -> Answer {
 
 /// `conversations.replies`: a thread, the oldest first; its parent is always there.
 pub(super) fn replies(inner: &Inner, channel: &str, body: &Value) -> Answer {
-    let ts = body["ts"].as_str().ok_or("thread_not_found")?;
-    let of_thread = |message: &&Message| message.ts == ts || message.thread_ts.as_deref() == Some(ts);
+    let ts = scalar(body, "ts").ok_or("thread_not_found")?;
+    let of_thread = |message: &&Message| message.ts == ts || message.thread_ts.as_ref() == Some(&ts);
     let messages: Vec<Message> = inner.state().channel(channel).iter().filter(of_thread).cloned().collect();
     if messages.is_empty() {
         return Err("thread_not_found");
@@ -27,17 +27,17 @@ pub(super) fn replies(inner: &Inner, channel: &str, body: &Value) -> Answer {
 }
 
 fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn(&Message) -> bool) -> Answer {
-    let oldest = text(body, "oldest").unwrap_or_default();
-    messages.retain(|message| message.ts.as_str() > oldest || always(message));
-    let limit = match text(body, "limit") {
+    let oldest = scalar(body, "oldest").unwrap_or_default();
+    messages.retain(|message| message.ts > oldest || always(message));
+    let limit = match scalar(body, "limit") {
         Some(limit) => limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or("invalid_limit")?,
         None => 100,
     };
-    let start: usize = match text(body, "cursor").filter(|cursor| !cursor.is_empty()) {
+    let start: usize = match scalar(body, "cursor").filter(|cursor| !cursor.is_empty()) {
         Some(cursor) => cursor.strip_prefix("page-").and_then(|at| at.parse().ok()).ok_or("invalid_cursor")?,
         None => 0,
     };
-    let with_metadata = text(body, "include_all_metadata") == Some("true");
+    let with_metadata = scalar(body, "include_all_metadata").is_some_and(|wanted| wanted == "true" || wanted == "1");
     let state = inner.state();
     let shown = messages.iter().skip(start).take(limit).map(|message| {
         let mut json = super::methods::as_json(message);
@@ -53,8 +53,4 @@ fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn
     let has_more = start + limit < messages.len();
     let next = if has_more { format!("page-{}", start + limit) } else { String::new() };
     Ok(json!({"messages": shown, "has_more": has_more, "response_metadata": {"next_cursor": next}}))
-}
-
-fn text<'a>(body: &'a Value, name: &str) -> Option<&'a str> {
-    body[name].as_str()
 }

@@ -1,7 +1,6 @@
 //! The Web API.
 
 use std::{
-    collections::HashMap,
     future::pending,
     sync::Arc,
     time::{Duration, Instant},
@@ -9,15 +8,20 @@ use std::{
 
 use axum::{
     Json, Router,
-    body::Bytes,
-    extract::{Path, Query, State as Shared},
-    http::{HeaderMap, StatusCode, header},
+    extract::{Path, Request, State as Shared},
+    http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
     routing::{any, get, post as post_to},
 };
 use serde_json::{Value, json};
 
-use super::{BOT_ID, BOT_USER, Fault, Inner, TEAM, files, history, sockets, state::Message, text};
+use super::{
+    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, events, files, history,
+    request::{Asked, scalar},
+    sockets,
+    state::Message,
+    text,
+};
 
 /// What `chat.update` takes, in bytes.
 const MAX_UPDATE_BYTES: usize = 4_000;
@@ -47,20 +51,13 @@ pub fn judge_text(text: &str) -> (Option<&'static str>, Vec<&str>) {
 /// The answer of a method: what it returns, or its error code.
 pub(super) type Answer = Result<Value, &'static str>;
 
-async fn method(
-    Shared(inner): Shared<Arc<Inner>>,
-    Path(method): Path<String>,
-    Query(parameters): Query<HashMap<String, String>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    // Methods that read take their parameters from the address.
-    let parsed = if body.is_empty() { Ok(json!(parameters)) } else { serde_json::from_slice::<Value>(&body) };
+async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, request: Request) -> Response {
+    let asked = Asked::read(request).await;
     let fault = {
         let mut state = inner.state();
         state.calls.push(super::Call {
             method: method.clone(),
-            body: parsed.as_ref().cloned().unwrap_or_default(),
+            body: asked.as_ref().map(|asked| asked.parameters.clone()).unwrap_or_default(),
             at: Instant::now(),
         });
         state.fault(&method)
@@ -76,34 +73,20 @@ async fn method(
         Some(Fault::Slow(wait)) => tokio::time::sleep(wait).await,
         Some(Fault::Lost) | None => {}
     }
-    let Ok(body) = parsed else { return answer(Err("invalid_json")) };
-    if let Err(code) = authorize(&inner, &method, &headers) {
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err(code) => return answer(Err(code)),
+    };
+    if let Err(code) = authorize(&inner, &method, asked.token.as_deref()) {
         return answer(Err(code));
     }
     if let Some(limits) = &inner.rules.limits {
-        let channel = body["channel"].as_str().unwrap_or_default();
+        let channel = asked.parameters["channel"].as_str().unwrap_or_default();
         if let Err(wait) = inner.state().traffic.call(&method, channel, limits) {
             return rate_limited(wait);
         }
     }
-    let result = match method.as_str() {
-        "auth.test" => Ok(json!({
-            "url": "https://stand-in.slack.com/", "team": "Stand-in", "user": "pmk", "team_id": TEAM,
-            "user_id": BOT_USER, "bot_id": BOT_ID, "is_enterprise_install": false,
-        })),
-        "apps.connections.open" => {
-            let ticket = sockets::ticket(&inner);
-            Ok(json!({"url": format!("ws://{}/link/?ticket={ticket}&app_id=A0STANDIN", inner.address)}))
-        }
-        "chat.postMessage" => post(&inner, &body),
-        "chat.update" => update(&inner, &body),
-        "chat.delete" => delete(&inner, &body),
-        "conversations.history" => channel(&body).and_then(|channel| history::history(&inner, channel, &body)),
-        "conversations.replies" => channel(&body).and_then(|channel| history::replies(&inner, channel, &body)),
-        "files.getUploadURLExternal" => files::announce(&inner, &body),
-        "files.completeUploadExternal" => files::share(&inner, &body),
-        _ => Err("unknown_method"),
-    };
+    let result = carry_out(&inner, &method, &asked);
     inner.changed.notify_waiters();
     if fault == Some(Fault::Lost) {
         pending().await
@@ -111,10 +94,33 @@ async fn method(
     answer(result)
 }
 
+fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
+    let body = &asked.parameters;
+    match method {
+        "auth.test" => Ok(json!({
+            "url": "https://stand-in.slack.com/", "team": "Stand-in", "user": "pmk", "team_id": TEAM,
+            "user_id": BOT_USER, "bot_id": BOT_ID, "is_enterprise_install": false,
+        })),
+        "apps.connections.open" => {
+            let ticket = sockets::ticket(inner);
+            Ok(json!({"url": format!("ws://{}/link/?ticket={ticket}&app_id={APP_ID}", inner.address)}))
+        }
+        "chat.postMessage" => post(inner, body),
+        "chat.update" => update(inner, body),
+        "chat.delete" => delete(inner, body),
+        "conversations.history" => channel(body).and_then(|channel| history::history(inner, channel, body)),
+        "conversations.replies" => channel(body).and_then(|channel| history::replies(inner, channel, body)),
+        // Slack takes this one only as a form.
+        "files.getUploadURLExternal" if asked.is_json => Err("invalid_arguments"),
+        "files.getUploadURLExternal" => files::announce(inner, body),
+        "files.completeUploadExternal" => files::share(inner, body),
+        _ => Err("unknown_method"),
+    }
+}
+
 /// The app token opens connections, the bot token does everything else.
-fn authorize(inner: &Inner, method: &str, headers: &HeaderMap) -> Result<(), &'static str> {
-    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = authorization.and_then(|value| value.strip_prefix("Bearer ")).ok_or("not_authed")?;
+fn authorize(inner: &Inner, method: &str, token: Option<&str>) -> Result<(), &'static str> {
+    let token = token.ok_or("not_authed")?;
     let (right, wrong) = match method {
         "apps.connections.open" => (&inner.rules.app_token, &inner.rules.bot_token),
         _ => (&inner.rules.bot_token, &inner.rules.app_token),
@@ -126,17 +132,16 @@ fn authorize(inner: &Inner, method: &str, headers: &HeaderMap) -> Result<(), &'s
     }
 }
 
-fn post(inner: &Inner, body: &Value) -> Answer {
+fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
     // A user's id stands for the direct message with them.
     let channel = match body["channel"].as_str() {
         Some(user) if user.starts_with(['U', 'W']) => super::dm_channel(user),
         _ => channel(body)?.to_owned(),
     };
     let mut text = said(body)?;
-    let thread_ts = match &body["thread_ts"] {
-        Value::Null => None,
-        Value::String(ts) if is_ts(ts) => Some(ts.clone()),
-        _ => return Err("invalid_thread_ts"),
+    let thread_ts = match scalar(body, "thread_ts") {
+        Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
+        thread_ts => thread_ts,
     };
     let metadata = match body.get("metadata") {
         None => None,
@@ -163,12 +168,17 @@ fn post(inner: &Inner, body: &Value) -> Answer {
         history: Vec::new(),
         metadata,
     };
-    let echo = as_json(&message);
-    state.add(message);
-    Ok(json!({"channel": channel, "ts": ts, "message": echo, "response_metadata": {"warnings": warnings}}))
+    state.add(message.clone());
+    drop(state);
+    events::posted(inner, &message, None);
+    let mut posted = json!({"channel": channel, "ts": ts, "message": as_json(&message)});
+    if !warnings.is_empty() {
+        posted["response_metadata"] = json!({"warnings": warnings});
+    }
+    Ok(posted)
 }
 
-fn update(inner: &Inner, body: &Value) -> Answer {
+fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = channel(body)?;
     let text = said(body)?;
     if let (Some(code), _) = judge_text(&text) {
@@ -181,23 +191,27 @@ fn update(inner: &Inner, body: &Value) -> Answer {
     if !message.by_bot {
         return Err("cant_update_message");
     }
-    let before = std::mem::replace(&mut message.text, text.clone());
-    message.history.push(before);
-    Ok(json!({"channel": channel, "ts": ts, "text": text, "message": as_json(message)}))
+    let before = message.clone();
+    message.history.push(std::mem::replace(&mut message.text, text.clone()));
+    let after = message.clone();
+    drop(state);
+    events::edited(inner, &before, &after);
+    Ok(json!({"channel": channel, "ts": ts, "text": text, "message": as_json(&after)}))
 }
 
-fn delete(inner: &Inner, body: &Value) -> Answer {
+fn delete(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = channel(body)?;
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
-    match state.message_mut(channel, ts) {
-        None => Err("message_not_found"),
-        Some(message) if !message.by_bot => Err("cant_delete_message"),
-        Some(_) => {
-            state.remove(channel, ts);
-            Ok(json!({"channel": channel, "ts": ts}))
-        }
+    if !state.message_mut(channel, ts).ok_or("message_not_found")?.by_bot {
+        return Err("cant_delete_message");
     }
+    let deleted = state.remove(channel, ts);
+    drop(state);
+    if let Some(deleted) = deleted {
+        events::deleted(inner, &deleted);
+    }
+    Ok(json!({"channel": channel, "ts": ts}))
 }
 
 fn channel(body: &Value) -> Result<&str, &'static str> {
@@ -221,6 +235,8 @@ pub(super) fn as_json(message: &Message) -> Value {
     let mut json = json!({"type": "message", "user": message.user, "ts": message.ts, "text": message.text});
     if message.by_bot {
         json["bot_id"] = json!(BOT_ID);
+        json["app_id"] = json!(APP_ID);
+        json["team"] = json!(TEAM);
     }
     if let Some(thread) = &message.thread_ts {
         json["thread_ts"] = json!(thread);

@@ -17,15 +17,17 @@ use axum::{
 use serde_json::json;
 use tokio::{
     sync::mpsc,
-    time::{Instant as TokioInstant, interval, sleep_until},
+    time::{Instant as TokioInstant, interval, sleep_until, timeout},
 };
 
-use super::{Fault, Inner, events};
+use super::{APP_ID, Fault, Inner, events};
 
 /// How long a ticket is good for.
 const TICKET_LIFE: Duration = Duration::from_secs(30);
 /// How many sockets an app may have.
 const MAX_SOCKETS: usize = 10;
+/// How long the other side may take to answer the end of a WebSocket.
+const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// An open socket.
 pub(super) struct Socket {
@@ -41,8 +43,10 @@ pub(super) enum Command {
     Disconnect(String),
     /// Break the connection.
     Drop,
-    /// Say nothing any more, and read nothing.
+    /// Say nothing any more, and read nothing. The kernel takes what is sent here.
     Freeze,
+    /// Read nothing any more, and go on sending.
+    Deafen,
 }
 
 /// `GET /link/?ticket=…`
@@ -77,10 +81,10 @@ async fn serve(inner: Arc<Inner>, mut socket: WebSocket) {
     };
     if open > MAX_SOCKETS {
         socket.send(Frame::text(disconnect("too_many_websockets"))).await.ok();
-        return;
+        return close(&inner, &mut socket).await;
     }
     let hello = json!({
-        "type": "hello", "num_connections": open, "connection_info": {"app_id": "A0STANDIN"},
+        "type": "hello", "num_connections": open, "connection_info": {"app_id": APP_ID},
         "debug_info": {"host": "applink-stand-in", "build_number": 10, "approximate_connection_time": 18060},
     });
     if socket.send(Frame::text(hello.to_string())).await.is_err() {
@@ -97,14 +101,20 @@ async fn serve(inner: Arc<Inner>, mut socket: WebSocket) {
 async fn converse(inner: &Inner, socket: &mut WebSocket, orders: &mut mpsc::UnboundedReceiver<Command>) {
     let mut ping = interval(inner.rules.ping_every);
     let mut closing_at = None;
+    let mut deaf = false;
     loop {
         let sent = tokio::select! {
-            frame = socket.recv() => match frame {
+            frame = socket.recv(), if !deaf => match frame {
                 Some(Ok(Frame::Text(text))) => {
                     events::acknowledge(inner, &text);
                     Ok(())
                 }
-                Some(Ok(Frame::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Frame::Close(_))) => {
+                    // Reading on sends our own half of the farewell.
+                    farewell(inner, socket).await;
+                    return;
+                }
+                Some(Err(_)) | None => return,
                 Some(Ok(_)) => Ok(()),
             },
             order = orders.recv() => match order {
@@ -114,18 +124,43 @@ async fn converse(inner: &Inner, socket: &mut WebSocket, orders: &mut mpsc::Unbo
                     socket.send(Frame::text(disconnect(&reason))).await
                 }
                 Some(Command::Freeze) => freeze(orders).await,
+                Some(Command::Deafen) => {
+                    deaf = true;
+                    Ok(())
+                }
                 Some(Command::Drop) | None => return,
             },
             _ = ping.tick() => socket.send(Frame::Ping("Ping from applink-stand-in".into())).await,
-            () = elapsed(closing_at) => {
-                socket.send(Frame::Close(None)).await.ok();
-                return;
-            }
+            () = elapsed(closing_at) => return close(inner, socket).await,
         };
         if sent.is_err() {
             return;
         }
     }
+}
+
+/// Closes a WebSocket as the protocol wants it, and remembers when the other side did not.
+async fn close(inner: &Inner, socket: &mut WebSocket) {
+    let answered = socket.send(Frame::Close(None)).await.is_ok() && farewell(inner, socket).await;
+    if !answered {
+        inner.state().unanswered_ends += 1;
+    }
+}
+
+/// Reads until the connection ends, taking what still comes; whether the other side said that it is done.
+async fn farewell(inner: &Inner, socket: &mut WebSocket) -> bool {
+    let mut closed = false;
+    let last_words = async {
+        while let Some(Ok(frame)) = socket.recv().await {
+            match frame {
+                Frame::Text(text) => events::acknowledge(inner, &text),
+                Frame::Close(_) => closed = true,
+                _ => {}
+            }
+        }
+    };
+    timeout(CLOSE_WAIT, last_words).await.ok();
+    closed
 }
 
 async fn elapsed(at: Option<TokioInstant>) {

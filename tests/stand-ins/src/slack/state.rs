@@ -101,6 +101,8 @@ pub(super) struct State {
     /// Calls that go well before a fault begins.
     pub(super) spared: HashMap<String, usize>,
     pub(super) violations: Vec<String>,
+    /// WebSockets that were closed without an answer to it.
+    pub(super) unanswered_ends: usize,
     pub(super) traffic: Traffic,
 }
 
@@ -132,10 +134,10 @@ impl State {
         self.channels.entry(message.channel.clone()).or_default().push(message);
     }
 
-    pub(super) fn remove(&mut self, channel: &str, ts: &str) {
-        if let Some(messages) = self.channels.get_mut(channel) {
-            messages.retain(|message| message.ts != ts);
-        }
+    pub(super) fn remove(&mut self, channel: &str, ts: &str) -> Option<Message> {
+        let messages = self.channels.get_mut(channel)?;
+        let at = messages.iter().position(|message| message.ts == ts)?;
+        Some(messages.remove(at))
     }
 
     /// A message, by the `ts` that orders them.
@@ -158,6 +160,13 @@ impl State {
             self.faults.remove(method);
         }
         Some(fault)
+    }
+
+    /// Tells the socket that is open longest.
+    pub(super) fn command_oldest(&mut self, command: Command) {
+        if let Some(socket) = self.sockets.first() {
+            socket.commands.send(command).ok();
+        }
     }
 
     /// Tells every socket.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{
+    hearing::Hearing,
     inbound::{Callback, News, news},
     web::Identity,
 };
@@ -14,8 +15,8 @@ pub(super) enum Frame {
     Hello,
     /// Slack is about to close the connection.
     Disconnect { reason: String },
-    /// An event, to be acknowledged once it is stored.
-    Event { envelope: String, callback: Box<Callback> },
+    /// An event, to be acknowledged once it is stored. Slack may have sent it before.
+    Event { envelope: String, callback: Box<Callback>, again: bool },
     /// Something this program does nothing with. It is acknowledged, where it can be, for it would be no
     /// more use the second time.
     Other { envelope: Option<String> },
@@ -53,10 +54,11 @@ impl Frame {
             "disconnect" => Frame::Disconnect { reason: head.reason.unwrap_or_default() },
             "events_api" => match serde_json::from_str(text) {
                 Ok(EventEnvelope { envelope_id, payload }) => {
-                    if head.retry_attempt.is_some_and(|attempt| attempt > 0) {
+                    let again = head.retry_attempt.is_some_and(|attempt| attempt > 0);
+                    if again {
                         tracing::debug!(event = payload.event_id, attempt = head.retry_attempt, "redelivered");
                     }
-                    Frame::Event { envelope: envelope_id, callback: payload }
+                    Frame::Event { envelope: envelope_id, callback: payload, again }
                 }
                 Err(error) => {
                     tracing::warn!(column = error.column(), "Slack sent an event that cannot be read");
@@ -81,17 +83,21 @@ pub(super) fn acknowledgement(envelope: &str) -> String {
 pub(super) struct Desk<'a> {
     pub(super) me: &'a Identity,
     pub(super) intake: &'a dyn Intake,
+    pub(super) hearing: &'a Hearing,
 }
 
 impl Desk<'_> {
     /// Takes in what an event brings, if it is for the bot. The acknowledgement comes back only
     /// when nothing is left that a redelivery could save.
-    pub(super) async fn take(self, envelope: String, callback: Box<Callback>) -> Option<String> {
-        let event = callback.event_id.clone();
+    pub(super) async fn take(self, envelope: String, callback: Box<Callback>, again: bool) -> Option<String> {
+        let (event, sent_s) = (callback.event_id.clone(), callback.event_time);
         match news(*callback, self.me) {
             None => {}
             Some(News::Message(message)) => match self.intake.accept(*message).await {
-                Ok(Accepted::New) => tracing::debug!(event, "stored"),
+                Ok(Accepted::New) => {
+                    tracing::debug!(event, "stored");
+                    self.hearing.came(again, sent_s);
+                }
                 Ok(Accepted::Duplicate) => tracing::debug!(event, "was stored before"),
                 Err(error) => {
                     tracing::error!(event, %error, "a message could not be stored; Slack will send it again");

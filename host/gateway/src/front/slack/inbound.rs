@@ -20,6 +20,8 @@ pub(super) struct Callback {
     team_id: String,
     /// A redelivery carries the same one.
     pub(super) event_id: String,
+    /// When it happened, in seconds; of a redelivery the same.
+    pub(super) event_time: Option<i64>,
     event: Event,
 }
 
@@ -73,7 +75,7 @@ pub(super) enum News {
 
 /// What an event brings; `None` when it is not for the bot.
 pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
-    let Callback { team_id, event_id, event } = callback;
+    let Callback { team_id, event_id, event, .. } = callback;
     match event {
         Event::Message(said) => message(team_id, event_id, said, false, me),
         Event::AppMention(said) => message(team_id, event_id, said, true, me),

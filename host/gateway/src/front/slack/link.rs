@@ -1,13 +1,14 @@
 //! One WebSocket of Socket Mode, from its hello to its last acknowledgement.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use reqwest::Url;
 use rustls::ClientConfig;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    time::{Instant, interval_at, timeout},
+    time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout},
 };
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
@@ -18,24 +19,29 @@ use super::{
     Timings,
     envelope::{Desk, Frame, acknowledgement},
     failure,
+    hearing::Presence,
     web::Token,
 };
-use crate::front::FrontError;
 
 /// How many messages may wait for the intake before no more are read.
 const MAX_IN_FLIGHT: usize = 256;
 /// How long Slack may take to answer our closing of a connection; nothing depends on the answer.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// An open connection.
-pub(super) struct Link<'a> {
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+/// An open connection, over TCP with or without TLS; in tests over a pipe.
+pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
+    socket: WebSocketStream<S>,
     desk: Desk<'a>,
     timings: Timings,
     /// Messages on their way into the store; each ends in its acknowledgement.
     in_flight: FuturesUnordered<BoxFuture<'a, Option<String>>>,
     opened: Instant,
-    last_frame: Instant,
+    /// When the last frame came.
+    heard: Instant,
+    /// The first ping since the last pong.
+    asked: Option<Instant>,
+    /// Since the hello.
+    presence: Option<Presence<'a>>,
     /// Slack said that it will close the connection.
     leaving: bool,
 }
@@ -54,8 +60,8 @@ pub(super) enum Served<T> {
 pub(super) enum Gone {
     /// A new one may do; not before `retry_after`, where it is known.
     Lost { why: String, retry_after: Option<Duration> },
-    /// Slack wants no more connections from this app.
-    Fatal(FrontError),
+    /// Slack wants no more connections from this app, until a person changes something.
+    Refused { what: String, hint: String },
 }
 
 /// What a frame means for the connection it came over.
@@ -63,6 +69,7 @@ enum Step {
     Greeted,
     Go,
     Leave,
+    Close,
 }
 
 impl<'a> Link<'a> {
@@ -73,11 +80,18 @@ impl<'a> Link<'a> {
         let connecting = connect_async_tls_with_config(url.as_str(), None, true, Some(Connector::Rustls(tls)));
         let connected = timeout(timings.connect, connecting).await.map_err(late)?;
         let (socket, _) = connected.map_err(|error| Gone::lost(describe(&error)))?;
+        let mut link = Link::over(socket, desk, timings);
+        timeout(timings.connect, link.greeted()).await.map_err(late)??;
+        link.presence = Some(desk.hearing.opened());
+        Ok(link)
+    }
+}
+
+impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
+    fn over(socket: WebSocketStream<S>, desk: Desk<'a>, timings: Timings) -> Self {
         let now = Instant::now();
         let in_flight = FuturesUnordered::new();
-        let mut link = Link { socket, desk, timings, in_flight, opened: now, last_frame: now, leaving: false };
-        timeout(timings.connect, link.greeted()).await.map_err(late)??;
-        Ok(link)
+        Link { socket, desk, timings, in_flight, opened: now, heard: now, asked: None, presence: None, leaving: false }
     }
 
     async fn greeted(&mut self) -> Result<(), Gone> {
@@ -85,7 +99,7 @@ impl<'a> Link<'a> {
             let frame = self.socket.next().await;
             match self.read(frame)? {
                 Step::Greeted => return Ok(()),
-                Step::Leave => return Err(Gone::lost("Slack turned it away")),
+                Step::Leave | Step::Close => return Err(Gone::lost("Slack turned it away")),
                 Step::Go => {}
             }
         }
@@ -100,16 +114,31 @@ impl<'a> Link<'a> {
     pub(super) async fn serve<T>(&mut self, until: impl Future<Output = T>) -> Served<T> {
         let mut until = pin!(until);
         let mut ping = interval_at(Instant::now() + self.timings.ping, self.timings.ping);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let listening = self.in_flight.len() < MAX_IN_FLIGHT;
+            if !listening {
+                // An answer would not be read either: the store is slow, not Slack.
+                self.asked = None;
+            }
+            let too_late = self.asked.map(|asked| asked + self.timings.pong);
             let step = tokio::select! {
+                // What has come counts before the time that has passed: this process may have stood still.
+                biased;
                 value = &mut until => return Served::Until(value),
                 Some(ack) = self.in_flight.next() => self.acknowledge(ack).await,
-                frame = self.socket.next(), if self.in_flight.len() < MAX_IN_FLIGHT => self.read(frame),
-                _ = ping.tick() => self.ping().await,
+                frame = self.socket.next(), if listening => self.read(frame),
+                () = reached(too_late) => Err(self.silent()),
+                _ = ping.tick(), if listening => self.ping().await,
             };
             match step {
                 Ok(Step::Leave) => return Served::Leaving,
                 Ok(Step::Go | Step::Greeted) => {}
+                Ok(Step::Close) => {
+                    // Sends our own half of the farewell.
+                    timeout(CLOSE_WAIT, self.socket.flush()).await.ok();
+                    return Served::Gone(Gone::lost("Slack closed it"));
+                }
                 Err(gone) => return Served::Gone(gone),
             }
         }
@@ -148,17 +177,23 @@ impl<'a> Link<'a> {
             Some(Err(error)) => return Err(Gone::lost(describe(&error))),
             None => return Err(Gone::lost("it ended without a word")),
         };
-        self.last_frame = Instant::now();
+        self.heard = Instant::now();
         let text = match frame {
             Message::Text(text) => text,
-            Message::Close(_) => return Err(Gone::lost("Slack closed it")),
+            Message::Close(_) => return Ok(Step::Close),
+            Message::Pong(_) => {
+                self.asked = None;
+                return Ok(Step::Go);
+            }
             // Pings are answered while reading; Slack sends nothing in binary.
-            Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Frame(_) => return Ok(Step::Go),
+            Message::Ping(_) | Message::Binary(_) | Message::Frame(_) => return Ok(Step::Go),
         };
         match Frame::read(&text) {
             Frame::Hello => return Ok(Step::Greeted),
             Frame::Disconnect { reason } => return self.disconnected(&reason),
-            Frame::Event { envelope, callback } => self.in_flight.push(self.desk.take(envelope, callback).boxed()),
+            Frame::Event { envelope, callback, again } => {
+                self.in_flight.push(self.desk.take(envelope, callback, again).boxed());
+            }
             Frame::Other { envelope } => {
                 let ack = envelope.as_deref().map(acknowledgement);
                 self.in_flight.push(std::future::ready(ack).boxed());
@@ -170,7 +205,7 @@ impl<'a> Link<'a> {
     fn disconnected(&mut self, reason: &str) -> Result<Step, Gone> {
         if failure::is_fatal(reason) {
             let hint = failure::hint(reason, Token::App, None);
-            return Err(Gone::Fatal(FrontError::Fatal { what: format!("Slack ended Socket Mode: `{reason}`"), hint }));
+            return Err(Gone::Refused { what: format!("Slack ended Socket Mode: `{reason}`"), hint });
         }
         tracing::debug!(reason, "Slack will close a connection");
         if std::mem::replace(&mut self.leaving, true) { Ok(Step::Go) } else { Ok(Step::Leave) }
@@ -183,20 +218,34 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Asks for a sign of life, and gives the connection up when there was none for too long.
+    /// Asks for a sign of life. Only a pong is one: it says that Slack hears, too.
     async fn ping(&mut self) -> Result<Step, Gone> {
-        if self.last_frame.elapsed() >= self.timings.idle {
-            return Err(Gone::lost(format!("it was silent for {:.0} s", self.last_frame.elapsed().as_secs_f64())));
-        }
+        self.asked.get_or_insert_with(Instant::now);
         self.send(Message::Ping(Bytes::new())).await
     }
 
+    /// Nobody is at the other end any more.
+    fn silent(&mut self) -> Gone {
+        let since = self.asked.map_or(self.heard, |asked| asked.min(self.heard));
+        if let Some(presence) = &mut self.presence {
+            presence.fell_silent(since);
+        }
+        Gone::lost(format!("it has not answered for {:.1} s", since.elapsed().as_secs_f64()))
+    }
+
     async fn send(&mut self, frame: Message) -> Result<Step, Gone> {
-        match timeout(self.timings.connect, self.socket.send(frame)).await {
+        match timeout(self.timings.pong, self.socket.send(frame)).await {
             Ok(Ok(())) => Ok(Step::Go),
             Ok(Err(error)) => Err(Gone::lost(describe(&error))),
-            Err(_) => Err(Gone::lost("it takes no more frames")),
+            Err(_) => Err(self.silent()),
         }
+    }
+}
+
+async fn reached(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
     }
 }
 
@@ -215,3 +264,6 @@ fn describe(error: &WsError) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

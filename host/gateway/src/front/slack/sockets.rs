@@ -6,69 +6,76 @@
 //! those take callbacks that live for ever, where the intake is borrowed, keep the reason of a `disconnect` to
 //! themselves, and acknowledge what they cannot read whole. (Its types of the envelopes are private.)
 
-use std::{mem, pin::pin, sync::Arc, time::Duration};
+use std::{
+    mem,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use rustls::ClientConfig;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Timings,
+    Timings, UNSAFE_SOCKET, UNSAFE_SOCKET_HINT,
     address::is_safe_socket,
     envelope::Desk,
     link::{Gone, Link, Served},
     web::Web,
 };
-use crate::front::FrontError;
+use crate::front::{FrontError, Notice};
+
+/// How long a refusal is not told again, although Slack took the app in between.
+const TOLD_FOR: Duration = Duration::from_secs(3_600);
 
 /// What a connection is made of.
 pub(super) struct Sockets<'a> {
-    pub(super) web: &'a Web,
-    pub(super) tls: &'a Arc<ClientConfig>,
-    pub(super) timings: Timings,
-    pub(super) desk: Desk<'a>,
+    web: &'a Web,
+    tls: &'a Arc<ClientConfig>,
+    timings: Timings,
+    desk: Desk<'a>,
+    refusal: Refusal,
 }
 
 impl<'a> Sockets<'a> {
+    pub(super) fn new(web: &'a Web, tls: &'a Arc<ClientConfig>, timings: Timings, desk: Desk<'a>) -> Self {
+        Sockets { web, tls, timings, desk, refusal: Refusal::default() }
+    }
+
     /// Takes messages in over several connections at once, so that one which dies unnoticed leaves another
     /// for the redelivery. Returns when `stop` is cancelled and all is stored, acknowledged and closed.
     ///
-    /// # Errors
-    /// Slack will not have this app any more.
-    pub(super) async fn run(&self, stop: &CancellationToken) -> Result<(), FrontError> {
-        let halt = stop.child_token();
-        let kept = (0..self.timings.connections).map(async |_| {
-            let end = self.keep_one(&halt).await;
-            halt.cancel();
-            end
-        });
-        join_all(kept).await.into_iter().collect()
+    /// Nothing that Slack says ends it: a token that it refuses now may be good in a minute, and the connections
+    /// that are open work on. Whether the app is taken at all was asked at the start.
+    pub(super) async fn run(&self, stop: &CancellationToken) {
+        let kept = join_all((0..self.timings.connections).map(|_| self.keep_one(stop)));
+        tokio::select! {
+            _ = kept => {}
+            () = self.desk.hearing.tell(self.desk.intake) => {}
+        }
+        self.desk.hearing.finish(self.desk.intake);
     }
 
     /// Keeps one connection up until `halt` is cancelled.
-    async fn keep_one(&self, halt: &CancellationToken) -> Result<(), FrontError> {
+    async fn keep_one(&self, halt: &CancellationToken) {
         let mut backoff = Backoff::new(&self.timings);
         let mut retiring = FuturesUnordered::new();
         let mut open = self.open(halt, &mut backoff).await;
-        let end = loop {
-            let mut link = match open {
-                Ok(Some(link)) => link,
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            };
+        while let Some(mut link) = open {
             // The predecessor leaves while this one works already.
             let halted = async {
                 while retiring.next().await.is_some() {}
                 halt.cancelled().await;
             };
             let served = link.serve(halted).await;
-            backoff.lived(link.age());
+            backoff.served(link.age());
             open = match served {
                 Served::Until(()) => {
                     retiring.push(link.retire());
-                    break Ok(());
+                    break;
                 }
                 // The successor opens while this one still works.
                 Served::Leaving => {
@@ -78,65 +85,118 @@ impl<'a> Sockets<'a> {
                             retiring.push(link.retire());
                             successor
                         }
-                        Served::Leaving | Served::Gone(Gone::Lost { .. }) => opening.await,
-                        Served::Gone(Gone::Fatal(error)) => break Err(error),
+                        Served::Leaving => opening.await,
+                        Served::Gone(gone) => {
+                            self.lost(link, gone);
+                            opening.await
+                        }
                     }
                 }
-                Served::Gone(Gone::Lost { why, .. }) => {
-                    tracing::info!("a connection to Slack was lost: {why}");
+                Served::Gone(gone) => {
+                    self.lost(link, gone);
                     self.open(halt, &mut backoff).await
                 }
-                Served::Gone(Gone::Fatal(error)) => break Err(error),
             };
-        };
+        }
         while retiring.next().await.is_some() {}
-        end
     }
 
     /// Opens a connection, trying again until it stands; `None` when `halt` was cancelled first.
-    async fn open(&self, halt: &CancellationToken, backoff: &mut Backoff) -> Result<Option<Link<'a>>, FrontError> {
+    async fn open(&self, halt: &CancellationToken, backoff: &mut Backoff) -> Option<Link<'a>> {
         loop {
             let attempt = async {
                 sleep(backoff.wait()).await;
                 self.attempt().await
             };
             let attempt = tokio::select! {
-                () = halt.cancelled() => return Ok(None),
+                () = halt.cancelled() => return None,
                 attempt = attempt => attempt,
             };
-            match attempt {
-                Ok(link) => return Ok(Some(link)),
-                Err(Gone::Fatal(error)) => return Err(error),
-                Err(Gone::Lost { why, retry_after }) => {
-                    let wait = backoff.failed(retry_after);
-                    tracing::warn!("no connection to Slack: {why}; trying again in {:.1} s", wait.as_secs_f64());
+            let (why, retry_after) = match attempt {
+                Ok(link) => {
+                    self.accepted();
+                    return Some(link);
                 }
-            }
+                Err(Gone::Refused { what, hint }) => {
+                    self.refused(what.clone(), hint);
+                    (what, None)
+                }
+                Err(Gone::Lost { why, retry_after }) => (why, retry_after),
+            };
+            let wait = backoff.failed(retry_after);
+            tracing::warn!("no connection to Slack: {why}; trying again in {:.1} s", wait.as_secs_f64());
+        }
+    }
+
+    fn lost(&self, link: Link<'a>, gone: Gone) {
+        // From here on it does not count as open.
+        drop(link);
+        match gone {
+            Gone::Lost { why, .. } => tracing::info!("a connection to Slack was lost: {why}"),
+            Gone::Refused { what, hint } => self.refused(what, hint),
+        }
+    }
+
+    fn refused(&self, what: String, hint: String) {
+        if self.refusal.begins() {
+            tracing::error!(hint, "Slack takes no connection from this app: {what}");
+            self.desk.intake.notice(Notice::Refused { what, hint });
+        }
+    }
+
+    fn accepted(&self) {
+        if self.refusal.ends() {
+            tracing::info!("Slack takes connections from this app again");
+            self.desk.intake.notice(Notice::Accepted);
         }
     }
 
     async fn attempt(&self) -> Result<Link<'a>, Gone> {
         let url = self.web.open_connection().await.map_err(|failure| match failure.while_running() {
-            fatal @ FrontError::Fatal { .. } => Gone::Fatal(fatal),
+            FrontError::Fatal { what, hint } => Gone::Refused { what, hint },
             FrontError::Transient { what, retry_after } => Gone::Lost { why: what, retry_after },
             other => Gone::Lost { why: other.to_string(), retry_after: None },
         })?;
         if !is_safe_socket(&url) {
-            return Err(Gone::Fatal(FrontError::Fatal {
-                what: "Slack named a WebSocket that is neither encrypted nor on this machine".to_owned(),
-                hint: "check that the Slack API address is Slack's".to_owned(),
-            }));
+            return Err(Gone::Refused { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
         }
         Link::open(url, Arc::clone(self.tls), self.desk, self.timings).await
     }
 }
 
-/// How long to wait before the next attempt: not at all after a connection that served for a while, else
-/// longer each time, with jitter so that many hosts do not come back at once.
+/// Whether people know that Slack takes no connections; all connections of an app are refused together.
+#[derive(Default)]
+struct Refusal(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    stands: bool,
+    last: Option<Instant>,
+}
+
+impl Refusal {
+    /// Slack has refused a connection; whether that is to be told.
+    fn begins(&self) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = told.stands || told.last.is_some_and(|last| last.elapsed() < TOLD_FOR);
+        if !known {
+            *told = Told { stands: true, last: Some(Instant::now()) };
+        }
+        !known
+    }
+
+    /// Slack has taken a connection; whether that is to be told.
+    fn ends(&self) -> bool {
+        mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).stands)
+    }
+}
+
+/// How long to wait before the next attempt: after attempts that failed longer each time, with jitter so that
+/// many hosts do not come back at once. A connection that said hello begins anew, however soon it was cut.
 struct Backoff {
     steps: ExponentialBuilder,
     next: ExponentialBackoff,
-    steady: Duration,
+    spacing: Duration,
     wait: Duration,
 }
 
@@ -147,16 +207,13 @@ impl Backoff {
             .with_max_delay(timings.retry_max)
             .with_jitter()
             .without_max_times();
-        Backoff { next: steps.build(), steps, steady: timings.steady, wait: Duration::ZERO }
+        Backoff { next: steps.build(), steps, spacing: timings.spacing, wait: Duration::ZERO }
     }
 
     /// A connection served for this long.
-    fn lived(&mut self, age: Duration) {
-        if age >= self.steady {
-            self.next = self.steps.build();
-        } else {
-            self.failed(None);
-        }
+    fn served(&mut self, age: Duration) {
+        self.next = self.steps.build();
+        self.wait = self.spacing.saturating_sub(age);
     }
 
     fn failed(&mut self, retry_after: Option<Duration>) -> Duration {
@@ -167,5 +224,36 @@ impl Backoff {
 
     fn wait(&mut self) -> Duration {
         mem::take(&mut self.wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_worked_and_were_cut_do_not_make_the_wait_grow() {
+        let mut backoff = Backoff::new(&Timings::default());
+        for _ in 0..8 {
+            backoff.failed(None);
+        }
+        for cut in 1..=20 {
+            backoff.served(Duration::from_secs(8));
+            assert_eq!(backoff.wait(), Duration::ZERO, "deaf after cut {cut}");
+            backoff.served(Duration::ZERO);
+            let wait = backoff.wait();
+            assert!(wait <= Duration::from_millis(1_500), "{wait:?} deaf after cut {cut}, right after the hello");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_and_its_end_are_told_once_and_not_again_within_the_hour() {
+        let refusal = Refusal::default();
+        assert!(!refusal.ends(), "nothing was refused");
+        assert_eq!((refusal.begins(), refusal.begins()), (true, false), "once for all connections");
+        assert_eq!((refusal.ends(), refusal.ends()), (true, false));
+        assert_eq!((refusal.begins(), refusal.ends()), (false, false), "it comes and goes");
+        tokio::time::advance(TOLD_FOR).await;
+        assert_eq!((refusal.begins(), refusal.ends()), (true, true));
     }
 }

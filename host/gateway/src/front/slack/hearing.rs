@@ -1,0 +1,207 @@
+//! When nobody could reach the bot, for how long, and how many messages came late because of it.
+//!
+//! The bot is deaf while no connection works, and also while one that seems to work is dead: Slack goes on
+//! sending there. What it sent in vain it sends again, at once, after a minute, and after five; so a silence is
+//! told soon after its end, and once more when stragglers make its count untrue.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use super::Timings;
+use crate::{
+    clock,
+    front::{Intake, Notice},
+};
+
+/// How long a silence may last before it is noticed, at most: late messages of that time are remembered.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
+/// What all connections of the bot hear together.
+pub(super) struct Hearing {
+    settle: Duration,
+    stragglers: Duration,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Connections that work, as far as anybody knows.
+    open: usize,
+    /// Since when the bot is deaf.
+    deaf_since: Option<Instant>,
+    /// The last silence that is over, until its count is final.
+    silence: Option<Silence>,
+    /// When messages came late.
+    late: VecDeque<Instant>,
+    /// Silences whose counts are final and which nobody was told of.
+    settled: Vec<Notice>,
+}
+
+struct Silence {
+    from: Instant,
+    until: Instant,
+    /// The end by the clock, in seconds, as Slack dates events.
+    until_s: i64,
+    /// How long nothing was heard in between.
+    deaf: Duration,
+    /// When to tell of it; one that begins before that is part of it.
+    tell_at: Instant,
+    /// The count that was told last.
+    told: Option<u64>,
+}
+
+/// A connection that works; it no longer does once this is dropped.
+pub(super) struct Presence<'a> {
+    hearing: &'a Hearing,
+    silent_since: Option<Instant>,
+}
+
+impl Presence<'_> {
+    /// Nothing came any more since then, although nobody closed the connection.
+    pub(super) fn fell_silent(&mut self, since: Instant) {
+        self.silent_since = Some(since);
+    }
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        let mut state = self.hearing.state();
+        state.open -= 1;
+        let since = self.silent_since.or_else(|| (state.open == 0).then(Instant::now));
+        state.deaf_since = [state.deaf_since, since].into_iter().flatten().min();
+    }
+}
+
+impl Hearing {
+    pub(super) fn new(timings: &Timings) -> Self {
+        let Timings { settle, stragglers, .. } = *timings;
+        Hearing { settle, stragglers, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// A connection works from now on.
+    pub(super) fn opened(&self) -> Presence<'_> {
+        let mut state = self.state();
+        state.open += 1;
+        if let Some(since) = state.deaf_since.take() {
+            state.hears_again(since, self.settle);
+            drop(state);
+            self.changed.notify_one();
+        }
+        Presence { hearing: self, silent_since: None }
+    }
+
+    /// A message came that was not known: late where Slack had to send it again, or sent it while nobody heard.
+    pub(super) fn came(&self, sent_again: bool, sent_s: Option<i64>) {
+        let mut state = self.state();
+        let in_silence = |silence: &Silence| sent_s.is_some_and(|sent_s| sent_s < silence.until_s);
+        if sent_again || state.silence.as_ref().is_some_and(in_silence) {
+            let now = Instant::now();
+            while state.late.front().is_some_and(|first| now.duration_since(*first) > REMEMBERED) {
+                state.late.pop_front();
+            }
+            state.late.push_back(now);
+        }
+    }
+
+    /// Tells of each silence, for as long as it is polled.
+    pub(super) async fn tell(&self, intake: &dyn Intake) {
+        loop {
+            let changed = self.changed.notified();
+            match self.look(intake) {
+                Some(again) => tokio::select! {
+                    () = changed => {}
+                    () = sleep_until(again) => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Tells what is left to tell.
+    pub(super) fn finish(&self, intake: &dyn Intake) {
+        let mut state = self.state();
+        state.settle();
+        state.settled.drain(..).for_each(|notice| intake.notice(notice));
+    }
+
+    /// Tells what is due; when to look again.
+    fn look(&self, intake: &dyn Intake) -> Option<Instant> {
+        let mut state = self.state();
+        let again = state.look(self.stragglers);
+        state.settled.drain(..).for_each(|notice| intake.notice(notice));
+        again
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whole after each of its methods.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A silence is over.
+    fn hears_again(&mut self, from: Instant, settle: Duration) {
+        let (until, until_s) = (Instant::now(), clock::now_ms() / 1_000);
+        match &mut self.silence {
+            Some(last) if from < last.tell_at => {
+                // What the two have in common counts once.
+                let before = last.from.saturating_duration_since(from);
+                last.deaf += before + until.saturating_duration_since(from.max(last.until));
+                (last.from, last.until, last.until_s) = (last.from.min(from), until, until_s);
+                last.told = None;
+            }
+            _ => {
+                self.settle();
+                let tell_at = until + settle;
+                self.silence = Some(Silence { from, until, until_s, deaf: until - from, tell_at, told: None });
+            }
+        }
+    }
+
+    fn look(&mut self, stragglers: Duration) -> Option<Instant> {
+        let silence = self.silence.as_ref()?;
+        let (tell_at, last) = (silence.tell_at, silence.until + stragglers);
+        let now = Instant::now();
+        if now >= last {
+            self.settle();
+            return None;
+        }
+        if now < tell_at {
+            return Some(tell_at);
+        }
+        if silence.told.is_none() {
+            self.say();
+        }
+        Some(last)
+    }
+
+    /// The count is final.
+    fn settle(&mut self) {
+        self.say();
+        if let Some(Silence { deaf, told, .. }) = self.silence.take() {
+            self.settled.push(Notice::ConnectedAgain { deaf, late: told.unwrap_or_default() });
+        }
+    }
+
+    /// One line, unless it was said already.
+    fn say(&mut self) {
+        let Some(silence) = &mut self.silence else { return };
+        let late = self.late.iter().filter(|at| **at >= silence.from).count() as u64;
+        if silence.told.replace(late) != Some(late) {
+            let deaf_ms = silence.deaf.as_millis();
+            tracing::info!("Connected again, {deaf_ms} ms deaf, {late} messages came late");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Time stands still here, and goes on by what the tests say.
+
+use async_trait::async_trait;
+use tokio::time::advance;
+
+use super::*;
+use crate::{
+    front::{Accepted, Inbound, Reaction},
+    knowledge::LibraryError,
+    store::StoreError,
+};
+
+/// Takes notices.
+#[derive(Default)]
+struct Told(Mutex<Vec<(u64, u64)>>);
+
+#[async_trait]
+impl Intake for Told {
+    async fn accept(&self, _message: Inbound) -> Result<Accepted, StoreError> {
+        Ok(Accepted::New)
+    }
+
+    async fn react(&self, _reaction: Reaction) -> Result<(), LibraryError> {
+        Ok(())
+    }
+
+    fn notice(&self, notice: Notice) {
+        let Notice::ConnectedAgain { deaf, late } = notice else { panic!("{notice:?}") };
+        self.0.lock().expect("no test panics with it").push((deaf.as_millis() as u64, late));
+    }
+}
+
+impl Told {
+    /// Deaf for so many milliseconds, and so many late messages, for each silence.
+    fn of(hearing: &Hearing) -> Vec<(u64, u64)> {
+        let told = Told::default();
+        hearing.finish(&told);
+        told.0.into_inner().expect("no test panics with it")
+    }
+}
+
+fn hearing() -> Hearing {
+    Hearing::new(&Timings::default())
+}
+
+async fn pass(ms: u64) {
+    advance(Duration::from_millis(ms)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bot_is_deaf_from_the_last_connection_to_the_next() {
+    let hearing = hearing();
+    let (first, second) = (hearing.opened(), hearing.opened());
+    drop(first);
+    pass(500).await;
+    let replaced = hearing.opened();
+    assert_eq!(Told::of(&hearing), [], "the other one heard everything");
+    drop(second);
+    drop(replaced);
+    pass(840).await;
+    let _open = (hearing.opened(), hearing.opened());
+    assert_eq!(Told::of(&hearing), [(840, 0)], "once for both");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_fell_silent_was_deaf_since_then() {
+    let hearing = hearing();
+    let (mut dead, _alive) = (hearing.opened(), hearing.opened());
+    let since = Instant::now();
+    pass(3_000).await;
+    hearing.came(true, None);
+    pass(4_000).await;
+    dead.fell_silent(since);
+    drop(dead);
+    pass(400).await;
+    let _open = hearing.opened();
+    assert_eq!(Told::of(&hearing), [(7_400, 1)], "what came again over the other one was late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silences_soon_after_each_other_are_one_and_what_was_heard_in_between_does_not_count() {
+    let hearing = hearing();
+    drop(hearing.opened());
+    let began = Instant::now();
+    pass(100).await;
+    let mut dead = hearing.opened();
+    pass(1_000).await;
+    drop(hearing.opened());
+    dead.fell_silent(began);
+    drop(dead);
+    pass(200).await;
+    let _open = hearing.opened();
+    assert_eq!(Told::of(&hearing), [(1_300, 0)], "the second began with the first");
+    drop(hearing.opened());
+    let (first, second) = (hearing.opened(), hearing.opened());
+    drop((first, second));
+    assert_eq!(Told::of(&hearing), [], "somebody listened");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_is_what_was_sent_again_or_before_the_end() {
+    let hearing = hearing();
+    drop(hearing.opened());
+    pass(1_000).await;
+    let _open = hearing.opened();
+    let now_s = clock::now_ms() / 1_000;
+    hearing.came(true, Some(now_s - 1));
+    hearing.came(false, Some(now_s - 60));
+    hearing.came(false, Some(now_s + 60));
+    hearing.came(false, None);
+    assert_eq!(Told::of(&hearing), [(1_000, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_silence_is_told_once_with_what_came_late_in_the_end() {
+    let hearing = hearing();
+    let told = Told::default();
+    let timings = Timings::default();
+    drop(hearing.opened());
+    pass(100).await;
+    let open = hearing.opened();
+    assert_eq!(hearing.look(&told), Some(Instant::now() + timings.settle));
+    advance(timings.settle).await;
+    assert_eq!(hearing.look(&told), Some(Instant::now() + timings.stragglers - timings.settle));
+    hearing.came(true, None);
+    assert_eq!(*told.0.lock().expect("no panic"), [], "more may come");
+    advance(timings.stragglers - timings.settle).await;
+    assert_eq!(hearing.look(&told), None);
+    assert_eq!(*told.0.lock().expect("no panic"), [(100, 1)]);
+    // Another one begins while the last is still counted.
+    drop(open);
+    pass(200).await;
+    let open = hearing.opened();
+    pass(8_000).await;
+    drop(open);
+    pass(300).await;
+    let _open = hearing.opened();
+    assert_eq!(Told::of(&hearing), [(200, 0), (300, 0)]);
+}

@@ -1,0 +1,96 @@
+//! Connections that end in ways that are not a connection's ordinary end.
+
+use super::*;
+
+/// What Slack's refusals and their end were told as.
+fn refusals(rig: &Rig) -> Vec<String> {
+    let told = rig.notices().into_iter().filter_map(|notice| match notice {
+        Notice::Refused { what, hint } => Some(format!("{what}; {hint}")),
+        Notice::Accepted => Some("accepted".to_owned()),
+        Notice::ConnectedAgain { .. } => None,
+    });
+    told.collect()
+}
+
+#[tokio::test]
+async fn one_invalid_auth_in_mid_life_ends_nothing() {
+    let rig = Rig::start().await;
+    let opened = rig.slack.calls("apps.connections.open").len();
+    rig.slack.fault_times("apps.connections.open", 1, Fault::Error("invalid_auth"));
+    rig.slack.disconnect("warning");
+    until("two successors, and the one that was refused", || {
+        rig.slack.calls("apps.connections.open").len() >= opened + 3
+    })
+    .await;
+    let sent = rig.slack.dm("U1", "still there?");
+    assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some());
+    let told = refusals(&rig);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].starts_with("`apps.connections.open` with the app token (xapp-…) failed: Slack says `invalid_auth`; ")
+    );
+    assert!(told.iter().any(|told| told == "accepted"), "{told:?}");
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn a_revoked_token_leaves_the_other_connection_working() {
+    let rig = Rig::start().await;
+    rig.slack.fault("apps.connections.open", Fault::Error("token_revoked"));
+    let opened = rig.slack.calls("apps.connections.open").len();
+    rig.slack.drop_oldest();
+    until("several refusals", || rig.slack.calls("apps.connections.open").len() >= opened + 3).await;
+    let sent = rig.slack.dm("U1", "still there?");
+    assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some());
+    let told = refusals(&rig);
+    assert_eq!(told.len(), 1, "once for all refusals: {told:?}");
+    assert!(told[0].contains("App-Level Tokens"), "{told:?}");
+    rig.slack.heal("apps.connections.open");
+    assert!(rig.slack.await_sockets(2, SOON).await, "it kept trying");
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn socket_mode_switched_off_and_on_again_ends_nothing() {
+    let rig = Rig::start().await;
+    rig.slack.fault("apps.connections.open", Fault::Error("link_disabled"));
+    rig.slack.disconnect("link_disabled");
+    assert!(rig.slack.await_sockets(0, SOON).await);
+    rig.slack.heal("apps.connections.open");
+    assert!(rig.slack.await_sockets(2, SOON).await, "it kept trying");
+    let sent = rig.slack.dm("U1", "back again?");
+    assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some());
+    let told = refusals(&rig);
+    assert!(told[0].starts_with("Slack ended Socket Mode: `link_disabled`; "), "{told:?}");
+    assert_eq!(told[1..], ["accepted"]);
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn a_half_open_connection_is_replaced_while_the_other_goes_on() {
+    let rig = Rig::start().await;
+    let opened = rig.slack.calls("apps.connections.open").len();
+    rig.slack.freeze_oldest();
+    let sent: Vec<_> = (0..6).map(|n| rig.slack.dm(&format!("U{n}"), "hello?")).collect();
+    until("a new connection", || rig.slack.calls("apps.connections.open").len() > opened).await;
+    assert!(rig.slack.await_sockets(3, SOON).await, "Slack does not know yet that one of them is dead");
+    rig.slack.drop_oldest();
+    for sent in &sent {
+        assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some(), "{sent:?}");
+    }
+    assert_eq!(rig.messages().len(), 6);
+    rig.finish().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_slack_closes_is_closed_by_both() {
+    let rig = Rig::start().await;
+    // So that no successor is there before the end.
+    rig.slack.fault("apps.connections.open", Fault::Status(503));
+    rig.slack.disconnect("warning");
+    assert!(rig.slack.await_sockets(0, SOON).await);
+    assert_eq!(rig.slack.unanswered_ends(), 0);
+    rig.slack.heal("apps.connections.open");
+    assert!(rig.slack.await_sockets(2, SOON).await, "it kept trying");
+    rig.finish().await;
+}

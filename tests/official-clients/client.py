@@ -1,0 +1,107 @@
+"""Slack's own client for Python against the stand-in: what it sends is taken, what it waits for comes."""
+
+import json
+import subprocess
+import sys
+from queue import Queue
+
+from slack_sdk import WebClient
+from slack_sdk.errors import SlackApiError
+from slack_sdk.socket_mode import SocketModeClient
+from slack_sdk.socket_mode.response import SocketModeResponse
+
+PATIENCE = 60  # seconds; nothing that works takes this long
+
+stand_in = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def answer():
+    return json.loads(stand_in.stdout.readline())
+
+
+def order(**what):
+    stand_in.stdin.write(json.dumps(what) + "\n")
+    stand_in.stdin.flush()
+    return answer()
+
+
+start = answer()
+base_url = start["api_url"] + "/"
+
+
+def refused(code, call):
+    try:
+        call()
+    except SlackApiError as error:
+        assert error.response["error"] == code, error
+    else:
+        raise AssertionError(f"{code} was expected")
+
+
+# The Web API
+web = WebClient(start["bot_token"], base_url=base_url)
+me = web.auth_test()
+channel = "C1"
+blocks = [{"type": "section", "text": {"type": "mrkdwn", "text": "*1 & 2*"}}]
+metadata = {"event_type": "pmk", "event_payload": {"part": 1}}
+question = web.chat_postMessage(channel=channel, text="1 & 2 = 3? 中文", blocks=blocks, metadata=metadata)
+reply = web.chat_postMessage(channel=channel, text="…", thread_ts=question["ts"])
+web.chat_update(channel=channel, ts=reply["ts"], text="in the thread")
+history = web.conversations_history(channel=channel, limit=10, include_all_metadata=True)["messages"]
+assert [(said["text"], said["metadata"]) for said in history] == [("1 & 2 = 3? 中文", metadata)], history
+thread = web.conversations_replies(channel=channel, ts=question["ts"])["messages"]
+assert [said["text"] for said in thread] == ["1 & 2 = 3? 中文", "in the thread"], thread
+web.files_upload_v2(channel=channel, thread_ts=question["ts"], filename="answer.md", content="# 整個回答")
+web.chat_delete(channel=channel, ts=reply["ts"])
+refused("msg_too_long", lambda: web.chat_update(channel=channel, ts=question["ts"], text="x" * 4001))
+refused("invalid_auth", WebClient("xoxb-wrong", base_url=base_url).auth_test)
+refused("not_allowed_token_type", WebClient(start["app_token"], base_url=base_url).auth_test)
+
+# Socket Mode
+arrived = Queue()
+
+
+def listen(client, request):
+    client.send_socket_mode_response(SocketModeResponse(envelope_id=request.envelope_id))
+    arrived.put(request.payload)
+
+
+def event(what, wanted):
+    while True:
+        payload = arrived.get(timeout=PATIENCE)
+        if wanted(payload["event"]):
+            print(f"  {what}")
+            return payload
+
+
+def said(text):
+    sent = order(do="dm", user="U1", text=text)
+    payload = event(f'"{text}" arrives', lambda event: event["type"] == "message" and event["ts"] == sent["ts"])
+    assert payload["event_id"] == sent["event_id"]
+
+
+# It looks for a broken connection as often as it pings.
+socket = SocketModeClient(app_token=start["app_token"], web_client=WebClient(base_url=base_url), ping_interval=1)
+socket.socket_mode_request_listeners.append(listen)
+socket.connect()
+said("hello")
+mention = order(do="mention", channel=channel, user="U1", text="are you there?")
+event("a mention arrives", lambda event: event["type"] == "app_mention" and event["ts"] == mention["ts"])
+own = web.chat_postMessage(channel="D1", text="mine")
+echo = event("the bot's own post arrives", lambda event: event["type"] == "message" and event["ts"] == own["ts"])
+assert (echo["event"]["user"], echo["event"]["bot_id"]) == (me["user_id"], me["bot_id"]), echo
+web.chat_update(channel="D1", ts=own["ts"], text="mine, edited")
+event(
+    "its edit arrives",
+    lambda event: event.get("subtype") == "message_changed" and event["message"]["ts"] == own["ts"],
+)
+for fault in [{"do": "disconnect", "reason": "warning"}, {"do": "drop"}]:
+    order(**fault)
+    said(f"after {fault['do']}")
+socket.close()
+
+stand_in.stdin.close()
+verdict = answer()
+# Its acknowledgements may be late: frames that come together are sometimes read one by one, as more arrive.
+assert verdict["given_up"] == [], verdict
+assert stand_in.wait(PATIENCE) == 0

@@ -1,0 +1,74 @@
+//! The stand-in Slack as a program, for clients that are not written in Rust: tells on standard output where
+//! it listens and with which tokens, does what standard input tells it, a JSON line each, and when that ends
+//! says what it saw.
+
+use std::{
+    io::{Write, stdout},
+    process::ExitCode,
+    time::Duration,
+};
+
+use pmk_stand_ins::slack::{Sent, Slack, SlackRules};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader, stdin};
+
+/// What is to happen in the workspace.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+enum Order {
+    /// A person writes to the bot.
+    Dm { user: String, text: String },
+    /// A person mentions the bot in a channel.
+    Mention { channel: String, user: String, text: String },
+    /// Every socket is announced to close, and closed a moment later.
+    Disconnect { reason: String },
+    /// Every connection breaks.
+    Drop,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let rules = SlackRules {
+        // So that a renewal of the sockets is over within a test.
+        warning_grace: Duration::from_secs(1),
+        retry_delays: [100, 1_000, 5_000].map(Duration::from_millis).to_vec(),
+        ..SlackRules::default()
+    };
+    let slack = Slack::start(rules).await;
+    let SlackRules { app_token, bot_token, .. } = slack.rules();
+    say(&json!({"api_url": slack.api_url(), "app_token": app_token, "bot_token": bot_token}));
+    let mut lines = BufReader::new(stdin()).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        match serde_json::from_str(&line) {
+            Ok(order) => say(&carry_out(&slack, order)),
+            Err(error) => {
+                eprintln!("error: `{line}` is no order: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    say(&json!({"violations": slack.violations(), "given_up": slack.given_up(), "acks": slack.acks().len()}));
+    ExitCode::SUCCESS
+}
+
+fn carry_out(slack: &Slack, order: Order) -> Value {
+    let sent = |Sent { event_id, channel, ts, .. }| json!({"event_id": event_id, "channel": channel, "ts": ts});
+    match order {
+        Order::Dm { user, text } => sent(slack.dm(&user, &text)),
+        Order::Mention { channel, user, text } => sent(slack.mention(&channel, &user, &text, None)),
+        Order::Disconnect { reason } => {
+            slack.disconnect(&reason);
+            json!({})
+        }
+        Order::Drop => {
+            slack.drop_connections();
+            json!({})
+        }
+    }
+}
+
+/// When nobody reads it any more, nobody gives orders either.
+fn say(line: &Value) {
+    writeln!(stdout(), "{line}").ok();
+}

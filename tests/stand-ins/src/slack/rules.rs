@@ -1,0 +1,79 @@
+//! What kind of Slack the stand-in is, and what goes wrong with it.
+
+use std::time::Duration;
+
+use super::Limits;
+
+/// What kind of Slack this is. The default is as strict and as slow as Slack.
+#[derive(Clone, Debug)]
+pub struct SlackRules {
+    pub app_token: String,
+    pub bot_token: String,
+    /// How long an acknowledgement may take.
+    pub ack_deadline: Duration,
+    /// The waits before each redelivery; as many as there are redeliveries.
+    pub retry_delays: Vec<Duration>,
+    /// How long a socket lives on after a `disconnect` warning.
+    pub warning_grace: Duration,
+    /// How often sockets are pinged.
+    pub ping_every: Duration,
+    /// Rate limits; `None` for benchmarks.
+    pub limits: Option<Limits>,
+    /// Whether the app is subscribed to `message.channels`, so that a mention arrives twice.
+    pub channel_messages: bool,
+    /// What the text of a message that is still to be replaced begins with.
+    pub placeholder: String,
+}
+
+impl Default for SlackRules {
+    fn default() -> Self {
+        SlackRules {
+            app_token: "xapp-1-stand-in".to_owned(),
+            bot_token: "xoxb-stand-in".to_owned(),
+            ack_deadline: Duration::from_secs(3),
+            retry_delays: vec![Duration::ZERO, Duration::from_secs(60), Duration::from_secs(300)],
+            warning_grace: Duration::from_secs(10),
+            ping_every: Duration::from_secs(30),
+            limits: Some(Limits::default()),
+            channel_messages: true,
+            placeholder: ":hourglass".to_owned(),
+        }
+    }
+}
+
+impl SlackRules {
+    /// The same rules, with waits that a test can afford. An acknowledgement still has Slack's three seconds: no slow
+    /// machine breaks a rule.
+    pub fn quick() -> Self {
+        SlackRules {
+            retry_delays: [100, 300, 900].map(Duration::from_millis).to_vec(),
+            warning_grace: Duration::from_millis(400),
+            ping_every: Duration::from_millis(200),
+            ..SlackRules::default()
+        }
+    }
+
+    /// Without rate limits.
+    pub fn unlimited(self) -> Self {
+        SlackRules { limits: None, ..self }
+    }
+}
+
+/// What goes wrong with a method. `link` is the opening of a WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It answers with this HTTP status.
+    Status(u16),
+    /// It never answers.
+    Stall,
+    /// It answers `ok: false` with this code.
+    Error(&'static str),
+    /// It answers 429 with this Retry-After, in seconds.
+    RateLimited(u64),
+    /// It answers with a page instead of JSON.
+    Garbage,
+    /// It is carried out, but the answer never comes.
+    Lost,
+    /// It is carried out, but only after this long.
+    Slow(Duration),
+}
