@@ -28,6 +28,7 @@ mod queue;
 mod recall;
 mod replies;
 mod sessions;
+mod sizes;
 mod slack;
 mod starting;
 mod support;

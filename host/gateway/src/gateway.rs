@@ -178,7 +178,7 @@ impl Gateway {
 
     /// How the model's window is shared out for a conversation now, beside this preamble.
     pub(crate) fn room(&self, session: SessionId, preamble: &Preamble) -> Room {
-        Room::calibrated(self.model.window(), preamble.tokens, session, &self.calibration())
+        Room::calibrated(self.model.window(), preamble.tokens, session, &self.calibration(), clock::now_ms())
     }
 
     /// What is known of how the model counts.

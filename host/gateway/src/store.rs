@@ -51,6 +51,7 @@ use std::{
 use rusqlite::Connection;
 
 pub use archive::StoreArchive;
+pub use calibrations::Learnt;
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::StoreError;
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Voted};

@@ -1,6 +1,7 @@
 //! The store on real files, one topic a module.
 
 mod archives;
+mod calibrations;
 mod crashes;
 mod escalations;
 mod experiments;

@@ -95,7 +95,8 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     let other = say(&store, "slack:dm:U2", "Ev2", "預算會議", "好").await;
     drop(store);
     let conn = sql(home.path());
-    conn.execute_batch("DROP TABLE said; DROP TABLE archive; PRAGMA user_version = 4").unwrap();
+    let later = "DROP TABLE bound; ALTER TABLE calibration ADD COLUMN window INTEGER";
+    conn.execute_batch(&format!("{later}; DROP TABLE said; DROP TABLE archive; PRAGMA user_version = 4")).unwrap();
     drop(conn);
     let store = open(&home);
     assert_eq!(found(&store, session, "budget").await, [0]);

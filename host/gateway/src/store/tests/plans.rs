@@ -28,6 +28,8 @@ const BY_INDEX: &[&str] = &[
     archive::LENGTHS,
     turns::ADD_PART,
     calibrations::LEARN,
+    calibrations::UNLEARN_BOUNDS,
+    calibrations::LEARN_BOUND,
     escalations::FIND_MARKER,
     escalations::IS_WAITING,
     escalations::CLAIM,
