@@ -17,6 +17,8 @@ mod hostile;
 mod incidents;
 mod knowledge;
 mod ladder;
+mod made_up;
+mod marathon;
 mod model;
 mod moving;
 mod mra;
