@@ -39,12 +39,12 @@ fn unexplained() -> Behaviour {
     Behaviour::error(400, "zuvek", "the grommet is out of plim")
 }
 
-/// Item 5: ten of ten failed, and for ever.
+/// Ten of ten failed, and for ever.
 #[test]
 fn a_last_turn_that_is_too_large_fails_only_once_under_any_policy() {
     for policy in POLICIES {
         let (home, anthropic) = (home(), Anthropic::start_blocking());
-        // 40 turns that fit what is believed, the last of which is larger than what turns out to be true.
+        // Both fit what is believed, and the second is larger than what turns out to be true.
         run(&home, &anthropic, policy, &[turn(0, 1), turn(1, 60)]);
         let smaller = Anthropic::start_blocking();
         smaller.set_window(8_000);
@@ -59,7 +59,7 @@ fn a_last_turn_that_is_too_large_fails_only_once_under_any_policy() {
     }
 }
 
-/// Item 5: four of four, under every policy.
+/// Four of four, under every policy.
 #[test]
 fn a_seed_larger_than_the_real_window_keeps_nobody_from_an_answer() {
     for policy in POLICIES {
@@ -75,10 +75,12 @@ fn a_seed_larger_than_the_real_window_keeps_nobody_from_an_answer() {
         let lines = run(&home, &anthropic, policy, &input).lines();
         assert!(anthropic.requests()[0].prompt_tokens > 3_000, "the seed is there");
         assert!(lost(&lines).is_empty(), "{policy}: {:#?}", replies(&lines));
+        let page = audit(&home);
+        assert!(page.contains("were refused as too long: lower `max-session-tokens`"), "{policy}: {page}");
     }
 }
 
-/// Item 5: a message that is too large by itself costs the conversation nothing.
+/// A message that is too large by itself costs the conversation nothing.
 #[test]
 fn a_message_that_alone_does_not_fit_leaves_the_conversation_as_it_was() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
@@ -94,9 +96,11 @@ fn a_message_that_alone_does_not_fit_leaves_the_conversation_as_it_was() {
     let last = requests.last().expect("requests").body.to_string();
     assert!((0..4).all(|n| last.contains(&format!("Fact {n}:"))) && !last.contains("Fact 4:"), "{last}");
     assert!(refused(&requests).is_sorted_by(|a, b| a > b), "{:?}", refused(&requests));
+    let page = audit(&home);
+    assert!(page.contains("1 messages could not be answered because of their size: split them"), "{page}");
 }
 
-/// Item 6: the results of a turn's own tools were what was too large, and no rung touches them.
+/// The results of a turn's own tools were what was too large, and no rung touches them.
 #[test]
 fn an_overflow_in_a_tool_loop_is_planned_again_under_the_limit_just_learnt() {
     for terse in [false, true] {
@@ -115,6 +119,8 @@ fn an_overflow_in_a_tool_loop_is_planned_again_under_the_limit_just_learnt() {
         assert_eq!(replies(&lines).iter().filter(|reply| reply.ends_with("That is all.")).count(), 1, "{lines:#?}");
         let last = anthropic.requests().pop().expect("requests").body.to_string();
         assert!(last.contains("found nothing much"), "what was found is there, in part: {last}");
+        let page = audit(&home);
+        assert!(!page.contains("context.replanned        0") && page.contains("`pmk-host model forget`"), "{page}");
         let turns = of_type(&lines, "turn");
         assert!(
             turns[0]["rungs"].as_array().is_some_and(|rungs| rungs.iter().any(|rung| rung == "replan")),
@@ -123,7 +129,7 @@ fn an_overflow_in_a_tool_loop_is_planned_again_under_the_limit_just_learnt() {
     }
 }
 
-/// Item 6: the same for the message that taught the limit.
+/// The same for the message that taught the limit.
 #[test]
 fn the_message_that_taught_the_limit_is_answered() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
@@ -134,7 +140,7 @@ fn the_message_that_taught_the_limit_is_answered() {
     assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
 }
 
-/// Item 4: whatever the words are, a smaller request passes.
+/// Whatever the words are, a smaller request passes.
 #[test]
 fn a_refusal_that_nothing_explains_is_answered_once_it_is_smaller() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
@@ -149,7 +155,7 @@ fn a_refusal_that_nothing_explains_is_answered_once_it_is_smaller() {
     assert!(page.contains("give `--window` the model's real window"), "{page}");
 }
 
-/// Item 4: where it is not the size, nothing is learnt, nothing is cut, and it is not tried again.
+/// Where it is not the size, nothing is learnt, nothing is cut, and it is not tried again.
 #[test]
 fn a_refusal_that_is_not_about_the_size_costs_the_conversation_nothing() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
@@ -168,7 +174,7 @@ fn a_refusal_that_is_not_about_the_size_costs_the_conversation_nothing() {
     assert!(page.contains("unexplained: did not help") && !page.contains("bounds of a model's window"), "{page}");
 }
 
-/// Item 7: 25 of 40 turns in a row got an ellipsis or an error.
+/// 25 of 40 turns in a row got an ellipsis or an error.
 #[test]
 fn an_answer_of_nothing_to_a_large_prompt_is_recovered_and_counted() {
     for stop in ["max_tokens", "end_turn"] {
@@ -185,7 +191,7 @@ fn an_answer_of_nothing_to_a_large_prompt_is_recovered_and_counted() {
     }
 }
 
-/// Item 7: a model that has nothing to say to a small prompt is not asked again.
+/// A model that has nothing to say to a small prompt is not asked again.
 #[test]
 fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
@@ -199,7 +205,7 @@ fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {
     assert_eq!(replies(&lines), [":x: The model wrote no answer; please ask again in other words"]);
 }
 
-/// Item 8: the limit dropped from 50,720 to 1,984 for good.
+/// The limit dropped from 50,720 to 1,984 for good.
 #[test]
 fn one_refusal_that_names_a_small_window_does_not_pin_it() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());
@@ -214,7 +220,25 @@ fn one_refusal_that_names_a_small_window_does_not_pin_it() {
     assert!(!page.contains("window of 4096"), "{page}");
 }
 
-/// Item 8: every bound, where it came from, when it expires, and how to be rid of it.
+/// A bound that is over is tried by one request, whose answer takes it away.
+#[test]
+fn what_no_longer_holds_is_found_out_once_a_bound_is_over() {
+    let (home, small) = (home(), Anthropic::start_blocking());
+    small.set_window(5_000);
+    small.name_no_numbers();
+    run(&home, &small, "standard", &(0..12).map(|n| turn(n, 4)).collect::<Vec<_>>());
+    assert!(audit(&home).contains("at most are sent"), "{}", audit(&home));
+    let large = Anthropic::start_blocking();
+    let lines = run(&home, &large, "standard", &[turn(12, 12)]).lines();
+    assert!(lost(&lines).is_empty() && audit(&home).contains("at most are sent"), "it still holds: {}", audit(&home));
+    let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+    store.execute("UPDATE bound SET until = 0 WHERE kind <> 'answered'", []).expect("the time passes");
+    drop(store);
+    let lines = run(&home, &large, "standard", &(13..18).map(|n| turn(n, 12)).collect::<Vec<_>>()).lines();
+    assert!(lost(&lines).is_empty() && !audit(&home).contains("at most are sent"), "{}", audit(&home));
+}
+
+/// Every bound, where it came from, when it expires, and how to be rid of it.
 #[test]
 fn the_audit_shows_every_bound_and_how_to_forget_it() {
     let (home, anthropic) = (home(), Anthropic::start_blocking());

@@ -166,7 +166,7 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
             bounds as u64,
             "bounds of a model's window were learnt from refusals, under Tokens: where one is wrong, `pmk-host model forget`",
         ),
-        (safety.recovery_failed, "messages could not be answered because of their size"),
+        (safety.recovery_failed, "messages could not be answered because of their size: split them, or take a model with a larger window"),
         (audit.conversations.undelivered, "replies were refused by the front"),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
