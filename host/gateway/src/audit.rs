@@ -8,10 +8,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 mod arms;
+mod bounds;
 mod count;
 pub mod read;
 
 pub use arms::{Arm, Arms, Shadow};
+pub use bounds::Bound;
 pub use count::{Now, audit};
 
 /// Counts by name, the most frequent first when shown.
@@ -82,6 +84,10 @@ pub struct ContextSafety {
     /// Prompts that the model refused as too long, by phase.
     pub exceeded: Counts,
     pub force_pruned: u64,
+    /// Requests that were planned again under a smaller limit, because no rung was left.
+    pub replanned: u64,
+    /// Refusals without an explanation and empty answers for which a smaller request was tried, by what came of it.
+    pub suspected: Counts,
     /// Compactions on recovery, and ahead of a call.
     pub compacted_recovering: u64,
     pub compacted_ahead: u64,
@@ -123,6 +129,9 @@ pub struct ModelTokens {
     pub factor: Option<f64>,
     /// Tokens that the provider counts beyond what is sent.
     pub overhead: Option<u64>,
+    /// What refusals have taught of its window.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bound>,
 }
 
 /// Questions to `mra`.

@@ -6,11 +6,15 @@
 //! nothing the *overhead*. Within one conversation the last count is the anchor: only what came since is
 //! estimated at all.
 //!
-//! Counts and settings of policies stay in the host's unit; what is calibrated is the hard limit.
+//! Counts and settings of policies stay in the host's unit; what is calibrated is the hard limit. What the sizes of
+//! refused and answered requests say beyond that is in [`bounds`].
 
 use std::collections::HashMap;
 
+pub mod bounds;
+
 use crate::store::SessionId;
+pub use bounds::{Bounds, Source};
 
 /// What a sample still counts when the next one is there.
 const DECAY: f64 = 0.8;
@@ -27,6 +31,9 @@ const MOST_OVERHEAD: u64 = 100_000;
 /// So many conversations have an anchor at a time; one that lost it goes by the line.
 const MAX_ANCHORS: usize = 4_096;
 
+/// How long a conversation is left in peace in which smaller requests did not help.
+const IN_PEACE_MS: i64 = 60 * 60 * 1_000;
+
 /// The line through estimates and counts of one model, as decaying sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fit {
@@ -35,8 +42,6 @@ pub struct Fit {
     pub y: f64,
     pub xx: f64,
     pub xy: f64,
-    /// The least context window that the provider has named in a refusal, in its own tokens.
-    pub window: Option<u64>,
 }
 
 impl Fit {
@@ -81,39 +86,60 @@ impl Fit {
     }
 }
 
+/// What a refusal says of the size of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    /// The tokens that the provider has counted.
+    pub observed: Option<u64>,
+    /// The window that it names.
+    pub window: Option<u64>,
+    /// How it is known to be about the size, where it names no window that is believed.
+    pub source: Source,
+}
+
 /// The calibration of the model in use.
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
     fit: Fit,
+    bounds: Bounds,
     /// The last sample of each conversation.
     anchors: HashMap<SessionId, (u64, u64)>,
+    /// When smaller requests of a conversation were tried last and did not help.
+    in_vain: HashMap<SessionId, i64>,
 }
 
 impl Calibration {
     /// Goes on from what was learnt before.
-    pub fn new(fit: Fit) -> Self {
-        Calibration { fit, anchors: HashMap::new() }
+    pub fn new(fit: Fit, bounds: Bounds) -> Self {
+        Calibration { fit, bounds, ..Calibration::default() }
     }
 
-    /// What was learnt.
+    /// What was learnt of how it counts.
     pub fn fit(&self) -> Fit {
         self.fit
     }
 
+    /// What was learnt of the sizes that it takes.
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
     /// An answer came: our estimate of its whole prompt, and what the provider counted. A count that no
     /// tokenizer comes to (proxies leave out what was cached, or make numbers up) is no sample.
-    pub fn answered(&mut self, session: SessionId, estimate: u64, counted: u64) {
-        if !is_plausible(estimate, counted) {
-            if counted > 0 {
-                tracing::warn!(estimate, counted, "the provider's count of a prompt makes no sense and is left aside");
-            }
-            return;
+    pub fn answered(&mut self, session: SessionId, estimate: u64, counted: u64, now_ms: i64) {
+        self.took(session, estimate, counted, now_ms);
+        if is_plausible(estimate, counted) {
+            self.sample(session, estimate, counted);
+        } else if counted > 0 {
+            tracing::warn!(estimate, counted, "the provider's count of a prompt makes no sense and is left aside");
         }
-        // What was answered fits, whatever a refusal has said.
-        if self.fit.window.is_some_and(|window| counted > window) {
-            self.fit.window = None;
-        }
-        self.sample(session, estimate, counted);
+    }
+
+    /// A request aside of the conversation, such as one for a summary, was answered: it says what fits, and nothing of
+    /// what the conversation costs.
+    pub fn took(&mut self, session: SessionId, estimate: u64, counted: u64, now_ms: i64) {
+        let counted = is_plausible(estimate, counted).then_some(counted);
+        self.bounds.answered(session, estimate, counted, now_ms);
     }
 
     fn sample(&mut self, session: SessionId, estimate: u64, counted: u64) {
@@ -126,18 +152,34 @@ impl Calibration {
 
     /// A prompt was refused as too long; the numbers are a sample, too, where they can be one. A count
     /// that includes the room for the answer still leans to the safe side.
-    pub fn refused(&mut self, session: SessionId, estimate: u64, observed: Option<u64>, allowed: Option<u64>) {
+    pub fn refused(&mut self, session: SessionId, estimate: u64, refusal: Refusal, now_ms: i64) {
+        let Refusal { observed, window, source } = refusal;
         if let Some(observed) = observed.filter(|&observed| is_plausible(estimate, observed)) {
             self.sample(session, estimate, observed);
         }
-        if let Some(allowed) = allowed.filter(|&allowed| allowed > 0) {
-            self.fit.window = Some(self.fit.window.map_or(allowed, |known| known.min(allowed)));
+        let believed = self.bounds.refused(session, estimate, window, source, now_ms);
+        if let (Some(window), false) = (window, believed) {
+            tracing::warn!(window, "a refusal names a window below a prompt that was answered; it is not believed");
         }
     }
 
-    /// The window in the provider's tokens: what it has named in a refusal goes before what is configured.
-    pub fn window(&self, configured: u64) -> u64 {
-        self.fit.window.map_or(configured, |named| named.min(configured))
+    /// Whether it is worth while to try smaller requests of a conversation although nobody has said that they are
+    /// too large.
+    pub fn may_suspect(&self, session: SessionId, now_ms: i64) -> bool {
+        self.in_vain.get(&session).is_none_or(|&at| now_ms.saturating_sub(at) >= IN_PEACE_MS)
+    }
+
+    /// Smaller requests did not help.
+    pub fn suspected_in_vain(&mut self, session: SessionId, now_ms: i64) {
+        if self.in_vain.len() >= MAX_ANCHORS {
+            self.in_vain.clear();
+        }
+        self.in_vain.insert(session, now_ms);
+    }
+
+    /// Asks for the right to send more than a bound that is over has allowed.
+    pub fn may_try_more(&mut self, session: SessionId, now_ms: i64) -> bool {
+        self.bounds.may_try_more(session, now_ms)
     }
 
     /// What the provider will count for a prompt of this estimate.
@@ -174,6 +216,10 @@ mod tests {
     use super::*;
     use crate::store::SessionId;
 
+    fn said(observed: Option<u64>, window: Option<u64>) -> Refusal {
+        Refusal { observed, window, source: Source::Refused }
+    }
+
     fn within(estimate: u64, truth: u64, share: f64) -> bool {
         (estimate as f64 - truth as f64).abs() <= truth as f64 * share
     }
@@ -183,7 +229,6 @@ mod tests {
         let calibration = Calibration::default();
         assert_eq!(calibration.predict(SessionId::of(1), 1_000), 1_000);
         assert_eq!(calibration.estimate_for(SessionId::of(1), 1_000), 1_000);
-        assert_eq!(calibration.window(200_000), 200_000);
     }
 
     #[test]
@@ -200,27 +245,28 @@ mod tests {
     fn counts_that_make_no_sense_are_left_aside() {
         let mut calibration = Calibration::default();
         for counted in [1, 1_000_000_000_000] {
-            calibration.answered(SessionId::of(1), 5_000, counted);
+            calibration.answered(SessionId::of(1), 5_000, counted, 0);
         }
-        calibration.refused(SessionId::of(1), 5_000, Some(10_000_000), None);
+        calibration.refused(SessionId::of(1), 5_000, said(Some(10_000_000), None), 0);
         assert_eq!(calibration.fit(), Fit::default());
     }
 
     #[test]
     fn what_was_answered_fits_whatever_a_refusal_has_said() {
-        let mut calibration = Calibration::default();
-        calibration.refused(SessionId::of(1), 1_000, None, Some(900));
-        assert_eq!(calibration.window(8_000), 900);
-        calibration.answered(SessionId::of(1), 1_000, 1_100);
-        assert_eq!(calibration.window(8_000), 8_000);
+        let (mut calibration, session) = (Calibration::default(), SessionId::of(1));
+        let window = |calibration: &Calibration| calibration.bounds().window(8_000, session, 0);
+        calibration.refused(session, 1_000, said(None, Some(900)), 0);
+        assert_eq!(window(&calibration), 900);
+        calibration.answered(session, 1_000, 1_100, 0);
+        assert_eq!(window(&calibration), 8_000);
     }
 
     #[test]
     fn a_refusal_is_a_sample_and_names_the_window() {
         let mut calibration = Calibration::default();
         let session = SessionId::of(1);
-        calibration.refused(session, 100_000, Some(213_462), Some(200_000));
-        assert_eq!(calibration.window(1_000_000), 200_000);
+        calibration.refused(session, 100_000, said(Some(213_462), Some(200_000)), 0);
+        assert_eq!(calibration.bounds().window(1_000_000, session, 0), 200_000);
         assert_eq!(calibration.predict(session, 100_000), 213_462);
         assert!(calibration.estimate_for(session, 190_000) < 100_000);
     }
@@ -229,10 +275,10 @@ mod tests {
     fn the_conversations_of_one_gateway_share_the_line_and_not_the_anchor() {
         let mut calibration = Calibration::default();
         for (session, estimate) in [(1, 1_000), (1, 3_000), (2, 8_000)] {
-            calibration.answered(SessionId::of(session), estimate, 2 * estimate + 500);
+            calibration.answered(SessionId::of(session), estimate, 2 * estimate + 500, 0);
         }
         // A prompt of its own that costs more than others of its size.
-        calibration.answered(SessionId::of(3), 2_000, 4_700);
+        calibration.answered(SessionId::of(3), 2_000, 4_700, 0);
         assert!(calibration.predict(SessionId::of(3), 2_100) > calibration.predict(SessionId::of(9), 2_100));
     }
 
@@ -247,7 +293,7 @@ mod tests {
             let truth = |estimate: u64| (estimate as f64 * factor).ceil() as u64 + overhead;
             let mut calibration = Calibration::default();
             for &size in &sizes {
-                calibration.answered(SessionId::of(1), size, truth(size));
+                calibration.answered(SessionId::of(1), size, truth(size), 0);
             }
             for session in [1, 2] {
                 let predicted = calibration.predict(SessionId::of(session), next);
@@ -261,7 +307,7 @@ mod tests {
         ) {
             let mut calibration = Calibration::default();
             for (estimate, counted) in samples {
-                calibration.answered(SessionId::of(1), estimate, counted);
+                calibration.answered(SessionId::of(1), estimate, counted, 0);
             }
             for session in [1, 2] {
                 let estimate = calibration.estimate_for(SessionId::of(session), tokens);

@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     audience::{Audience, Prompts, Toolbox},
     calibration::Calibration,
+    clock,
     config::{Config, Watched},
     directive,
     dispatch::{Batch, Dispatcher, Stuck, Turns},
@@ -167,7 +168,7 @@ impl Gateway {
 
     /// How the model's window is shared out for a conversation now, beside this preamble.
     pub(crate) fn room(&self, session: SessionId, preamble: &Preamble) -> Room {
-        Room::calibrated(self.model.window(), preamble.tokens, session, &self.calibration())
+        Room::calibrated(self.model.window(), preamble.tokens, session, &self.calibration(), clock::now_ms())
     }
 
     /// What is known of how the model counts.

@@ -145,6 +145,20 @@ pub enum Event {
     /// Every rung was tried, and the prompt was still too long.
     #[serde(rename = "context.recovery_failed")]
     ContextRecoveryFailed { actor: String, session: String, rungs: Vec<String> },
+    /// No rung was left, and the request was planned again under a smaller limit.
+    #[serde(rename = "context.replanned")]
+    ContextReplanned { actor: String, session: String, limit: u64, tokens_before: u64, tokens_after: u64 },
+    /// The model gave no answer and no reason that is known, and a smaller request was tried.
+    #[serde(rename = "context.suspected")]
+    ContextSuspected {
+        actor: String,
+        session: String,
+        /// `unexplained`: it refused the request; `empty`: it answered nothing.
+        because: &'static str,
+        tokens: u64,
+        /// Whether the smaller request was answered: then it was the size.
+        helped: bool,
+    },
     /// The trim rung was used.
     #[serde(rename = "context.force-pruned")]
     ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },

@@ -88,6 +88,13 @@ pub struct Answer {
     pub usage: Usage,
 }
 
+impl Answer {
+    /// Whether it neither says anything nor calls a tool.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.iter().all(|block| matches!(block, Block::Text { text } if text.trim().is_empty()))
+    }
+}
+
 /// Why there is no answer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ModelError {

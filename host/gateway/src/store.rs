@@ -58,6 +58,7 @@ use rusqlite::Connection;
 
 pub use archive::StoreArchive;
 pub use backup::BackupError;
+pub use calibrations::Learnt;
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Voted};

@@ -56,7 +56,7 @@ pub struct Recorded {
     pub body: Value,
     /// What the stand-in counted; see [`count_tokens`].
     pub prompt_tokens: u64,
-    /// The rule that the request broke, in the API's words.
+    /// The rule that the request broke, in the API's words, whatever it was told.
     pub refused: Option<String>,
 }
 
@@ -78,6 +78,8 @@ struct Shared {
     is_terse: bool,
     /// What a request that speaks of tools is refused with.
     without_tools: Option<rules::Refusal>,
+    /// What happens to a request that is larger than the window, where it is not told in the API's words.
+    too_large: Option<Box<dyn FnMut() -> Behaviour + Send>>,
     rules: Vec<(String, Behaviour)>,
     queue: VecDeque<Behaviour>,
     requests: Vec<Recorded>,
@@ -181,6 +183,11 @@ impl Anthropic {
         self.lock().held.send_replace(false);
     }
 
+    /// From now on this happens to a request that is larger than the window: a refusal in other words, or silence.
+    pub fn when_too_large(&self, behaviour: impl FnMut() -> Behaviour + Send + 'static) {
+        self.lock().too_large = Some(Box::new(behaviour));
+    }
+
     /// Every request so far, refused ones included, in the order of their arrival.
     pub fn requests(&self) -> Vec<Recorded> {
         self.lock().requests.clone()
@@ -203,12 +210,15 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let verdict = rules::check_headers(&headers)
             .and_then(|()| parsed.map(drop).map_err(|error| rules::Refusal::invalid(format!("invalid JSON: {error}"))))
-            .and_then(|()| rules::check_body(&body))
-            .and_then(|()| rules::check_window(prompt_tokens, shared.window, shared.is_terse));
-        let verdict = verdict
-            .and_then(|()| rules::check_tools(&body, shared.without_tools.as_ref()))
-            .and_then(|()| shared.behaviour(&body));
-        let refused = verdict.as_ref().err().map(|refusal| refusal.message.clone());
+            .and_then(|()| rules::check_body(&body));
+        let window = rules::check_window(prompt_tokens, shared.window, shared.is_terse);
+        let told = verdict.is_ok().then(|| window.as_ref().err().map(|refusal| refusal.message.clone())).flatten();
+        let tools = rules::check_tools(&body, shared.without_tools.as_ref());
+        let verdict = verdict.and_then(|()| match (window, &mut shared.too_large) {
+            (Err(_), Some(too_large)) => Ok(too_large()),
+            (window, _) => window.and(tools).and_then(|()| shared.behaviour(&body)),
+        });
+        let refused = told.or_else(|| verdict.as_ref().err().map(|refusal| refusal.message.clone()));
         shared.requests.push(Recorded { headers, body: body.clone(), prompt_tokens, refused });
         (verdict, shared.held.subscribe())
     };

@@ -1,6 +1,6 @@
 //! A chat completions API on the loopback interface, strict about roles, keys and tool calls. What
-//! [`OpenAi::push`] queues is used up one valid request at a time; with nothing queued it echoes the
-//! question.
+//! [`OpenAi::push`] queues is used up one valid request at a time, [`OpenAi::when`] answers by what was said last; with
+//! neither it echoes the question.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -34,6 +34,10 @@ pub enum Reply {
     Error(u16, Value),
     /// Begins with this text, and ends the stream without the end of the answer.
     Cut(String),
+    /// Says nothing, and stops for this reason.
+    Nothing(&'static str),
+    /// Begins the stream, and sends this as an error in it.
+    ErrorEvent(Value),
 }
 
 #[derive(Default)]
@@ -41,7 +45,35 @@ struct Shared {
     queue: VecDeque<Reply>,
     /// What a request that speaks of tools is refused with.
     without_tools: Option<(u16, Value)>,
+    rules: Vec<(String, Reply)>,
     requests: Vec<Value>,
+    /// The most tokens of a request, and what happens to one that has more.
+    window: Option<(u64, Box<dyn FnMut() -> Reply + Send>)>,
+    /// The tokens of the requests that had more.
+    too_large: Vec<u64>,
+}
+
+impl Shared {
+    /// What happens to a valid request.
+    fn reply(&mut self, body: &Value) -> Reply {
+        if let Some((window, too_large)) = &mut self.window
+            && count_tokens(body) > *window
+        {
+            self.too_large.push(count_tokens(body));
+            return too_large();
+        }
+        let last = body["messages"].as_array().and_then(|all| all.last());
+        let said = last.and_then(|last| last["content"].as_str()).unwrap_or_default();
+        let rule = self.rules.iter().rev().find(|(needle, _)| said.contains(needle));
+        rule.map(|(_, reply)| reply.clone())
+            .or_else(|| self.queue.pop_front())
+            .unwrap_or_else(|| Reply::Answer(format!("You said: {said}")))
+    }
+}
+
+/// The tokens of a prompt as this stand-in counts them: one for every four bytes of the messages.
+pub fn count_tokens(body: &Value) -> u64 {
+    body["messages"].to_string().len().div_ceil(4) as u64
 }
 
 /// A running stand-in; it stops when dropped.
@@ -92,6 +124,22 @@ impl OpenAi {
         lock(&self.shared).without_tools = Some((status, body));
     }
 
+    /// What happens to every valid request whose last message has this text. The newest rule that fits counts, before
+    /// the queue.
+    pub fn when(&self, needle: impl Into<String>, reply: Reply) {
+        lock(&self.shared).rules.push((needle.into(), reply));
+    }
+
+    /// From now on this happens to a request of more tokens than that.
+    pub fn set_window(&self, tokens: u64, too_large: impl FnMut() -> Reply + Send + 'static) {
+        lock(&self.shared).window = Some((tokens, Box::new(too_large)));
+    }
+
+    /// The tokens of every request that was larger than the window.
+    pub fn too_large(&self) -> Vec<u64> {
+        lock(&self.shared).too_large.clone()
+    }
+
     /// The body of every request so far, refused ones included.
     pub fn requests(&self) -> Vec<Value> {
         lock(&self.shared).requests.clone()
@@ -116,10 +164,7 @@ async fn completions(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMa
     if let Some((status, body)) = shared.without_tools.clone().filter(|_| speaks_of_tools(&body)) {
         return respond(Reply::Error(status, body));
     }
-    let reply = shared.queue.pop_front().unwrap_or_else(|| {
-        let question = body["messages"].as_array().and_then(|all| all.last()).map(|last| &last["content"]);
-        Reply::Answer(format!("You said: {}", question.and_then(Value::as_str).unwrap_or_default()))
-    });
+    let reply = shared.reply(&body);
     respond(reply)
 }
 
@@ -185,6 +230,8 @@ fn respond(reply: Reply) -> Response<Body> {
         Reply::Error(status, body) => (status, "application/json", body.to_string()),
         Reply::Answer(text) => (200, "text/event-stream", [text_chunks(&text), end("stop")].concat()),
         Reply::Cut(text) => (200, "text/event-stream", text_chunks(&text)),
+        Reply::Nothing(reason) => (200, "text/event-stream", [text_chunks(""), end(reason)].concat()),
+        Reply::ErrorEvent(error) => (200, "text/event-stream", format!("data: {}\n\n", json!({"error": error}))),
         Reply::Calls(calls) => (200, "text/event-stream", [call_chunks(&calls), end("tool_calls")].concat()),
     };
     Response::builder()

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Audit, Counts, ModelTokens, Record, arms};
+use super::{Audit, Counts, ModelTokens, Record, arms, bounds};
 use crate::{
-    calibration::Fit,
     escalation::Marker,
     knowledge::{Status, atom::Atom},
+    store::Learnt,
 };
 
 /// A pending atom that is older should have been promoted.
@@ -26,7 +26,7 @@ pub struct Now<'a> {
     /// How many messages are parked.
     pub parked: u64,
     /// What was learnt of each provider and model.
-    pub fits: &'a [(String, String, Fit)],
+    pub learnt: &'a [Learnt],
 }
 
 /// Counts the events of the last days.
@@ -55,6 +55,11 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
             "context.compacted" if event["recovering"] == true => audit.context_safety.compacted_recovering += 1,
             "context.compacted" => audit.context_safety.compacted_ahead += 1,
+            "context.replanned" => audit.context_safety.replanned += 1,
+            "context.suspected" => {
+                let helped = if event["helped"] == true { "helped" } else { "did not help" };
+                add(&mut audit.context_safety.suspected, format!("{}: {helped}", text(event, "because")));
+            }
             "context.rotated" => audit.context_safety.rotated += 1,
             "context.recovery_failed" => audit.context_safety.recovery_failed += 1,
             "message.capped" => add(&mut audit.context_safety.capped, text(event, "kind")),
@@ -89,8 +94,9 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
     audit.escalate.median_ms_to_reply = median(replies);
     audit.conversations.parked_now = now.parked;
     corpus(&mut audit, now);
-    for (provider, model, fit) in now.fits {
+    for Learnt { provider, model, fit, bounds } in now.learnt {
         let tokens = audit.tokens.by_model.entry(format!("{provider}:{model}")).or_default();
+        tokens.bounds = bounds::shown(bounds);
         tokens.factor = Some((fit.factor() * 1_000.0).round() / 1_000.0);
         tokens.overhead = Some(fit.overhead().round() as u64);
     }
@@ -157,11 +163,27 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         .count();
     let safety = &audit.context_safety;
     let exceeded: u64 = safety.exceeded.values().sum();
+    let suspected = |helped: &str| -> u64 {
+        safety.suspected.iter().filter(|(what, _)| what.ends_with(helped)).map(|(_, count)| count).sum()
+    };
+    let bounds: usize = now.learnt.iter().map(|learnt| bounds::shown(&learnt.bounds).len()).sum();
     [
         (stuck as u64, "atoms have been pending for more than 24 h: `atoms list` promotes them"),
         (forgotten as u64, "threads have waited for an answer for more than 48 h: ask somebody else"),
         (exceeded, "prompts were refused as too long: lower `max-session-tokens` or a cap if that goes on"),
-        (safety.recovery_failed, "messages could not be answered because of their size"),
+        (
+            suspected(": helped"),
+            "prompts got no answer, without a reason, until they were made smaller: give `--window` the model's real window",
+        ),
+        (
+            suspected(": did not help"),
+            "prompts got no answer, without a reason, whatever their size: see `context.suspected` in the ledger and the log",
+        ),
+        (
+            bounds as u64,
+            "bounds of a model's window were learnt from refusals, under Tokens: where one is wrong, `pmk-host model forget`",
+        ),
+        (safety.recovery_failed, "messages could not be answered because of their size: split them, or take a model with a larger window"),
         (
             audit.tokens.without_tools.len() as u64,
             "models took no tools and are asked for fenced directives: `model forget` has tools tried again",

@@ -7,8 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Context, block_on, print, print_json, text::printable};
 use crate::{
-    audit::{self, Arm, Audit, Counts, Now, Shadow},
-    calibration::Fit,
+    audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
     error::{Failure, OrHint},
     escalation::Marker,
     home,
@@ -17,7 +16,7 @@ use crate::{
         files::AtomFiles,
         moderation::{self, Promote},
     },
-    store::{Store, StoreError},
+    store::{Learnt, Store, StoreError},
 };
 
 /// Names that are listed; the others are summed up.
@@ -37,9 +36,9 @@ impl AuditCommand {
         let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
             .map_err(|error| format!("cannot read the ledger: {error}"))
             .or_hint("is `--home` a folder that you may read?")?;
-        let Stored { pending, fits, parked } = stored(context)?;
+        let Stored { pending, learnt, parked } = stored(context)?;
         let atoms = atoms(context, at)?;
-        let now = Now { at, atoms: &atoms, pending: &pending, fits: &fits, parked };
+        let now = Now { at, atoms: &atoms, pending: &pending, learnt: &learnt, parked };
         let audit = audit::audit(self.days, &records, unreadable, &now);
         if context.json {
             return print_json(&serde_json::to_value(&audit).map_err(Failure::new)?);
@@ -62,7 +61,7 @@ fn atoms(context: &Context, at: Timestamp) -> Result<Vec<Atom>, Failure> {
 #[derive(Default)]
 struct Stored {
     pending: Vec<Marker>,
-    fits: Vec<(String, String, Fit)>,
+    learnt: Vec<Learnt>,
     parked: u64,
 }
 
@@ -71,7 +70,7 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
     match Store::open_existing(&context.home) {
         Ok(store) => block_on(async {
             let parked = store.parked().await?.len() as u64;
-            Ok(Stored { pending: store.escalations().await?, fits: store.calibrations().await?, parked })
+            Ok(Stored { pending: store.escalations().await?, learnt: store.calibrations().await?, parked })
         }),
         Err(StoreError::Missing { .. }) => Ok(Stored::default()),
         // The ledger tells all the more then.
@@ -120,6 +119,8 @@ fn page(audit: &Audit) -> String {
         format!("{} on recovery, {} ahead of a call", safety.compacted_recovering, safety.compacted_ahead),
     );
     page.line("context.rotated", safety.rotated);
+    page.line("context.replanned", safety.replanned);
+    page.summed("context.suspected", &safety.suspected);
     page.line("context.recovery_failed", safety.recovery_failed);
     page.summed("message.capped", &safety.capped);
     page.line("reply.split", safety.replies_split);
@@ -140,6 +141,7 @@ fn page(audit: &Audit) -> String {
         if let (Some(factor), Some(overhead)) = (tokens.factor, tokens.overhead) {
             page.line("", format!("{factor} for one of the host's estimate, {overhead} beyond what is sent"));
         }
+        tokens.bounds.iter().for_each(|bound| page.bound(bound));
     }
 
     page.section("mra-ask");
@@ -187,6 +189,17 @@ impl Page {
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
         // A String takes everything that is written to it.
         let _ = writeln!(self.0, "  {:<24} {value}", printable(name));
+    }
+
+    /// What a refusal has taught of a model's window.
+    fn bound(&mut self, bound: &Bound) {
+        let Bound { kind, tokens, most, source, learnt, until, times } = bound;
+        let what = match most {
+            Some(most) => format!("{kind} at {tokens} of the host's estimate ({source}), so {most} at most are sent"),
+            None => format!("{kind} of {tokens} by the provider's count ({source})"),
+        };
+        self.line("", what);
+        self.line("", format!("  since {learnt} (refusals: {times}); from {until} on a larger prompt is tried"));
     }
 
     /// What an arm has come to.

@@ -139,7 +139,7 @@ impl Run {
             }
         };
         let arms = loader.clone();
-        let fit = store.calibration(model.provider(), model.name()).await?;
+        let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
         let parts = Parts {
             home: &context.home,
@@ -149,7 +149,7 @@ impl Run {
             front,
             ledger: Ledger::open(home::gateway_dir(&context.home)),
             library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
-            calibration: Calibration::new(fit),
+            calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
             prompts,
             mra: parts::mra(&config),

@@ -22,7 +22,7 @@ use super::{
     recording::Recording,
 };
 use crate::{
-    calibration::Calibration,
+    calibration::{Calibration, Refusal, Source},
     model::{Request, sim::Sim},
     store::{Live, SessionId},
     turn::{Room, window::Window},
@@ -103,6 +103,9 @@ struct Wanted {
     otherwise: Applied,
 }
 
+/// No time passes in a replay: what was learnt in it does not expire.
+const NOW_MS: i64 = 0;
+
 /// The only conversation of its calibration.
 fn only() -> SessionId {
     SessionId::of(0)
@@ -169,7 +172,7 @@ impl<'a> Replay<'a> {
 
     /// How the window is shared out now, beside a system prompt.
     fn room(&self, preamble_tokens: u64) -> Room {
-        let room = Room::calibrated(self.setup.window, preamble_tokens, only(), &self.calibration);
+        let room = Room::calibrated(self.setup.window, preamble_tokens, only(), &self.calibration, NOW_MS);
         Room { limit: self.setup.budget.unwrap_or(room.limit), ..room }
     }
 
@@ -264,13 +267,15 @@ impl<'a> Replay<'a> {
             work.calls += 1;
             let counted = self.setup.sim.counts(estimate);
             if counted <= self.setup.window {
-                self.calibration.answered(only(), estimate, counted);
+                self.calibration.answered(only(), estimate, counted, NOW_MS);
                 self.answered(work);
                 return true;
             }
             self.seen.tally.overflows_met += 1;
             self.seen.tally.tokens_refused += estimate;
-            self.calibration.refused(only(), estimate, Some(counted), Some(self.setup.window));
+            let window = Some(self.setup.window);
+            let refusal = Refusal { observed: Some(counted), window, source: Source::Refused };
+            self.calibration.refused(only(), estimate, refusal, NOW_MS);
             if !self.recover(work, &mut recovery, counted) {
                 return false;
             }

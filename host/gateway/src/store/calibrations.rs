@@ -1,74 +1,133 @@
-//! What was learnt of how models count.
+//! What was learnt of how models count, and of the sizes that they take.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{Store, StoreError, error::Fault};
-use crate::calibration::Fit;
+use crate::calibration::{
+    Bounds, Fit, Source,
+    bounds::{Answered, Hold, Named, Refused},
+};
 
-pub(super) const LEARN: &str = "INSERT INTO calibration (provider, model, weight, x, y, xx, xy, window)
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+pub(super) const LEARN: &str = "INSERT INTO calibration (provider, model, weight, x, y, xx, xy)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
      ON CONFLICT (provider, model) DO UPDATE SET weight = excluded.weight, x = excluded.x, y = excluded.y,
-            xx = excluded.xx, xy = excluded.xy, window = excluded.window";
-const RECALL: &str = "SELECT weight, x, y, xx, xy, window FROM calibration WHERE provider = ?1 AND model = ?2";
-const ALL: &str = "SELECT weight, x, y, xx, xy, window, provider, model FROM calibration ORDER BY provider, model";
+            xx = excluded.xx, xy = excluded.xy";
+pub(super) const UNLEARN_BOUNDS: &str = "DELETE FROM bound WHERE provider = ?1 AND model = ?2";
+pub(super) const LEARN_BOUND: &str =
+    "INSERT INTO bound (provider, model, kind, size, tokens, source, learnt_at, until, times)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+const RECALL: &str = "SELECT weight, x, y, xx, xy FROM calibration WHERE provider = ?1 AND model = ?2";
+const RECALL_BOUNDS: &str = "SELECT kind, size, tokens, source, learnt_at, until, times FROM bound
+     WHERE provider = ?1 AND model = ?2";
+const ALL: &str = "SELECT provider, model FROM calibration UNION SELECT provider, model FROM bound ORDER BY 1, 2";
+
+/// What was learnt of one model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Learnt {
+    pub provider: String,
+    pub model: String,
+    pub fit: Fit,
+    pub bounds: Bounds,
+}
 
 impl Store {
     /// What was learnt of a model; the default where it is new.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn calibration(&self, provider: &str, model: &str) -> Result<Fit, StoreError> {
+    pub async fn calibration(&self, provider: &str, model: &str) -> Result<Learnt, StoreError> {
         let (provider, model) = (provider.to_owned(), model.to_owned());
-        self.read(move |conn| {
-            let fit = conn.prepare_cached(RECALL)?.query_row(params![provider, model], fit).optional()?;
-            Ok(fit.unwrap_or_default())
-        })
-        .await
+        self.read(move |conn| recall(conn, provider, model)).await
     }
 
-    /// What was learnt of every model: provider, model, line.
+    /// What was learnt of every model.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn calibrations(&self) -> Result<Vec<(String, String, Fit)>, StoreError> {
+    pub async fn calibrations(&self) -> Result<Vec<Learnt>, StoreError> {
         self.read(|conn| {
             let mut statement = conn.prepare_cached(ALL)?;
-            let rows = statement.query_map([], |row| Ok((row.get(6)?, row.get(7)?, fit(row)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let models = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let models: Vec<(String, String)> = models.collect::<Result<_, _>>()?;
+            models.into_iter().map(|(provider, model)| recall(conn, provider, model)).collect()
         })
         .await
     }
-}
 
-impl Store {
     /// Forgets what was learnt of every model, tools included, and says of how many.
     ///
     /// # Errors
     /// Nothing was forgotten.
     pub async fn forget_calibrations(&self) -> Result<usize, StoreError> {
         self.write(|conn| {
+            let models = conn.prepare_cached(ALL)?.query_map([], |_| Ok(()))?.count();
+            conn.execute("DELETE FROM bound", [])?;
             conn.execute("DELETE FROM model_tools", [])?;
-            Ok(conn.execute("DELETE FROM calibration", [])?)
+            conn.execute("DELETE FROM calibration", [])?;
+            Ok(models)
         })
         .await
     }
 }
 
-pub(super) fn learn(conn: &Connection, provider: &str, model: &str, fit: Fit) -> Result<(), Fault> {
-    let Fit { weight, x, y, xx, xy, window } = fit;
-    let window = window.map(|window| i64::try_from(window).unwrap_or(i64::MAX));
-    conn.prepare_cached(LEARN)?.execute(params![provider, model, weight, x, y, xx, xy, window])?;
+pub(super) fn learn(conn: &Connection, learnt: &Learnt) -> Result<(), Fault> {
+    let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
+    conn.prepare_cached(LEARN)?.execute(params![provider, model, weight, x, y, xx, xy])?;
+    conn.prepare_cached(UNLEARN_BOUNDS)?.execute(params![provider, model])?;
+    let mut add = conn.prepare_cached(LEARN_BOUND)?;
+    let refused = bounds.refused.map(|Refused { size, fits, source, hold }| {
+        ("refused", Some(sql(size)), sql(fits), Some(source.name()), hold.learnt_ms, Some(hold.until_ms), hold.times)
+    });
+    let named = bounds.named.map(|Named { tokens, hold }| {
+        ("named", None, sql(tokens), None, hold.learnt_ms, Some(hold.until_ms), hold.times)
+    });
+    let answered = bounds
+        .answered
+        .map(|Answered { size, tokens, at_ms }| ("answered", Some(sql(size)), sql(tokens), None, at_ms, None, 1));
+    for (kind, size, tokens, source, learnt_at, until, times) in [refused, named, answered].into_iter().flatten() {
+        add.execute(params![provider, model, kind, size, tokens, source, learnt_at, until, times])?;
+    }
     Ok(())
 }
 
-fn fit(row: &rusqlite::Row<'_>) -> rusqlite::Result<Fit> {
-    let window: Option<i64> = row.get(5)?;
-    Ok(Fit {
-        weight: row.get(0)?,
-        x: row.get(1)?,
-        y: row.get(2)?,
-        xx: row.get(3)?,
-        xy: row.get(4)?,
-        window: window.and_then(|window| u64::try_from(window).ok()),
-    })
+fn sql(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
+
+fn recall(conn: &Connection, provider: String, model: String) -> Result<Learnt, Fault> {
+    let known = params![provider, model];
+    let fit = conn.prepare_cached(RECALL)?.query_row(known, fit).optional()?.unwrap_or_default();
+    let mut bounds = Bounds::default();
+    let mut statement = conn.prepare_cached(RECALL_BOUNDS)?;
+    let mut rows = statement.query(known)?;
+    while let Some(row) = rows.next()? {
+        bound(row, &mut bounds)?;
+    }
+    drop(rows);
+    drop(statement);
+    Ok(Learnt { provider, model, fit, bounds })
+}
+
+fn fit(row: &Row<'_>) -> rusqlite::Result<Fit> {
+    Ok(Fit { weight: row.get(0)?, x: row.get(1)?, y: row.get(2)?, xx: row.get(3)?, xy: row.get(4)? })
+}
+
+/// Puts one row where it belongs; a kind that is unknown, of a later version, nowhere.
+fn bound(row: &Row<'_>, bounds: &mut Bounds) -> rusqlite::Result<()> {
+    let count = |at| row.get::<_, Option<i64>>(at).map(|count| u64::try_from(count.unwrap_or(0)).unwrap_or(0));
+    let (kind, source): (String, Option<String>) = (row.get(0)?, row.get(3)?);
+    let learnt_ms: i64 = row.get(4)?;
+    let until_ms = row.get::<_, Option<i64>>(5)?.unwrap_or(learnt_ms);
+    let hold = Hold { learnt_ms, until_ms, times: row.get(6)? };
+    let (size, tokens) = (count(1)?, count(2)?);
+    match kind.as_str() {
+        "refused" => {
+            let source = source.and_then(|name| Source::of_name(&name)).unwrap_or(Source::Refused);
+            bounds.refused = Some(Refused { size, fits: tokens, source, hold });
+        }
+        "named" => bounds.named = Some(Named { tokens, hold }),
+        "answered" => bounds.answered = Some(Answered { size, tokens, at_ms: learnt_ms }),
+        _ => {}
+    }
+    Ok(())
 }

@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0005_archive.sql"),
     include_str!("migrations/0006_parking.sql"),
     include_str!("migrations/0007_tools.sql"),
+    include_str!("migrations/0008_bounds.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.
@@ -231,6 +232,19 @@ mod tests {
         let conn = open_writer(&path, Migrate::Yes, &[FIRST, SECOND]).unwrap();
         let carried: i64 = conn.query_row("SELECT x FROM b", [], |row| row.get(0)).unwrap();
         assert_eq!((carried, version(&conn).unwrap()), (2, 2));
+    }
+
+    #[test]
+    fn a_window_that_was_named_for_good_may_be_tried_again() {
+        let (_folder, path) = fresh();
+        let conn = open_writer(&path, Migrate::Yes, &MIGRATIONS[..5]).unwrap();
+        conn.execute("INSERT INTO calibration VALUES ('openai', 'm', 1, 2, 3, 4, 6, 4096)", []).unwrap();
+        drop(conn);
+        let conn = open_writer(&path, Migrate::Yes, MIGRATIONS).unwrap();
+        let select = "SELECT kind, tokens, until = learnt_at FROM bound";
+        let bound: (String, i64, bool) =
+            conn.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+        assert_eq!(bound, ("named".into(), 4_096, true));
     }
 
     #[test]

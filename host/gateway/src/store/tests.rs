@@ -2,6 +2,7 @@
 
 mod archives;
 mod backups;
+mod calibrations;
 mod crashes;
 mod damage;
 mod escalations;

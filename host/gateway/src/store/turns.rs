@@ -124,8 +124,8 @@ impl Store {
             for (number, (body, how)) in (0u32..).zip(&parts) {
                 add_part.execute(params![turn.0, number, body, how])?;
             }
-            if let Some((provider, model, fit)) = &calibration {
-                calibrations::learn(conn, provider, model, *fit)?;
+            if let Some(learnt) = &calibration {
+                calibrations::learn(conn, learnt)?;
             }
             conn.prepare_cached(escalations::ABSORBED)?.execute([turn.0])?;
             match &escalation {

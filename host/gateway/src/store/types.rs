@@ -5,9 +5,8 @@ use std::{fmt, sync::Arc};
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::experiments::Outturn;
+use super::{calibrations::Learnt, experiments::Outturn};
 use crate::{
-    calibration::Fit,
     escalation::Marker,
     front::{Inbound, Speech, TurnReport},
     ledger::Tags,
@@ -296,8 +295,8 @@ pub struct Recorded {
     pub also: Vec<TurnId>,
     /// What is to be delivered, in order.
     pub parts: Vec<Outgoing>,
-    /// What was learnt of how the model counts, by provider and model.
-    pub calibration: Option<(String, String, Fit)>,
+    /// What was learnt of the model.
+    pub calibration: Option<Learnt>,
     /// A thread that waits for an answer from now on.
     pub escalation: Option<(FrontName, Marker)>,
     /// What the front is told after delivery.

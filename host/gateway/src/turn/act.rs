@@ -297,11 +297,11 @@ fn done(gateway: &Gateway, work: &Work<'_>, words: &str) -> Acted {
     Acted::Done { text }
 }
 
-/// The answer as text; one that was cut short says so.
+/// The answer as text; one that was cut short says so, unless nothing is left of it.
 fn text(answer: &Answer) -> String {
     let texts: Vec<Block> = answer.blocks.iter().filter(|block| matches!(block, Block::Text { .. })).cloned().collect();
     let mut text = plain_text(&texts);
-    if matches!(answer.stop, Stop::MaxTokens | Stop::WindowFull) {
+    if matches!(answer.stop, Stop::MaxTokens | Stop::WindowFull) && !text.trim().is_empty() {
         text.push_str("\n…");
     }
     text

@@ -2,12 +2,21 @@
 
 mod tools;
 
-use super::{TurnError, budget, journal::Journal, recover, work::Work};
+use super::{
+    TurnError, budget,
+    journal::Journal,
+    recover::{self, Cause, Recovery, trial},
+    work::{LEAST_LIMIT, Work},
+};
 use crate::{
+    calibration::Source,
+    clock,
     gateway::Gateway,
     ledger::Event,
-    model::{self, Action, Answer, ModelError, Usage},
+    model::{self, Action, Answer, ModelError, Request, Usage},
 };
+
+use tools::Tools;
 
 /// What came of asking.
 pub(super) enum Asked {
@@ -19,59 +28,119 @@ pub(super) enum Asked {
 }
 
 pub(super) async fn ask(gateway: &Gateway, work: &mut Work<'_>) -> Result<Asked, TurnError> {
-    if work.tally.rounds == 0 {
-        let files = work.turn.inbound.files;
-        if files > 0 {
-            work.tally.prefix.push_str(&gateway.say.files_not_read(files));
+    if let Some(message) = unaskable(gateway, work) {
+        return Ok(Asked::Failed { message });
+    }
+    let mut recovery = Recovery::default();
+    let mut tools = Tools::default();
+    loop {
+        let (request, outcome) = call(gateway, work).await;
+        match &outcome {
+            Ok(answer) if !answer.is_empty() => tools.answered(gateway, work, &request).await,
+            Err(error) if tools.refused(gateway, work, &request, error).await? => continue,
+            Ok(_) | Err(_) => {}
         }
-        if work.turn.inbound.text.trim().is_empty() {
-            let message = format!("{}{}", work.tally.prefix, gateway.say.nothing_to_read());
-            return Ok(Asked::Failed { message });
-        }
-        if !budget::fits_at_all(work) {
-            let alone = u64::from(work.window.new_message().tokens);
-            return Ok(Asked::Failed { message: gateway.say.message_too_long(alone, work.room.limit) });
+        let Some(cause) = cause(gateway, work, &outcome) else { return settled(gateway, work, outcome).await };
+        if !recover::recover(gateway, work, &mut recovery, cause).await? {
+            return Ok(match outcome {
+                Ok(nothing) => Asked::Answer(nothing),
+                Err(ModelError::Overflow { .. }) => Asked::Failed { message: too_long(gateway, work) },
+                Err(error) => Asked::Failed { message: gateway.say.no_answer(&error, gateway.model.name()) },
+            });
         }
     }
-    let mut recovery = recover::Recovery::default();
-    let mut repaired = None;
-    let mut tools = tools::Tools::default();
-    loop {
-        work.tally.calls += 1;
-        let (session, estimate) = (work.turn.session, work.estimate());
-        let was_repaired = repaired.is_some();
-        let request = repaired.take().unwrap_or_else(|| work.request());
-        let error = match gateway.model.ask(&request).await {
-            Ok(answer) => {
-                note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
-                gateway.calibration().answered(session, estimate, answer.usage.prompt_tokens());
-                work.tally.add_usage(answer.usage);
-                tools.answered(gateway, work, &request).await;
-                return Ok(Asked::Answer(answer));
-            }
-            Err(error) => error,
-        };
-        if error.action() == Action::Repair && !was_repaired {
-            tracing::warn!(session = %work.turn.inbound.key, %error, "the history is repaired for one more call");
-            repaired = model::repair(&request);
-            if repaired.is_some() {
-                continue;
-            }
+}
+
+/// Why the model is not asked at all.
+fn unaskable(gateway: &Gateway, work: &mut Work<'_>) -> Option<String> {
+    if work.tally.rounds > 0 {
+        return None;
+    }
+    let files = work.turn.inbound.files;
+    if files > 0 {
+        work.tally.prefix.push_str(&gateway.say.files_not_read(files));
+    }
+    if work.turn.inbound.text.trim().is_empty() {
+        return Some(format!("{}{}", work.tally.prefix, gateway.say.nothing_to_read()));
+    }
+    (!budget::fits_at_all(work)).then(|| too_long(gateway, work))
+}
+
+/// What is too long: the new message where it is, else the conversation.
+fn too_long(gateway: &Gateway, work: &Work<'_>) -> String {
+    let alone = u64::from(work.window.new_message().tokens);
+    if budget::fits_at_all(work) {
+        gateway.say.too_long()
+    } else {
+        gateway.say.message_too_long(alone, work.room.limit)
+    }
+}
+
+/// One call, and one more where the history can be repaired; with what was sent last.
+async fn call(gateway: &Gateway, work: &mut Work<'_>) -> (Request, Result<Answer, ModelError>) {
+    let request = work.request();
+    let outcome = send(gateway, work, &request).await;
+    if let Err(error) = &outcome
+        && error.action() == Action::Repair
+    {
+        tracing::warn!(session = %work.turn.inbound.key, %error, "the history is repaired for one more call");
+        if let Some(repaired) = model::repair(&request) {
+            let outcome = send(gateway, work, &repaired).await;
+            return (repaired, outcome);
         }
-        if tools.refused(gateway, work, &request, &error).await? {
-            continue;
+    }
+    (request, outcome)
+}
+
+async fn send(gateway: &Gateway, work: &mut Work<'_>, request: &Request) -> Result<Answer, ModelError> {
+    work.tally.calls += 1;
+    let answer = gateway.model.ask(request).await?;
+    note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
+    work.tally.add_usage(answer.usage);
+    Ok(answer)
+}
+
+/// Why a smaller request may be answered where this one was not.
+fn cause(gateway: &Gateway, work: &Work<'_>, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
+    let source = match outcome {
+        Err(ModelError::Overflow { observed_tokens, allowed_tokens, message }) => {
+            // A quota a minute is no context window.
+            let window = allowed_tokens.filter(|_| !is_about_a_quota(message));
+            let (observed_tokens, allowed_tokens) = (*observed_tokens, *allowed_tokens);
+            return Some(Cause::Overflow { observed_tokens, allowed_tokens, window });
         }
-        let ModelError::Overflow { observed_tokens, allowed_tokens, message } = error else {
-            let model = gateway.model.name();
-            tracing::warn!(session = %work.turn.inbound.key, model, class = error.class(), %error, "no answer");
-            return Ok(Asked::Failed { message: gateway.say.no_answer(&error, model) });
-        };
-        // A quota a minute is no context window.
-        let window = allowed_tokens.filter(|_| !is_about_a_quota(&message));
-        gateway.calibration().refused(session, estimate, observed_tokens, window);
-        let overflow = recover::Overflow { observed_tokens, allowed_tokens };
-        if !recover::recover(gateway, work, &mut recovery, overflow).await? {
-            return Ok(Asked::Failed { message: gateway.say.too_long() });
+        Err(error) if error.action() == Action::Probe => Source::Unexplained,
+        Ok(answer) if answer.is_empty() => Source::Empty,
+        _ => return None,
+    };
+    let calibration = gateway.calibration();
+    let may_suspect = work.trial.is_some()
+        || work.tally.tokens_after > LEAST_LIMIT
+            && calibration.bounds().may_be_too_large(work.estimate(), source)
+            && calibration.may_suspect(work.turn.session, clock::now_ms());
+    may_suspect.then_some(Cause::Suspected(source))
+}
+
+/// An answer, or a failure that has nothing to do with the size.
+async fn settled(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    outcome: Result<Answer, ModelError>,
+) -> Result<Asked, TurnError> {
+    match outcome {
+        Ok(answer) => {
+            trial::helped(gateway, work).await?;
+            if !answer.is_empty() {
+                let (session, counted) = (work.turn.session, answer.usage.prompt_tokens());
+                gateway.calibration().answered(session, work.estimate(), counted, clock::now_ms());
+            }
+            Ok(Asked::Answer(answer))
+        }
+        Err(error) => {
+            // Which says nothing of the size.
+            trial::take_back(work);
+            tracing::warn!(session = %work.turn.inbound.key, class = error.class(), %error, "no answer");
+            Ok(Asked::Failed { message: gateway.say.no_answer(&error, gateway.model.name()) })
         }
     }
 }

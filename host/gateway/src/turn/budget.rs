@@ -6,13 +6,18 @@ use std::sync::Arc;
 use pmk_core::Applied;
 use pmk_policy::PruneInput;
 
-use super::{TurnError, decided::note_records, recover::compact, work::Work};
-use crate::{experiment::shadow::Acted, gateway::Gateway};
+use super::{
+    TurnError,
+    decided::note_records,
+    recover::compact,
+    work::{Room, Work},
+};
+use crate::{clock, experiment::shadow::Acted, gateway::Gateway};
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     if let Some(wanted) = decide(gateway, work).await? {
-        // Tried once a turn; where it fails, the plan holds that came with it.
-        let may_compact = !std::mem::replace(&mut work.tally.compacted, true);
+        // Tried once a turn; where it fails, the plan holds that came with it. What is only tried stores nothing.
+        let may_compact = work.trial.is_none() && !std::mem::replace(&mut work.tally.compacted, true);
         if may_compact && compact::ahead(gateway, work, wanted.range).await? {
             decide(gateway, work).await?;
             return Ok(());
@@ -30,9 +35,8 @@ struct Wanted {
 
 /// Asks the policy and carries its plan out, unless it wants something summed up first.
 async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>, TurnError> {
-    // What the last call has told of how the model counts.
-    work.room = gateway.room(work.turn.session, &work.preamble);
     let transcript = work.window.transcript();
+    work.room = room(gateway, work, transcript.total_tokens());
     if !fits_at_all(work) {
         // There is nothing to decide, and the conversation must not lose anything over it.
         let tokens = transcript.total_tokens();
@@ -79,13 +83,24 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
     }
 }
 
+/// The room as of now: after what the last call has told of how the model counts and of what it takes. A request
+/// that a bound holds back may be the one that tries whether it still holds.
+fn room(gateway: &Gateway, work: &Work<'_>, wanted: u64) -> Room {
+    let session = work.turn.session;
+    let mut room = gateway.room(session, &work.preamble);
+    if wanted > room.limit && work.below.is_none() && gateway.calibration().may_try_more(session, clock::now_ms()) {
+        room = gateway.room(session, &work.preamble);
+    }
+    work.capped(room, work.preamble.tokens)
+}
+
 /// Whether the new message alone leaves the request within the limit.
 pub(super) fn fits_at_all(work: &Work<'_>) -> bool {
     u64::from(work.window.new_message().tokens) <= work.room.limit
 }
 
-/// Carries a decision over to the turn's window and to the stored live window. Costs nothing when it
-/// changes nothing.
+/// Carries a decision over to the turn's window and to the stored live window, to that one later where it is only
+/// tried. Costs nothing when it changes nothing.
 pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &Applied) -> Result<(), TurnError> {
     work.tally.tokens_after = applied.tokens_after;
     if !applied.changes_anything() {
@@ -97,7 +112,9 @@ pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &
     }
     work.tally.messages_replaced += applied.replaced.len();
     let edit = work.window.apply(applied);
-    if applied.edits_window() {
+    if let Some(trial) = &mut work.trial {
+        trial.edits.extend(applied.edits_window().then_some(edit));
+    } else if applied.edits_window() {
         gateway.store.edit_live(work.turn.session, edit).await?;
     }
     Ok(())

@@ -62,6 +62,8 @@ pub(super) async fn gather<'a>(
         audience,
         preamble: gateway.preamble(audience, with_tools),
         room,
+        below: None,
+        trial: None,
         window,
         atoms,
         placeholder: None,

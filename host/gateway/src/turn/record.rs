@@ -6,14 +6,13 @@ use serde_json::json;
 
 use super::{TurnError, absorb, deliver, work::Work};
 use crate::{
-    calibration::Fit,
     clock,
     experiment::signals::Reask,
     front::Speech,
     gateway::Gateway,
     knowledge::Atom,
     ledger::{Event, InExperiment},
-    store::{Answered, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded},
+    store::{Answered, Learnt, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded},
 };
 
 /// An answer, or why there is none.
@@ -95,10 +94,12 @@ pub(super) async fn record(
     })
 }
 
-/// What is known now of how the model counts, where this turn has asked it.
-fn learnt_of_the_model(gateway: &Gateway, work: &Work<'_>) -> Option<(String, String, Fit)> {
-    let model = &gateway.model;
-    (work.tally.calls > 0).then(|| (model.provider().to_owned(), model.name().to_owned(), gateway.calibration().fit()))
+/// What is known of the model now, where this turn has asked it.
+fn learnt_of_the_model(gateway: &Gateway, work: &Work<'_>) -> Option<Learnt> {
+    let (provider, model) = (gateway.model.provider().to_owned(), gateway.model.name().to_owned());
+    let calibration = gateway.calibration();
+    let (fit, bounds) = (calibration.fit(), *calibration.bounds());
+    (work.tally.calls > 0).then_some(Learnt { provider, model, fit, bounds })
 }
 
 /// The event of a reply that takes several messages.

@@ -6,24 +6,40 @@
 //! | trim | seed pair and most recent turn stay (seed 000 §2.2) |
 //! | [`compact`] | the model summarises what lies between seed and most recent turn (seed 001, stage 1) |
 //! | [`rotate`] | seed pair and a summary made without the model (seed 001, stage 2) |
+//! | [`replan`] | no rung is left: planned again under what was learnt, in smaller and smaller forms |
 //! | give up | an honest message, and a window that does not make the next turn fail |
+//!
+//! Every request is smaller than all that were refused in this turn. Where the size is only suspected to be the reason,
+//! no rung is taken that costs a model call or a session, and what is tried is a [`trial`].
 
+use pmk_core::floor;
 use pmk_policy::{OverflowInput, Rung};
 
 use super::{TurnError, budget, decided::note_records, work::Work};
-use crate::{clock, gateway::Gateway, ledger::Event};
+use crate::{
+    calibration::{Refusal, Source},
+    clock,
+    gateway::Gateway,
+    ledger::Event,
+};
 
 pub(crate) mod compact;
+mod replan;
 pub(crate) mod rotate;
 pub(crate) mod rules;
+pub(super) mod trial;
 
+use replan::Replanning;
 use rules::{Base, MAX_RETRIES};
+use trial::Trial;
 
-/// What the provider said about the size.
+/// Why a smaller request is wanted.
 #[derive(Clone, Copy)]
-pub(super) struct Overflow {
-    pub observed_tokens: Option<u64>,
-    pub allowed_tokens: Option<u64>,
+pub(super) enum Cause {
+    /// The provider said that it was too large.
+    Overflow { observed_tokens: Option<u64>, allowed_tokens: Option<u64>, window: Option<u64> },
+    /// There was no answer and no reason that is known; it may be the size.
+    Suspected(Source),
 }
 
 /// The recovery of one model call.
@@ -34,50 +50,88 @@ pub(super) struct Recovery {
     /// Rungs that were tried, whatever came of them.
     tried: Vec<Rung>,
     retries: usize,
+    replanning: Replanning,
 }
 
-/// Makes the window smaller by the next rung. False when there is nothing left to try: then the floor's
-/// window is kept, so that the next turn does not fail the same way.
+/// Makes the window smaller than all that was refused. False when there is nothing left to try: then the window is
+/// one that will be answered, or, where the size was only suspected, what it was.
 pub(super) async fn recover(
     gateway: &Gateway,
     work: &mut Work<'_>,
     recovery: &mut Recovery,
-    overflow: Overflow,
+    cause: Cause,
 ) -> Result<bool, TurnError> {
-    work.tally.overflowed = true;
-    note_overflow(work, overflow);
+    note_cause(gateway, work, cause);
     let base = recovery
         .base
         .get_or_insert_with(|| Base { window: work.window.clone(), tokens: work.tally.tokens_after })
         .clone();
-    loop {
-        let rung = if recovery.retries < MAX_RETRIES {
-            choose(gateway, work, &base, &recovery.tried, overflow).await
-        } else {
-            Rung::GiveUp
-        };
+    if climb(gateway, work, recovery, &base, cause).await? || recovery.replanning.next(gateway, work).await? {
+        if let Some(trial) = &mut work.trial {
+            trial.sent();
+        }
+        return Ok(true);
+    }
+    trial::in_vain(gateway, work);
+    if matches!(cause, Cause::Overflow { .. }) {
+        give_up(gateway, work).await?;
+    }
+    Ok(false)
+}
+
+/// Takes the next rung that makes the request smaller than all that were refused. False: none is left.
+async fn climb(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    recovery: &mut Recovery,
+    base: &Base,
+    cause: Cause,
+) -> Result<bool, TurnError> {
+    while recovery.retries < MAX_RETRIES && !recovery.tried.contains(&Rung::GiveUp) {
+        let rung = choose(gateway, work, base, &recovery.tried, cause).await;
         recovery.tried.push(rung);
         let taken = match rung {
-            Rung::Trim => trim(gateway, work, &base).await?,
-            Rung::Compact => compact::rung(gateway, work, &base).await?,
-            Rung::Rotate => rotate::rung(gateway, work, &base).await?,
-            Rung::GiveUp => {
-                give_up(gateway, work, &base).await?;
-                return Ok(false);
-            }
+            Rung::Trim => trim(gateway, work, base).await?,
+            Rung::Compact => compact::rung(gateway, work, base).await?,
+            Rung::Rotate => rotate::rung(gateway, work, base).await?,
+            Rung::GiveUp => false,
         };
-        if taken {
-            recovery.retries += 1;
-            work.tally.rungs.push(rung.name());
-            // The smaller window is budgeted like any other.
-            budget::budget(gateway, work).await?;
+        if !taken {
+            continue;
+        }
+        recovery.retries += 1;
+        work.tally.rungs.push(rung.name());
+        // The smaller window is budgeted like any other.
+        budget::budget(gateway, work).await?;
+        if replan::is_smaller(work) {
             return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What the model and this turn have learnt from it.
+fn note_cause(gateway: &Gateway, work: &mut Work<'_>, cause: Cause) {
+    let size = work.estimate();
+    work.below = Some(work.below.map_or(size, |below| below.min(size)));
+    match cause {
+        Cause::Overflow { observed_tokens, allowed_tokens, window } => {
+            work.tally.overflowed = true;
+            let refusal = Refusal { observed: observed_tokens, window, source: Source::Refused };
+            gateway.calibration().refused(work.turn.session, size, refusal, clock::now_ms());
+            note_overflow(work, observed_tokens, allowed_tokens);
+        }
+        Cause::Suspected(source) => {
+            tracing::warn!(session = %work.turn.inbound.key, size, because = source.name(), "a smaller prompt is tried");
+            Trial::begin(work);
+            if let Some(trial) = &mut work.trial {
+                trial.suspect(source, size);
+            }
         }
     }
 }
 
-fn note_overflow(work: &Work<'_>, overflow: Overflow) {
-    let Overflow { observed_tokens, allowed_tokens } = overflow;
+fn note_overflow(work: &Work<'_>, observed_tokens: Option<u64>, allowed_tokens: Option<u64>) {
     tracing::warn!(
         session = %work.turn.inbound.key,
         estimate = work.tally.tokens_after,
@@ -96,14 +150,18 @@ fn note_overflow(work: &Work<'_>, overflow: Overflow) {
 }
 
 /// Asks the policy which of the rungs that can still help comes next.
-async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung], overflow: Overflow) -> Rung {
-    let input = OverflowInput {
-        phase: work.tally.phase,
-        tried: tried.to_vec(),
-        available: base.available(tried, work.room.limit),
-        observed_tokens: overflow.observed_tokens,
-        allowed_tokens: overflow.allowed_tokens,
+async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung], cause: Cause) -> Rung {
+    let mut available = base.available(tried, work.room.limit);
+    let (observed_tokens, allowed_tokens) = match cause {
+        Cause::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
+        Cause::Suspected(_) => (None, None),
     };
+    if work.trial.is_some() {
+        // The others cannot be taken back.
+        available.retain(|rung| matches!(rung, Rung::Trim | Rung::GiveUp));
+    }
+    let tried = tried.to_vec();
+    let input = OverflowInput { phase: work.tally.phase, tried, available, observed_tokens, allowed_tokens };
     let decision = work.policies.consult(move |stack| stack.recover(input)).await;
     note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
     decision.rung
@@ -122,8 +180,8 @@ async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<boo
     Ok(true)
 }
 
-/// All rungs failed. What is kept is what the floor leaves.
-async fn give_up(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<(), TurnError> {
+/// Nothing helped, not even the new message alone. What is kept leaves as much room again for the next one.
+async fn give_up(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     tracing::error!(session = %work.turn.inbound.key, rungs = ?work.tally.rungs, "queue.context_overflow.recovery_failed");
     work.tally.rungs.push(Rung::GiveUp.name());
     work.tally.gave_up = true;
@@ -133,10 +191,14 @@ async fn give_up(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<
         rungs: work.tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
     });
     gateway.tell_admins(gateway.say.recovery_failed(&work.turn.inbound.key.to_string()));
-    match base.given_up(&work.window, work.room.limit) {
-        Some(floor) => budget::carry_out(gateway, work, &floor).await,
-        None => Ok(()),
+    work.room = gateway.room(work.turn.session, &work.preamble);
+    let transcript = work.window.transcript();
+    let of_this_turn = transcript.tokens_in(transcript.current(), transcript.len());
+    let most = of_this_turn + work.room.limit / 2;
+    if transcript.total_tokens() > most {
+        budget::carry_out(gateway, work, &floor::decide(&transcript, most)).await?;
     }
+    Ok(())
 }
 
 /// Puts a summary in the place of a part of the base window, in the stored live window, too.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pmk_core::request::alternate;
 use pmk_policy::{DecidedBy, Phase};
 
-use super::{journal::Journal, preamble::Preamble, window::Window};
+use super::{journal::Journal, preamble::Preamble, recover::trial::Trial, window::Window};
 use crate::{
     audience::Audience,
     calibration::Calibration,
@@ -20,8 +20,9 @@ use crate::{
 /// Room for the answer, in tokens; never more than a quarter of the window.
 const ANSWER_TOKENS: u64 = 8_192;
 
-/// The least hard limit that anything learnt of a model may leave, in tokens.
-const LEAST_LIMIT: u64 = 1_024;
+/// The least hard limit that anything learnt of a model may leave, in tokens. A conversation within it is always tried,
+/// and never suspected of being too large.
+pub(super) const LEAST_LIMIT: u64 = 1_024;
 
 /// A turn under way.
 pub(super) struct Work<'a> {
@@ -34,6 +35,11 @@ pub(super) struct Work<'a> {
     pub audience: Audience,
     pub preamble: Arc<Preamble>,
     pub room: Room,
+    /// No request of this turn is as large as this: the smallest that got no answer because of its size, as far as
+    /// anybody knows.
+    pub below: Option<u64>,
+    /// Smaller requests that are only tried.
+    pub trial: Option<Trial>,
     pub window: Window,
     /// The ids of the atoms that were found for the new message.
     pub atoms: Vec<String>,
@@ -48,6 +54,12 @@ impl Work<'_> {
     /// The estimate of the whole prompt that is sent now.
     pub fn estimate(&self) -> u64 {
         self.tally.tokens_after + self.preamble.tokens
+    }
+
+    /// The room beside a preamble of so many tokens that this turn's refusals leave of what is there.
+    pub fn capped(&self, room: Room, preamble_tokens: u64) -> Room {
+        let most = self.below.map_or(u64::MAX, |below| below.saturating_sub(1).saturating_sub(preamble_tokens));
+        Room { limit: room.limit.min(most), ..room }
     }
 
     /// What is sent to the model now.
@@ -136,13 +148,23 @@ impl Room {
         Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
     }
 
-    /// The same with what was learnt of the model and of this conversation.
-    pub(crate) fn calibrated(window: u64, preamble_tokens: u64, session: SessionId, calibration: &Calibration) -> Room {
+    /// The same with what was learnt of the model and of this conversation, as of now.
+    pub(crate) fn calibrated(
+        window: u64,
+        preamble_tokens: u64,
+        session: SessionId,
+        calibration: &Calibration,
+        now_ms: i64,
+    ) -> Room {
         let stated = Room::of(window, preamble_tokens);
+        let bounds = calibration.bounds();
         // A model that counts less than we estimate gives no room beyond its window.
-        let learnt = Room::counted(calibration.window(window), preamble_tokens, |tokens| {
+        let mut learnt = Room::counted(bounds.window(window, session, now_ms), preamble_tokens, |tokens| {
             calibration.estimate_for(session, tokens).min(tokens)
         });
+        if let Some(most) = bounds.most(session, now_ms) {
+            learnt.limit = learnt.limit.min(most.saturating_sub(preamble_tokens));
+        }
         if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
             return learnt;
         }
@@ -151,6 +173,7 @@ impl Room {
             window = learnt.window,
             factor = calibration.fit().factor(),
             overhead = calibration.fit().overhead(),
+            most = bounds.most(session, now_ms),
             "what was learnt of the model leaves no room for a conversation; `pmk-host model forget` forgets it"
         );
         Room { limit: stated.limit.min(LEAST_LIMIT), ..stated }

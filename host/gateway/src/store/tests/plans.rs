@@ -30,6 +30,8 @@ const BY_INDEX: &[&str] = &[
     turns::ADD_PART,
     calibrations::LEARN,
     tools::LEARN,
+    calibrations::UNLEARN_BOUNDS,
+    calibrations::LEARN_BOUND,
     escalations::FIND_MARKER,
     escalations::IS_WAITING,
     escalations::CLAIM,

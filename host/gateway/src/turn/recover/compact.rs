@@ -14,9 +14,12 @@ use super::{
     rules::Base,
 };
 use crate::{
+    calibration::{Refusal, Source},
+    clock,
     gateway::Gateway,
     ledger::Event,
-    model::{ModelError, Request, Stop},
+    model::{Answer, ModelError, Request, Stop},
+    store::SessionId,
 };
 
 /// What the summariser is told.
@@ -115,7 +118,8 @@ async fn summarise(
     transcript: &Transcript,
     range: Range<usize>,
 ) -> Result<String, ModelError> {
-    let room = gateway.room(work.turn.session, &Preamble::new(SYSTEM, []));
+    let preamble = Preamble::new(SYSTEM, []);
+    let room = work.capped(gateway.room(work.turn.session, &preamble), preamble.tokens);
     let material = Material::of(&transcript.entries()[range], room.limit);
     let mut parts = Vec::with_capacity(material.pieces.len());
     for piece in &material.pieces {
@@ -175,13 +179,17 @@ pub(crate) fn question(piece: &str) -> Message {
 }
 
 async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) -> Result<String, ModelError> {
+    let question = question(material);
+    let size = u64::from(tokens::estimate(SYSTEM)) + u64::from(tokens::message(&question));
     let request = Request {
         system: SYSTEM.to_owned(),
-        messages: message::shared([question(material)]),
+        messages: message::shared([question]),
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
         tools: [].into(),
     };
-    let answer = gateway.model.ask(&request).await?;
+    let outcome = gateway.model.ask(&request).await;
+    learn(gateway, work.turn.session, size, &outcome);
+    let answer = outcome?;
     note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
     work.tally.add_usage(answer.usage);
     let text = pmk_core::message::plain_text(&answer.blocks);
@@ -189,6 +197,21 @@ async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) 
         return Err(ModelError::Other { message: "the summary is empty".into() });
     }
     Ok(text.trim().to_owned())
+}
+
+/// The size of such a request teaches as any other does.
+fn learn(gateway: &Gateway, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
+    let now_ms = clock::now_ms();
+    match outcome {
+        Ok(answer) if !answer.is_empty() => {
+            gateway.calibration().took(session, size, answer.usage.prompt_tokens(), now_ms);
+        }
+        Err(ModelError::Overflow { .. }) => {
+            let refusal = Refusal { observed: None, window: None, source: Source::Refused };
+            gateway.calibration().refused(session, size, refusal, now_ms);
+        }
+        _ => {}
+    }
 }
 
 /// The messages as lines of text. When they are too many for `room`, the oldest tool contents stand only

@@ -1,0 +1,254 @@
+//! What a refusal or an answer of a certain size teaches of a model's window.
+//!
+//! No list of error texts is complete; sizes do not lie. For each provider and model this keeps
+//!
+//! - the smallest request that was *refused* as too large, and the largest that was answered below it. The limit
+//!   of every later request lies between the two: halfway while they are far apart, so that each refusal halves
+//!   what is not known, and at the answered one once they are close. A refusal by the provider's own numbers, where
+//!   they are believed, only keeps requests below itself: the rest is arithmetic.
+//! - the window that a refusal has *named*, in the provider's tokens. One below a prompt that was answered within
+//!   the last day is not believed; nor does a quota name a window.
+//! - the largest request that was *answered* within the last day.
+//!
+//! Sizes are of whole requests, with system prompt and tools, in the host's own estimate. The provider's count
+//! would carry over better from one conversation to another of a different script; but a refusal without numbers
+//! gives none, a predicted one drifts with every sample of the calibration, and then the same request is sent a
+//! second time because it looks smaller. The estimate of a request is the same tomorrow. Where it is too careful
+//! for another conversation, it expires.
+//!
+//! A bound holds for an hour. Then one request at a time may go above it, by half as much again: what is answered takes
+//! the bound away, what is refused doubles the time it holds, up to a week. Nothing here reads a clock.
+
+use crate::store::SessionId;
+
+/// How long a bound holds at first.
+pub const FIRST_HOLD_MS: i64 = 60 * 60 * 1_000;
+
+/// How long one holds at most, however often it was confirmed.
+pub const LONGEST_HOLD_MS: i64 = 7 * 24 * FIRST_HOLD_MS;
+
+/// After so many doublings it is longer than that.
+const MOST_DOUBLINGS: u32 = 8;
+
+/// An answer that is older says nothing about the window of today.
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// No call takes longer: who tries more than a bound allows has done so by then, or is gone.
+const TRIAL_MS: i64 = 15 * 60 * 1_000;
+
+/// Refused and answered sizes are close when they differ by no more than this part of the refused one.
+const CLOSE: u64 = 16;
+
+/// What is known of the sizes that a model takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    pub refused: Option<Refused>,
+    pub named: Option<Named>,
+    pub answered: Option<Answered>,
+    /// Whose request may go above what has expired, and since when.
+    trial: Option<(SessionId, i64)>,
+}
+
+/// The smallest request that was refused as too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The host's estimate of it.
+    pub size: u64,
+    /// The largest request below it that was answered; 0 where none was.
+    pub fits: u64,
+    pub source: Source,
+    pub hold: Hold,
+}
+
+/// A window that a refusal has named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The provider's tokens.
+    pub tokens: u64,
+    pub hold: Hold,
+}
+
+/// The largest request that was answered of late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// The host's estimate of it.
+    pub size: u64,
+    /// What the provider counted; the estimate where it counts nothing that makes sense.
+    pub tokens: u64,
+    pub at_ms: i64,
+}
+
+/// How long a bound holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub learnt_ms: i64,
+    pub until_ms: i64,
+    /// How often a request above it was refused.
+    pub times: u32,
+}
+
+impl Hold {
+    /// From now on, for the first time.
+    fn new(now_ms: i64) -> Hold {
+        Hold { learnt_ms: now_ms, until_ms: now_ms.saturating_add(FIRST_HOLD_MS), times: 1 }
+    }
+
+    /// Whether a larger request may be tried.
+    pub fn is_over(&self, now_ms: i64) -> bool {
+        now_ms >= self.until_ms
+    }
+
+    /// A request above the bound was refused, too. That is news only once the bound was over: many requests
+    /// may have been under way when it was learnt.
+    fn confirm(&mut self, now_ms: i64) {
+        if self.is_over(now_ms) {
+            self.times = self.times.saturating_add(1);
+            let hold = FIRST_HOLD_MS << (self.times - 1).min(MOST_DOUBLINGS);
+            self.until_ms = now_ms.saturating_add(hold.min(LONGEST_HOLD_MS));
+        }
+    }
+}
+
+/// Where the smallest refused size is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A refusal named a window that is believed.
+    Named,
+    /// A refusal said that the prompt was too long.
+    Refused,
+    /// A refusal that nothing explained, and a smaller request passed.
+    Unexplained,
+    /// An answer of nothing, and a smaller request got words.
+    Empty,
+}
+
+impl Source {
+    const ALL: [Source; 4] = [Source::Named, Source::Refused, Source::Unexplained, Source::Empty];
+
+    /// The name in the store, in the ledger and in `audit`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Source::Named => "named",
+            Source::Refused => "refused",
+            Source::Unexplained => "unexplained",
+            Source::Empty => "empty",
+        }
+    }
+
+    /// The source of that name.
+    pub fn of_name(name: &str) -> Option<Source> {
+        Source::ALL.into_iter().find(|source| source.name() == name)
+    }
+}
+
+impl Refused {
+    /// The largest request that is sent while this holds. Always less than what was refused.
+    pub fn most(&self) -> u64 {
+        let gap = self.size.saturating_sub(self.fits);
+        match self.source {
+            Source::Named => self.size.saturating_sub(1),
+            _ if gap <= self.size / CLOSE => self.fits,
+            _ => self.fits + gap / 2,
+        }
+    }
+}
+
+/// So much more is tried once a bound is over.
+const fn beyond(bound: u64) -> u64 {
+    bound.saturating_add(bound / 2)
+}
+
+impl Bounds {
+    /// The largest request that may be sent now, where anything is known.
+    pub fn most(&self, session: SessionId, now_ms: i64) -> Option<u64> {
+        let refused = self.refused?;
+        let tries = refused.hold.is_over(now_ms) && self.is_tried_by(session, now_ms);
+        Some(if tries { beyond(refused.size) } else { refused.most() })
+    }
+
+    /// The window in the provider's tokens.
+    pub fn window(&self, configured: u64, session: SessionId, now_ms: i64) -> u64 {
+        let Some(Named { tokens, hold }) = self.named else { return configured };
+        let tries = hold.is_over(now_ms) && self.is_tried_by(session, now_ms);
+        configured.min(if tries { beyond(tokens) } else { tokens })
+    }
+
+    /// Asks for the right to go above what has expired. One conversation has it at a time, until its request is
+    /// answered or refused.
+    pub fn may_try_more(&mut self, session: SessionId, now_ms: i64) -> bool {
+        let holds = [self.refused.map(|refused| refused.hold), self.named.map(|named| named.hold)];
+        let is_free = self.trial.is_none_or(|(by, since)| by == session || now_ms.saturating_sub(since) >= TRIAL_MS);
+        let may = is_free && holds.into_iter().flatten().any(|hold| hold.is_over(now_ms));
+        if may {
+            self.trial = Some((session, now_ms));
+        }
+        may
+    }
+
+    fn is_tried_by(&self, session: SessionId, now_ms: i64) -> bool {
+        self.trial.is_some_and(|(by, since)| by == session && now_ms.saturating_sub(since) < TRIAL_MS)
+    }
+
+    fn end_trial(&mut self, session: SessionId) {
+        self.trial = self.trial.filter(|&(by, _)| by != session);
+    }
+
+    /// A request of this size was answered in words; `tokens` is the provider's count, where it makes sense.
+    pub fn answered(&mut self, session: SessionId, size: u64, tokens: Option<u64>, now_ms: i64) {
+        self.end_trial(session);
+        let tokens = tokens.unwrap_or(size);
+        let is_larger = |known: &Answered| size >= known.size || tokens >= known.tokens;
+        if self.answered.as_ref().is_none_or(|known| is_larger(known) || !is_fresh(known, now_ms)) {
+            self.answered = Some(Answered { size, tokens, at_ms: now_ms });
+        }
+        // What was answered fits, whatever a refusal has said.
+        self.named = self.named.filter(|named| tokens <= named.tokens);
+        self.refused = self.refused.filter(|refused| size < refused.size);
+        if let Some(refused) = &mut self.refused {
+            refused.fits = refused.fits.max(size);
+        }
+    }
+
+    /// A request of this size was refused as too large. Says whether the window that it names is believed.
+    pub fn refused(&mut self, session: SessionId, size: u64, named: Option<u64>, source: Source, now_ms: i64) -> bool {
+        self.end_trial(session);
+        let believed = named.is_some_and(|tokens| self.name(tokens, now_ms));
+        let source = if believed { Source::Named } else { source };
+        match &mut self.refused {
+            Some(known) if known.size <= size => known.hold.confirm(now_ms),
+            known => {
+                let fits = known.map_or_else(|| self.answered.map_or(0, |answered| answered.size), |known| known.fits);
+                let fits = if fits < size { fits } else { 0 };
+                *known = Some(Refused { size, fits, source, hold: Hold::new(now_ms) });
+            }
+        }
+        believed
+    }
+
+    fn name(&mut self, tokens: u64, now_ms: i64) -> bool {
+        if tokens == 0 || self.answered.is_some_and(|known| known.tokens > tokens && is_fresh(&known, now_ms)) {
+            return false;
+        }
+        match &mut self.named {
+            Some(known) if known.tokens <= tokens => known.hold.confirm(now_ms),
+            known => *known = Some(Named { tokens, hold: Hold::new(now_ms) }),
+        }
+        true
+    }
+
+    /// Whether a request that got no answer, and no reason that is known, may have been too large. Of one that is much
+    /// smaller than what is answered it was something else: an answer of nothing is common enough to be taken for
+    /// one unless the prompt is nearly as large as any that was answered; a refusal is not, and estimates are off.
+    pub fn may_be_too_large(&self, size: u64, source: Source) -> bool {
+        let fits = self.refused.map(|refused| refused.fits).or(self.answered.map(|answered| answered.size));
+        let (part, of) = if source == Source::Empty { (9, 10) } else { (1, 4) };
+        size.saturating_mul(of) >= fits.unwrap_or(0).saturating_mul(part)
+    }
+}
+
+fn is_fresh(answered: &Answered, now_ms: i64) -> bool {
+    now_ms.saturating_sub(answered.at_ms) < DAY_MS
+}
+
+#[cfg(test)]
+mod tests;

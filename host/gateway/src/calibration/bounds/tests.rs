@@ -1,0 +1,144 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const HOUR: i64 = FIRST_HOLD_MS;
+
+fn one() -> SessionId {
+    SessionId::of(1)
+}
+
+fn other() -> SessionId {
+    SessionId::of(2)
+}
+
+/// Knows that 10,000 is answered and 30,000 refused, since 0.
+fn known() -> Bounds {
+    let mut bounds = Bounds::default();
+    bounds.answered(one(), 10_000, None, 0);
+    bounds.refused(one(), 30_000, None, Source::Refused, 0);
+    bounds
+}
+
+#[test]
+fn nothing_known_bounds_nothing() {
+    let mut bounds = Bounds::default();
+    assert_eq!(bounds.most(one(), 0), None);
+    assert_eq!(bounds.window(200_000, one(), 0), 200_000);
+    assert!(!bounds.may_try_more(one(), 0));
+    assert!(bounds.may_be_too_large(1, Source::Empty));
+}
+
+#[test]
+fn the_limit_lies_between_what_was_answered_and_what_was_refused() {
+    let mut bounds = known();
+    assert_eq!(bounds.most(one(), 0), Some(20_000));
+    bounds.answered(one(), 20_000, None, 1);
+    assert_eq!(bounds.most(one(), 1), Some(25_000));
+    bounds.refused(one(), 24_000, None, Source::Refused, 2);
+    bounds.answered(one(), 23_000, None, 3);
+    assert_eq!(bounds.most(one(), 3), Some(23_000), "close enough: what was answered is the limit");
+}
+
+#[test]
+fn a_refusal_below_what_was_answered_begins_anew() {
+    let mut bounds = known();
+    bounds.refused(other(), 8_000, None, Source::Refused, 1);
+    assert_eq!(bounds.most(one(), 1), Some(4_000));
+    assert_eq!(bounds.answered.map(|answered| answered.size), Some(10_000), "which is remembered all the same");
+}
+
+#[test]
+fn numbers_that_are_believed_keep_requests_below_the_refused_one_and_no_more() {
+    let mut bounds = Bounds::default();
+    assert!(bounds.refused(one(), 30_000, Some(32_768), Source::Refused, 0));
+    assert_eq!(bounds.most(one(), 0), Some(29_999));
+    assert_eq!(bounds.window(200_000, one(), 0), 32_768);
+}
+
+#[test]
+fn a_named_window_below_what_was_answered_is_not_believed() {
+    let mut bounds = Bounds::default();
+    bounds.answered(one(), 9_000, Some(12_000), 0);
+    assert!(!bounds.refused(one(), 20_000, Some(4_096), Source::Refused, 1));
+    assert_eq!(
+        (bounds.window(50_720, one(), 1), bounds.refused.map(|refused| refused.source)),
+        (50_720, Some(Source::Refused))
+    );
+    // Nor is it after a day without such an answer, but then it may have become true.
+    assert!(bounds.refused(one(), 15_000, Some(4_096), Source::Refused, 25 * HOUR));
+    assert_eq!(bounds.window(50_720, one(), 25 * HOUR), 4_096);
+}
+
+#[test]
+fn one_refusal_does_not_pin_the_window_for_good() {
+    let mut bounds = Bounds::default();
+    assert!(bounds.refused(one(), 6_000, Some(4_096), Source::Refused, 0));
+    assert!(!bounds.may_try_more(one(), HOUR - 1));
+    assert!(bounds.may_try_more(one(), HOUR));
+    assert_eq!(bounds.window(50_720, one(), HOUR), 6_144);
+    bounds.answered(one(), 6_100, Some(6_100), HOUR);
+    assert_eq!((bounds.window(50_720, one(), HOUR), bounds.most(one(), HOUR)), (50_720, None));
+}
+
+#[test]
+fn one_conversation_at_a_time_goes_above_an_expired_bound() {
+    let mut bounds = known();
+    assert!(bounds.may_try_more(one(), HOUR) && bounds.may_try_more(one(), HOUR));
+    assert!(!bounds.may_try_more(other(), HOUR));
+    assert_eq!((bounds.most(one(), HOUR), bounds.most(other(), HOUR)), (Some(45_000), Some(20_000)));
+    // Who never comes back does not keep the others from it.
+    assert!(bounds.may_try_more(other(), HOUR + TRIAL_MS));
+    assert_eq!(bounds.most(one(), HOUR + TRIAL_MS), Some(20_000));
+}
+
+#[test]
+fn a_trial_that_is_refused_doubles_the_time_up_to_a_week() {
+    let mut bounds = known();
+    let mut now = 0;
+    for hours in [1, 2, 4, 8, 16, 32, 64, 128, 168, 168] {
+        assert!(!bounds.may_try_more(one(), now + hours * HOUR - 1), "{hours}");
+        now += hours * HOUR;
+        assert!(bounds.may_try_more(one(), now), "{hours}");
+        bounds.refused(one(), 31_000, None, Source::Refused, now);
+    }
+    assert_eq!(bounds.refused.map(|refused| (refused.size, refused.hold.learnt_ms)), Some((30_000, 0)));
+}
+
+#[test]
+fn requests_that_were_under_way_confirm_nothing() {
+    let mut bounds = known();
+    for n in 0..9 {
+        bounds.refused(SessionId::of(n), 31_000, None, Source::Refused, 5);
+    }
+    assert_eq!(bounds.refused.map(|refused| refused.hold.until_ms), Some(HOUR));
+}
+
+#[test]
+fn what_happens_to_a_small_prompt_is_not_about_its_size() {
+    let bounds = known();
+    for (source, edge) in [(Source::Empty, 9_000), (Source::Unexplained, 2_500)] {
+        assert!(bounds.may_be_too_large(edge, source) && !bounds.may_be_too_large(edge - 1, source), "{source:?}");
+    }
+}
+
+proptest! {
+    /// Within the time that a bound holds no size is refused twice, whatever the model's window, and the search
+    /// is over after a few refusals.
+    #[test]
+    fn no_size_is_refused_twice(window in 2_000u64..200_000, wishes in prop::collection::vec(500u64..600_000, 1..60)) {
+        let mut bounds = Bounds::default();
+        let mut refused = Vec::new();
+        for wish in wishes {
+            let mut size = wish.min(bounds.most(one(), 0).unwrap_or(u64::MAX));
+            while size > window {
+                prop_assert!(!refused.iter().any(|&known| known <= size), "{size} after {refused:?}");
+                refused.push(size);
+                bounds.refused(one(), size, None, Source::Refused, 0);
+                size = size.min(bounds.most(one(), 0).unwrap_or(u64::MAX));
+            }
+            bounds.answered(one(), size, None, 0);
+        }
+        prop_assert!(refused.len() <= 16, "{refused:?}");
+    }
+}

@@ -1,0 +1,39 @@
+//! What was learnt of a model is there after a restart.
+
+use super::*;
+use crate::calibration::{Bounds, Fit, Source};
+
+fn learnt(bounds: Bounds) -> Learnt {
+    let fit = Fit { weight: 1.0, x: 2.0, y: 3.0, xx: 4.0, xy: 6.0 };
+    Learnt { provider: "openai".into(), model: "made-up".into(), fit, bounds }
+}
+
+async fn learn(store: &Store, event: &str, learnt: Learnt) {
+    let inbox = accept(store, "slack:dm:U1", event).await;
+    let open = ask(store, inbox).await;
+    let recorded = Recorded { calibration: Some(learnt), ..recorded("question", "answer") };
+    store.record(open.turn, recorded, NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+}
+
+#[tokio::test]
+async fn bounds_survive_a_restart_and_go_when_they_are_gone_or_forgotten() {
+    let home = home();
+    let mut bounds = Bounds::default();
+    bounds.answered(SessionId::of(1), 10_000, Some(12_000), NOW);
+    bounds.refused(SessionId::of(1), 30_000, Some(32_768), Source::Refused, NOW);
+    learn(&open(&home), "a", learnt(bounds)).await;
+
+    let store = open(&home);
+    assert_eq!(store.calibration("openai", "made-up").await.unwrap(), learnt(bounds));
+    assert_eq!(store.calibrations().await.unwrap(), [learnt(bounds)]);
+    assert_eq!(store.calibration("openai", "other").await.unwrap().bounds, Bounds::default());
+
+    bounds.answered(SessionId::of(1), 40_000, Some(48_000), NOW + 1);
+    assert_eq!((bounds.refused, bounds.named), (None, None));
+    learn(&store, "b", learnt(bounds)).await;
+    assert_eq!(store.calibration("openai", "made-up").await.unwrap().bounds, bounds);
+    assert_eq!(store.forget_calibrations().await.unwrap(), 1);
+    assert_eq!(store.calibrations().await.unwrap(), []);
+    assert_eq!(number(&home, "SELECT count(*) FROM bound"), 0);
+}

@@ -1,0 +1,256 @@
+//! What the size of a refused or answered request teaches, where words do not help.
+
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour, Recorded};
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Home, component, finish, of_type, question, replies};
+
+const POLICIES: [&str; 3] = ["strict", "standard", "rolling-summary"];
+
+fn home() -> Home {
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "language": "en"}).to_string());
+    home
+}
+
+/// A turn of about so many hundred tokens.
+fn turn(n: usize, hundreds: usize) -> String {
+    question(&format!("Ev{n}"), &format!("Fact {n}: {}", "filler ".repeat(100 * hundreds)))
+}
+
+fn run(home: &Home, anthropic: &Anthropic, policy: &str, input: &[String]) -> Finished {
+    finish(home.asking(anthropic, &["--policy", &component(policy)]), &input.join("\n")).ok()
+}
+
+fn lost(lines: &[Value]) -> Vec<&str> {
+    replies(lines).into_iter().filter(|reply| reply.starts_with(":x:")).collect()
+}
+
+/// The sizes of the requests that were refused, in order.
+fn refused(requests: &[Recorded]) -> Vec<u64> {
+    requests.iter().filter(|request| request.refused.is_some()).map(|request| request.prompt_tokens).collect()
+}
+
+fn audit(home: &Home) -> String {
+    home.run(&["audit"], "").ok().stdout
+}
+
+fn unexplained() -> Behaviour {
+    Behaviour::error(400, "zuvek", "the grommet is out of plim")
+}
+
+/// Ten of ten failed, and for ever.
+#[test]
+fn a_last_turn_that_is_too_large_fails_only_once_under_any_policy() {
+    for policy in POLICIES {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        // Both fit what is believed, and the second is larger than what turns out to be true.
+        run(&home, &anthropic, policy, &[turn(0, 1), turn(1, 60)]);
+        let smaller = Anthropic::start_blocking();
+        smaller.set_window(8_000);
+        smaller.name_no_numbers();
+        let input: Vec<String> = (2..12).map(|n| turn(n, 2)).collect();
+        let lines = run(&home, &smaller, policy, &input).lines();
+        assert!(lost(&lines).is_empty(), "{policy}: {:#?}", replies(&lines));
+        let sizes = refused(&smaller.requests());
+        assert!(sizes.is_sorted_by(|a, b| a > b) && sizes.len() <= 6, "{policy}: {sizes:?}");
+        let page = audit(&home);
+        assert!(page.contains("(refused), so ") && page.contains("`pmk-host model forget`"), "{policy}: {page}");
+    }
+}
+
+/// Four of four, under every policy.
+#[test]
+fn a_seed_larger_than_the_real_window_keeps_nobody_from_an_answer() {
+    for policy in POLICIES {
+        let (home, documents) = (Home::new(), tempfile::tempdir().expect("a folder"));
+        let text = "The knowledge base says a lot about little. ".repeat(1_500);
+        std::fs::write(documents.path().join("summary.md"), text).expect("a document");
+        let ingest = format!("dir:{}", documents.path().display());
+        home.write("gateway.json", json!({"version": 1, "language": "en", "defaultIngest": ingest}).to_string());
+        let anthropic = Anthropic::start_blocking();
+        anthropic.set_window(3_000);
+        anthropic.name_no_numbers();
+        let input: Vec<String> = (0..4).map(|n| turn(n, 1)).collect();
+        let lines = run(&home, &anthropic, policy, &input).lines();
+        assert!(anthropic.requests()[0].prompt_tokens > 3_000, "the seed is there");
+        assert!(lost(&lines).is_empty(), "{policy}: {:#?}", replies(&lines));
+        let page = audit(&home);
+        assert!(page.contains("were refused as too long: lower `max-session-tokens`"), "{policy}: {page}");
+    }
+}
+
+/// A message that is too large by itself costs the conversation nothing.
+#[test]
+fn a_message_that_alone_does_not_fit_leaves_the_conversation_as_it_was() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.set_window(6_000);
+    anthropic.name_no_numbers();
+    let mut input: Vec<String> = (0..4).map(|n| turn(n, 2)).collect();
+    input.extend([turn(4, 90), turn(5, 2)]);
+    let lines = run(&home, &anthropic, "standard", &input).lines();
+    let said = replies(&lines);
+    assert!(said[4].starts_with(":x: This message is too long: about "), "{said:#?}");
+    assert_eq!(lost(&lines).len(), 1, "{said:#?}");
+    let requests = anthropic.requests();
+    let last = requests.last().expect("requests").body.to_string();
+    assert!((0..4).all(|n| last.contains(&format!("Fact {n}:"))) && !last.contains("Fact 4:"), "{last}");
+    assert!(refused(&requests).is_sorted_by(|a, b| a > b), "{:?}", refused(&requests));
+    let page = audit(&home);
+    assert!(page.contains("1 messages could not be answered because of their size: split them"), "{page}");
+}
+
+/// The results of a turn's own tools were what was too large, and no rung touches them.
+#[test]
+fn an_overflow_in_a_tool_loop_is_planned_again_under_the_limit_just_learnt() {
+    for terse in [false, true] {
+        let home = Home::new();
+        let mra = json!({"command": ["sh", "-c", "yes 'found nothing much' | head -n 3000", "mra"]});
+        home.write("gateway.json", json!({"version": 1, "language": "en", "mra": mra}).to_string());
+        let anthropic = Anthropic::start_blocking();
+        anthropic.set_window(6_000);
+        if terse {
+            anthropic.name_no_numbers();
+        }
+        let call = || Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": "what is there?"}))]);
+        (0..3).for_each(|_| anthropic.push(call()));
+        anthropic.push(Behaviour::answer("That is all."));
+        let lines = run(&home, &anthropic, "strict", &[turn(0, 1)]).lines();
+        assert_eq!(replies(&lines).iter().filter(|reply| reply.ends_with("That is all.")).count(), 1, "{lines:#?}");
+        let last = anthropic.requests().pop().expect("requests").body.to_string();
+        assert!(last.contains("found nothing much"), "what was found is there, in part: {last}");
+        let page = audit(&home);
+        assert!(!page.contains("context.replanned        0") && page.contains("`pmk-host model forget`"), "{page}");
+        let turns = of_type(&lines, "turn");
+        assert!(
+            turns[0]["rungs"].as_array().is_some_and(|rungs| rungs.iter().any(|rung| rung == "replan")),
+            "{turns:#?}"
+        );
+    }
+}
+
+/// The same for the message that taught the limit.
+#[test]
+fn the_message_that_taught_the_limit_is_answered() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    run(&home, &anthropic, "strict", &[turn(0, 60)]);
+    let smaller = Anthropic::start_blocking();
+    smaller.set_window(6_000);
+    let lines = run(&home, &smaller, "strict", &[turn(1, 1)]).lines();
+    assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
+}
+
+/// Whatever the words are, a smaller request passes.
+#[test]
+fn a_refusal_that_nothing_explains_is_answered_once_it_is_smaller() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.set_window(5_000);
+    anthropic.when_too_large(unexplained);
+    let input: Vec<String> = (0..30).map(|n| turn(n, 4)).collect();
+    let lines = run(&home, &anthropic, "standard", &input).lines();
+    assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
+    assert!(refused(&anthropic.requests()).len() <= 3, "{:?}", refused(&anthropic.requests()));
+    let page = audit(&home);
+    assert!(page.contains("unexplained: helped"), "{page}");
+    assert!(page.contains("give `--window` the model's real window"), "{page}");
+}
+
+/// Where it is not the size, nothing is learnt, nothing is cut, and it is not tried again.
+#[test]
+fn a_refusal_that_is_not_about_the_size_costs_the_conversation_nothing() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    run(&home, &anthropic, "standard", &(0..4).map(|n| turn(n, 4)).collect::<Vec<_>>());
+    let broken = Anthropic::start_blocking();
+    (0..20).for_each(|_| broken.push(unexplained()));
+    let lines = run(&home, &broken, "standard", &(4..8).map(|n| turn(n, 1)).collect::<Vec<_>>()).lines();
+    assert_eq!(lost(&lines).len(), 4, "{:#?}", replies(&lines));
+    let calls: Vec<u64> = of_type(&lines, "turn").iter().filter_map(|turn| turn["calls"].as_u64()).collect();
+    assert!((3..=5).contains(&calls[0]) && calls[1..] == [1, 1, 1], "tried once, and then not for an hour: {calls:?}");
+    let fresh = Anthropic::start_blocking();
+    let lines = run(&home, &fresh, "standard", &[turn(8, 1)]).lines();
+    let sent = fresh.requests()[0].body.to_string();
+    assert!(lost(&lines).is_empty() && (0..4).all(|n| sent.contains(&format!("Fact {n}:"))), "{sent}");
+    let page = audit(&home);
+    assert!(page.contains("unexplained: did not help") && !page.contains("bounds of a model's window"), "{page}");
+}
+
+/// 25 of 40 turns in a row got an ellipsis or an error.
+#[test]
+fn an_answer_of_nothing_to_a_large_prompt_is_recovered_and_counted() {
+    for stop in ["max_tokens", "end_turn"] {
+        let (home, anthropic) = (home(), Anthropic::start_blocking());
+        anthropic.set_window(5_000);
+        anthropic.when_too_large(move || Behaviour::stopping("", stop));
+        let input: Vec<String> = (0..40).map(|n| turn(n, 4)).collect();
+        let lines = run(&home, &anthropic, "standard", &input).lines();
+        let silent = |reply: &&&str| !reply.contains("You said: ");
+        assert_eq!(replies(&lines).iter().filter(silent).count(), 0, "{stop}: {:#?}", replies(&lines));
+        assert!(refused(&anthropic.requests()).len() <= 3, "{stop}: {:?}", refused(&anthropic.requests()));
+        let page = audit(&home);
+        assert!(page.contains("empty: helped") && page.contains("(empty), so "), "{stop}: {page}");
+    }
+}
+
+/// A model that has nothing to say to a small prompt is not asked again.
+#[test]
+fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.push(Behaviour::answer("noted"));
+    anthropic.push(Behaviour::stopping("", "max_tokens"));
+    let other = question("EvB", "?").replace("\"U1\"", "\"U2\"").replace("\"D1\"", "\"D2\"");
+    let lines = run(&home, &anthropic, "standard", &[turn(0, 60)]).lines();
+    assert!(replies(&lines)[0].ends_with("noted"), "{lines:#?}");
+    let lines = run(&home, &anthropic, "standard", &[other]).lines();
+    assert_eq!(anthropic.requests().len(), 2);
+    assert_eq!(replies(&lines), [":x: The model wrote no answer; please ask again in other words"]);
+}
+
+/// The limit dropped from 50,720 to 1,984 for good.
+#[test]
+fn one_refusal_that_names_a_small_window_does_not_pin_it() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    let lines = run(&home, &anthropic, "standard", &[turn(0, 60)]).lines();
+    assert!(lost(&lines).is_empty());
+    anthropic.push(Behaviour::error(400, "invalid_request_error", "prompt is too long: 9000 tokens > 4096 maximum"));
+    let lines = run(&home, &anthropic, "standard", &[turn(1, 1), turn(2, 1)]).lines();
+    assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
+    let limit = |turn: &Value| turn.pointer("/tokens/limit").and_then(Value::as_u64);
+    assert!(limit(of_type(&lines, "turn")[1]) > Some(4_096), "{lines:#?}");
+    let page = audit(&home);
+    assert!(!page.contains("window of 4096"), "{page}");
+}
+
+/// A bound that is over is tried by one request, whose answer takes it away.
+#[test]
+fn what_no_longer_holds_is_found_out_once_a_bound_is_over() {
+    let (home, small) = (home(), Anthropic::start_blocking());
+    small.set_window(5_000);
+    small.name_no_numbers();
+    run(&home, &small, "standard", &(0..12).map(|n| turn(n, 4)).collect::<Vec<_>>());
+    assert!(audit(&home).contains("at most are sent"), "{}", audit(&home));
+    let large = Anthropic::start_blocking();
+    let lines = run(&home, &large, "standard", &[turn(12, 12)]).lines();
+    assert!(lost(&lines).is_empty() && audit(&home).contains("at most are sent"), "it still holds: {}", audit(&home));
+    let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+    store.execute("UPDATE bound SET until = 0 WHERE kind <> 'answered'", []).expect("the time passes");
+    drop(store);
+    let lines = run(&home, &large, "standard", &(13..18).map(|n| turn(n, 12)).collect::<Vec<_>>()).lines();
+    assert!(lost(&lines).is_empty() && !audit(&home).contains("at most are sent"), "{}", audit(&home));
+}
+
+/// Every bound, where it came from, when it expires, and how to be rid of it.
+#[test]
+fn the_audit_shows_every_bound_and_how_to_forget_it() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.set_window(6_000);
+    let input: Vec<String> = (0..12).map(|n| turn(n, 6)).collect();
+    run(&home, &anthropic, "standard", &input);
+    let document = home.run(&["--json", "audit"], "").ok().json();
+    let bounds = &document["tokens"]["by_model"]["anthropic-api:claude-haiku-4-5"]["bounds"];
+    let kinds: Vec<&Value> = bounds.as_array().expect("bounds").iter().map(|bound| &bound["kind"]).collect();
+    assert_eq!(kinds, ["refused", "window"], "{bounds:#}");
+    assert_eq!((&bounds[1]["tokens"], &bounds[1]["source"]), (&json!(6_000), &json!("named")), "{bounds:#}");
+    assert!(audit(&home).contains("2 bounds of a model's window were learnt"), "{}", audit(&home));
+    home.run(&["model", "forget"], "").ok();
+    assert!(!audit(&home).contains("bounds of a model's window"), "{}", audit(&home));
+}
