@@ -125,8 +125,10 @@ impl Store {
     pub fn open_existing(home: &Path) -> Result<Store, StoreError> {
         let path = Store::path(home);
         mark::refuse_loss(&path)?;
-        if files::length(&path)?.is_none() {
-            return Err(StoreError::Missing { path });
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Err(StoreError::Missing { path }),
+            Err(error) => return Err(StoreError::Io { path, message: error.to_string() }),
         }
         let migrate = if run_is_alive(home) { Migrate::No } else { Migrate::Yes };
         match Store::start(home, migrate) {

@@ -24,8 +24,8 @@ impl Plan {
     }
 
     /// The last resort, for a turn that is too large alone: every stored turn goes, and what stands around the new
-    /// message is shortened until the request fits, then the seed as well. Where nothing fits, the plan is left too
-    /// large, and the next policy decides.
+    /// message is shortened until the request fits, then the seed as well. Where nothing fits, nothing is planned, and
+    /// the next policy decides.
     pub fn keep_current_turn(&self, transcript: &Transcript, budget: &Budget) {
         let (stored_end, current) = (transcript.stored_end(), transcript.current());
         for seed_end in [0, transcript.seed_end()] {
@@ -40,5 +40,7 @@ impl Plan {
                 }
             }
         }
+        // What is left too large anyway may even have grown, by the marker.
+        self.clear();
     }
 }
