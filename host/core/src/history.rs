@@ -11,7 +11,7 @@ use serde_json::Value;
 pub use self::{
     builder::HistoryBuilder,
     error::HistoryError,
-    repair::{Repaired, repair},
+    repair::{Repaired, repair, repair_numbered},
 };
 use crate::{
     marker,

@@ -17,15 +17,20 @@ pub struct Repaired {
 /// Takes out what no provider accepts: what comes before the first question, calls without a result,
 /// results without a call (seed 002) and empty messages. Says what it did.
 pub fn repair(messages: Vec<Message>) -> Repaired {
+    repair_numbered(messages.into_iter().enumerate().collect())
+}
+
+/// As [`repair`], of messages that are left of a longer history, each with its index there.
+pub fn repair_numbered(messages: Vec<(usize, Message)>) -> Repaired {
     let says = |block: &Block| matches!(block, Block::Text { .. }) && !block.is_blank();
     let asks = |message: &Message| message.role == Role::User && message.blocks.iter().any(says);
-    let first = messages.iter().position(asks).unwrap_or(messages.len());
+    let first = messages.iter().position(|(_, message)| asks(message)).unwrap_or(messages.len());
     let mut left = Vec::with_capacity(messages.len() - first);
     let mut repairs = Vec::new();
-    for (index, message) in messages.into_iter().enumerate() {
+    for (at, (index, message)) in messages.into_iter().enumerate() {
         if message.is_blank() {
             repairs.push(format!("message {index}: it is empty and left out"));
-        } else if index < first {
+        } else if at < first {
             repairs.push(format!("message {index}: it comes before the first question and is left out"));
         } else {
             left.push((index, message));

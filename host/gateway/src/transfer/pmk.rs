@@ -185,23 +185,14 @@ impl Raw {
     /// Repairs the history. A marker becomes the count of dropped turns, from which the host writes its own.
     fn imported(self, key: SessionKey) -> Imported {
         let Raw { history, times, active_at_ms, turns, skipped, .. } = self;
-        let Repaired { messages, repairs: repaired } = history::repair(history.messages);
-        let mut repairs: Vec<String> = skipped.into_iter().chain(history.unread).chain(repaired).collect();
-        let mut dropped_turns = 0u32;
+        let mut repairs: Vec<String> = skipped.into_iter().chain(history.unread).collect();
+        let (said, dropped_turns) = without_the_hosts_own(history.messages, &mut repairs);
+        let Repaired { messages, repairs: repaired } = history::repair_numbered(said);
+        repairs.extend(repaired);
         let mut kept: Vec<DumpedMessage> = Vec::with_capacity(messages.len());
         let mut unanswered = 0;
         let mut asked = false;
         for (index, message) in messages {
-            if message.origin == Origin::Marker {
-                let turns = marker::parse(&message.plain_text()).unwrap_or(0);
-                dropped_turns = dropped_turns.saturating_add(turns);
-                repairs.push(format!("message {index}: a marker; the count of dropped turns goes on from its {turns}"));
-                continue;
-            }
-            if matches!(message.origin, Origin::Retrieval | Origin::Recall) {
-                repairs.push(format!("message {index}: it was shown for one request alone, and is left out"));
-                continue;
-            }
             let asks = structure::starts_turn(&message);
             unanswered += usize::from(asks && asked);
             asked = asks || (asked && message.role == Role::User);
@@ -235,6 +226,27 @@ impl Raw {
         };
         Imported { dump, repairs }
     }
+}
+
+/// What people and the model said, each message with its index, and the turns that markers stand for. What the host
+/// had put between goes first: what is left must begin with a question.
+fn without_the_hosts_own(messages: Vec<Message>, repairs: &mut Vec<String>) -> (Vec<(usize, Message)>, u32) {
+    let mut dropped_turns = 0u32;
+    let mut said = Vec::with_capacity(messages.len());
+    for (index, message) in messages.into_iter().enumerate() {
+        match message.origin {
+            Origin::Marker => {
+                let turns = marker::parse(&message.plain_text()).unwrap_or(0);
+                dropped_turns = dropped_turns.saturating_add(turns);
+                repairs.push(format!("message {index}: a marker; the count of dropped turns goes on from its {turns}"));
+            }
+            Origin::Retrieval | Origin::Recall => {
+                repairs.push(format!("message {index}: it was shown for one request alone, and is left out"));
+            }
+            _ => said.push((index, message)),
+        }
+    }
+    (said, dropped_turns)
 }
 
 #[derive(Serialize)]
