@@ -170,7 +170,10 @@ async fn one_invalid_auth_in_mid_life_is_told_and_the_gateway_goes_on() {
     let log = gateway.log();
     assert!(gateway.terminate().success());
     assert_eq!(log.lines().filter(|line| line.contains("takes no connection from this app")).count(), 1, "{log}");
-    assert_eq!(of_front(&home), ["front.refused", "front.accepted"]);
+    // The second socket may not have heard its hello yet when the first one goes: then there was a silence, too.
+    let mut told = of_front(&home);
+    told.retain(|event| event != "front.connected-again");
+    assert_eq!(told, ["front.refused", "front.accepted"]);
     let audit = home.run(&["audit"], "").ok().stdout;
     assert!(audit.contains("1 times Slack took no connection"), "{audit}");
 }
