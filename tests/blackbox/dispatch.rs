@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use pmk_stand_ins::slack::{Fault, Sent, Slack, dm_channel};
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour},
+    slack::{Fault, Sent, Slack, dm_channel},
+};
 
 use crate::{
     moments::Moments,
@@ -50,11 +53,14 @@ async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() 
     home.write("gateway.json", r#"{"version": 1, "language": "en", "model": "sim", "admins": ["UADMIN"]}"#);
     let gateway = Gateway::start(&home, &slack, &[]);
     assert!(slack.await_connected(PATIENCE).await);
-    slack.fault_times("chat.update", 1, Fault::Error("token_revoked"));
+    slack.fault("chat.update", Fault::Error("token_revoked"));
     let asked = slack.dm("U1", "The launch is on Friday.");
-    let told = slack.await_reply(&asked, PATIENCE).await.expect("the person is told");
-    assert!(told.text.contains("it is kept, the admins know"), "{}", told.text);
     assert!(slack.await_replies(&dm_channel("UADMIN"), 1, PATIENCE).await, "the admins are told");
+    // The placeholder cannot be replaced by the notice either, and nobody believes that it was.
+    assert_eq!(home.run(&["--json", "sessions", "parked"], "").ok().json()[0]["told"], false);
+    slack.heal("chat.update");
+    let told = slack.await_reply(&asked, PATIENCE).await.expect("the person is told");
+    assert!(told.text.contains("It is kept, the admins know,"), "{}", told.text);
     let notice = slack.replies(&dm_channel("UADMIN")).remove(0).text;
     assert!(notice.contains("`pmk-host sessions retry slack:dm:U1`"), "{notice}");
 
@@ -73,6 +79,37 @@ async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() 
         slack.await_message(&asked.channel, PATIENCE, |message| message.ts == told.ts && message.text != told.text);
     assert!(late.await.is_some(), "the answer takes the notice's place");
     assert_eq!(home.run(&["--json", "sessions", "parked"], "").ok().json(), serde_json::json!([]));
+    assert!(gateway.terminate().success());
+}
+
+/// Once, the notice took the place of the part that had arrived, and a retry brought only the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_arrived_of_an_answer_stays_when_the_rest_is_parked() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let anthropic = Anthropic::start().await;
+    let answer: String = (0..600).map(|n| format!("Line {n} of the answer.\n")).collect();
+    anthropic.push(Behaviour::answer(&answer));
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version": 1, "language": "en"}"#);
+    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    // The placeholder is posted; what comes after the first part is not.
+    slack.fault_after("chat.postMessage", 1, 4, Fault::Error("invalid_auth"));
+    let asked = slack.dm("U1", "all of it, please");
+    let is_notice = |message: &pmk_stand_ins::slack::Message| message.text.contains("It is kept and will be taken up");
+    assert!(
+        slack.await_message(&asked.channel, PATIENCE, is_notice).await.is_some(),
+        "{:#?}",
+        slack.messages(&asked.channel)
+    );
+    assert!(slack.replies(&asked.channel)[0].text.starts_with("Line 0 of"), "{:#?}", slack.replies(&asked.channel));
+    home.run(&["sessions", "retry", "--all"], "").ok();
+    let last = |message: &pmk_stand_ins::slack::Message| message.text.contains("Line 599 of");
+    assert!(slack.await_message(&asked.channel, PATIENCE, last).await.is_some());
+    let parts = slack.replies(&asked.channel).into_iter().filter(|message| !is_notice(message));
+    let whole: String = parts.map(|part| part.text).collect::<Vec<_>>().join("\n");
+    let missing: Vec<usize> = (0..600).filter(|n| !whole.contains(&format!("Line {n} of"))).collect();
+    assert_eq!(missing, Vec::<usize>::new());
     assert!(gateway.terminate().success());
 }
 

@@ -12,7 +12,7 @@
 //! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are taken up again; of all without `key` |
 //!
 //! A swap that was made is answered with `{"type":"swapped"}` and the fields of [`Swapped`], messages that were taken up
-//! with `{"type":"retried","messages":N}`; whatever went wrong with
+//! with `{"type":"retried","messages":N,"unreadable":N}`; whatever went wrong with
 //! `{"type":"error","message":…,"hint":…}`, as everywhere else, and then everything is as it was. Later versions may
 //! add requests and fields; an unknown request is an error, an unknown field of an answer is to be passed over.
 //!
@@ -58,7 +58,7 @@ pub enum Request {
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Reply {
     Swapped(Swapped),
-    Retried { messages: usize },
+    Retried { messages: usize, unreadable: usize },
     Error { message: String, hint: Option<String> },
 }
 

@@ -30,7 +30,7 @@ use crate::{
     config::QueueConfig,
     error::Failure,
     ledger::Event,
-    store::{Parked, Pending, Store, StoreError},
+    store::{Parked, Pending, Store, StoreError, Unparked},
 };
 
 mod batch;
@@ -84,6 +84,8 @@ pub struct Dispatcher {
     permits: Semaphore,
     /// Cancelled when nothing new may begin.
     stop: CancellationToken,
+    /// Held while somebody is told of a parked message, and while parked messages are taken up.
+    telling: tokio::sync::Mutex<()>,
     /// Turns that came to their end.
     finished: AtomicU64,
     /// Messages that only the sweep has found.
@@ -109,6 +111,7 @@ impl Dispatcher {
             tasks,
             permits: Semaphore::new(MAX_RUNNING_TURNS),
             stop,
+            telling: tokio::sync::Mutex::default(),
             finished: AtomicU64::new(0),
             swept: AtomicU64::new(0),
             ended: OnceLock::new(),
@@ -132,20 +135,22 @@ impl Dispatcher {
         Ok(tokio::spawn(async move { dispatcher.sweep().await }))
     }
 
-    /// Takes parked messages up again, those of one conversation or all; how many.
+    /// Takes parked messages up again, those of one conversation or all.
     ///
     /// # Errors
     /// They stay parked.
-    pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<usize, StoreError> {
-        let open = self.store.unpark(key).await?;
-        let messages = open.len();
+    pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
+        // Whoever is being told of a message is told before its answer comes.
+        let _telling = self.telling.lock().await;
+        let unparked = self.store.unpark(key).await?;
+        let messages = unparked.pending.len();
         if messages > 0 {
             self.turns.note(Event::TurnRetried { session: key.map(SessionKey::to_string), messages });
         }
-        for pending in open {
-            self.enter(pending);
+        for pending in &unparked.pending {
+            self.enter(pending.clone());
         }
-        Ok(messages)
+        Ok(unparked)
     }
 
     /// Waits for the turns: all of them at the end of the input, those that have begun when stopped.
@@ -161,7 +166,7 @@ impl Dispatcher {
         let drained = tokio::select! {
             () = self.tasks.wait() => Ok(()),
             () = stopped => Err(Failure::new(format!(
-                "{} conversations did not finish within {} s",
+                "{} tasks did not finish within {} s",
                 self.tasks.len(),
                 DRAIN_TIME.as_secs()
             ))

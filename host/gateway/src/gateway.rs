@@ -180,17 +180,17 @@ impl Gateway {
     /// Tells the admins of gateway.json something, beside whatever else is going on. A message that does not
     /// reach them is only logged: the ledger has it, too.
     pub(crate) fn tell_admins(&self, text: String) {
-        let speech = Speech { text, pings: vec![] };
-        for admin in &self.people.now().admins {
-            let (front, speech) = (Arc::clone(&self.front), speech.clone());
-            // A direct message: Slack takes the user's id for the channel.
-            let reply_to = ReplyTo { channel: admin.clone(), thread_ts: None };
-            self.tasks.spawn(async move {
-                if let Err(error) = front.deliver(Delivery::notice("", &reply_to, &speech)).await {
-                    tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
-                }
-            });
+        for admin in self.people.now().admins.clone() {
+            let (front, text) = (Arc::clone(&self.front), text.clone());
+            self.tasks.spawn(async move { tell_admin(&*front, admin, text).await });
         }
+    }
+
+    /// The same, and whether it has reached any of them.
+    pub(crate) async fn reach_admins(&self, text: &str) -> bool {
+        let admins = self.people.now().admins.clone();
+        let told = admins.into_iter().map(|admin| tell_admin(&*self.front, admin, text.to_owned()));
+        futures_util::future::join_all(told).await.contains(&true)
     }
 
     /// Does something with the knowledge base, which blocks on the disk.
@@ -214,6 +214,16 @@ impl Gateway {
     pub(crate) fn aside(&self, work: impl FnOnce() + Send + 'static) {
         self.tasks.spawn_blocking(work);
     }
+}
+
+async fn tell_admin(front: &dyn Front, admin: String, text: String) -> bool {
+    // A direct message: Slack takes the user's id for the channel.
+    let (reply_to, speech) = (ReplyTo { channel: admin, thread_ts: None }, Speech { text, pings: vec![] });
+    let told = front.deliver(Delivery::notice("", &reply_to, &speech)).await;
+    if let Err(error) = &told {
+        tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
+    }
+    told.is_ok()
 }
 
 /// Looks now and then whether gateway.json begins an experiment, or ends one.

@@ -140,9 +140,10 @@ impl Say {
         self.text("recovery-failed", [("session", session.into())])
     }
 
-    /// To the person: the message cannot be answered for now, and is kept.
-    pub fn parked(&self) -> String {
-        self.text("parked", [])
+    /// To the person: the message cannot be answered for now, and is kept. Whether an admin knows is said where it is so.
+    pub fn parked(&self, admins_know: bool) -> String {
+        let admins = if admins_know { "know" } else { "do-not" };
+        self.text("parked", [("admins", admins.into())])
     }
 
     /// To the admins: a message is set aside.

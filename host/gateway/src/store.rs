@@ -68,7 +68,8 @@ pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
     Answered, Begin, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending,
-    Purpose, Recorded, Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Verbosity, WindowEdit,
+    Purpose, Recorded, Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Unparked, Verbosity,
+    WindowEdit,
 };
 
 use crate::home::{self, HomeLock};

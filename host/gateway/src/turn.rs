@@ -64,7 +64,7 @@ impl From<TurnError> for Stuck {
             TurnError::Front(FrontError::Transient { retry_after, .. }) => {
                 Stuck::Passing { why, retry_after: retry_after.unwrap_or_default() }
             }
-            TurnError::Front(FrontError::Fatal { what, hint }) => Stuck::Hopeless { why: format!("{what}; {hint}") },
+            TurnError::Front(FrontError::Fatal { what, hint }) => Stuck::Refused { why: format!("{what}; {hint}") },
             TurnError::Front(FrontError::Refused { .. }) => Stuck::Hopeless { why },
             TurnError::Front(FrontError::Closed) => Stuck::Over(None),
             TurnError::Store(error) if error.is_lost() => Stuck::Over(Some(error.into())),

@@ -13,6 +13,7 @@ use crate::{
     error::{Failure, OrHint},
     home::HomeLock,
     policies::Swapper,
+    store::Unparked,
 };
 
 /// How long a caller may take to say what it wants, and to take the answer.
@@ -104,10 +105,14 @@ async fn carry_out(request: Request, commands: &Commands) -> Reply {
         Request::PolicyPrevious => commands.swapper.go_back().await.map(Reply::Swapped),
         Request::SessionsRetry { key } => {
             let retried = commands.dispatcher.retry(key.as_ref()).await;
-            retried.map(|messages| Reply::Retried { messages }).map_err(Failure::from)
+            retried.map(retried_as_reply).map_err(Failure::from)
         }
     };
     done.unwrap_or_else(refusal)
+}
+
+fn retried_as_reply(Unparked { pending, unreadable }: Unparked) -> Reply {
+    Reply::Retried { messages: pending.len(), unreadable }
 }
 
 fn refusal(failure: Failure) -> Reply {

@@ -1,22 +1,21 @@
 //! Parking: a message that cannot go on is set aside. The person and the admins are told, it is listed by `sessions
 //! parked`, and taken up again by `sessions retry`.
 
+use std::sync::Arc;
+
 use super::Dispatcher;
-use crate::{
-    clock,
-    error::Failure,
-    ledger::Event,
-    store::{InboxId, Parked},
-};
+use crate::{clock, error::Failure, ledger::Event, store::InboxId};
 
 impl Dispatcher {
-    /// Sets a message aside and tells of it. A store that cannot even do that ends the gateway.
-    pub(super) async fn park(&self, inbox: InboxId, why: &str) {
+    /// Sets a message aside; who is to know of it is told beside whatever comes next. A store that cannot even do that
+    /// ends the gateway.
+    pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str) {
         match self.store.park(inbox, why, clock::now_ms()).await {
             Ok(Some(parked)) => {
                 tracing::error!(session = parked.key, why, "a message cannot be answered and is parked");
-                self.turns.note(Event::TurnParked { session: parked.key.clone(), why: why.to_owned() });
-                self.tell(&parked).await;
+                self.turns.note(Event::TurnParked { session: parked.key, why: why.to_owned() });
+                let dispatcher = Arc::clone(self);
+                self.tasks.spawn(async move { dispatcher.tell(inbox).await });
             }
             Ok(None) => {}
             Err(error) => {
@@ -26,12 +25,20 @@ impl Dispatcher {
         }
     }
 
-    /// Tells of a parked message, now or with the next sweep.
-    pub(super) async fn tell(&self, parked: &Parked) {
-        if !self.turns.tell_parked(parked).await {
-            return;
-        }
-        if let Err(error) = self.store.parked_told(parked.inbox).await {
+    /// Tells of a message that is parked still and of which nobody was told; where that does not work, the next sweep
+    /// does it.
+    pub(super) async fn tell(&self, inbox: InboxId) {
+        // Not beside anybody who takes it up: what is said must not take the place of its answer.
+        let _telling = self.telling.lock().await;
+        let told = match self.store.parked_question(inbox).await {
+            Ok(Some(parked)) if !parked.told => self.turns.tell_parked(&parked).await,
+            Ok(_) => return,
+            Err(error) => {
+                tracing::warn!(%error, "a parked message cannot be read");
+                return;
+            }
+        };
+        if told && let Err(error) = self.store.parked_told(inbox).await {
             tracing::warn!(%error, "that somebody was told of a parked message is not remembered");
         }
     }

@@ -13,6 +13,8 @@ pub enum Stuck {
         /// How long the other side asked to be left alone.
         retry_after: Duration,
     },
+    /// Somebody said no, and hardly says otherwise soon; it is tried a few times more.
+    Refused { why: String },
     /// It cannot go on, however often it is tried.
     Hopeless { why: String },
     /// Nothing can go on: with why, where that is a failure.

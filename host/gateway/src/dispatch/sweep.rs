@@ -29,7 +29,12 @@ impl Dispatcher {
     /// Has what the last look suspected worked on, where this one finds it again; what it newly suspects.
     pub(super) async fn look(self: &Arc<Self>, suspects: &HashSet<InboxId>) -> HashSet<InboxId> {
         let open = match self.store.open_work().await {
-            Ok(open) => open.pending,
+            Ok(open) => {
+                for (inbox, why) in open.unreadable {
+                    self.park(inbox, &why).await;
+                }
+                open.pending
+            }
             Err(error) => {
                 tracing::warn!(%error, "the inbox cannot be swept");
                 return HashSet::new();
@@ -53,7 +58,7 @@ impl Dispatcher {
         match self.store.parked().await {
             Ok(parked) => {
                 for parked in parked.iter().filter(|parked| !parked.told) {
-                    self.tell(parked).await;
+                    self.tell(parked.inbox).await;
                 }
             }
             Err(error) => tracing::warn!(%error, "parked messages cannot be read"),

@@ -20,11 +20,12 @@ const PAUSES: [Duration; 5] = [
     Duration::from_secs(30),
 ];
 
-/// How often a turn may panic before it is parked.
+/// How often a turn may panic before it is parked, and how often somebody may say no to it.
 const MAX_PANICS: u32 = 2;
+const MAX_REFUSALS: u32 = 4;
 
-/// What holds a turn up for so long, while so many others come to their end, will not pass: no list of errors is
-/// ever complete.
+/// What holds a turn up for so long after others went on, while so many of them come to their end, will not pass: no
+/// list of errors is ever complete.
 pub(super) const HELD_UP_MOST: Duration = Duration::from_secs(600);
 pub(super) const OTHERS_MEANWHILE: u64 = 3;
 
@@ -38,8 +39,12 @@ enum Went {
 
 /// What a batch went through so far.
 struct Trouble {
-    since: Option<(Instant, u64)>,
+    /// How many turns had come to their end when it first did not.
+    finished: Option<u64>,
+    /// Since when others are seen to go on.
+    others_since: Option<Instant>,
     panics: u32,
+    refusals: u32,
     pauses: usize,
 }
 
@@ -58,8 +63,8 @@ impl Dispatcher {
     }
 
     /// Tries until the turn has come to its end or is parked, or the gateway stops.
-    async fn see_through(&self, batch: &Batch) -> Went {
-        let mut trouble = Trouble { since: None, panics: 0, pauses: 0 };
+    async fn see_through(self: &Arc<Self>, batch: &Batch) -> Went {
+        let mut trouble = Trouble { finished: None, others_since: None, panics: 0, refusals: 0, pauses: 0 };
         loop {
             let outcome = {
                 let Ok(_permit) = self.permits.acquire().await else { return Went::Stopped };
@@ -83,9 +88,20 @@ impl Dispatcher {
                     return Went::Stopped;
                 }
                 Ok(Err(Stuck::Hopeless { why })) => return self.give_up(batch, &why).await,
+                Ok(Err(Stuck::Refused { why })) => {
+                    tracing::warn!(session = %batch.key(), why, "the turn is refused and will be tried again");
+                    trouble.refusals += 1;
+                    if trouble.refusals >= MAX_REFUSALS {
+                        return self.give_up(batch, &why).await;
+                    }
+                    trouble.pause()
+                }
                 Ok(Err(Stuck::Passing { why, retry_after })) => {
                     tracing::warn!(session = %batch.key(), why, "the turn is held up and will be tried again");
-                    if let Some(minutes) = self.will_not_pass(&mut trouble) {
+                    // Who is told when to come again is not left alone.
+                    if retry_after.is_zero()
+                        && let Some(minutes) = self.will_not_pass(&mut trouble)
+                    {
                         let why = format!("{why}, for {minutes} minutes, while other turns went on");
                         return self.give_up(batch, &why).await;
                     }
@@ -110,10 +126,14 @@ impl Dispatcher {
     }
 
     /// Parks a message that cannot go on. Of several it need not be all of them: each is tried by itself.
-    async fn give_up(&self, batch: &Batch, why: &str) -> Went {
+    async fn give_up(self: &Arc<Self>, batch: &Batch, why: &str) -> Went {
         queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
         match batch.ids() {
-            [inbox] => self.park(*inbox, why).await,
+            [inbox] => {
+                // Free to be entered anew before anybody can take it up again.
+                queues::lock(&self.queues).done(batch.key());
+                self.park(*inbox, why).await;
+            }
             _ => queues::lock(&self.queues).part(batch.key()),
         }
         Went::On
@@ -122,9 +142,12 @@ impl Dispatcher {
     /// For how many minutes a turn has been held up by something that evidently does not hold up others.
     fn will_not_pass(&self, trouble: &mut Trouble) -> Option<u64> {
         let finished = self.finished.load(Ordering::Relaxed);
-        let (since, finished_then) = *trouble.since.get_or_insert((Instant::now(), finished));
-        let others_go_on = finished - finished_then >= OTHERS_MEANWHILE;
-        (others_go_on && since.elapsed() >= HELD_UP_MOST).then_some(since.elapsed().as_secs() / 60)
+        let others = finished - *trouble.finished.get_or_insert(finished);
+        if others == 0 {
+            return None;
+        }
+        let since = *trouble.others_since.get_or_insert_with(Instant::now);
+        (others >= OTHERS_MEANWHILE && since.elapsed() >= HELD_UP_MOST).then_some(since.elapsed().as_secs() / 60)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -23,28 +23,52 @@ const MAX_TROUBLES: usize = 64;
 pub(super) struct Told(Mutex<HashMap<String, Instant>>);
 
 impl Told {
-    /// Whether they are to be told of it now.
+    /// Whether they are to be told of it now. Nobody else tells them until that is [taken back](Told::in_vain).
     fn is_news(&self, why: &str, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.lock();
         told.retain(|_, at| now.duration_since(*at) < ONCE_IN);
-        if told.contains_key(why) || told.len() >= MAX_TROUBLES {
+        let kind = kind(why);
+        if told.contains_key(&kind) {
             return false;
         }
-        told.insert(why.to_owned(), now);
+        if told.len() >= MAX_TROUBLES
+            && let Some(oldest) = told.iter().min_by_key(|(_, at)| **at).map(|(kind, _)| kind.clone())
+        {
+            told.remove(&oldest);
+        }
+        told.insert(kind, now);
         true
+    }
+
+    /// It has reached none of them.
+    fn in_vain(&self, why: &str) {
+        self.lock().remove(&kind(why));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        // Every entry is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Tells the person in the placeholder's place, or by a message of its own. False where that may go better later.
-pub(super) async fn tell(gateway: &Gateway, parked: &Parked) -> bool {
-    if gateway.told.is_news(&parked.why, Instant::now()) {
-        gateway.tell_admins(gateway.say.parked_for_admins(&parked.key, &parked.why));
+/// The same trouble has other numbers in it each time: of messages, of minutes.
+fn kind(why: &str) -> String {
+    let mut kind: String = why.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();
+    while kind.contains("##") {
+        kind = kind.replace("##", "#");
     }
+    kind
+}
+
+/// Tells the admins, then the person, in the placeholder's place or by a message of its own. False where nobody has
+/// said that the person cannot be told, and it was not done.
+pub(super) async fn tell(gateway: &Gateway, parked: &Parked) -> bool {
+    let admins_know = tell_admins(gateway, parked).await;
     let Some(message) = &parked.message else {
         // Nobody can tell who wrote it.
         return true;
     };
-    let speech = Speech { text: gateway.say.parked(), pings: vec![] };
+    let speech = Speech { text: gateway.say.parked(admins_know), pings: vec![] };
     let notice = Delivery::notice(&message.event_id, &message.reply_to, &speech);
     let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
     let told = match gateway.front.deliver(replacing).await {
@@ -53,15 +77,30 @@ pub(super) async fn tell(gateway: &Gateway, parked: &Parked) -> bool {
     };
     match told {
         Ok(_) => true,
-        Err(FrontError::Transient { what, .. }) => {
-            tracing::warn!(session = parked.key, what, "the person does not know yet that the message is parked");
-            false
-        }
-        Err(error) => {
-            tracing::error!(session = parked.key, %error, "the person cannot be told that the message is parked");
+        Err(FrontError::Refused { what }) => {
+            tracing::error!(session = parked.key, what, "the person cannot be told that the message is parked");
             true
         }
+        Err(error) => {
+            tracing::warn!(session = parked.key, %error, "the person does not know yet that the message is parked");
+            false
+        }
     }
+}
+
+/// Whether any of them knows of the trouble, by now or since less than an hour.
+async fn tell_admins(gateway: &Gateway, parked: &Parked) -> bool {
+    if gateway.people.now().admins.is_empty() {
+        return false;
+    }
+    if !gateway.told.is_news(&parked.why, Instant::now()) {
+        return true;
+    }
+    let told = gateway.reach_admins(&gateway.say.parked_for_admins(&parked.key, &parked.why)).await;
+    if !told {
+        gateway.told.in_vain(&parked.why);
+    }
+    told
 }
 
 #[cfg(test)]
@@ -75,5 +114,23 @@ mod tests {
         assert!(!told.is_news("the store is damaged", now + ONCE_IN / 2));
         assert!(told.is_news("the program panicked", now + ONCE_IN / 2));
         assert!(told.is_news("the store is damaged", now + ONCE_IN));
+    }
+
+    #[test]
+    fn a_trouble_with_other_numbers_is_the_same_and_one_that_reached_nobody_is_news() {
+        let (told, now) = (Told::default(), Instant::now());
+        assert!(told.is_news("question 17 cannot be read", now));
+        assert!(!told.is_news("question 1234 cannot be read", now));
+        told.in_vain("question 1234 cannot be read");
+        assert!(told.is_news("question 5 cannot be read", now));
+    }
+
+    #[test]
+    fn many_troubles_do_not_hide_a_new_one() {
+        let (told, now) = (Told::default(), Instant::now());
+        for n in 0..=MAX_TROUBLES {
+            let at = now + Duration::from_millis(n as u64);
+            assert!(told.is_news(&"x".repeat(n + 1), at), "trouble {n}");
+        }
     }
 }

@@ -17,7 +17,10 @@ rotated = :scissors: { $turns ->
 }
 rotated-for-admins = :recycle: `{ $session }` had grown too long and goes on in a fresh session; { $entries } messages stay in the archive
 recovery-failed = :rotating_light: The prompt of `{ $session }` is too long and nothing helped; who asked got an apology instead of an answer
-parked = :x: Something on our side keeps this message from being answered; it is kept, the admins know, and it will be taken up again once that is mended. You can go on writing here
+parked = :x: Something on our side keeps this message from being answered. It is kept{ $admins ->
+    [know] , the admins know,
+   *[do-not] {""}
+} and will be taken up again once that is mended. You can go on writing here
 parked-for-admins = :rotating_light: A message in `{ $session }` cannot be answered and is parked: { $why }. Once that is mended, `pmk-host sessions retry { $session }` takes it up again; `pmk-host sessions parked` lists all
 no-tools = :warning: The server of the model { $model } takes no tools: from now on it is asked to write what it wants as text, which works less well. `pmk-host model forget` has tools tried again
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides: { $reason }

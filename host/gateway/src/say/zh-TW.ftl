@@ -8,7 +8,10 @@ compacted = :scissors: 對話過長，較舊的 { $turns } 輪已整理成摘要
 rotated = :scissors: 對話過長，已帶著摘要重新開始，先前的 { $turns } 輪不再顯示給模型
 rotated-for-admins = :recycle: `{ $session }` 太長，已在新的 session 繼續；{ $entries } 則訊息留在封存裡
 recovery-failed = :rotating_light: `{ $session }` 的提示太長，所有縮短的方法都試過了，提問者收到的是道歉而不是回答
-parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息已保留，管理員也已收到通知，修好後會接著回答。你可以繼續在這裡發問
+parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息已保留{ $admins ->
+    [know] ，也已通知管理員
+   *[do-not] {""}
+}，修好後會接著回答。你可以繼續在這裡發問
 parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 繼續；`pmk-host sessions parked` 列出全部
 no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。執行 `pmk-host model forget` 會再試一次
 policy-suspended = :rotating_light: 策略 { $policy } 已失敗 { $failures } 次，暫時停用，由下一層決定：{ $reason }

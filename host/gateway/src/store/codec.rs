@@ -26,7 +26,8 @@ pub(super) fn key(column: ValueRef<'_>) -> Result<SessionKey, Fault> {
     text.parse().map_err(|error: pmk_core::session_key::BadSessionKey| Fault::Damaged(error.to_string()))
 }
 
-fn text<'a>(column: ValueRef<'a>, what: &str) -> Result<&'a str, Fault> {
+/// The text of a column; `what` names it when it is damaged.
+pub(super) fn text<'a>(column: ValueRef<'a>, what: &str) -> Result<&'a str, Fault> {
     column.as_str().map_err(|error| Fault::Damaged(format!("{what} cannot be read: {error}")))
 }
 

@@ -60,10 +60,15 @@ impl Store {
         let key = key.clone();
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(OPEN_IN)?;
-            let rows = statement.query_map([key.to_string()], |row| {
-                Ok(Pending { inbox: InboxId(row.get(0)?), key: key.clone(), ts: row.get(1)? })
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let mut rows = statement.query([key.to_string()])?;
+            let mut pending = Vec::new();
+            while let Some(row) = rows.next()? {
+                // One that cannot be read is parked by the sweep.
+                if let Ok(ts) = row.get_ref(1)?.as_str() {
+                    pending.push(Pending { inbox: InboxId(row.get(0)?), key: key.clone(), ts: ts.to_owned() });
+                }
+            }
+            Ok(pending)
         })
         .await
     }
@@ -75,8 +80,10 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
     let mut work = OpenWork::default();
     while let Some(row) = rows.next()? {
         let inbox = InboxId(row.get(0)?);
-        match codec::key(row.get_ref(1)?) {
-            Ok(key) => work.pending.push(Pending { inbox, key, ts: row.get(2)? }),
+        match codec::key(row.get_ref(1)?)
+            .and_then(|key| Ok((key, codec::text(row.get_ref(2)?, "the place of a question")?)))
+        {
+            Ok((key, ts)) => work.pending.push(Pending { inbox, key, ts: ts.to_owned() }),
             Err(Fault::Damaged(why)) => work.unreadable.push((inbox, why)),
             Err(fault) => return Err(fault),
         }

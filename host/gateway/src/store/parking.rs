@@ -2,23 +2,24 @@
 //! somebody takes it up again.
 
 use pmk_core::SessionKey;
-use rusqlite::{Connection, OptionalExtension, Row, params, types::ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{InboxId, Parked, Pending, SessionId, Store, StoreError, error::Fault, escalations, intake, lease};
+use super::{InboxId, Parked, Pending, SessionId, Store, StoreError, Unparked, error::Fault, escalations, lease};
 use crate::front::Inbound;
 
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
      RETURNING session_id";
-const PARKED: &str = "SELECT i.id, s.key, i.parked_at, i.parked_why, i.parked_told, i.message, t.placeholder
+/// A placeholder that the answer, or its first part, has taken the place of is none any more.
+const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.parked_told, i.message,
+            CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.part = 0 AND o.sent_at IS NOT NULL)
+                 THEN NULL ELSE t.placeholder END
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (?1 IS NULL OR i.id = ?1)
      ORDER BY i.id";
 const TOLD: &str = "UPDATE inbox SET parked_told = 1 WHERE id = ?1 AND parked_at IS NOT NULL";
-const UNPARK: &str = "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0
-     WHERE parked_at IS NOT NULL AND message IS NOT NULL
-       AND (?1 IS NULL OR session_id = (SELECT id FROM session WHERE key = ?1))
-     RETURNING id";
+const UNPARK: &str =
+    "UPDATE inbox SET parked_at = NULL, parked_why = NULL, parked_told = 0 WHERE id = ?1 AND parked_at IS NOT NULL";
 
 impl Store {
     /// Sets a question aside and frees its conversation; an answer that it was taking in is awaited again. `None`
@@ -47,6 +48,14 @@ impl Store {
         self.read(|conn| parked(conn, None)).await
     }
 
+    /// A question as it is parked now; `None` where it is not, or not any more.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn parked_question(&self, inbox: InboxId) -> Result<Option<Parked>, StoreError> {
+        self.read(move |conn| Ok(parked(conn, Some(inbox))?.pop())).await
+    }
+
     /// Remembers that the person knows.
     ///
     /// # Errors
@@ -55,19 +64,26 @@ impl Store {
         self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.execute([inbox.0]).map(drop)?)).await
     }
 
-    /// Takes parked questions up again, those of one conversation or all. They are open work from now on; those
-    /// whose conversation cannot be read are left out of what comes back.
+    /// Takes parked questions up again, those of one conversation or all: they are open work from now on. One whose
+    /// conversation cannot be read stays parked.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn unpark(&self, key: Option<&SessionKey>) -> Result<Vec<Pending>, StoreError> {
-        let key = key.map(SessionKey::to_string);
+    pub async fn unpark(&self, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
+        let wanted = key.cloned();
         self.write(move |conn| {
-            let mut statement = conn.prepare_cached(UNPARK)?;
-            let ids: Vec<i64> = statement.query_map([key], |row| row.get(0))?.collect::<Result<_, _>>()?;
-            let mut open = intake::open_work(conn)?.pending;
-            open.retain(|pending| ids.contains(&pending.inbox.0));
-            Ok(open)
+            let mut unparked = Unparked::default();
+            for Parked { inbox, key, ts, .. } in parked(conn, None)? {
+                match key.parse::<SessionKey>() {
+                    Ok(key) if wanted.as_ref().is_none_or(|wanted| *wanted == key) => {
+                        conn.prepare_cached(UNPARK)?.execute([inbox.0])?;
+                        unparked.pending.push(Pending { inbox, key, ts });
+                    }
+                    Ok(_) => {}
+                    Err(_) => unparked.unreadable += usize::from(wanted.is_none()),
+                }
+            }
+            Ok(unparked)
         })
         .await
     }
@@ -75,22 +91,28 @@ impl Store {
 
 fn parked(conn: &Connection, inbox: Option<InboxId>) -> Result<Vec<Parked>, Fault> {
     let mut statement = conn.prepare_cached(PARKED)?;
-    let rows = statement.query_map([inbox.map(|inbox| inbox.0)], |row| Ok(read(row)))?;
-    rows.map(|row| Ok(row??)).collect()
+    let rows = statement.query_map([inbox.map(|inbox| inbox.0)], read)?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// Whatever is damaged in the row: it is listed.
 fn read(row: &Row<'_>) -> rusqlite::Result<Parked> {
-    let message = match row.get_ref(5)? {
-        ValueRef::Text(json) => serde_json::from_slice::<Inbound>(json).ok(),
-        _ => None,
+    let text = |column: usize| -> rusqlite::Result<Option<String>> {
+        Ok(row
+            .get_ref(column)?
+            .as_bytes_or_null()
+            .ok()
+            .flatten()
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
     };
     Ok(Parked {
         inbox: InboxId(row.get(0)?),
-        key: row.get(1)?,
-        at_ms: row.get(2)?,
-        why: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
-        told: row.get(4)?,
-        message,
-        placeholder: row.get(6)?,
+        key: text(1)?.unwrap_or_default(),
+        ts: text(2)?.unwrap_or_default(),
+        at_ms: row.get(3)?,
+        why: text(4)?.unwrap_or_default(),
+        told: row.get(5)?,
+        message: text(6)?.and_then(|json| serde_json::from_str::<Inbound>(&json).ok()),
+        placeholder: text(7)?,
     })
 }

@@ -89,6 +89,8 @@ pub struct Parked {
     pub inbox: InboxId,
     /// The conversation, as the store has it.
     pub key: String,
+    /// Its place among the questions of its conversation.
+    pub ts: String,
     /// When, milliseconds since the epoch.
     pub at_ms: i64,
     /// What stood in the way, for the operator.
@@ -99,6 +101,14 @@ pub struct Parked {
     pub message: Option<Inbound>,
     /// The message that shows the person that an answer is being made.
     pub placeholder: Option<String>,
+}
+
+/// Parked questions that were taken up again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unparked {
+    pub pending: Vec<Pending>,
+    /// So many stay parked, because nobody can tell whose they are.
+    pub unreadable: usize,
 }
 
 /// What there is to do about a question.

@@ -57,9 +57,13 @@ pub(in crate::cli) struct Retry {
 impl Retry {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let is_running = HomeLock::is_held(&context.home).unwrap_or(true);
-        let messages = if is_running { self.ask(context)? } else { self.mark(context)? };
+        let (messages, unreadable) = if is_running { self.ask(context)? } else { self.mark(context)? };
         if context.json {
-            return print_json(&json!({"messages": messages, "running": is_running}));
+            return print_json(&json!({"messages": messages, "unreadable": unreadable, "running": is_running}));
+        }
+        if unreadable > 0 {
+            let hint = "`pmk-host store check` shows what is damaged";
+            context.notice(&format!("{unreadable} stay parked: their conversation cannot be read"), Some(hint));
         }
         let s = if messages == 1 { "" } else { "s" };
         note(match (messages, is_running) {
@@ -71,17 +75,18 @@ impl Retry {
     }
 
     /// The running gateway takes them up.
-    fn ask(self, context: &Context) -> Result<usize, Failure> {
+    fn ask(self, context: &Context) -> Result<(usize, usize), Failure> {
         match control::ask(&context.home, &Request::SessionsRetry { key: self.key })? {
-            Reply::Retried { messages } => Ok(messages),
+            Reply::Retried { messages, unreadable } => Ok((messages, unreadable)),
             other => Err(other.unexpected()),
         }
     }
 
-    fn mark(self, context: &Context) -> Result<usize, Failure> {
+    fn mark(self, context: &Context) -> Result<(usize, usize), Failure> {
         block_on(async {
             let store = Store::open_existing(&context.home)?;
-            Ok(store.unpark(self.key.as_ref()).await?.len())
+            let unparked = store.unpark(self.key.as_ref()).await?;
+            Ok((unparked.pending.len(), unparked.unreadable))
         })
     }
 }

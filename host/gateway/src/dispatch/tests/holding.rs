@@ -42,6 +42,56 @@ async fn what_holds_up_one_turn_alone_for_ten_minutes_is_parked() {
     assert!(told.ends_with(" minutes, while other turns went on"), "{told}");
 }
 
+/// An outage is over for some a moment sooner than for others.
+#[tokio::test(start_paused = true)]
+async fn who_is_still_held_up_right_after_an_outage_is_not_parked() {
+    let house = house(SEQUENTIAL, |text, tries| match text {
+        "last" if tries < 45 => passing("Slack is down"),
+        _ if tries < 40 => passing("Slack is down"),
+        _ => Play::Answer,
+    });
+    for text in ["last", "one", "two", "three", "four"] {
+        house.say(&format!("U-{text}"), text).await;
+    }
+    house.settle().await;
+    assert_eq!(house.answered().len(), 5);
+    assert_eq!(house.turns.log().told, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_when_to_come_again_is_never_parked() {
+    let house = house(SEQUENTIAL, |text, tries| {
+        if text == "limited" && tries < 100 {
+            let retry_after = Duration::from_secs(30);
+            return Play::Stuck(Stuck::Passing { why: "rate limited".into(), retry_after });
+        }
+        Play::Answer
+    });
+    house.say("U1", "limited").await;
+    for n in 0..OTHERS {
+        house.say("U2", &format!("fine {n}")).await;
+    }
+    house.settle().await;
+    assert!(house.answered().contains(&"limited".to_owned()));
+}
+
+/// One `invalid_auth` of a token that works otherwise parked an answer that was paid for.
+#[tokio::test(start_paused = true)]
+async fn one_refusal_parks_nothing_and_one_that_stays_does() {
+    let refused = || Play::Stuck(Stuck::Refused { why: "invalid_auth".into() });
+    let house = house(SEQUENTIAL, move |text, tries| match text {
+        "once" if tries > 1 => Play::Answer,
+        _ => refused(),
+    });
+    house.say("U1", "once").await;
+    house.say("U2", "for good").await;
+    house.settle().await;
+    assert_eq!(
+        (house.answered(), house.turns.log().told.clone()),
+        (vec!["once".into()], vec!["for good: invalid_auth".into()])
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_holds_up_everybody_is_waited_for() {
     let house = house(SEQUENTIAL, |_, tries| if tries < 200 { passing("Slack is down") } else { Play::Answer });

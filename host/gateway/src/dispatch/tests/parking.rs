@@ -2,6 +2,32 @@
 
 use super::*;
 
+async fn retry(house: &House, key: Option<&str>) -> usize {
+    let key = key.map(|key| key.parse().unwrap());
+    house.dispatcher.retry(key.as_ref()).await.unwrap().pending.len()
+}
+
+/// Taken up while the notice was on its way, it was worked on by nobody, or the notice took the place of its answer.
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_up_while_it_is_told_is_told_first_and_then_answered() {
+    let house = house(SEQUENTIAL, |text, tries| match (text, tries) {
+        ("stuck", 1) => hopeless("it will not do"),
+        _ => Play::Answer,
+    });
+    let telling = house.dispatcher.telling.lock().await;
+    house.say("U1", "stuck").await;
+    house.say("U1", "next").await;
+    house.until_answered(&["next"]).await;
+    let dispatcher = Arc::clone(&house.dispatcher);
+    let retried = tokio::spawn(async move { dispatcher.retry(None).await.unwrap().pending.len() });
+    drop(telling);
+    assert_eq!(retried.await.unwrap(), 1);
+    house.until_answered(&["stuck"]).await;
+    house.settle().await;
+    assert_eq!(house.turns.log().told, ["stuck: it will not do"]);
+    assert_eq!(house.dispatcher.swept(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_panic_does_not_silence_its_conversation() {
     let house = house(SEQUENTIAL, |text, _| if text == "boom" { Play::Panic } else { Play::Answer });
@@ -38,9 +64,8 @@ async fn what_cannot_pass_is_parked_and_told_and_the_next_message_is_answered() 
     assert_eq!((&*parked[0].why, parked[0].told), ("the store is damaged", true));
 
     assert_eq!(house.say("U1", "stuck").await, Accepted::Duplicate, "a redelivery does not take it up");
-    let key = "slack:dm:U1".parse().unwrap();
-    assert_eq!(house.dispatcher.retry(Some(&"slack:dm:U2".parse().unwrap())).await.unwrap(), 0);
-    assert_eq!(house.dispatcher.retry(Some(&key)).await.unwrap(), 1);
+    assert_eq!(retry(&house, Some("slack:dm:U2")).await, 0);
+    assert_eq!(retry(&house, Some("slack:dm:U1")).await, 1);
     house.settle().await;
     assert_eq!(house.answered(), ["next", "stuck"]);
     assert_eq!(house.store.parked().await.unwrap(), []);
@@ -57,7 +82,7 @@ async fn a_parked_message_stays_parked_over_a_restart() {
     house.dispatcher.start().await.unwrap().abort();
     house.settle().await;
     assert_eq!(house.answered(), Vec::<String>::new());
-    assert_eq!(house.dispatcher.retry(None).await.unwrap(), 1);
+    assert_eq!(retry(&house, None).await, 1);
     house.settle().await;
     assert_eq!(house.answered(), ["stuck"]);
 }
