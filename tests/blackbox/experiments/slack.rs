@@ -8,15 +8,20 @@ use serde_json::{Value, json};
 
 use super::{users, write};
 use crate::{
-    support::{Home, PATIENCE},
+    support::{Home, PATIENCE, until_async},
     workspace::{Gateway, rules},
 };
 
-/// Everybody says something long, and gets an answer; how many there are by then.
-async fn round(slack: &Slack, everybody: &[String], number: usize) {
+/// Everybody says something long, and gets an answer; how many there are by then. The model answers once it has heard
+/// everybody, so that nobody is spared by what the gateway learns from another's refusal.
+async fn round(slack: &Slack, anthropic: &Anthropic, everybody: &[String], number: usize) {
+    anthropic.hold();
+    let heard = anthropic.requests().len() + everybody.len();
     for user in everybody {
         slack.dm(user, &format!("Fact {number} of {user}: {}", "filler ".repeat(400)));
     }
+    until_async("a request of everybody", || (anthropic.requests().len() >= heard).then_some(())).await;
+    anthropic.release();
     for user in everybody {
         let channel = dm_channel(user);
         let answered = slack.await_replies(&channel, number, PATIENCE).await;
@@ -42,7 +47,7 @@ async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_lef
     while home.events("experiment.arm-stopped").is_empty() {
         rounds += 1;
         assert!(rounds < 12, "the guard rail does not act: {:#?}", home.events("context.exceeded"));
-        round(&slack, &everybody, rounds).await;
+        round(&slack, &anthropic, &everybody, rounds).await;
     }
     let stopped = &home.await_events("experiment.arm-stopped", 1)[0];
     assert_eq!((&stopped["stopped"], &stopped["worse"]), (&json!("large"), &json!("overflows")), "{stopped}");
@@ -58,12 +63,12 @@ async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_lef
     // Everybody goes on with the control, after a kill, too.
     let before = rounds * everybody.len();
     home.await_events("turn.processed", before);
-    round(&slack, &everybody, rounds + 1).await;
+    round(&slack, &anthropic, &everybody, rounds + 1).await;
     gateway.kill();
     assert!(slack.await_sockets(0, PATIENCE).await, "nothing is sent to the dead");
     let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
-    round(&slack, &everybody, rounds + 2).await;
+    round(&slack, &anthropic, &everybody, rounds + 2).await;
     let since = &home.await_events("turn.processed", before + everybody.len())[before..];
     assert!(since.iter().all(|event| event["arm"] == "small"), "{since:#?}");
 

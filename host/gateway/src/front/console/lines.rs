@@ -97,7 +97,7 @@ impl Lines {
                 "type": "error",
                 "event_id": event_id,
                 "message": format!("the message was not stored: {error}"),
-                "hint": "send it again",
+                "hint": error.hint().map_or_else(|| "send it again".to_owned(), |hint| format!("{hint}; then send it again")),
             }),
         };
         let written = self.say(&line);

@@ -76,6 +76,15 @@ impl Drop for Presence<'_> {
     fn drop(&mut self) {
         let mut state = self.hearing.state();
         state.open -= 1;
+        if let Some(since) = self.silent_since
+            && state.open > 0
+        {
+            // What comes from now on is heard by the others.
+            state.hears_again(since, self.hearing.settle);
+            drop(state);
+            self.hearing.changed.notify_one();
+            return;
+        }
         let since = self.silent_since.or_else(|| (state.open == 0).then(Instant::now));
         state.deaf_since = [state.deaf_since, since].into_iter().flatten().min();
     }
