@@ -69,6 +69,8 @@ pub struct Connections {
     pub deaf_ms: u64,
     /// Messages that came late because of it.
     pub late: u64,
+    /// Events that were refused: an id of theirs was none.
+    pub malformed: u64,
 }
 
 impl Connections {

@@ -277,6 +277,12 @@ pub enum Event {
         /// Messages that came late because of it.
         late: u64,
     },
+    /// The front brought an event with an id that is none, and it was refused.
+    #[serde(rename = "front.malformed")]
+    FrontMalformed {
+        /// Which id; never what it was.
+        field: &'static str,
+    },
     /// A reply went out in several messages.
     #[serde(rename = "reply.split")]
     ReplySplit { actor: String, parts: usize, chars: usize },

@@ -45,6 +45,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "queue.swept" => audit.conversations.swept += event["messages"].as_u64().unwrap_or(0),
             "store.lost" => audit.store_lost += 1,
             "front.refused" => audit.connections.refused += 1,
+            "front.malformed" => audit.connections.malformed += 1,
             "front.connected-again" => {
                 audit.connections.silences += 1;
                 audit.connections.deaf_ms += event["deafMs"].as_u64().unwrap_or(0);
@@ -199,6 +200,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
             "messages lay until the sweep found them: a defect of the program, please report it",
         ),
         (audit.connections.refused, "times Slack took no connection: see the reason of `front.refused` in the ledger"),
+        (
+            audit.connections.malformed,
+            "events of the front had an id that is none and were refused: see `front.malformed` in the ledger",
+        ),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
         (
