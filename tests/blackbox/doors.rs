@@ -1,11 +1,17 @@
 //! What comes in from outside is looked at where it comes in: ids from Slack, files that an operator names, texts
 //! that others wrote.
 
+use std::{
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
 use pmk_stand_ins::slack::{Slack, dm_channel};
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Home, PATIENCE, until_async},
+    support::{Home, PATIENCE, Running, component, exit, question, repository, until_async},
     workspace::{Gateway, rules},
 };
 
@@ -48,4 +54,79 @@ async fn a_malformed_id_is_refused_at_slacks_door() {
     assert!(audit.contains("7 events of the front had an id that is none"), "{audit}");
     assert!(gateway.log().contains("WARN") && !gateway.log().contains("a secret"), "{}", gateway.log());
     assert!(gateway.terminate().success());
+}
+
+/// A home with things in it that are no files: a pipe that nobody writes to, and what never ends.
+fn special_files(home: &Home) -> [PathBuf; 2] {
+    let pipe = home.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is installed").success());
+    let endless = home.path().join("endless");
+    symlink("/dev/zero", &endless).expect("a link");
+    [pipe, endless]
+}
+
+/// What a command says of a file that it cannot take; it must end, and is ended when it does not.
+fn refused(home: &Home, arguments: &[&str]) -> String {
+    struct Ended(Child);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+    let log = home.path().join("refused.log");
+    let mut command = home.command(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log).expect("a file"));
+    let mut child = Ended(command.spawn().expect("the program starts"));
+    let status = exit(&mut child.0);
+    let said = std::fs::read_to_string(&log).expect("the log");
+    assert_eq!(status.code(), Some(1), "{arguments:?}: {said}");
+    said
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Once, `policy inspect` of a pipe waited for ever, and of a link to `/dev/zero` took all memory.
+#[test]
+fn no_command_waits_for_a_file_that_is_none() {
+    let home = Home::new();
+    let (strict, histories) = (component("strict"), repository("tests/fixtures"));
+    let histories = text(&histories);
+    for special in special_files(&home) {
+        let special = text(&special);
+        for arguments in [
+            &["policy", "inspect", special][..],
+            &["policy", "check", special],
+            &["policy", "check", &strict, "--history", special],
+            &["policy", "bench", special],
+            &["run", "--model", "sim", "--policy", special],
+            &["plan", "--policy", special, "--history", special],
+            &["plan", "--history", special],
+            &["compare", "--policy", "standard", "--policy", special, "--histories", histories],
+            &["sessions", "import", special],
+        ] {
+            let said = refused(&home, arguments);
+            let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+            assert!(errors.len() == 1 && errors[0].contains("is not a regular file"), "{arguments:?}: {said}");
+            assert!(said.contains("hint: "), "{arguments:?}: {said}");
+        }
+    }
+}
+
+/// Once, such a file held the lock of swaps until the gateway was started again.
+#[test]
+fn a_running_gateway_takes_no_pipe_for_a_policy() {
+    let home = Home::new();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    assert!(gateway.say(&question("Ev1", "hello")));
+    gateway.next_of("turn");
+    for special in special_files(&home) {
+        let said = refused(&home, &["policy", "use", text(&special)]);
+        assert!(said.contains("is not a regular file") && said.contains("hint: "), "{said}");
+    }
+    home.run(&["policy", "use", &component("strict")], "").ok();
+    assert!(gateway.say(&question("Ev2", "hello")));
+    assert_eq!(gateway.next_of("turn")["policy"]["name"], "strict");
 }
