@@ -130,3 +130,24 @@ fn a_running_gateway_takes_no_pipe_for_a_policy() {
     assert!(gateway.say(&question("Ev2", "hello")));
     assert_eq!(gateway.next_of("turn")["policy"]["name"], "strict");
 }
+
+/// Once, only a gateway asked `policy.allow`: at the desk anything was compiled and run.
+#[test]
+fn what_is_not_allowed_is_not_run_at_the_desk_either() {
+    let home = Home::new();
+    let strict = component("strict");
+    let open = home.run(&["policy", "inspect", &strict], "").ok().stdout;
+    assert!(open.contains("allowed   not asked: gateway.json has no `policy.allow`\n"), "{open}");
+    let document = home.run(&["--json", "policy", "inspect", &strict], "").ok().json();
+    assert_eq!(document["allowed"], Value::Null);
+    home.write("gateway.json", json!({"version": 1, "policy": {"allow": []}}).to_string());
+    for command in ["inspect", "check", "bench"] {
+        let said = refused(&home, &["policy", command, &strict]);
+        assert!(said.contains("is not in `policy.allow`") && said.contains("hint: "), "{command}: {said}");
+    }
+    let allow = json!({"version": 1, "policy": {"allow": [document["sha256"]]}});
+    home.write("gateway.json", allow.to_string());
+    let allowed = home.run(&["policy", "inspect", &strict], "").ok().stdout;
+    assert!(allowed.contains("allowed   yes, by `policy.allow`\n"), "{allowed}");
+    assert_eq!(home.run(&["--json", "policy", "inspect", &strict], "").ok().json()["allowed"], true);
+}
