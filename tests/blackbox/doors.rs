@@ -11,6 +11,7 @@ use pmk_stand_ins::slack::{Slack, dm_channel};
 use serde_json::{Value, json};
 
 use crate::{
+    component::{Component, DATA},
     support::{Home, PATIENCE, Running, component, exit, question, repository, until_async},
     workspace::{Gateway, rules},
 };
@@ -150,4 +151,38 @@ fn what_is_not_allowed_is_not_run_at_the_desk_either() {
     let allowed = home.run(&["policy", "inspect", &strict], "").ok().stdout;
     assert!(allowed.contains("allowed   yes, by `policy.allow`\n"), "{allowed}");
     assert_eq!(home.run(&["--json", "policy", "inspect", &strict], "").ok().json()["allowed"], true);
+}
+
+/// Once, a component could write its line backwards.
+#[test]
+fn a_component_says_nothing_that_is_not_seen() {
+    let home = Home::new();
+    let about = "keeps\u{202e} all\u{200b}of it\u{2066}";
+    let escaped: String = about.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+    let body = format!("(call $about (local.get $description) (i32.const {DATA}) (i32.const {}))", about.len());
+    let file = home.write("test.wasm", Component::new().describing(&body).data(&escaped).build());
+    let shown = home.run(&["policy", "inspect", text(&file)], "").ok().stdout;
+    assert!(shown.contains("keeps\u{fffd} all\u{fffd}of it\u{fffd}"), "{shown}");
+}
+
+/// Once, at the level `trace` the log had the ticket that opens a connection to Slack.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_never_has_the_ticket_of_a_connection() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    for filter in ["trace", "tungstenite=trace,hyper=trace", "tungstenite::handshake::client=trace"] {
+        let mut command = crate::workspace::command(&home, &slack, &[]);
+        let log = home.path().join("trace.log");
+        command.env("PMK_LOG", filter).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(std::fs::File::create(&log).expect("a file"));
+        let mut gateway = command.spawn().expect("the program starts");
+        let connected = slack.await_connected(PATIENCE).await;
+        gateway.kill().expect("SIGKILL");
+        gateway.wait().expect("it is gone");
+        assert!(connected);
+        assert!(slack.await_sockets(0, PATIENCE).await);
+        let log = std::fs::read_to_string(&log).expect("the log");
+        let line = log.lines().find(|line| line.contains("ticket="));
+        assert!(line.is_none(), "{filter}: {}", line.unwrap_or_default());
+    }
 }

@@ -286,6 +286,9 @@ pub enum Event {
     /// A reply went out in several messages.
     #[serde(rename = "reply.split")]
     ReplySplit { actor: String, parts: usize, chars: usize },
+    /// A long reply could not be posted as a file: its first parts were posted, and the archive has all of it.
+    #[serde(rename = "reply.cut")]
+    ReplyCut { actor: String, session: String, reason: String },
     /// A part of a reply was posted after a crash although it may have been posted before.
     #[serde(rename = "reply.repeated")]
     ReplyRepeated { actor: String, session: String, part: u32 },

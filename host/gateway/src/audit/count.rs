@@ -40,6 +40,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
         match event["type"].as_str().unwrap_or_default() {
             "turn.processed" => turn(&mut audit, event),
             "reply.undelivered" => audit.conversations.undelivered += 1,
+            "reply.cut" => audit.conversations.cut += 1,
             "turn.parked" => audit.conversations.parked += 1,
             "turn.panicked" => audit.conversations.panicked += 1,
             "queue.swept" => audit.conversations.swept += event["messages"].as_u64().unwrap_or(0),
@@ -190,6 +191,11 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
             "models took no tools and are asked for fenced directives: `model forget` has tools tried again",
         ),
         (audit.conversations.undelivered, "replies were refused by the front"),
+        (
+            audit.conversations.cut,
+            "replies were too long and took no file, so people got their beginning: see `reply.cut` in the ledger; \
+             `sessions show KEY --full` has the whole",
+        ),
         (now.parked, "messages are parked: `sessions parked` lists them, `sessions retry` takes them up again"),
         (
             audit.conversations.panicked,

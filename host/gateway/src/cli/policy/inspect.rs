@@ -7,7 +7,7 @@ use pmk_policy::{Policy, SettingKind, SettingSpec, contract};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Context, print, print_json, table},
+    super::{Context, print, print_json, table, text::printable},
     decisions,
 };
 use crate::{error::Failure, policies};
@@ -24,7 +24,7 @@ impl Inspect {
         let policy = policies::load(&runtime, &self.file)?;
         // One that is not allowed is not loaded.
         let allowed = runtime.trust().allow.is_some();
-        if context.json { print_json(&document(&policy, allowed)) } else { print(&page(&policy, allowed)) }
+        if context.json { print_json(&document(&policy, allowed)) } else { print(&printable(&page(&policy, allowed))) }
     }
 }
 
