@@ -12,6 +12,7 @@ mod crash;
 mod desk;
 mod directives;
 mod dispatch;
+mod doors;
 mod experiments;
 mod explain;
 mod hostile;

@@ -171,14 +171,25 @@ async fn a_file_in_doubt_is_looked_for() {
     assert_eq!(scene.slack.calls("files.completeUploadExternal").len(), 1);
 }
 
+/// Once, an answer became 225 posts when no file could be uploaded.
 #[tokio::test(flavor = "multi_thread")]
-async fn where_files_are_refused_all_parts_are_posted() {
-    let scene = Scene::new(&answer(40)).await;
+async fn where_files_are_refused_an_answer_without_end_is_not_posted_without_end() {
+    let scene = Scene::new(&answer(120)).await;
     let _gateway = scene.start().await;
     scene.slack.fault("upload", Fault::Status(500));
     let asked = scene.slack.dm("U1", "預算？");
-    is_whole(&scene.replies(&asked, 20).await, 40);
+    let replies = scene.replies(&asked, 12).await;
+    assert_eq!(replies.len(), 12, "as many as an answer may have");
+    is_whole(&replies[..11], 22);
+    let key = "slack:dm:U1";
+    assert!(replies[11].text.starts_with(":scissors:") && replies[11].text.contains(key), "{:?}", replies[11]);
+    let kept = scene.home.run(&["sessions", "show", key, "--full"], "").ok().stdout;
+    assert!(kept.contains("第119段。"), "the rest is kept on the host");
+    let cut = scene.home.events("reply.cut");
+    assert_eq!((cut.len(), &cut[0]["session"]), (1, &key.into()));
     assert!(scene.home.events("reply.undelivered").is_empty());
+    let audit = scene.home.run(&["audit"], "").ok().stdout;
+    assert!(audit.contains("1 replies were too long and took no file"), "{audit}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -79,11 +79,35 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The text as a terminal can be given it: control characters, with which it could be told to do things,
-/// are replaced; lines and tabs stay.
+/// The text as a terminal or a page can be given it: control characters, with which a terminal could be told to do
+/// things, and characters that are not seen but change what is, are replaced; lines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
+    let hidden = |at: usize, c: char| match c {
+        '\n' | '\t' => false,
+        JOINER => !joins_emoji(text, at),
+        c => c.is_control() || is_unseen(c),
+    };
+    if !text.char_indices().any(|(at, c)| hidden(at, c)) {
+        return text.into();
+    }
+    text.char_indices().map(|(at, c)| if hidden(at, c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// It makes one emoji of two.
+const JOINER: char = '\u{200d}';
+
+/// Whether a joiner at this place stands between two emoji: next to nothing that is read as a word.
+fn joins_emoji(text: &str, at: usize) -> bool {
+    let is_sign = |c: Option<char>| c.is_some_and(|c| c >= '\u{2190}' && !c.is_alphanumeric() && !is_unseen(c));
+    is_sign(text[..at].chars().next_back()) && is_sign(text[at + JOINER.len_utf8()..].chars().next())
+}
+
+/// Whether a character has no width, or turns the direction of those around it.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The text as [`printable`], on one line.
@@ -114,6 +138,20 @@ mod tests {
         assert_eq!(printable("a\tb\n中"), "a\tb\n中");
         assert_eq!(printable("\u{1b}[2Jx\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}y\u{fffd}");
         assert_eq!(one_line("a\tb\n中\u{7}"), "a b 中\u{fffd}");
+    }
+
+    /// Once, what was written backwards or between the letters was printed as it came.
+    #[test]
+    fn nothing_is_printed_that_is_not_seen() {
+        for hidden in
+            "\u{202a}\u{202e}\u{2066}\u{2069}\u{200e}\u{61c}\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{ad}\u{e0041}"
+                .chars()
+        {
+            assert_eq!(printable(&format!("pay{hidden}pal")), "pay\u{fffd}pal", "{hidden:?}");
+        }
+        let seen = format!("{FAMILY} ❤️\u{200d}🔥 👩🏽\u{200d}🚀 e\u{301} 한국어 हिन्दी عربي 預算");
+        assert_eq!(printable(&seen), seen);
+        assert_eq!(printable("\u{200d}👨\u{200d}"), "\u{fffd}👨\u{fffd}");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Conversations {
     pub by_user: Counts,
     pub by_audience: Counts,
     pub undelivered: u64,
+    /// Replies of which people got the beginning only.
+    pub cut: u64,
     /// Messages that could not be answered and were set aside, and those that are now.
     pub parked: u64,
     pub parked_now: u64,
@@ -69,6 +71,8 @@ pub struct Connections {
     pub deaf_ms: u64,
     /// Messages that came late because of it.
     pub late: u64,
+    /// Events that were refused: an id of theirs was none.
+    pub malformed: u64,
 }
 
 impl Connections {

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pmk_policy::files;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -130,7 +131,7 @@ impl Config {
     /// the wrong shape.
     pub fn load(home: &Path) -> Result<(Config, Vec<String>), Failure> {
         let path = home::config_file(home);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match files::read_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Config::default(), vec![])),
             Err(error) => {

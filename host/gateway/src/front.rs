@@ -4,7 +4,7 @@
 //! acknowledges only what the intake has made durable. It delivers what the outbox holds.
 
 use async_trait::async_trait;
-use pmk_core::SessionKey;
+use pmk_core::{SessionKey, session_key};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +45,12 @@ impl Inbound {
             None => &self.ts,
         }
     }
+}
+
+/// The first of these named ids that is none. Every front asks this at its door: what is stored under such an id
+/// cannot be read back, or is somebody else's.
+pub(crate) fn malformed<'a>(ids: impl IntoIterator<Item = (&'static str, &'a str)>) -> Option<&'static str> {
+    ids.into_iter().find(|(_, id)| !session_key::is_id(id)).map(|(name, _)| name)
 }
 
 /// Somebody's reaction to a message.
@@ -104,6 +110,8 @@ pub enum Notice {
     Accepted,
     /// Nobody could reach us for so long; so many messages came late.
     ConnectedAgain { deaf: std::time::Duration, late: u64 },
+    /// An event was refused: this id of it is none.
+    Malformed { field: &'static str },
 }
 
 /// Something said to people. A `<@U1>` in the text pings that person only if they are listed; everything

@@ -277,9 +277,18 @@ pub enum Event {
         /// Messages that came late because of it.
         late: u64,
     },
+    /// The front brought an event with an id that is none, and it was refused.
+    #[serde(rename = "front.malformed")]
+    FrontMalformed {
+        /// Which id; never what it was.
+        field: &'static str,
+    },
     /// A reply went out in several messages.
     #[serde(rename = "reply.split")]
     ReplySplit { actor: String, parts: usize, chars: usize },
+    /// A long reply could not be posted as a file: its first parts were posted, and the archive has all of it.
+    #[serde(rename = "reply.cut")]
+    ReplyCut { actor: String, session: String, reason: String },
     /// A part of a reply was posted after a crash although it may have been posted before.
     #[serde(rename = "reply.repeated")]
     ReplyRepeated { actor: String, session: String, part: u32 },

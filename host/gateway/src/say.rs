@@ -4,7 +4,7 @@
 use std::{fmt, str::FromStr};
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
-use pmk_core::text;
+use pmk_core::{SessionKey, text};
 use serde::Deserialize;
 use thiserror::Error;
 use unic_langid::LanguageIdentifier;
@@ -211,6 +211,11 @@ impl Say {
     /// The new message alone is more than the model can take.
     pub fn message_too_long(&self, tokens: u64, limit: u64) -> String {
         self.text("message-too-long", [("tokens", tokens.into()), ("limit", limit.into())])
+    }
+
+    /// What stands in the place of the parts that are too many.
+    pub fn cut_short(&self, chars: usize, key: &SessionKey) -> String {
+        self.text("cut-short", [("chars", chars.into()), ("key", key.to_string().into())])
     }
 
     /// Slack takes no answer at this place.
@@ -426,6 +431,7 @@ mod tests {
             say.too_long(),
             say.message_too_long(9_000, 8_000),
             say.undelivered(),
+            say.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
             say.nothing_to_read(),
             say.blocked(),
             say.verbose(Verbosity::Summary),

@@ -1,10 +1,16 @@
 //! What can be told of a file before it runs: whether it is a component, and of which contract.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use wasmtime::{Engine, component::types};
 
-use crate::{contract, error::LoadError, failure::foreign_name, wasi};
+use crate::{
+    contract,
+    error::LoadError,
+    failure::foreign_name,
+    files::{self, NoFile},
+    wasi,
+};
 
 /// No component is larger than this; those with an interpreter inside have about 20 MB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -22,17 +28,15 @@ const CORE_MODULE: &[u8] = &[1, 0, 0, 0];
 /// Reads a file that should hold a component.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
     let file = || path.display().to_string();
-    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => LoadError::Missing { file: file() },
-        _ => LoadError::Unreadable { file: file(), source },
-    })?;
-    if metadata.is_dir() {
-        return Err(LoadError::Directory { file: file() });
-    }
-    if metadata.len() > MAX_FILE_BYTES {
-        return Err(LoadError::TooLarge { file: file(), bytes: metadata.len(), limit: MAX_FILE_BYTES });
-    }
-    fs::read(path).map_err(|source| LoadError::Unreadable { file: file(), source })
+    files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
+        NoFile::Folder => LoadError::Directory { file: file() },
+        NoFile::Special(what) => LoadError::Special { file: file(), what },
+        NoFile::TooLarge { bytes, limit } => LoadError::TooLarge { file: file(), bytes, limit },
+        NoFile::Io(source) => match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => LoadError::Missing { file: file() },
+            _ => LoadError::Unreadable { file: file(), source },
+        },
+    })
 }
 
 /// Looks at the first eight bytes.

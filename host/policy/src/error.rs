@@ -30,6 +30,14 @@ pub enum LoadError {
         /// The file as it was named.
         file: String,
     },
+    /// It is a pipe, a device or a socket.
+    #[error("policy `{file}` is not a regular file but {what}")]
+    Special {
+        /// The file as it was named.
+        file: String,
+        /// What it is.
+        what: &'static str,
+    },
     /// It could not be read.
     #[error("cannot read policy `{file}`: {source}")]
     Unreadable {
@@ -181,6 +189,7 @@ impl LoadError {
         Some(match self {
             LoadError::Missing { .. } => "check the path; the policies that come with pmk-host are in `plugins/`".into(),
             LoadError::Directory { file } => format!("name the component in it, as in `{file}/NAME.wasm`"),
+            LoadError::Special { .. } => "copy the component into a file and name that".into(),
             LoadError::Empty { .. } => "the build or copy that wrote it did not finish; build the policy again".into(),
             LoadError::TooLarge { .. } => "build the policy in release mode and strip it".into(),
             LoadError::NotWasm { .. } => {
@@ -228,6 +237,7 @@ impl LoadError {
             LoadError::Engine { .. } => None,
             LoadError::Missing { file }
             | LoadError::Directory { file }
+            | LoadError::Special { file, .. }
             | LoadError::Unreadable { file, .. }
             | LoadError::Empty { file }
             | LoadError::TooLarge { file, .. }

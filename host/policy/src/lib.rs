@@ -18,6 +18,7 @@ pub mod contract;
 pub mod description;
 pub mod error;
 pub mod failure;
+pub mod files;
 pub mod limits;
 pub mod policy;
 pub mod record;

@@ -6,10 +6,11 @@
 //! otherwise at the end.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
+use pmk_policy::files::{self, NoFile};
 use thiserror::Error;
 
 use super::Audience;
@@ -96,17 +97,11 @@ impl Prompts {
 }
 
 fn read(path: PathBuf) -> Result<Option<String>, PromptProblem> {
-    let bytes = match fs::metadata(&path) {
-        Ok(metadata) => metadata.len(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(PromptProblem::Unreadable { path, source }),
-    };
-    if bytes > MAX_PROMPT_BYTES {
-        return Err(PromptProblem::TooLarge { path, bytes });
-    }
-    let bytes = match fs::read(&path) {
+    let bytes = match files::read(&path, MAX_PROMPT_BYTES) {
         Ok(bytes) => bytes,
-        Err(source) => return Err(PromptProblem::Unreadable { path, source }),
+        Err(NoFile::TooLarge { bytes, .. }) => return Err(PromptProblem::TooLarge { path, bytes }),
+        Err(NoFile::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PromptProblem::Unreadable { path, source: error.into() }),
     };
     let Ok(text) = String::from_utf8(bytes) else { return Err(PromptProblem::NotText { path }) };
     let text = text.trim_start_matches('\u{feff}').trim();
@@ -118,6 +113,8 @@ fn read(path: PathBuf) -> Result<Option<String>, PromptProblem> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::directive::{self, Directive, tools};
 

@@ -40,11 +40,13 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
         match event["type"].as_str().unwrap_or_default() {
             "turn.processed" => turn(&mut audit, event),
             "reply.undelivered" => audit.conversations.undelivered += 1,
+            "reply.cut" => audit.conversations.cut += 1,
             "turn.parked" => audit.conversations.parked += 1,
             "turn.panicked" => audit.conversations.panicked += 1,
             "queue.swept" => audit.conversations.swept += event["messages"].as_u64().unwrap_or(0),
             "store.lost" => audit.store_lost += 1,
             "front.refused" => audit.connections.refused += 1,
+            "front.malformed" => audit.connections.malformed += 1,
             "front.connected-again" => {
                 audit.connections.silences += 1;
                 audit.connections.deaf_ms += event["deafMs"].as_u64().unwrap_or(0);
@@ -189,6 +191,11 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
             "models took no tools and are asked for fenced directives: `model forget` has tools tried again",
         ),
         (audit.conversations.undelivered, "replies were refused by the front"),
+        (
+            audit.conversations.cut,
+            "replies were too long and took no file, so people got their beginning: see `reply.cut` in the ledger; \
+             `sessions show KEY --full` has the whole",
+        ),
         (now.parked, "messages are parked: `sessions parked` lists them, `sessions retry` takes them up again"),
         (
             audit.conversations.panicked,
@@ -199,6 +206,10 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
             "messages lay until the sweep found them: a defect of the program, please report it",
         ),
         (audit.connections.refused, "times Slack took no connection: see the reason of `front.refused` in the ledger"),
+        (
+            audit.connections.malformed,
+            "events of the front had an id that is none and were refused: see `front.malformed` in the ledger",
+        ),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),
         (

@@ -108,6 +108,7 @@ fn page(audit: &Audit) -> String {
                 connections.late
             ),
         );
+        page.line("front.malformed", connections.malformed);
     }
 
     page.section("Context safety");

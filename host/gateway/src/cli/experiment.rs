@@ -1,9 +1,14 @@
 //! `experiment start|status|stop|promote`: policies compared on live traffic.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use pmk_policy::files;
 use serde_json::{Value, json};
 
 use super::{Context, block_on, change::record, note, print_json};
@@ -80,7 +85,7 @@ impl Start {
     /// Nothing is begun before every arm has been loaded.
     fn start(&self, context: &Context) -> Result<(ExperimentConfig, Arms), Failure> {
         let (config, _) = Config::load(&context.home)?;
-        let written = self.file.as_ref().map(read).transpose()?;
+        let written = self.file.as_deref().map(read).transpose()?;
         let wanted = match &written {
             Some(written) => Some(admin::parse_experiment(written)?),
             None => config.experiment,
@@ -116,8 +121,8 @@ fn refuse_known(context: &Context, name: &str) -> Result<(), Failure> {
     }
 }
 
-fn read(file: &PathBuf) -> Result<Object, Failure> {
-    let text = fs::read_to_string(file)
+fn read(file: &Path) -> Result<Object, Failure> {
+    let text = files::read_text(file)
         .map_err(|error| format!("cannot read `{}`: {error}", file.display()))
         .or_hint("name a JSON file with `name`, `control` and `arms`")?;
     serde_json::from_str(&text)

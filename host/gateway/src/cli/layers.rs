@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use pmk_policy::{SetOverride, Stack};
 
-pub(super) use crate::policies::open_runtime;
 use crate::{
     config::PolicyConfig,
     error::Failure,

@@ -2,12 +2,12 @@
 //! Nothing is sent anywhere.
 
 use std::{
-    fs::File,
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
 
 use clap::{Args, Subcommand};
+use pmk_policy::files;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -281,8 +281,8 @@ fn open(file: &Path) -> Result<Box<dyn Read>, Failure> {
     if file == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }
-    let opened = File::open(file).map_err(|error| unreadable(&name(file), &error).hint("check the path"))?;
-    Ok(Box::new(opened))
+    let opened = files::open(file).map_err(|error| unreadable(&name(file), &error.into()).hint("check the path"))?;
+    Ok(Box::new(opened.0))
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {

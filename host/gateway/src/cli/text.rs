@@ -8,10 +8,9 @@ pub(super) fn time(at_ms: i64) -> String {
     Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
 }
 
-/// What somebody else wrote, without characters that would steer the terminal.
+/// What somebody else wrote, without characters that would steer the terminal or deceive who reads it.
 pub(super) fn printable(text: &str) -> String {
-    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    text.chars().map(|c| if steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    pmk_core::text::printable(text).into_owned()
 }
 
 /// The same on one line, at most so many characters of it.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use pmk_policy::files;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -45,7 +46,7 @@ impl Prices {
     pub fn load(path: Option<&Path>) -> Result<Prices, PricesError> {
         let Some(path) = path else { return Prices::parse("shipped", SHIPPED) };
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| PricesError::Read { path: name.clone(), source })?;
+        let text = files::read_text(path).map_err(|source| PricesError::Read { path: name.clone(), source })?;
         Prices::parse(&name, &text)
     }
 

@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use pmk_policy::files;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -54,8 +55,7 @@ impl Questions {
     /// [`QuestionsError`] names the question that is wrong.
     pub fn read(path: &Path) -> Result<Questions, QuestionsError> {
         let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|source| QuestionsError::Read { path: name.clone(), source })?;
+        let text = files::read_text(path).map_err(|source| QuestionsError::Read { path: name.clone(), source })?;
         Questions::parse(&name, text.trim_start_matches('\u{feff}'))
     }
 

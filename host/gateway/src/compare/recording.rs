@@ -1,7 +1,6 @@
 //! A recorded conversation, ready to be replayed.
 
 use std::{
-    fs,
     io::{BufRead, BufReader},
     ops::Range,
     path::Path,
@@ -12,6 +11,7 @@ use pmk_core::{
     history::{self, HistoryError, Repaired},
     marker, structure, tokens,
 };
+use pmk_policy::files;
 use serde_json::Value;
 
 use crate::{store::SessionDump, transfer::TransferError};
@@ -53,12 +53,12 @@ impl Recording {
         let failed = |source| TransferError::Read { path: path.to_owned(), source };
         let mut reader = Reader::default();
         if path.extension().is_some_and(|extension| extension == "jsonl" || extension == "ndjson") {
-            let file = fs::File::open(path).map_err(failed)?;
+            let file = files::open(path).map_err(|error| failed(error.into()))?.0;
             for (number, line) in BufReader::new(file).split(b'\n').enumerate() {
                 reader.line(number, &String::from_utf8_lossy(&line.map_err(failed)?));
             }
         } else {
-            let text = fs::read_to_string(path).map_err(failed)?;
+            let text = files::read_text(path).map_err(failed)?;
             let text = text.trim_start_matches(BYTE_ORDER_MARK);
             match serde_json::from_str(text) {
                 Ok(value) => reader.document(value).map_err(wrong)?,
@@ -216,6 +216,8 @@ pub(super) fn id(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(name: &str, text: &str) -> Recording {

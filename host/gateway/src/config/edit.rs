@@ -4,11 +4,12 @@
 //! old one or the new one, and of two changes none is lost. What is not understood stays as it was.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io,
     path::{Path, PathBuf},
 };
 
+use pmk_policy::files;
 use thiserror::Error;
 
 use super::{
@@ -72,7 +73,7 @@ fn real_path(home: &Path) -> Result<PathBuf, EditError> {
 }
 
 fn read(path: &Path) -> Result<Object, EditError> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_text(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut root = Object::default();
             root.set("version", VERSION);
@@ -99,7 +100,10 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> EditEr
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
 
     use super::*;
 

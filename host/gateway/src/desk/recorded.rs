@@ -7,6 +7,7 @@ use pmk_core::{
     history::{self, Repaired},
     structure,
 };
+use pmk_policy::files;
 use pmk_search::MemoryArchive;
 
 use crate::error::{Failure, OrHint};
@@ -34,7 +35,7 @@ impl Recorded {
     /// # Errors
     /// The file cannot be read, or is none of these.
     pub fn read(path: &Path) -> Result<Recorded, Failure> {
-        let text = std::fs::read_to_string(path)
+        let text = files::read_text(path)
             .map_err(|error| format!("cannot read the history `{}`: {error}", path.display()))
             .or_hint("give a file of UTF-8 text that you may read")?;
         Recorded::parse(&text, &format!("the history `{}`", path.display()))

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pmk_policy::files::{self, NoFile};
 use thiserror::Error;
 
 use super::{BadMarker, Marker};
@@ -49,16 +50,10 @@ fn read(path: PathBuf) -> Result<Option<Marker>, ImportProblem> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".json")) else {
         return Ok(None);
     };
-    let bytes = match fs::metadata(&path) {
-        Ok(metadata) => metadata.len(),
-        Err(source) => return Err(ImportProblem::Unreadable { path, source }),
-    };
-    if bytes > MAX_MARKER_BYTES {
-        return Err(ImportProblem::TooLarge { path, bytes });
-    }
-    match fs::read(&path) {
+    match files::read(&path, MAX_MARKER_BYTES) {
         Ok(json) => Marker::parse(name, &json).map(Some).map_err(|source| ImportProblem::Bad { path, source }),
-        Err(source) => Err(ImportProblem::Unreadable { path, source }),
+        Err(NoFile::TooLarge { bytes, .. }) => Err(ImportProblem::TooLarge { path, bytes }),
+        Err(error) => Err(ImportProblem::Unreadable { path, source: error.into() }),
     }
 }
 

@@ -17,5 +17,6 @@ pub(super) fn take(gateway: &Gateway, notice: Notice) {
             let deaf_ms = u64::try_from(deaf.as_millis()).unwrap_or(u64::MAX);
             gateway.ledger.note(Event::FrontConnectedAgain { deaf_ms, late });
         }
+        Notice::Malformed { field } => gateway.ledger.note(Event::FrontMalformed { field }),
     }
 }

@@ -6,10 +6,11 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
 };
 
+use pmk_policy::files::{self, NoFile};
 use thiserror::Error;
 
 use super::atom::{Atom, AtomError};
@@ -194,16 +195,11 @@ pub(super) fn is_atom_name(path: &Path) -> bool {
 /// [`FileError`] says why it is no such text.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     let failed = |source| io_error(path, "read", source);
-    let meta = fs::metadata(path).map_err(failed)?;
-    // Opening a named pipe would wait for a writer for ever.
-    if !meta.is_file() {
-        return Err(FileError::NotAFile { path: path.to_owned() });
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(MAX_FILE_BYTES)).unwrap_or_default());
-    File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(FileError::TooLarge { path: path.to_owned() });
-    }
+    let bytes = files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
+        NoFile::Folder | NoFile::Special(_) => FileError::NotAFile { path: path.to_owned() },
+        NoFile::TooLarge { .. } => FileError::TooLarge { path: path.to_owned() },
+        NoFile::Io(source) => failed(source),
+    })?;
     String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.to_owned() })
 }
 

@@ -2,11 +2,11 @@
 //! it without leaving it.
 
 use std::{
-    fs::{self, File},
     io::{self, Read},
     path::{Component, Path, PathBuf},
 };
 
+use pmk_policy::files::{self, NoFile};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -128,13 +128,12 @@ impl Workspace {
     pub fn read(&self, path: &Path, max_bytes: u64) -> Result<Text, FileProblem> {
         let real = self.resolve(path)?;
         let failed = |error: io::Error| FileProblem::io(&real, &error);
-        let meta = fs::metadata(&real).map_err(failed)?;
-        // Opening a named pipe would wait for a writer for ever.
-        if !meta.is_file() {
-            return Err(FileProblem::new(&real, Problem::NotAFile));
-        }
+        let (file, meta) = files::open(&real).map_err(|problem| match problem {
+            NoFile::Folder | NoFile::Special(_) => FileProblem::new(&real, Problem::NotAFile),
+            problem => failed(problem.into()),
+        })?;
         let mut bytes = Vec::new();
-        File::open(&real).and_then(|file| file.take(max_bytes).read_to_end(&mut bytes)).map_err(failed)?;
+        file.take(max_bytes).read_to_end(&mut bytes).map_err(failed)?;
         let cut = (meta.len() > max_bytes).then_some(Problem::Huge { bytes: meta.len(), read: max_bytes });
         let text = text_of(bytes, cut.is_some()).ok_or_else(|| FileProblem::new(&real, Problem::Binary))?;
         Ok(Text { text, cut })
@@ -205,6 +204,8 @@ fn text_of(bytes: Vec<u8>, cut: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn workspace(list: &str) -> (tempfile::TempDir, Workspace) {

@@ -2,7 +2,7 @@
 //! with the settings that hold for them, over the embedded standard policy.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,7 +15,11 @@ use pmk_policy::{
 use sha2::{Digest, Sha256};
 
 use super::loading;
-use crate::{config::PolicyConfig, error::Failure, home};
+use crate::{
+    config::{Config, PolicyConfig},
+    error::Failure,
+    home,
+};
 
 /// The policy under all others.
 const STANDARD: &[u8] = include_bytes!("../../../../plugins/standard.wasm");
@@ -136,11 +140,7 @@ impl Loader {
     }
 
     fn trust(&self, config: &PolicyConfig) -> Trust {
-        // The embedded policy is allowed from a file, too.
-        let standard = hex(&Sha256::digest(STANDARD));
-        let allow = config.allow.as_ref();
-        let allow = allow.map(|allow| allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect());
-        Trust { allow, wasi: !(self.named.no_wasi || config.no_wasi) }
+        Trust { allow: allowed(config), wasi: !(self.named.no_wasi || config.no_wasi) }
     }
 
     fn overrides(&self, config: &PolicyConfig) -> Overrides {
@@ -153,11 +153,31 @@ impl Loader {
     }
 }
 
+/// The digests that `policy.allow` names; `None` where any will do.
+fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
+    // The embedded policy is allowed from a file, too.
+    let standard = hex(&Sha256::digest(STANDARD));
+    let allow = config.allow.as_ref()?;
+    Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect())
+}
+
+/// The engine of an author's desk: `policy.allow` of the home holds there as in a gateway, for a component that is only
+/// looked at is compiled and run as well.
+///
+/// # Errors
+/// gateway.json cannot be read, or the system does not let the engine run.
+pub fn open_desk(home: &Path) -> Result<Runtime, Failure> {
+    let (config, _) = Config::load(home)?;
+    let runtime = open_runtime(home)?;
+    let limits = *runtime.limits();
+    Ok(runtime.under(limits, Trust { allow: allowed(&config.policy), ..Trust::default() }))
+}
+
 /// The engine, with compiled components kept in the home.
 ///
 /// # Errors
 /// The system does not let it run.
-pub fn open_runtime(home: &Path) -> Result<Runtime, Failure> {
+fn open_runtime(home: &Path) -> Result<Runtime, Failure> {
     let config = RuntimeConfig { cache_dir: Some(home::compile_cache_dir(home)), ..RuntimeConfig::default() };
     Ok(Runtime::new(config)?)
 }

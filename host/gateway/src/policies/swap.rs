@@ -10,7 +10,7 @@ use std::{
 };
 
 use pmk_core::replace::hex;
-use pmk_policy::{Identity, Stack};
+use pmk_policy::{Identity, Stack, files};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, watch};
@@ -315,6 +315,7 @@ fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Whether files hold the components of these layers.
 fn hold(files: &[PathBuf], layers: &[Identity]) -> bool {
-    let digest = |file: &PathBuf| std::fs::read(file).ok().map(|bytes| hex(&Sha256::digest(bytes)));
+    let digest =
+        |file: &PathBuf| files::read(file, files::MAX_TEXT_BYTES).ok().map(|bytes| hex(&Sha256::digest(bytes)));
     files.iter().rev().zip(layers).all(|(file, layer)| digest(file).as_ref() == Some(&layer.sha256))
 }

@@ -12,6 +12,7 @@ use std::{
 };
 
 use pmk_core::{Block, Message, Origin, Role, SessionKey, history, structure};
+use pmk_policy::files;
 use serde::{Deserialize, Serialize};
 
 use super::TransferError;
@@ -125,8 +126,9 @@ fn write_line(file: &mut impl Write, line: &Line) -> io::Result<()> {
 /// Whether a file says that it is of this format.
 pub fn is_full(path: &Path) -> bool {
     let mut start = Vec::new();
-    let read =
-        File::open(path).and_then(|file| BufReader::new(io::Read::take(file, 256)).read_until(b'\n', &mut start));
+    let read = files::open(path)
+        .map_err(io::Error::from)
+        .and_then(|(file, _)| BufReader::new(io::Read::take(file, 256)).read_until(b'\n', &mut start));
     read.is_ok() && matches!(serde_json::from_slice(&start), Ok(Line::PmkHostSessions(_)))
 }
 
@@ -150,7 +152,8 @@ impl Conversations {
     /// # Errors
     /// It cannot be read, it is of another format, or of a later version.
     pub fn open(path: &Path) -> Result<Self, TransferError> {
-        let file = File::open(path).map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
+        let opened = files::open(path);
+        let (file, _) = opened.map_err(|error| TransferError::Read { path: path.to_owned(), source: error.into() })?;
         let lines = Some(BufReader::new(file).split(b'\n'));
         let mut conversations = Conversations { path: path.to_owned(), lines, number: 0, next: None };
         match conversations.line() {

@@ -13,6 +13,7 @@ use pmk_core::{
     history::{self, HistoryError, Repaired},
     marker, session_key, structure, tokens,
 };
+use pmk_policy::files;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{SeqAccess, Visitor},
@@ -52,7 +53,8 @@ pub struct Imported {
 /// It cannot be read, it is no history, or nothing tells whose it is.
 pub fn read(path: &Path, key: Option<&SessionKey>, now_ms: i64) -> Result<Imported, TransferError> {
     let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
-    let file = File::open(path).map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
+    let opened = files::open(path);
+    let (file, _) = opened.map_err(|error| TransferError::Read { path: path.to_owned(), source: error.into() })?;
     let raw = if is_lines { read_lines(path, file, now_ms)? } else { read_session(path, file, now_ms)? };
     let key = key.cloned().or_else(|| super::tree::key_of(path)).or_else(|| raw.key.clone());
     let key = key.ok_or_else(|| TransferError::Anonymous { path: path.to_owned() })?;

@@ -93,7 +93,7 @@ pub(super) fn outgoing(
     let mut speech = gateway.say.answer_arrived(marker.asker_user_id.as_deref(), &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder is the notice's, as the contributor is looking at it anyway.
-    let mut outgoing = deliver::parts(gateway, speech);
+    let mut outgoing = deliver::parts(gateway, &work.turn.inbound.key, speech);
     if notice.is_some() {
         let replies = outgoing.iter_mut().filter(|part| part.purpose == Purpose::Reply);
         replies.for_each(|part| part.purpose = Purpose::PassedOn);

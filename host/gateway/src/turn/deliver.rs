@@ -4,6 +4,7 @@
 
 use std::{path::Path, time::Duration};
 
+use pmk_core::SessionKey;
 use serde_json::Value;
 
 use super::TurnError;
@@ -71,16 +72,29 @@ async fn find_placeholder(gateway: &Gateway, event_id: &str, reply_to: &ReplyTo,
     }
 }
 
-/// The parts of a reply; a very long one is a file as well, with its parts in reserve.
-pub(super) fn parts(gateway: &Gateway, reply: Speech) -> Vec<Outgoing> {
+/// The parts of a reply; a very long one is a file as well, with its first parts in reserve.
+pub(super) fn parts(gateway: &Gateway, key: &SessionKey, reply: Speech) -> Vec<Outgoing> {
     let pieces = gateway.front.split(&reply.text);
     let too_many = pieces.len() > gateway.front.most_parts();
+    let pieces = bounded(gateway, key, pieces);
     let of_text = |text| Outgoing { speech: Speech { text, pings: reply.pings.clone() }, ..Outgoing::default() };
     let mut parts: Vec<Outgoing> = pieces.into_iter().map(of_text).collect();
     if too_many {
         parts.insert(1, Outgoing { speech: reply, purpose: Purpose::Document, ..Outgoing::default() });
     }
     parts
+}
+
+/// At most as many parts as the front takes of one text. In place of the others one says where they are: the archive
+/// has all of it.
+pub(super) fn bounded(gateway: &Gateway, key: &SessionKey, mut pieces: Vec<String>) -> Vec<String> {
+    let most = gateway.front.most_parts();
+    if pieces.len() > most {
+        let rest = pieces.split_off(most.saturating_sub(1));
+        let chars: usize = rest.iter().map(|piece| piece.chars().count()).sum();
+        pieces.push(gateway.say.cut_short(chars, key));
+    }
+    pieces
 }
 
 /// Delivers what has not been delivered of an answer.
@@ -102,7 +116,7 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
         let is_file = part.outgoing.purpose == Purpose::Document;
         let id = match deliver_part(gateway, &answered, part, doubt.take()).await {
             Err(TurnError::Front(FrontError::Refused { what })) if is_file => {
-                tracing::warn!(what, "a long reply cannot be posted as a file and goes in parts");
+                note_cut(gateway, &answered, what);
                 None
             }
             Err(TurnError::Front(FrontError::Refused { what })) => {
@@ -239,6 +253,13 @@ fn note_undelivered(gateway: &Gateway, Answered { inbound, tags, .. }: &Answered
     tracing::error!(session = %inbound.key, what, "a reply was refused and is lost to the person");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
     gateway.ledger.note_of(Event::ReplyUndelivered { actor, session, reason: what }, tags.clone());
+}
+
+/// A reply of which a person gets the beginning only.
+fn note_cut(gateway: &Gateway, Answered { inbound, tags, .. }: &Answered, what: String) {
+    tracing::warn!(session = %inbound.key, what, "a long reply cannot be posted as a file; its first parts are posted");
+    let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
+    gateway.ledger.note_of(Event::ReplyCut { actor, session, reason: what }, tags.clone());
 }
 
 /// One part; where the placeholder cannot be replaced, as a message of its own. Nobody is left with a

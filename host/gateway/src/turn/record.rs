@@ -40,11 +40,12 @@ pub(super) async fn record(
         // An answer that people gave reaches who asked, whatever the model has made of it.
         (Some(marker), Some(atom)) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom),
         (Some(marker), Some(atom)) => absorb::outgoing(gateway, &work, marker, atom.answer(), atom),
-        _ => deliver::parts(gateway, Speech { text: reply, pings: vec![] }),
+        _ => deliver::parts(gateway, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
     };
     let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(marker, outgoing)| {
         let pieces = gateway.front.split(&outgoing.speech.text);
+        let pieces = deliver::bounded(gateway, &work.turn.inbound.key, pieces);
         parts.extend(pieces.into_iter().map(|text| {
             let mut piece = outgoing.clone();
             piece.speech.text = text;

@@ -7,7 +7,7 @@ fn refusals(rig: &Rig) -> Vec<String> {
     let told = rig.notices().into_iter().filter_map(|notice| match notice {
         Notice::Refused { what, hint } => Some(format!("{what}; {hint}")),
         Notice::Accepted => Some("accepted".to_owned()),
-        Notice::ConnectedAgain { .. } => None,
+        Notice::ConnectedAgain { .. } | Notice::Malformed { .. } => None,
     });
     told.collect()
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use pmk_policy::Policy;
 use serde_json::json;
 
-use super::super::{Context, layers, print, print_json, table};
+use super::super::{Context, print, print_json, table};
 use crate::{
     desk::{
         bench::{self, Loading, Measured},
@@ -36,7 +36,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl Bench {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let stage = Stage::new(policies::load(&layers::open_runtime(&context.home)?, &self.file)?);
+        let stage = Stage::new(policies::load(&policies::open_desk(&context.home)?, &self.file)?);
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot make a folder for compiled components: {error}"))
             .or_hint("see that there is room in the folder for temporary files")?;

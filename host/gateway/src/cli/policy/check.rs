@@ -6,7 +6,7 @@ use clap::Args;
 use pmk_policy::Policy;
 use serde_json::{Value, json};
 
-use super::super::{Context, layers, print, print_json, table, text::one_line};
+use super::super::{Context, print, print_json, table, text::one_line};
 use crate::{
     desk::{
         check::{self, Finding, Report},
@@ -31,7 +31,7 @@ impl Check {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let mut histories = histories::built_in();
         histories.extend(histories::given(&self.history)?);
-        let runtime = layers::open_runtime(&context.home)?;
+        let runtime = policies::open_desk(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
         let bar = policies::busy("asking");
         let mut asked = 0;

@@ -7,7 +7,7 @@ use pmk_policy::{Policy, SettingKind, SettingSpec, contract};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Context, layers, print, print_json, table},
+    super::{Context, print, print_json, table, text::printable},
     decisions,
 };
 use crate::{error::Failure, policies};
@@ -20,12 +20,15 @@ pub(in crate::cli) struct Inspect {
 
 impl Inspect {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let policy = policies::load(&layers::open_runtime(&context.home)?, &self.file)?;
-        if context.json { print_json(&document(&policy)) } else { print(&page(&policy)) }
+        let runtime = policies::open_desk(&context.home)?;
+        let policy = policies::load(&runtime, &self.file)?;
+        // One that is not allowed is not loaded.
+        let allowed = runtime.trust().allow.is_some();
+        if context.json { print_json(&document(&policy, allowed)) } else { print(&printable(&page(&policy, allowed))) }
     }
 }
 
-fn document(policy: &Policy) -> Value {
+fn document(policy: &Policy, allowed: bool) -> Value {
     let description = policy.description();
     json!({
         "name": description.name,
@@ -38,6 +41,8 @@ fn document(policy: &Policy) -> Value {
         "imports": policy.imports(),
         "capabilities": policy.capabilities(),
         "wasi": wasi(policy),
+        // `null`: nobody was asked.
+        "allowed": allowed.then_some(true),
         "settings": description.settings,
     })
 }
@@ -48,7 +53,7 @@ fn wasi(policy: &Policy) -> Vec<&str> {
     foreign.map(|capability| capability.interface.as_str()).collect()
 }
 
-fn page(policy: &Policy) -> String {
+fn page(policy: &Policy, allowed: bool) -> String {
     let description = policy.description();
     let mut out = format!(
         "name      {}\nversion   {}\nabout     {}\nsha256    {}\nsize      {} bytes\n\
@@ -77,6 +82,10 @@ fn page(policy: &Policy) -> String {
         false => {
             "wasi      imported, and denied: no files, network, environment; clocks and random numbers stand still\n"
         }
+    });
+    out.push_str(match allowed {
+        true => "allowed   yes, by `policy.allow`\n",
+        false => "allowed   not asked: gateway.json has no `policy.allow`\n",
     });
     if description.settings.is_empty() {
         out.push_str("settings  none\n");

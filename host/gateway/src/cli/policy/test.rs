@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::super::{Context, layers, print, print_json, text::one_line};
+use super::super::{Context, print, print_json, text::one_line};
 use crate::{
     desk::{
         cases::{self, Difference, Outcome, Tried},
@@ -35,7 +35,7 @@ pub(in crate::cli) struct Test {
 impl Test {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let files = cases::files(&self.cases)?;
-        let stage = Stage::new(policies::load(&layers::open_runtime(&context.home)?, &self.file)?);
+        let stage = Stage::new(policies::load(&policies::open_desk(&context.home)?, &self.file)?);
         let tried =
             files.iter().map(|file| cases::run(&stage, file, self.bless)).collect::<Result<Vec<_>, Failure>>()?;
         let failed = tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Failed { .. })).count();

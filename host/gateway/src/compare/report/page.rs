@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use pmk_core::text;
+
 use super::{
     Report,
     chart::{self, Point},
@@ -13,17 +15,16 @@ use super::{
 
 const STYLE: &str = include_str!("page.css");
 
-/// Text as HTML shows it, in elements and in attributes.
+/// Text as HTML shows it, in elements and in attributes; without what would not be seen.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in text::printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            c if c.is_control() && c != '\n' && c != '\t' => out.push(char::REPLACEMENT_CHARACTER),
             c => out.push(c),
         }
     }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use pmk_core::Origin;
-use pmk_policy::{IncomingInput, OverflowInput, Phase, PruneInput, Rung};
+use pmk_policy::{IncomingInput, OverflowInput, Phase, PruneInput, Rung, files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -93,7 +93,7 @@ impl Case {
     /// The file cannot be read, or is no case.
     pub fn read(path: &Path) -> Result<Case, Failure> {
         let shown = path.display();
-        let text = fs::read_to_string(path)
+        let text = files::read_text(path)
             .map_err(|error| format!("cannot read the case `{shown}`: {error}"))
             .or_hint("check that it is a file that you may read")?;
         serde_json::from_str(&text).map_err(|error| format!("the case `{shown}` is not one: {error}")).or_hint(

@@ -1,11 +1,11 @@
 //! What one line of input says.
 
-use pmk_core::session_key::{self, MAX_ID_CHARS};
+use pmk_core::session_key::MAX_ID_CHARS;
 use serde_json::{Map, Value};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
 use crate::{
-    front::{Inbound, Reaction},
+    front::{self, Inbound, Reaction},
     json,
 };
 
@@ -84,10 +84,10 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
 }
 
 /// A text that becomes part of a session key.
-fn id<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
+fn id<'a>(object: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a str>, String> {
     match text(object, name)? {
         Some("") => Err(format!("`{name}` is empty; leave it out, or say who or where")),
-        Some(id) if !session_key::is_id(id) => Err(format!(
+        Some(id) if front::malformed([(name, id)]).is_some() => Err(format!(
             "`{name}` is no id: those are of letters, digits and punctuation other than `:`, {MAX_ID_CHARS} at most"
         )),
         id => Ok(id),

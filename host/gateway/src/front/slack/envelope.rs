@@ -7,7 +7,7 @@ use super::{
     inbound::{Callback, News, news},
     web::Identity,
 };
-use crate::front::{Accepted, Intake};
+use crate::front::{Accepted, Intake, Notice};
 
 /// One text frame.
 pub(super) enum Frame {
@@ -104,6 +104,11 @@ impl Desk<'_> {
                     return None;
                 }
             },
+            Some(News::Malformed(field)) => {
+                // Acknowledged: it would be no better the second time.
+                tracing::warn!(field, "Slack sent an event with an id that is none; it is refused");
+                self.intake.notice(Notice::Malformed { field });
+            }
             Some(News::Reaction(reaction)) => {
                 if let Err(error) = self.intake.react(reaction).await {
                     tracing::error!(event, %error, "a reaction had no effect; Slack will send it again");

@@ -5,6 +5,8 @@
 //! in the deduplication by `ts`. Reactions to messages are taken in, whoever wrote the message: only some
 //! ask for anything.
 //!
+//! An event in which an id is none is refused here: nothing of it gets any further.
+//!
 //! Only what counts is read. slack-morphism models events whole, and when one file or attachment has a
 //! shape that it does not know, it leaves out the text of the message without a word.
 
@@ -12,7 +14,7 @@ use pmk_core::{FrontName, Place, SessionKey};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{mrkdwn, web::Identity};
-use crate::front::{Inbound, Reaction, ReplyTo};
+use crate::front::{Inbound, Reaction, ReplyTo, malformed};
 
 /// The payload of an envelope of type `events_api`.
 #[derive(Debug, Deserialize)]
@@ -66,16 +68,39 @@ enum Item {
     Other,
 }
 
+impl Event {
+    /// The ids that would be stored, with their names.
+    fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let (user, channel, ts, thread_ts) = match self {
+            Event::Message(said) | Event::AppMention(said) => {
+                (said.user.as_ref(), Some(&said.channel), Some(&said.ts), said.thread_ts.as_ref())
+            }
+            Event::ReactionAdded(Reacted { user, item: Item::Message { channel, ts }, .. }) => {
+                (Some(user), Some(channel), Some(ts), None)
+            }
+            Event::ReactionAdded(_) | Event::Other => (None, None, None, None),
+        };
+        [("user", user), ("channel", channel), ("ts", ts), ("thread_ts", thread_ts)]
+            .into_iter()
+            .filter_map(|(name, id)| Some((name, id?.as_str())))
+    }
+}
+
 /// What an event brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Message(Box<Inbound>),
     Reaction(Reaction),
+    /// Nothing that can be taken in: this id is none.
+    Malformed(&'static str),
 }
 
 /// What an event brings; `None` when it is not for the bot.
 pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
     let Callback { team_id, event_id, event, .. } = callback;
+    if let Some(field) = malformed([("team_id", &*team_id), ("event_id", &*event_id)].into_iter().chain(event.ids())) {
+        return Some(News::Malformed(field));
+    }
     match event {
         Event::Message(said) => message(team_id, event_id, said, false, me),
         Event::AppMention(said) => message(team_id, event_id, said, true, me),
@@ -128,7 +153,7 @@ mod tests {
         let me = Identity { user: "UBOT".into(), bot: Some("BBOT".into()), name: "pmk".into(), team: "Acme".into() };
         match news(serde_json::from_value(callback).expect("a callback"), &me) {
             Some(News::Message(message)) => Some(*message),
-            Some(News::Reaction(reaction)) => panic!("{reaction:?}"),
+            Some(other) => panic!("{other:?}"),
             None => None,
         }
     }
@@ -209,6 +234,30 @@ mod tests {
             ("another event", json!({"type": "channel_created", "channel": {"id": "C1"}})),
         ] {
             assert_eq!(read(event), None, "{why}");
+        }
+    }
+
+    /// Once, `thread_ts: "1 2"` was stored under a key that nobody could read back.
+    #[test]
+    fn an_id_that_is_none_is_refused() {
+        let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+        let callback = |team: &str, id: &str, event: Value| {
+            news(serde_json::from_value(json!({"team_id": team, "event_id": id, "event": event})).expect("one"), &me)
+        };
+        let long = "1".repeat(1_000);
+        for id in ["", "1 2", "1:2", "1\n2", "\u{1b}[2J", "\u{202e}1", "\u{200b}1", long.as_str()] {
+            for field in ["user", "channel", "ts", "thread_ts"] {
+                for event in [dm(json!({field: id})), mention(json!({field: id}))] {
+                    assert_eq!(callback("T1", "Ev1", event), Some(News::Malformed(field)), "{id:?}");
+                }
+            }
+            for (field, item) in [("channel", json!([id, "1.1"])), ("ts", json!(["C1", id]))] {
+                let item = json!({"type": "message", "channel": item[0], "ts": item[1]});
+                let reacted = json!({"type": "reaction_added", "user": "U1", "reaction": "x", "item": item});
+                assert_eq!(callback("T1", "Ev1", reacted), Some(News::Malformed(field)), "{id:?}");
+            }
+            assert_eq!(callback(id, "Ev1", dm(json!({}))), Some(News::Malformed("team_id")), "{id:?}");
+            assert_eq!(callback("T1", id, dm(json!({}))), Some(News::Malformed("event_id")), "{id:?}");
         }
     }
 

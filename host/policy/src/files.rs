@@ -1,0 +1,151 @@
+//! Files that somebody names: regular ones of bounded length.
+//!
+//! A path is opened once, without waiting, and judged by what was opened: nobody can put a pipe in the place of a file
+//! between a look at the path and the reading. A pipe would be waited for without end, a device read without end.
+
+use std::{
+    fs::{File, FileType, Metadata, OpenOptions},
+    io::{self, Read},
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
+    path::Path,
+};
+
+use rustix::{fs::OFlags, io::Errno};
+use thiserror::Error;
+
+/// No text that people hand over is longer: conversations of years have some ten megabytes.
+pub const MAX_TEXT_BYTES: u64 = 512 << 20;
+
+/// Why a path is no file that can be read.
+#[derive(Debug, Error)]
+pub enum NoFile {
+    /// The system says why.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is a folder.
+    #[error("it is a folder")]
+    Folder,
+    /// It is something that has no end, or would be waited for.
+    #[error("it is not a regular file but {0}")]
+    Special(&'static str),
+    /// It is longer than anything sensible.
+    #[error("it has {bytes} bytes, more than the {limit} that are read")]
+    TooLarge {
+        /// How long it is, at least.
+        bytes: u64,
+        /// The most that is read.
+        limit: u64,
+    },
+}
+
+impl From<NoFile> for io::Error {
+    fn from(error: NoFile) -> Self {
+        match error {
+            NoFile::Io(error) => error,
+            NoFile::Folder => io::Error::new(io::ErrorKind::IsADirectory, error),
+            NoFile::Special(_) => io::Error::new(io::ErrorKind::InvalidInput, error),
+            NoFile::TooLarge { .. } => io::Error::new(io::ErrorKind::FileTooLarge, error),
+        }
+    }
+}
+
+/// Opens a regular file, links followed, and says how long it is.
+///
+/// # Errors
+/// [`NoFile`] says what it is instead.
+pub fn open(path: &Path) -> Result<(File, Metadata), NoFile> {
+    // Without waiting for the other end of a pipe, and without becoming a terminal's process.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = file.map_err(|error| match Errno::from_io_error(&error) {
+        // What opening a socket says, and a device that nothing is behind.
+        Some(Errno::NXIO) => NoFile::Special("a socket or a device"),
+        _ => NoFile::Io(error),
+    })?;
+    let metadata = file.metadata()?;
+    match metadata.file_type() {
+        kind if kind.is_file() => Ok((file, metadata)),
+        kind if kind.is_dir() => Err(NoFile::Folder),
+        kind => Err(NoFile::Special(name(kind))),
+    }
+}
+
+/// Reads a regular file of at most `limit` bytes.
+///
+/// # Errors
+/// [`NoFile`] says why not.
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, NoFile> {
+    let (file, metadata) = open(path)?;
+    let too_large = |bytes| NoFile::TooLarge { bytes, limit };
+    if metadata.len() > limit {
+        return Err(too_large(metadata.len()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    // It may grow meanwhile, and what the kernel makes up has no length at all.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 {
+        read if read > limit => Err(too_large(read)),
+        _ => Ok(bytes),
+    }
+}
+
+/// Reads a text that somebody hands over, [`MAX_TEXT_BYTES`] at most.
+///
+/// # Errors
+/// It is no such file, or not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let bytes = read(path, MAX_TEXT_BYTES)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+fn name(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::{fs::symlink, net::UnixListener};
+
+    use rustix::fs::{CWD, FileType as Kind, Mode, mknodat};
+
+    use super::*;
+
+    /// Reads within a bound of ten bytes.
+    fn said(path: &Path) -> String {
+        read(path, 10).map_or_else(|error| error.to_string(), |bytes| format!("{} bytes", bytes.len()))
+    }
+
+    #[test]
+    fn only_a_regular_file_of_bounded_length_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("short"), "0123456789").unwrap();
+        std::fs::write(at("long"), "0123456789a").unwrap();
+        mknodat(CWD, at("pipe"), Kind::Fifo, Mode::RWXU, 0).unwrap();
+        let _listener = UnixListener::bind(at("socket")).unwrap();
+        symlink("/dev/zero", at("endless")).unwrap();
+        symlink(at("short"), at("link")).unwrap();
+        for (name, expected) in [
+            ("short", "10 bytes"),
+            ("link", "10 bytes"),
+            ("long", "it has 11 bytes, more than the 10 that are read"),
+            ("pipe", "it is not a regular file but a pipe"),
+            ("socket", "it is not a regular file but a socket or a device"),
+            ("endless", "it is not a regular file but a device"),
+            ("", "it is a folder"),
+        ] {
+            assert_eq!(said(&at(name)), expected, "{name}");
+        }
+        assert_eq!(read(&at("gone"), 10).map_err(io::Error::from).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_the_kernel_makes_up_is_bounded_too() {
+        // It says that it has no length, and has one.
+        assert_eq!(said(Path::new("/proc/self/status")), "it has 11 bytes, more than the 10 that are read");
+    }
+}
