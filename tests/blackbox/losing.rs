@@ -89,6 +89,18 @@ fn a_store_emptied_between_two_runs_is_restored_from_a_backup() {
 }
 
 #[test]
+fn a_check_of_a_store_cut_in_half_does_not_send_anybody_to_check_it() {
+    let home = Home::new();
+    run(&home, &question("Ev1", "hello")).ok();
+    let file = fs::File::options().write(true).open(store(&home)).expect("the store");
+    file.set_len(file.metadata().expect("its length").len() / 2).expect("cut");
+    let checked = home.run(&["store", "check"], "");
+    assert!(!checked.status.success(), "{}", checked.stderr);
+    assert!(checked.stderr.contains("is damaged in") && !checked.stderr.contains("store check"), "{}", checked.stderr);
+    assert!(checked.stderr.contains("store restore FILE"), "{}", checked.stderr);
+}
+
+#[test]
 fn a_limit_on_the_size_of_files_is_a_full_disk_and_not_the_end() {
     let home = Home::new();
     let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));

@@ -168,7 +168,7 @@ impl Store {
         Ok(Store { shared: Arc::new(Shared { home: home.to_owned(), owner, readers, writer }) })
     }
 
-    /// Waits until the store is lost while it is open, its file deleted, replaced or emptied, and says how. From
+    /// Waits until the store is lost while it is open, its file deleted, replaced, emptied or cut short, and says how. From
     /// then on nothing is stored, and the process has to end. It waits for ever where that does not happen.
     pub async fn lost(&self) -> StoreError {
         self.shared.writer.lost().await

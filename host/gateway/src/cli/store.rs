@@ -10,7 +10,7 @@ use super::{Context, block_on, change::record, note, print_json};
 use crate::{
     error::Failure,
     home::HomeLock,
-    store::{BackupError, Store},
+    store::{BackupError, Store, StoreError},
 };
 
 #[derive(Debug, Subcommand)]
@@ -66,7 +66,17 @@ fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
 
 fn check(context: &Context) -> Result<(), Failure> {
     let path = Store::path(&context.home);
-    let problems = block_on(async { Ok(Store::open_existing(&context.home)?.check().await?) })?;
+    let problems = block_on(async {
+        let found = match Store::open_existing(&context.home) {
+            Ok(store) => store.check().await,
+            Err(error) => Err(error),
+        };
+        match found {
+            // Too much of it to be listed.
+            Err(StoreError::Damaged { message, .. }) => Ok(vec![message]),
+            found => Ok(found?),
+        }
+    })?;
     if context.json {
         print_json(&json!({"store": path, "sound": problems.is_empty(), "problems": problems}))?;
     }

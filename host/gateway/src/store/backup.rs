@@ -27,6 +27,15 @@ pub enum BackupError {
     /// There is no such backup.
     #[error("there is no `{}`", .0.display())]
     Missing(PathBuf),
+    /// What was given for a backup is something else.
+    #[error("`{}` is no backup of a store: {why}", path.display())]
+    NoBackup { path: PathBuf, why: &'static str },
+    /// What was given for a backup is the store.
+    #[error("`{}` is the store itself, and no backup of it", .0.display())]
+    Itself(PathBuf),
+    /// The copy is to go to a folder that is not there.
+    #[error("there is no folder `{}`", .0.display())]
+    NoFolder(PathBuf),
     /// The copy would be written over another file.
     #[error("`{}` exists already", .0.display())]
     Exists(PathBuf),
@@ -42,7 +51,10 @@ impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Self {
         match error {
             BackupError::Store(error) => error.into(),
-            BackupError::Missing(_) => Failure::new(error).hint("which file did `pmk-host store backup FILE` make?"),
+            BackupError::NoFolder(_) => Failure::new(error).hint("make it first, or give a file in another one"),
+            BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
+                Failure::new(error).hint("which file did `pmk-host store backup FILE` make?")
+            }
             BackupError::Exists(_) => Failure::new(error).hint("give a name that is free"),
             BackupError::Write { .. } => {
                 Failure::new(error).hint("is there room, and may you write to the folder? The store is as it was")
@@ -60,7 +72,11 @@ impl Store {
     /// There is such a file, or it cannot be written; something stored cannot be read.
     pub async fn back_up(&self, to: &Path) -> Result<u64, BackupError> {
         let to = to.to_owned();
-        self.read(move |conn| Ok(copy(conn, &to))).await?
+        if let Some(folder) = to.parent().filter(|folder| !folder.is_dir()) {
+            return Err(BackupError::NoFolder(folder.to_owned()));
+        }
+        let path = Store::path(&self.shared.home);
+        self.read(move |conn| Ok(copy(conn, &path, &to))).await?
     }
 
     /// What is wrong with the file itself, one line each; nothing where it is sound. It is read as a whole.
@@ -79,12 +95,10 @@ impl Store {
         let path = Store::path(lock.home());
         let staged = files::with_suffix(&path, ".restoring");
         let _ = fs::remove_file(&staged);
-        let placed = stage(copy_of_it, &staged).and_then(|()| {
-            let aside = move_aside(&path, at)?;
-            rename(&staged, &path)?;
-            mark::set(&path)?;
-            Ok(aside)
-        });
+        if files::are_one(copy_of_it, &path)? {
+            return Err(BackupError::Itself(copy_of_it.to_owned()));
+        }
+        let placed = stage(copy_of_it, &staged).and_then(|()| place(&staged, &path, at));
         if placed.is_err() {
             let _ = fs::remove_file(&staged);
         }
@@ -104,7 +118,7 @@ impl Store {
 }
 
 /// Copies what a connection reads to a new file, as of now, in SQLite's own words: no half of a commit is in it.
-fn copy(conn: &Connection, to: &Path) -> Result<u64, BackupError> {
+fn copy(conn: &Connection, from: &Path, to: &Path) -> Result<u64, BackupError> {
     let failed = |source| BackupError::Write { path: to.to_owned(), source };
     if files::length(to)?.is_some() {
         return Err(BackupError::Exists(to.to_owned()));
@@ -112,7 +126,11 @@ fn copy(conn: &Connection, to: &Path) -> Result<u64, BackupError> {
     let name = to.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8")))?;
     // SQLite takes an empty file as it is, and so it is nobody else's to read from the beginning.
     let file = home::open_private_file(to).map_err(failed)?;
-    let copied = conn.execute("VACUUM INTO ?1", [name]).map_err(|error| Fault::from(error).at(to).into());
+    let copied = conn.execute("VACUUM INTO ?1", [name]).map_err(|error| match Fault::from(error).at(to) {
+        // It was met in what is read.
+        StoreError::Damaged { message, .. } => StoreError::Damaged { path: from.to_owned(), message }.into(),
+        other => other.into(),
+    });
     let synced = copied.and_then(|_| {
         file.sync_all().and_then(|()| home::sync_folder_of(to)).map_err(failed)?;
         Ok(file.metadata().map_err(failed)?.len())
@@ -128,22 +146,44 @@ fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
     if files::length(from)?.is_none() {
         return Err(BackupError::Missing(from.to_owned()));
     }
-    copy(&connection::backup(from)?, staged)?;
+    if from.is_dir() {
+        return Err(BackupError::NoBackup { path: from.to_owned(), why: "it is a folder" });
+    }
+    let conn = connection::backup(from).map_err(|error| of_backup(error, from))?;
+    copy(&conn, from, staged).map_err(|error| match error {
+        BackupError::Store(error) => of_backup(error, from),
+        other => other,
+    })?;
     let problems = connection::backup(staged)
         .and_then(|conn| problems(&conn).map_err(|fault| fault.at(staged)))
-        .map_err(|error| match error {
-            StoreError::Damaged { message, .. } => {
-                BackupError::Unsound { path: from.to_owned(), problems: vec![message] }
-            }
-            other => other.into(),
-        })?;
+        .map_err(|error| of_backup(error, from))?;
     if problems.is_empty() { Ok(()) } else { Err(BackupError::Unsound { path: from.to_owned(), problems }) }
+}
+
+/// What an error says of the backup, where it was met in reading it: it is not the store that is no good.
+fn of_backup(error: StoreError, from: &Path) -> BackupError {
+    let path = from.to_owned();
+    match error {
+        StoreError::NoDatabase { .. } => BackupError::NoBackup { path, why: "it is not a database" },
+        StoreError::Foreign { .. } => BackupError::NoBackup { path, why: "it is empty, or another program's" },
+        StoreError::Damaged { message, .. } => BackupError::Unsound { path, problems: vec![message] },
+        other => other.into(),
+    }
 }
 
 fn problems(conn: &Connection) -> Result<Vec<String>, Fault> {
     let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST_PROBLEMS})"))?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").map(str::to_owned).collect())
+}
+
+/// Moves what is staged to where the store is to be, and what is there aside: the files that went to.
+pub(super) fn place(staged: &Path, path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
+    // First: where this ends between the other two, there is no store, and none is begun in its place.
+    mark::set(path)?;
+    let aside = move_aside(path, at)?;
+    rename(staged, path)?;
+    Ok(aside)
 }
 
 /// Moves the database and what belongs to it away, under names by which SQLite still knows them as one.

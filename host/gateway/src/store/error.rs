@@ -9,7 +9,7 @@ use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::TurnId;
+use super::{TurnId, files};
 use crate::error::Failure;
 
 /// Why the store could not do something. Whatever it was, nothing of the operation was kept.
@@ -84,6 +84,8 @@ pub enum Loss {
     Missing,
     /// The file is there and has 0 bytes.
     Emptied,
+    /// The file is shorter than it was.
+    Shrunk,
     /// Another file is at the path of the one that is open.
     Replaced,
 }
@@ -93,6 +95,7 @@ impl fmt::Display for Loss {
         f.write_str(match self {
             Loss::Missing => "is gone",
             Loss::Emptied => "has been emptied: it has 0 bytes",
+            Loss::Shrunk => "was cut short while it was in use",
             Loss::Replaced => "was replaced by another file while it was in use",
         })
     }
@@ -154,12 +157,20 @@ impl StoreError {
             StoreError::Newer { .. } => Some("upgrade pmk-host, or give another `--home`"),
             StoreError::Outdated { .. } => Some("restart `pmk-host run` with this version first"),
             StoreError::Foreign { .. } => Some("move the file away, or give another `--home`"),
+            StoreError::Gone { how: Loss::Shrunk, .. } => Some(
+                "stop pmk-host, then `pmk-host store check`: where it finds damage, put a backup back with `pmk-host \
+                 store restore FILE`",
+            ),
+            StoreError::Gone { path, .. } if files::is_beside(path) => {
+                Some("the database itself is still there: stop pmk-host, then `pmk-host store check`, then start again")
+            }
             StoreError::Gone { .. } | StoreError::NoDatabase { .. } => Some(
                 "stop pmk-host, then put a backup back with `pmk-host store restore FILE`; where there is none, \
                  `pmk-host store renew` moves away what is left and begins anew",
             ),
             StoreError::Damaged { .. } => Some(
-                "`pmk-host store check` shows what is damaged; with pmk-host stopped, `pmk-host store restore FILE` puts \
+                "`pmk-host store check` shows what is damaged; a conversation that meets it begins anew with `pmk-host \
+                 sessions reset KEY`; with pmk-host stopped, `pmk-host store restore FILE` puts \
                  a backup back, or what `sqlite3 STORE .recover | sqlite3 FILE` saves",
             ),
             StoreError::Limited { .. } => Some("raise the limit (`ulimit -f`, `LimitFSIZE=` of systemd)"),

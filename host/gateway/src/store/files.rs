@@ -5,6 +5,7 @@
 //! the next start will find.
 
 use std::{
+    cell::Cell,
     ffi::OsString,
     fs::{self, Metadata},
     io,
@@ -34,6 +35,20 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// Whether this is not a database, but what SQLite keeps beside one.
+pub(super) fn is_beside(path: &Path) -> bool {
+    let name = path.as_os_str().as_encoded_bytes();
+    BESIDE.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
+}
+
+/// Whether both paths lead to one file.
+///
+/// # Errors
+/// One cannot be asked.
+pub(super) fn are_one(a: &Path, b: &Path) -> Result<bool, StoreError> {
+    Ok(matches!((look(a)?, look(b)?), (Some(a), Some(b)) if Inode::of(&a) == Inode::of(&b)))
+}
+
 /// How long a file is; `None` where there is none.
 ///
 /// # Errors
@@ -52,7 +67,11 @@ fn look(path: &Path) -> Result<Option<Metadata>, StoreError> {
 
 /// The files of a store that is open. SQLite makes none of them anew while somebody has it open.
 #[derive(Debug)]
-pub(super) struct OpenFiles(Vec<(PathBuf, Inode)>);
+pub(super) struct OpenFiles {
+    files: Vec<(PathBuf, Inode)>,
+    /// The most bytes the database was seen to have. It never shrinks: nothing here vacuums it.
+    longest: Cell<u64>,
+}
 
 /// What the file system calls a file, whatever its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +93,7 @@ impl OpenFiles {
             }
         }
         match files.first() {
-            Some((first, _)) if first == path => Ok(OpenFiles(files)),
+            Some((first, _)) if first == path => Ok(OpenFiles { files, longest: Cell::new(0) }),
             _ => Err(StoreError::Gone { path: path.to_owned(), how: Loss::Missing }),
         }
     }
@@ -84,13 +103,19 @@ impl OpenFiles {
     /// # Errors
     /// [`StoreError::Gone`] when one is not; [`StoreError::Io`] when that cannot be told.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        for (at, (path, inode)) in self.0.iter().enumerate() {
+        for (at, (path, inode)) in self.files.iter().enumerate() {
             let how = match look(path)? {
                 None => Loss::Missing,
                 Some(file) if Inode::of(&file) != *inode => Loss::Replaced,
                 // A log is empty now and then; a database never is.
                 Some(file) if at == 0 && file.len() == 0 => Loss::Emptied,
-                Some(_) => continue,
+                Some(file) if at == 0 && file.len() < self.longest.get() => Loss::Shrunk,
+                Some(file) => {
+                    if at == 0 {
+                        self.longest.set(file.len());
+                    }
+                    continue;
+                }
             };
             return Err(StoreError::Gone { path: path.clone(), how });
         }

@@ -14,13 +14,16 @@ use super::{
 };
 use crate::home;
 
+/// Its name begins like none of the database's: `rm pmk-host.db*` leaves it.
+const FILE_NAME: &str = "store.mark";
+
 /// For whoever looks into the folder.
 const TEXT: &str = "This home has a store, `pmk-host.db`. While this file is here, pmk-host does not begin an empty one \
                     in its place.\n`pmk-host store restore FILE` puts a backup back; `pmk-host store renew` begins \
                     anew.\n";
 
 fn of(path: &Path) -> PathBuf {
-    files::with_suffix(path, ".mark")
+    path.with_file_name(FILE_NAME)
 }
 
 /// Refuses a home whose store is gone.

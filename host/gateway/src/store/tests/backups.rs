@@ -24,6 +24,9 @@ async fn a_backup_made_while_turns_go_on_brings_a_lost_store_back() {
     ask(&store, inbox).await;
     let bytes = store.back_up(&copy).await.unwrap();
     assert_eq!(fs::metadata(&copy).unwrap().len(), bytes);
+    let nowhere = home.path().join("nowhere");
+    let told = store.back_up(&nowhere.join("copy.db")).await.unwrap_err().to_string();
+    assert_eq!(told, format!("there is no folder `{}`", nowhere.display()));
     assert!(matches!(store.back_up(&copy).await, Err(BackupError::Exists(_))), "nothing is written over");
     drop(store);
 
@@ -54,6 +57,18 @@ async fn a_store_that_is_renewed_is_moved_aside_with_its_log() {
 }
 
 #[tokio::test]
+async fn a_restore_that_ends_half_way_leaves_a_home_that_knows_of_its_loss() {
+    let home = home();
+    turn(&open(&home), "slack:dm:U1", "Ev1").await;
+    let path = Store::path(home.path());
+    // As before there were marks; and what was staged is not there to be put in place.
+    fs::remove_file(path.with_file_name("store.mark")).unwrap();
+    backup::place(&home.path().join("nowhere"), &path, at(0)).unwrap_err();
+    let refused = Store::open(home.path()).err().expect("nothing is begun anew");
+    assert_eq!(refused, StoreError::Gone { path, how: Loss::Missing });
+}
+
+#[tokio::test]
 async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     let home = home();
     let store = open(&home);
@@ -75,6 +90,8 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     rusqlite::Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
     for path in [
         home.path().join("nowhere.db"),
+        home.path().to_owned(),
+        Store::path(home.path()),
         file("empty.db", b""),
         file("text.db", "not a database ".repeat(500).as_bytes()),
         file("half.db", &bytes[..bytes.len() / 2]),
@@ -83,6 +100,11 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     ] {
         let error = Store::put_back(&lock(&home), &path, at(0)).unwrap_err();
         let told = crate::error::Failure::from(error).to_string();
+        // It names the file that was given, and does not speak of the store.
+        assert!(told.contains(&*path.to_string_lossy()), "{told}");
+        for wrong in ["the store `", "store check", "store restore", "--home", "disk I/O"] {
+            assert!(!told.contains(wrong), "{wrong}: {told}");
+        }
         assert!(told.contains("\n  hint: "), "{}: {told}", path.display());
         assert_eq!(fs::read(Store::path(home.path())).unwrap(), before, "{}: {told}", path.display());
     }

@@ -16,6 +16,10 @@ fn beside(home: &TempDir, suffix: &str) -> std::path::PathBuf {
     files::with_suffix(&Store::path(home.path()), suffix)
 }
 
+fn mark_of(home: &TempDir) -> std::path::PathBuf {
+    Store::path(home.path()).with_file_name("store.mark")
+}
+
 /// A store at rest in which somebody has been answered.
 async fn used() -> TempDir {
     let home = home();
@@ -42,7 +46,7 @@ async fn an_emptied_database_of_before_there_were_marks_is_known_by_its_log() {
     accept(&store, "slack:dm:U1", "Ev2").await;
     let log = fs::read(beside(&home, "-wal")).unwrap();
     drop(store);
-    fs::remove_file(beside(&home, ".mark")).unwrap();
+    fs::remove_file(mark_of(&home)).unwrap();
     fs::write(Store::path(home.path()), "").unwrap();
     fs::write(beside(&home, "-wal"), &log).unwrap();
     assert_eq!(refused(&home), gone(&home, Loss::Emptied));
@@ -55,9 +59,21 @@ async fn a_start_that_was_killed_before_it_made_a_table_is_no_loss() {
     connection::create(&Store::path(home.path())).unwrap();
     turn(&open(&home), "slack:dm:U1", "Ev1").await;
     // A home of before there were marks gets one.
-    fs::remove_file(beside(&home, ".mark")).unwrap();
+    fs::remove_file(mark_of(&home)).unwrap();
     drop(open(&home));
-    assert!(beside(&home, ".mark").exists());
+    assert!(mark_of(&home).exists());
+}
+
+#[tokio::test]
+async fn whoever_deletes_all_that_is_named_as_the_database_leaves_the_mark() {
+    let home = used().await;
+    for file in fs::read_dir(home::gateway_dir(home.path())).unwrap().flatten() {
+        // `rm gateway/pmk-host.db*`
+        if file.file_name().to_string_lossy().starts_with("pmk-host.db") {
+            fs::remove_file(file.path()).unwrap();
+        }
+    }
+    assert_eq!(refused(&home), gone(&home, Loss::Missing));
 }
 
 /// Does something to the files of a store that is open: what it takes from then on is not acknowledged.
@@ -98,10 +114,43 @@ async fn what_a_database_takes_that_was_emptied_while_open_is_not_acknowledged()
 }
 
 #[tokio::test]
+async fn what_a_database_takes_that_was_cut_short_while_open_is_not_acknowledged() {
+    let error = lost_by(|home| {
+        let file = fs::File::options().write(true).open(Store::path(home.path())).unwrap();
+        let whole = file.metadata().unwrap().len();
+        file.set_len(whole / 2).unwrap();
+    })
+    .await;
+    assert!(matches!(error, StoreError::Gone { how: Loss::Shrunk, .. }), "{error}");
+    assert!(error.hint().unwrap().contains("store check"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_that_grows_and_is_tidied_is_not_taken_for_cut_short() {
+    let home = used().await;
+    let store = open(&home);
+    let before = fs::metadata(Store::path(home.path())).unwrap().len();
+    for n in 0..4 {
+        let grown = store.write(|conn| {
+            conn.execute_batch(
+                "CREATE TABLE noise (x BLOB); INSERT INTO noise VALUES (zeroblob(6000000)); DROP TABLE noise",
+            )?;
+            Ok(())
+        });
+        grown.await.unwrap_or_else(|error| panic!("round {n}: {error}"));
+    }
+    accept(&store, "slack:dm:U1", "Ev2").await;
+    assert!(fs::metadata(Store::path(home.path())).unwrap().len() > before + 6_000_000, "it was not folded in");
+}
+
+#[tokio::test]
 async fn what_goes_into_a_deleted_log_is_not_acknowledged() {
     for suffix in ["-wal", "-shm"] {
         let error = lost_by(|home| fs::remove_file(beside(home, suffix)).unwrap()).await;
         assert!(matches!(&error, StoreError::Gone { path, .. } if path.to_string_lossy().ends_with(suffix)), "{error}");
+        // The database is whole: nobody is sent to throw it away.
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("`pmk-host store check`") && !hint.contains("renew"), "{hint}");
     }
 }
 
