@@ -33,6 +33,7 @@ files-not-read = :paperclip: { $files ->
 }
 too-long = :x: The conversation is too long; please ask again in a new thread
 message-too-long = :x: This message is too long: about { $tokens } tokens where { $limit } fit; please shorten or split it
+message-too-long-by-itself = :x: This message is too long: about { $tokens } tokens; please shorten or split it
 undelivered = :x: The answer could not be delivered here; please tell an admin
 nothing-to-read = :grey_question: There was no text to read in this message
 blocked = this account is on the blocklist; its messages are not answered
