@@ -100,6 +100,30 @@ fn a_message_that_alone_does_not_fit_leaves_the_conversation_as_it_was() {
     assert!(page.contains("1 messages could not be answered because of their size: split them"), "{page}");
 }
 
+/// One person's message was refused; everybody's were refused from half its size on, unasked and uncounted.
+#[test]
+fn a_message_below_what_was_refused_is_asked_and_one_above_is_counted() {
+    let (home, anthropic) = (home(), Anthropic::start_blocking());
+    anthropic.set_window(18_000);
+    anthropic.name_no_numbers();
+    let other = |n, hundreds| turn(n, hundreds).replace("\"U1\"", "\"U2\"").replace("\"D1\"", "\"D2\"");
+    let lines = run(&home, &anthropic, "standard", &[turn(0, 140)]).lines();
+    let said = replies(&lines)[0];
+    assert!(
+        said.starts_with(":x: This message is too long") && !said.contains(" fit;"),
+        "nobody knows what fits: {said}"
+    );
+    let refused_alone = refused(&anthropic.requests()).len();
+    let lines = run(&home, &anthropic, "standard", &[other(1, 70)]).lines();
+    assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
+    let asked = anthropic.requests().len();
+    let lines = run(&home, &anthropic, "standard", &[other(2, 150)]).lines();
+    assert_eq!((lost(&lines).len(), anthropic.requests().len()), (1, asked), "{:#?}", replies(&lines));
+    assert_eq!(refused(&anthropic.requests()).len(), refused_alone, "no size is refused twice");
+    let page = audit(&home);
+    assert!(page.contains("2 messages could not be answered because of their size: split them"), "{page}");
+}
+
 /// The results of a turn's own tools were what was too large, and no rung touches them.
 #[test]
 fn an_overflow_in_a_tool_loop_is_planned_again_under_the_limit_just_learnt() {
@@ -171,6 +195,7 @@ fn a_refusal_that_is_not_about_the_size_costs_the_conversation_nothing() {
     let sent = fresh.requests()[0].body.to_string();
     assert!(lost(&lines).is_empty() && (0..4).all(|n| sent.contains(&format!("Fact {n}:"))), "{sent}");
     let page = audit(&home);
+    assert!(page.contains("context.force-pruned     0"), "what was taken back was never cut: {page}");
     assert!(page.contains("unexplained: did not help") && !page.contains("bounds of a model's window"), "{page}");
 }
 

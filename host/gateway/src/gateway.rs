@@ -67,6 +67,8 @@ pub struct Gateway {
     toolbox: Toolbox,
     /// Whether the model's server takes tools, once that was seen.
     takes_tools: Mutex<Option<bool>>,
+    /// Held while that is learnt, so that the store is told in the same order.
+    learning_tools: tokio::sync::Mutex<()>,
     /// For each audience: without tools, with those there are, and for a server that takes none.
     preambles: [[Arc<Preamble>; 3]; Audience::ALL.len()],
     /// Cancelled when nothing new may begin.
@@ -114,6 +116,7 @@ impl Gateway {
             policies: Policies::new(&parts.stack),
             toolbox,
             takes_tools: Mutex::new(parts.takes_tools),
+            learning_tools: tokio::sync::Mutex::default(),
             preambles,
             model: parts.model,
             front: parts.front,

@@ -208,9 +208,12 @@ impl Say {
         self.text("too-long", [])
     }
 
-    /// The new message alone is more than the model can take.
-    pub fn message_too_long(&self, tokens: u64, limit: u64) -> String {
-        self.text("message-too-long", [("tokens", tokens.into()), ("limit", limit.into())])
+    /// The new message alone is more than the model can take; what it can take is said where it is known.
+    pub fn message_too_long(&self, tokens: u64, limit: Option<u64>) -> String {
+        match limit {
+            Some(limit) => self.text("message-too-long", [("tokens", tokens.into()), ("limit", limit.into())]),
+            None => self.text("message-too-long-by-itself", [("tokens", tokens.into())]),
+        }
     }
 
     /// What stands in the place of the parts that are too many.
@@ -429,7 +432,8 @@ mod tests {
             say.files_not_read(1),
             say.files_not_read(2),
             say.too_long(),
-            say.message_too_long(9_000, 8_000),
+            say.message_too_long(9_000, Some(8_000)),
+            say.message_too_long(9_000, None),
             say.undelivered(),
             say.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
             say.nothing_to_read(),
@@ -476,7 +480,7 @@ mod tests {
         assert_eq!(say.trimmed(6), ":scissors: 對話過長，已自動裁掉 6 輪舊訊息\n\n");
         assert_eq!(say.too_long(), ":x: 對話太長，請開新 thread 重新提問");
         assert_eq!(
-            say.message_too_long(120_000, 8_000),
+            say.message_too_long(120_000, Some(8_000)),
             ":x: 這則訊息太長：約 120000 tokens，上限 8000，請縮短或分成幾則"
         );
     }

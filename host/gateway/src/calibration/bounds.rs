@@ -8,7 +8,11 @@
 //!   they are believed, only keeps requests below itself: the rest is arithmetic.
 //! - the window that a refusal has *named*, in the provider's tokens. One below a prompt that was answered within
 //!   the last day is not believed; nor does a quota name a window.
-//! - the largest request that was *answered* within the last day.
+//! - the largest request that was *answered* today, and the day before: what is not seen again is forgotten after a
+//!   day at the earliest and two at the latest.
+//!
+//! A message of which nothing can be left out goes by the smallest refused size itself: that halfway to it does not
+//! fit is known of nobody's.
 //!
 //! Sizes are of whole requests, with system prompt and tools, in the host's own estimate. The provider's count
 //! would carry over better from one conversation to another of a different script; but a refusal without numbers
@@ -30,7 +34,7 @@ pub const LONGEST_HOLD_MS: i64 = 7 * 24 * FIRST_HOLD_MS;
 /// After so many doublings it is longer than that.
 const MOST_DOUBLINGS: u32 = 8;
 
-/// An answer that is older says nothing about the window of today.
+/// Answers are remembered by the day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// No call takes longer: who tries more than a bound allows has done so by then, or is gone.
@@ -45,6 +49,8 @@ pub struct Bounds {
     pub refused: Option<Refused>,
     pub named: Option<Named>,
     pub answered: Option<Answered>,
+    /// The same of the day before that.
+    pub answered_before: Option<Answered>,
     /// Whose request may go above what has expired, and since when.
     trial: Option<(SessionId, i64)>,
 }
@@ -68,14 +74,16 @@ pub struct Named {
     pub hold: Hold,
 }
 
-/// The largest request that was answered of late.
+/// The largest that was answered within a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The host's estimate of it.
+    /// The largest estimate of the host.
     pub size: u64,
-    /// What the provider counted; the estimate where it counts nothing that makes sense.
+    /// The largest count of the provider, not necessarily of the same request; the estimate where it counts nothing
+    /// that makes sense.
     pub tokens: u64,
-    pub at_ms: i64,
+    /// When that day began.
+    pub since_ms: i64,
 }
 
 /// How long a bound holds.
@@ -166,6 +174,12 @@ impl Bounds {
         Some(if tries { beyond(refused.size) } else { refused.most() })
     }
 
+    /// The largest request that may be sent now where nothing of it can be left out: all below what was refused.
+    pub fn most_alone(&self, session: SessionId, now_ms: i64) -> Option<u64> {
+        let below_refused = self.refused?.size.saturating_sub(1);
+        self.most(session, now_ms).map(|most| most.max(below_refused))
+    }
+
     /// The window in the provider's tokens.
     pub fn window(&self, configured: u64, session: SessionId, now_ms: i64) -> u64 {
         let Some(Named { tokens, hold }) = self.named else { return configured };
@@ -197,10 +211,7 @@ impl Bounds {
     pub fn answered(&mut self, session: SessionId, size: u64, tokens: Option<u64>, now_ms: i64) {
         self.end_trial(session);
         let tokens = tokens.unwrap_or(size);
-        let is_larger = |known: &Answered| size >= known.size || tokens >= known.tokens;
-        if self.answered.as_ref().is_none_or(|known| is_larger(known) || !is_fresh(known, now_ms)) {
-            self.answered = Some(Answered { size, tokens, at_ms: now_ms });
-        }
+        self.remember(size, tokens, now_ms);
         // What was answered fits, whatever a refusal has said.
         self.named = self.named.filter(|named| tokens <= named.tokens);
         self.refused = self.refused.filter(|refused| size < refused.size);
@@ -209,15 +220,32 @@ impl Bounds {
         }
     }
 
+    fn remember(&mut self, size: u64, tokens: u64, now_ms: i64) {
+        let today = self.answered.filter(|known| now_ms.saturating_sub(known.since_ms) < DAY_MS);
+        if today.is_none() {
+            self.answered_before = self.answered.filter(|known| is_fresh(known, now_ms));
+        }
+        let known = today.unwrap_or(Answered { size, tokens, since_ms: now_ms });
+        self.answered = Some(Answered { size: known.size.max(size), tokens: known.tokens.max(tokens), ..known });
+    }
+
+    fn both_days(&self) -> impl Iterator<Item = Answered> {
+        [self.answered, self.answered_before].into_iter().flatten()
+    }
+
+    fn largest_answered(&self) -> u64 {
+        self.both_days().map(|known| known.size).max().unwrap_or(0)
+    }
+
     /// A request of this size was refused as too large. Says whether the window that it names is believed.
     pub fn refused(&mut self, session: SessionId, size: u64, named: Option<u64>, source: Source, now_ms: i64) -> bool {
         self.end_trial(session);
         let believed = named.is_some_and(|tokens| self.name(tokens, now_ms));
         let source = if believed { Source::Named } else { source };
+        let fits = self.refused.map_or_else(|| self.largest_answered(), |known| known.fits);
         match &mut self.refused {
             Some(known) if known.size <= size => known.hold.confirm(now_ms),
             known => {
-                let fits = known.map_or_else(|| self.answered.map_or(0, |answered| answered.size), |known| known.fits);
                 let fits = if fits < size { fits } else { 0 };
                 *known = Some(Refused { size, fits, source, hold: Hold::new(now_ms) });
             }
@@ -226,7 +254,8 @@ impl Bounds {
     }
 
     fn name(&mut self, tokens: u64, now_ms: i64) -> bool {
-        if tokens == 0 || self.answered.is_some_and(|known| known.tokens > tokens && is_fresh(&known, now_ms)) {
+        let is_refuted = |known: Answered| known.tokens > tokens && is_fresh(&known, now_ms);
+        if tokens == 0 || self.both_days().any(is_refuted) {
             return false;
         }
         match &mut self.named {
@@ -240,14 +269,15 @@ impl Bounds {
     /// smaller than what is answered it was something else: an answer of nothing is common enough to be taken for
     /// one unless the prompt is nearly as large as any that was answered; a refusal is not, and estimates are off.
     pub fn may_be_too_large(&self, size: u64, source: Source) -> bool {
-        let fits = self.refused.map(|refused| refused.fits).or(self.answered.map(|answered| answered.size));
+        let fits = self.refused.map_or_else(|| self.largest_answered(), |refused| refused.fits);
         let (part, of) = if source == Source::Empty { (9, 10) } else { (1, 4) };
-        size.saturating_mul(of) >= fits.unwrap_or(0).saturating_mul(part)
+        size.saturating_mul(of) >= fits.saturating_mul(part)
     }
 }
 
+/// Whether something of that day may be less than a day old.
 fn is_fresh(answered: &Answered, now_ms: i64) -> bool {
-    now_ms.saturating_sub(answered.at_ms) < DAY_MS
+    now_ms.saturating_sub(answered.since_ms) < 2 * DAY_MS
 }
 
 #[cfg(test)]

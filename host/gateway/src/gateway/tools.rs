@@ -35,6 +35,7 @@ impl Gateway {
 
     /// A request with tools was answered.
     pub(crate) async fn tools_were_taken(&self) {
+        // Answers come often: the lock is for the first of them.
         if self.takes_tools().is_none() {
             self.learn_tools(true).await;
         }
@@ -60,13 +61,36 @@ impl Gateway {
 
     /// Whether that is news.
     async fn learn_tools(&self, takes: bool) -> bool {
-        let before = self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner).replace(takes);
-        if before == Some(takes) {
+        let _order = self.learning_tools.lock().await;
+        if !is_news(&mut self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner), takes) {
             return false;
         }
         if let Err(error) = self.store.learn_tools(self.model.provider(), self.model.name(), takes).await {
             tracing::warn!(%error, takes, "whether the model takes tools is not remembered for the next start");
         }
         true
+    }
+}
+
+/// Takes in what was seen, where it says more than what is known: a refusal is not undone by an answer.
+fn is_news(known: &mut Option<bool>, takes: bool) -> bool {
+    let is_news = if takes { known.is_none() } else { *known != Some(false) };
+    if is_news {
+        *known = Some(takes);
+    }
+    is_news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_news;
+
+    /// An answer that was under way when tools were refused said that they are taken.
+    #[test]
+    fn an_answer_does_not_overwrite_a_refusal_learnt_in_between() {
+        let mut known = None;
+        assert!(is_news(&mut known, true) && is_news(&mut known, false));
+        assert!(!is_news(&mut known, true) && !is_news(&mut known, false));
+        assert_eq!(known, Some(false));
     }
 }

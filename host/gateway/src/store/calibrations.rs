@@ -81,10 +81,11 @@ pub(super) fn learn(conn: &Connection, learnt: &Learnt) -> Result<(), Fault> {
     let named = bounds.named.map(|Named { tokens, hold }| {
         ("named", None, sql(tokens), None, hold.learnt_ms, Some(hold.until_ms), hold.times)
     });
-    let answered = bounds
-        .answered
-        .map(|Answered { size, tokens, at_ms }| ("answered", Some(sql(size)), sql(tokens), None, at_ms, None, 1));
-    for (kind, size, tokens, source, learnt_at, until, times) in [refused, named, answered].into_iter().flatten() {
+    let answered = |kind, day: Option<Answered>| {
+        day.map(|Answered { size, tokens, since_ms }| (kind, Some(sql(size)), sql(tokens), None, since_ms, None, 1))
+    };
+    let days = [answered("answered", bounds.answered), answered("answered-before", bounds.answered_before)];
+    for (kind, size, tokens, source, learnt_at, until, times) in [refused, named].into_iter().chain(days).flatten() {
         add.execute(params![provider, model, kind, size, tokens, source, learnt_at, until, times])?;
     }
     Ok(())
@@ -126,7 +127,8 @@ fn bound(row: &Row<'_>, bounds: &mut Bounds) -> rusqlite::Result<()> {
             bounds.refused = Some(Refused { size, fits: tokens, source, hold });
         }
         "named" => bounds.named = Some(Named { tokens, hold }),
-        "answered" => bounds.answered = Some(Answered { size, tokens, at_ms: learnt_ms }),
+        "answered" => bounds.answered = Some(Answered { size, tokens, since_ms: learnt_ms }),
+        "answered-before" => bounds.answered_before = Some(Answered { size, tokens, since_ms: learnt_ms }),
         _ => {}
     }
     Ok(())

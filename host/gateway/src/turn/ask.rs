@@ -63,7 +63,12 @@ fn unaskable(gateway: &Gateway, work: &mut Work<'_>) -> Option<String> {
     if work.turn.inbound.text.trim().is_empty() {
         return Some(format!("{}{}", work.tally.prefix, gateway.say.nothing_to_read()));
     }
-    (!budget::fits_at_all(work)).then(|| too_long(gateway, work))
+    if budget::fits_at_all(work) {
+        return None;
+    }
+    // As much a message that could not be answered as one that was sent in vain.
+    recover::note_failed(work);
+    Some(too_long(gateway, work))
 }
 
 /// What is too long: the new message where it is, else the conversation.
@@ -72,7 +77,7 @@ fn too_long(gateway: &Gateway, work: &Work<'_>) -> String {
     if budget::fits_at_all(work) {
         gateway.say.too_long()
     } else {
-        gateway.say.message_too_long(alone, work.room.limit)
+        gateway.say.message_too_long(alone, work.room.is_counted.then_some(work.room.alone))
     }
 }
 
@@ -148,7 +153,9 @@ async fn settled(
 /// Whether a refusal speaks of tokens per time.
 fn is_about_a_quota(message: &str) -> bool {
     let message = message.to_lowercase();
-    ["per min", "per hour", "per day", "tpm", "tpd"].iter().any(|word| message.contains(word))
+    let words: Vec<&str> = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_per_time = |pair: &[&str]| pair[0] == "per" && ["min", "minute", "hour", "day"].contains(&pair[1]);
+    words.iter().any(|word| ["tpm", "tpd"].contains(word)) || words.windows(2).any(is_per_time)
 }
 
 /// What the provider counted for one call.
@@ -165,4 +172,22 @@ pub(super) fn note_usage(gateway: &Gateway, journal: &Journal<'_>, actor: &str, 
         cache_read_tokens: usage.cache_read_tokens,
         cache_creation_tokens: usage.cache_creation_tokens,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_about_a_quota;
+
+    /// The `tpd` of httpd.
+    #[test]
+    fn a_word_that_only_contains_a_quota_is_none() {
+        for quota in
+            ["Limit 6000 (TPM): used 5,000", "10000 tokens per min", "tokens_per_minute", "100k per day", "tpd"]
+        {
+            assert!(is_about_a_quota(quota), "{quota}");
+        }
+        for none in ["httpd: prompt is too long: 9000 > 8192", "one per daybreak", "super minimal"] {
+            assert!(!is_about_a_quota(none), "{none}");
+        }
+    }
 }

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use pmk_core::Applied;
+use pmk_core::{Applied, floor};
 use pmk_policy::PruneInput;
 
 use super::{
     TurnError,
     decided::note_records,
-    recover::compact,
+    recover::{compact, trial::Trial},
     work::{Room, Work},
 };
 use crate::{clock, experiment::shadow::Acted, gateway::Gateway};
@@ -37,10 +37,21 @@ struct Wanted {
 async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>, TurnError> {
     let transcript = work.window.transcript();
     work.room = room(gateway, work, transcript.total_tokens());
-    if !fits_at_all(work) {
-        // There is nothing to decide, and the conversation must not lose anything over it.
+    let is_alone = alone(work) > work.room.limit;
+    if !fits_at_all(work) || is_alone && work.below.is_some() {
+        // There is nothing to decide, and the conversation must not lose anything over it. What recovery sends
+        // alone is its own last step.
         let tokens = transcript.total_tokens();
         (work.tally.tokens_before, work.tally.tokens_after) = (tokens, tokens);
+        return Ok(None);
+    }
+    if is_alone {
+        // No history can go along. What was left out for it is stored once it is answered.
+        if work.tally.calls == 0 {
+            work.tally.tokens_before = transcript.total_tokens();
+        }
+        Trial::begin(work);
+        carry_out(gateway, work, &floor::decide(&transcript, alone(work))).await?;
         return Ok(None);
     }
     let input = PruneInput {
@@ -94,9 +105,13 @@ fn room(gateway: &Gateway, work: &Work<'_>, wanted: u64) -> Room {
     work.capped(room, work.preamble.tokens)
 }
 
-/// Whether the new message alone leaves the request within the limit.
+/// Whether the new message alone may fit: the halfway limit is for what goes along with it.
 pub(super) fn fits_at_all(work: &Work<'_>) -> bool {
-    u64::from(work.window.new_message().tokens) <= work.room.limit
+    alone(work) <= work.room.limit.max(work.room.alone)
+}
+
+fn alone(work: &Work<'_>) -> u64 {
+    u64::from(work.window.new_message().tokens)
 }
 
 /// Carries a decision over to the turn's window and to the stored live window, to that one later where it is only

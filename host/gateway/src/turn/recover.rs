@@ -169,15 +169,28 @@ async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung],
 
 async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
     let Some(applied) = base.trimmed(work.room.limit) else { return Ok(false) };
-    work.journal.note(Event::ContextForcePruned {
+    let pruned = Event::ContextForcePruned {
         actor: work.turn.inbound.user.clone(),
         dropped_pairs: applied.turns_dropped,
         tokens_after: applied.tokens_after,
-    });
+    };
+    match &mut work.trial {
+        Some(trial) => trial.events.push(pruned),
+        None => work.journal.note(pruned),
+    }
     work.tally.cut = gateway.say.trimmed(applied.turns_dropped);
     work.window = base.window.clone();
     budget::carry_out(gateway, work, &applied).await?;
     Ok(true)
+}
+
+/// A message could not be answered because of its size, after these rungs; none where it was not even sent.
+pub(super) fn note_failed(work: &Work<'_>) {
+    work.journal.note(Event::ContextRecoveryFailed {
+        actor: work.turn.inbound.user.clone(),
+        session: work.turn.inbound.key.to_string(),
+        rungs: work.tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
+    });
 }
 
 /// Nothing helped, not even the new message alone. What is kept leaves as much room again for the next one.
@@ -185,11 +198,7 @@ async fn give_up(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError
     tracing::error!(session = %work.turn.inbound.key, rungs = ?work.tally.rungs, "queue.context_overflow.recovery_failed");
     work.tally.rungs.push(Rung::GiveUp.name());
     work.tally.gave_up = true;
-    work.journal.note(Event::ContextRecoveryFailed {
-        actor: work.turn.inbound.user.clone(),
-        session: work.turn.inbound.key.to_string(),
-        rungs: work.tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
-    });
+    note_failed(work);
     gateway.tell_admins(gateway.say.recovery_failed(&work.turn.inbound.key.to_string()));
     work.room = gateway.room(work.turn.session, &work.preamble);
     let transcript = work.window.transcript();

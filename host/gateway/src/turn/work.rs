@@ -59,7 +59,8 @@ impl Work<'_> {
     /// The room beside a preamble of so many tokens that this turn's refusals leave of what is there.
     pub fn capped(&self, room: Room, preamble_tokens: u64) -> Room {
         let most = self.below.map_or(u64::MAX, |below| below.saturating_sub(1).saturating_sub(preamble_tokens));
-        Room { limit: room.limit.min(most), ..room }
+        let limit = room.limit.min(most);
+        Room { limit, alone: room.alone.min(most), is_counted: room.is_counted && room.alone <= most, ..room }
     }
 
     /// What is sent to the model now.
@@ -131,6 +132,10 @@ pub(crate) struct Room {
     pub answer: u32,
     /// What is left for messages: the hard limit of guard rule 9.
     pub limit: u64,
+    /// What the new message alone may take: below what was refused, it is asked.
+    pub alone: u64,
+    /// Whether that is what fits, by the window, rather than what nobody has tried yet.
+    pub is_counted: bool,
 }
 
 impl Room {
@@ -145,7 +150,7 @@ impl Room {
     pub(crate) fn counted(window: u64, preamble_tokens: u64, estimate_for: impl Fn(u64) -> u64) -> Room {
         let answer = ANSWER_TOKENS.min(window / 4);
         let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(preamble_tokens);
-        Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit }
+        Room { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit, alone: limit, is_counted: true }
     }
 
     /// The same with what was learnt of the model and of this conversation, as of now.
@@ -165,6 +170,10 @@ impl Room {
         if let Some(most) = bounds.most(session, now_ms) {
             learnt.limit = learnt.limit.min(most.saturating_sub(preamble_tokens));
         }
+        if let Some(most) = bounds.most_alone(session, now_ms).map(|most| most.saturating_sub(preamble_tokens)) {
+            learnt.is_counted = learnt.alone <= most;
+            learnt.alone = learnt.alone.min(most);
+        }
         if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
             return learnt;
         }
@@ -176,6 +185,7 @@ impl Room {
             most = bounds.most(session, now_ms),
             "what was learnt of the model leaves no room for a conversation; `pmk-host model forget` forgets it"
         );
-        Room { limit: stated.limit.min(LEAST_LIMIT), ..stated }
+        let limit = stated.limit.min(LEAST_LIMIT);
+        Room { limit, alone: limit.max(learnt.alone), is_counted: false, ..stated }
     }
 }

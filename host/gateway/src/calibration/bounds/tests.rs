@@ -41,6 +41,14 @@ fn the_limit_lies_between_what_was_answered_and_what_was_refused() {
 }
 
 #[test]
+fn what_cannot_be_smaller_goes_up_to_what_was_refused() {
+    let mut bounds = known();
+    assert_eq!((bounds.most(one(), 0), bounds.most_alone(one(), 0)), (Some(20_000), Some(29_999)));
+    assert!(bounds.may_try_more(one(), HOUR));
+    assert_eq!((bounds.most_alone(one(), HOUR), bounds.most_alone(other(), HOUR)), (Some(45_000), Some(29_999)));
+}
+
+#[test]
 fn a_refusal_below_what_was_answered_begins_anew() {
     let mut bounds = known();
     bounds.refused(other(), 8_000, None, Source::Refused, 1);
@@ -65,9 +73,31 @@ fn a_named_window_below_what_was_answered_is_not_believed() {
         (bounds.window(50_720, one(), 1), bounds.refused.map(|refused| refused.source)),
         (50_720, Some(Source::Refused))
     );
-    // Nor is it after a day without such an answer, but then it may have become true.
-    assert!(bounds.refused(one(), 15_000, Some(4_096), Source::Refused, 25 * HOUR));
-    assert_eq!(bounds.window(50_720, one(), 25 * HOUR), 4_096);
+    // After two days without such an answer it may have become true.
+    assert!(bounds.refused(one(), 15_000, Some(4_096), Source::Refused, 48 * HOUR));
+    assert_eq!(bounds.window(50_720, one(), 48 * HOUR), 4_096);
+}
+
+/// (101k, 40k) took the place of (100k, 60k), and a named 50,000 was believed.
+#[test]
+fn a_larger_size_with_a_smaller_count_forgets_no_count() {
+    let mut bounds = Bounds::default();
+    bounds.answered(one(), 100_000, Some(60_000), 0);
+    bounds.answered(one(), 101_000, Some(40_000), 1);
+    assert!(!bounds.refused(one(), 120_000, Some(50_000), Source::Refused, 2));
+}
+
+/// After a day the next answer, of any size, took the place of the largest.
+#[test]
+fn a_small_answer_on_the_next_day_forgets_nothing_of_the_day_before() {
+    let mut bounds = Bounds::default();
+    bounds.answered(one(), 60_000, None, 23 * HOUR);
+    bounds.answered(one(), 500, None, 48 * HOUR);
+    assert!(!bounds.may_be_too_large(1_100, Source::Empty));
+    assert!(!bounds.refused(one(), 70_000, Some(4_096), Source::Refused, 49 * HOUR - 60_000));
+    // What is not seen again is forgotten at last.
+    bounds.answered(one(), 500, None, 73 * HOUR);
+    assert!(bounds.refused(one(), 70_000, Some(4_096), Source::Refused, 73 * HOUR));
 }
 
 #[test]

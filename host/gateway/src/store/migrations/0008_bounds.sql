@@ -2,7 +2,7 @@
 CREATE TABLE bound (
     provider  TEXT    NOT NULL,
     model     TEXT    NOT NULL,
-    kind      TEXT    NOT NULL,          -- `refused`: the smallest; `named`: a window; `answered`: the largest
+    kind      TEXT    NOT NULL,          -- `refused`: the smallest; `named`: a window; `answered`, `answered-before`: the largest of a day
     size      INTEGER,                   -- the host's estimate of the whole request
     tokens    INTEGER NOT NULL,          -- refused: the largest answered below it; named, answered: the provider's count
     source    TEXT,                      -- how a refused size is known to be one

@@ -20,7 +20,9 @@ async fn learn(store: &Store, event: &str, learnt: Learnt) {
 async fn bounds_survive_a_restart_and_go_when_they_are_gone_or_forgotten() {
     let home = home();
     let mut bounds = Bounds::default();
+    bounds.answered(SessionId::of(1), 11_000, Some(9_000), NOW - 25 * 60 * 60 * 1_000);
     bounds.answered(SessionId::of(1), 10_000, Some(12_000), NOW);
+    assert!(bounds.answered_before.is_some());
     bounds.refused(SessionId::of(1), 30_000, Some(32_768), Source::Refused, NOW);
     learn(&open(&home), "a", learnt(bounds)).await;
 

@@ -25,6 +25,8 @@ pub(in crate::turn) struct Trial {
     cut: String,
     /// What the stored live window gets when it helps.
     pub edits: Vec<WindowEdit>,
+    /// What the ledger gets when it helps.
+    pub events: Vec<Event>,
     /// The smallest request that got no answer, where nothing but its size is left to explain that.
     suspect: Option<(Source, u64)>,
     /// Whether a smaller request was sent at all.
@@ -45,6 +47,7 @@ impl Trial {
             recalled: work.tally.recalled.clone(),
             cut: work.tally.cut.clone(),
             edits: vec![],
+            events: vec![],
             suspect: None,
             is_sent: false,
         });
@@ -72,6 +75,9 @@ pub(in crate::turn) async fn helped(gateway: &Gateway, work: &mut Work<'_>) -> R
     let Some(trial) = work.trial.take() else { return Ok(()) };
     for edit in trial.edits {
         gateway.store.edit_live(work.turn.session, edit).await?;
+    }
+    for event in trial.events {
+        work.journal.note(event);
     }
     if let Some((source, size)) = trial.suspect {
         work.tally.overflowed = true;
