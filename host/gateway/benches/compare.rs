@@ -13,7 +13,7 @@ use pmk_host::{
     },
     model::sim::{Sim, SimConfig},
 };
-use pmk_policy::{Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
+use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use serde_json::json;
 
 const CONVERSATIONS: usize = 48;
@@ -50,7 +50,7 @@ fn replay(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
     fill(folder.path());
     let (found, _) = histories::find(folder.path(), None).expect("the histories");
-    let runtime = Runtime::new(RuntimeConfig::default()).expect("an engine");
+    let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
     let base = layer(&runtime, "standard");
     let stacks = [vec![], vec![layer(&runtime, "strict")]];
     let arms: Vec<Arm> = stacks

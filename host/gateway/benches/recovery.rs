@@ -28,7 +28,7 @@ use pmk_host::{
     mra::{self, Mra},
     store::{Begin, Outgoing, Outturn, Recorded, Store},
 };
-use pmk_policy::{Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
+use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use tokio_util::sync::CancellationToken;
 
 const ENTRIES: usize = 15_276;
@@ -144,7 +144,7 @@ async fn session(home: &Path) {
 }
 
 fn standard() -> Stack {
-    let runtime = Runtime::new(RuntimeConfig::default()).expect("an engine");
+    let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/standard.wasm");
     let policy = Policy::load(&runtime, path).expect("the standard policy");
     let settings = Settings::defaults(policy.description());

@@ -3,7 +3,7 @@
 //!
 //! One connection is one exchange: a line of JSON in, a line of JSON out, both UTF-8, then the gateway closes. A
 //! request has at most 64 KiB and must be there within five seconds; the answer takes as long as the work does.
-//! Requests are answered one after the other.
+//! Requests do not wait for each other.
 //!
 //! | request | what happens |
 //! |---|---|

@@ -78,6 +78,8 @@ impl Deciding {
 mod tests {
     use std::path::Path;
 
+    use pmk_policy::{Compiler, Runtime, RuntimeConfig};
+
     use super::*;
     use crate::config::PolicyConfig;
 
@@ -87,8 +89,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_that_has_begun_keeps_what_it_took() {
-        let home = tempfile::tempdir().expect("a home");
-        let loader = Loader::open(home.path(), Named::default()).expect("an engine");
+        let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
+        let loader = Loader::of(runtime, Named::default());
         let strict = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/strict.wasm");
         let load = |files: &[_]| loader.load(&PolicyConfig::default(), files).expect("policies");
         let policies = Policies::new(&load(&[]));

@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pmk_core::{Message, Transcript};
-use pmk_policy::{DecidedBy, Layer, Phase, Policy, PruneInput, Runtime, RuntimeConfig, Settings, Stack};
+use pmk_policy::{Compiler, DecidedBy, Layer, Phase, Policy, PruneInput, Runtime, RuntimeConfig, Settings, Stack};
 use pmk_policy_sdk::{
     Prune,
     testing::{Harness, Room},
@@ -20,7 +20,7 @@ const SIZES: [usize; 4] = [100, 1_000, 15_276, 100_000];
 const ROOM: PruneInput = PruneInput { limit: 180_000, window: 200_000, phase: Phase::First, seed_may_go: false };
 
 fn decision(criterion: &mut Criterion) {
-    let runtime = Runtime::new(RuntimeConfig::default()).expect("an engine");
+    let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
     policy::<standard::Standard>(criterion, &runtime, "standard");
     policy::<strict::Strict>(criterion, &runtime, "strict");
     policy::<tool_lean::ToolLean>(criterion, &runtime, "tool-lean");

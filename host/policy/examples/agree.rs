@@ -7,8 +7,8 @@ use std::{error::Error, path::Path, process::ExitCode, sync::Arc};
 
 use pmk_core::{Applied, History, Origin, Transcript, history, testing};
 use pmk_policy::{
-    DecidedBy, IncomingInput, Layer, OverflowInput, Phase, Policy, PruneInput, Rung, Runtime, RuntimeConfig, Settings,
-    Stack,
+    Compiler, DecidedBy, IncomingInput, Layer, OverflowInput, Phase, Policy, PruneInput, Rung, Runtime, RuntimeConfig,
+    Settings, Stack,
 };
 use pmk_search::MemoryArchive;
 
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn compare(one: &str, other: &str) -> Result<usize, Box<dyn Error>> {
-    let runtime = Runtime::new(RuntimeConfig::default())?;
+    let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here))?;
     let (one, other) = (stack(&runtime, one)?, stack(&runtime, other)?);
     let mut decisions = 0;
     for (name, transcript) in transcripts()? {

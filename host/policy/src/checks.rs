@@ -15,14 +15,7 @@ use crate::{
 /// No component is larger than this; those with an interpreter inside have about 20 MB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// How deep components may be nested; tools make two or three levels.
-const MAX_NESTING: usize = 32;
-
 const MAGIC: &[u8] = b"\0asm";
-/// Magic number and version.
-const HEADER_BYTES: usize = 8;
-/// The section that holds a component.
-const COMPONENT_SECTION: u8 = 4;
 const CORE_MODULE: &[u8] = &[1, 0, 0, 0];
 
 /// Reads a file that should hold a component.
@@ -56,44 +49,6 @@ pub(crate) fn header(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
         return Err(LoadError::CoreModule { file: file() });
     }
     Ok(())
-}
-
-/// Looks how deep components are nested. The engine's memory grows with the square of it, so that a small file could
-/// take all there is.
-pub(crate) fn nesting(label: &str, bytes: &[u8]) -> Result<(), LoadError> {
-    let mut open = vec![sections(bytes)];
-    while let Some(innermost) = open.last_mut() {
-        match innermost.next() {
-            Some((COMPONENT_SECTION, content)) => open.push(sections(content)),
-            Some(_) => {}
-            None => _ = open.pop(),
-        }
-        if open.len() > MAX_NESTING {
-            return Err(LoadError::Nested { file: label.to_owned(), limit: MAX_NESTING });
-        }
-    }
-    Ok(())
-}
-
-/// The sections of a component: number and content. Ends where there are no more; what is malformed is for the engine
-/// to say.
-fn sections(component: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    let mut rest = component.get(HEADER_BYTES..).unwrap_or_default();
-    std::iter::from_fn(move || {
-        let (&number, after) = rest.split_first()?;
-        let (size, content) = length(after)?;
-        let (content, next) = content.split_at_checked(size)?;
-        rest = next;
-        Some((number, content))
-    })
-}
-
-/// Reads a length, seven bits a byte, least significant first.
-fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let last = bytes.iter().take(5).position(|byte| byte & 0x80 == 0)?;
-    let (length, rest) = bytes.split_at(last + 1);
-    let value = length.iter().rev().fold(0, |value: u64, byte| value << 7 | u64::from(byte & 0x7f));
-    Some((usize::try_from(value).ok()?, rest))
 }
 
 /// What a component imports, and the version of the contract that it was built against.
@@ -170,23 +125,6 @@ fn numbers(version: &str) -> Option<[u64; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nesting_is_counted_and_nonsense_left_to_the_engine() {
-        let nested = |depth: usize| {
-            (0..depth).fold(b"\0asm\x0d\0\x01\0".to_vec(), |inner, _| {
-                let mut outer = b"\0asm\x0d\0\x01\0\x04".to_vec();
-                outer.extend([inner.len() as u8 & 0x7f | 0x80, (inner.len() >> 7) as u8]);
-                outer.extend(inner);
-                outer
-            })
-        };
-        assert!(nesting("p", &nested(MAX_NESTING - 1)).is_ok());
-        assert!(matches!(nesting("p", &nested(MAX_NESTING)), Err(LoadError::Nested { .. })));
-        assert!(nesting("p", &nested(MAX_NESTING)[..40]).is_ok());
-        assert!(nesting("p", b"\0asm\x0d\0\x01\0\x04\xff\xff\xff\xff\xff").is_ok());
-        assert!(nesting("p", b"\0as").is_ok());
-    }
 
     #[test]
     fn versions_fit_as_the_linker_sees_them() {

@@ -1,16 +1,16 @@
-//! The one engine: how components are compiled, metered and instantiated.
+//! The engines: how components are compiled, metered and instantiated.
 
 use std::{
-    path::Path,
     sync::{Condvar, Mutex, PoisonError},
     thread,
     time::Duration,
 };
 
 use wasmtime::{
-    Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
-    WasmBacktraceDetails,
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
 };
+
+use crate::failure::foreign_line;
 
 /// How often the wall clock is looked at. The rescue needs no precision.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
@@ -31,34 +31,44 @@ const POOL_MEMORY_BYTES: usize = 4 << 30;
 /// Memory of a pooled instance that is cleared by hand for the next instead of being given back to the system.
 const KEEP_RESIDENT_BYTES: usize = 256 << 10;
 
-/// Builds the engine with a pool of instances, or without one where the system does not let us reserve the address
-/// space.
-pub(crate) fn build(cache: Option<&Cache>) -> wasmtime::Result<Engine> {
-    let pooled = config(cache, InstanceAllocationStrategy::Pooling(pool()));
-    match Engine::new(&pooled) {
-        Ok(engine) => Ok(engine),
-        Err(error) => {
-            tracing::warn!("policies run without a pool of instances, which is slower: {error:#}");
-            Engine::new(&config(cache, InstanceAllocationStrategy::OnDemand))
-        }
-    }
+/// The engine that decisions run on. It has no compiler: what it runs was compiled before, by an engine of
+/// [`compiling`]. It has a pool of instances where the system lets us reserve the address space.
+pub(crate) fn serving() -> wasmtime::Result<Engine> {
+    let without_compiler = |strategy| {
+        let mut config = config();
+        config.enable_compiler(false).allocation_strategy(strategy);
+        Engine::new(&config)
+    };
+    without_compiler(InstanceAllocationStrategy::Pooling(pool())).or_else(|error| {
+        tracing::warn!("policies run without a pool of instances, which is slower: {error:#}");
+        without_compiler(InstanceAllocationStrategy::OnDemand)
+    })
 }
 
-fn config(cache: Option<&Cache>, strategy: InstanceAllocationStrategy) -> Config {
+/// An engine that compiles for those of [`serving`], and runs nothing.
+pub(crate) fn compiling() -> wasmtime::Result<Engine> {
+    let mut config = config();
+    config.cranelift_opt_level(OptLevel::Speed).cranelift_nan_canonicalization(true);
+    Engine::new(&config)
+}
+
+/// What both must agree on.
+fn config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
         .epoch_interruption(true)
         .concurrency_support(false)
-        .cranelift_opt_level(OptLevel::Speed)
-        .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         // Names of functions do for a backtrace. For lines the engine would read the component's debug information anew
         // for each function on the stack of each trap, which a component can make to take seconds and gigabytes.
-        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        .cache(cache.cloned())
-        .allocation_strategy(strategy);
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable);
     config
+}
+
+/// An engine's error on one line.
+pub(crate) fn first_line(error: &wasmtime::Error) -> String {
+    foreign_line(format!("{error:#}").lines().next().unwrap_or_default())
 }
 
 fn pool() -> PoolingAllocationConfig {
@@ -78,32 +88,6 @@ fn pool() -> PoolingAllocationConfig {
         .table_keep_resident(KEEP_RESIDENT_BYTES)
         .pagemap_scan(Enabled::Auto);
     pool
-}
-
-/// Opens the compile cache.
-///
-/// Compiled code is loaded from it as it is, so the folder must belong to the operator alone; it is made so
-/// when it does not exist.
-pub(crate) fn open_cache(dir: &Path) -> Result<Cache, String> {
-    let unusable = |error: &dyn std::fmt::Display| format!("cannot use the compile cache `{}`: {error}", dir.display());
-    make_private(dir).map_err(|error| unusable(&error))?;
-    let dir = dir.canonicalize().map_err(|error| unusable(&error))?;
-    let probe = dir.join(format!(".probe-{}", std::process::id()));
-    std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)).map_err(|error| unusable(&error))?;
-    let mut config = CacheConfig::new();
-    config.with_directory(&dir);
-    Cache::new(config).map_err(|error| unusable(&format_args!("{error:#}")))
-}
-
-#[cfg(unix)]
-fn make_private(dir: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
-#[cfg(not(unix))]
-fn make_private(dir: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(dir)
 }
 
 /// Starts the clock that rescues the host from components which have fuel but take forever. It ends with the

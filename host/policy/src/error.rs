@@ -2,9 +2,11 @@
 
 use std::io;
 
+use pmk_artifacts::{FolderError, ownership::NotOurs};
 use thiserror::Error;
 
 use crate::{
+    compile::{CompileError, Exceeded, TooMuch},
     contract,
     failure::{Failure, foreign_name},
 };
@@ -82,14 +84,33 @@ pub enum LoadError {
         /// The engine's words.
         reason: String,
     },
-    /// Its components are nested deeper than any sensible tool nests them.
-    #[error("policy `{file}` nests components more than {limit} deep")]
-    Nested {
+    /// It has more of something than any sensible component, which the compiler might not survive.
+    #[error("policy `{file}` {what}")]
+    TooMuch {
+        /// The file as it was named.
+        file: String,
+        /// What it has too much of.
+        what: TooMuch,
+    },
+    /// It could not be compiled within what is allowed.
+    #[error("compiling policy `{file}` takes {exceeded}")]
+    Exceeded {
         /// The file as it was named.
         file: String,
         /// The limit.
-        limit: usize,
+        exceeded: Exceeded,
     },
+    /// It could not be compiled, and that says nothing of it.
+    #[error("cannot compile policy `{file}`: {reason}")]
+    Uncompiled {
+        /// The file as it was named.
+        file: String,
+        /// Why not.
+        reason: CompileError,
+    },
+    /// Others can put code where this program takes it from.
+    #[error("the compile cache is not used: {0}")]
+    Cache(NotOurs),
     /// It was built for another version of the contract.
     #[error("policy `{file}` wants `{wants}`, this host offers {}", contract::VERSION)]
     OtherVersion {
@@ -183,6 +204,17 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Why a component was not compiled, said of the file.
+    pub(crate) fn uncompiled(file: &str, error: CompileError) -> LoadError {
+        let file = file.to_owned();
+        match error {
+            CompileError::Invalid { reason } => LoadError::Invalid { file, reason },
+            CompileError::TooMuch(what) => LoadError::TooMuch { file, what },
+            CompileError::Exceeded(exceeded) => LoadError::Exceeded { file, exceeded },
+            reason => LoadError::Uncompiled { file, reason },
+        }
+    }
+
     /// What to do about it, where something can be said.
     pub fn hint(&self) -> Option<String> {
         let version = contract::VERSION;
@@ -199,7 +231,19 @@ impl LoadError {
             LoadError::CoreModule { file } => format!(
                 "build it with `cargo component build --release`, or wrap it with `wasm-tools component new {file} -o policy.wasm`"
             ),
-            LoadError::Nested { .. } => "build the policy from its parts in one step".into(),
+            LoadError::TooMuch { what, .. } => {
+                format!("if you trust it, raise `{}` in gateway.json; one from an ordinary toolchain has less", what.setting)
+            }
+            LoadError::Exceeded { exceeded, .. } => format!(
+                "if you trust it, raise `{}` in gateway.json; one with an interpreter of Python or JavaScript takes less",
+                exceeded.setting()
+            ),
+            LoadError::Uncompiled { reason: CompileError::Busy { .. }, .. } => "try again when those are done".into(),
+            LoadError::Uncompiled { reason: CompileError::Folder(FolderError::NotOurs(problem)), .. }
+            | LoadError::Cache(problem) => problem.hint(),
+            LoadError::Uncompiled { .. } => {
+                "the compiler runs as a process of its own, which needs memory and room for temporary files".into()
+            }
             LoadError::Invalid { reason, .. } => invalid_hint(reason).into(),
             LoadError::OtherVersion { .. } | LoadError::LaterVersion { .. } => {
                 format!("build the policy against `{}@{version}`, or use a pmk-host that offers the other version", contract::PACKAGE)
@@ -234,7 +278,7 @@ impl LoadError {
     /// The file it is about; `None` when it is about the engine.
     pub fn file(&self) -> Option<&str> {
         match self {
-            LoadError::Engine { .. } => None,
+            LoadError::Engine { .. } | LoadError::Cache(_) => None,
             LoadError::Missing { file }
             | LoadError::Directory { file }
             | LoadError::Special { file, .. }
@@ -244,7 +288,9 @@ impl LoadError {
             | LoadError::NotWasm { file }
             | LoadError::CoreModule { file }
             | LoadError::Invalid { file, .. }
-            | LoadError::Nested { file, .. }
+            | LoadError::TooMuch { file, .. }
+            | LoadError::Exceeded { file, .. }
+            | LoadError::Uncompiled { file, .. }
             | LoadError::OtherVersion { file, .. }
             | LoadError::LaterVersion { file, .. }
             | LoadError::ForeignImport { file, .. }

@@ -10,7 +10,7 @@ use wasmtime::component::{Linker, Resource};
 
 use crate::{
     DecidedBy, IncomingInput, Layer, LoadError, OverflowInput, Phase, Policy, PruneInput, Rung, Runtime, RuntimeConfig,
-    Settings, Stack, contract, contract::handle, state::State,
+    Settings, Stack, compile::Compiler, contract, contract::handle, state::State,
 };
 
 /// A minor that this host does not have yet.
@@ -26,11 +26,11 @@ fn add_to_linker(linker: &mut Linker<State>) {
 }
 
 fn now() -> Runtime {
-    Runtime::new(RuntimeConfig::default()).unwrap()
+    Runtime::new(RuntimeConfig::new(Compiler::Here)).unwrap()
 }
 
 fn later() -> Runtime {
-    Runtime::offering(RuntimeConfig::default(), add_to_linker).unwrap()
+    Runtime::offering(RuntimeConfig::new(Compiler::Here), add_to_linker).unwrap()
 }
 
 fn stack(runtime: &Runtime, bytes: &[u8]) -> Result<Stack, LoadError> {

@@ -1,7 +1,7 @@
 //! The policy runtime: loads policy components, limits them, runs them in layers.
 //!
 //! A policy is a WebAssembly component behind the contract in `wit/policy.wit`. It is loaded once
-//! ([`Policy::load`]: checks, compile, link, describe) and then asked for decisions, each in a fresh
+//! ([`Policy::load`]: checks, [`compile`], link, describe) and then asked for decisions, each in a fresh
 //! instance with its own fuel, memory ceiling and wall-clock rescue. Whatever goes wrong inside a component
 //! is a [`Failure`] of that layer of the [`Stack`]; the layer below decides, and under all of them
 //! the native floor of [`pmk_core::floor`].
@@ -14,6 +14,7 @@
 
 pub mod breaker;
 pub mod capabilities;
+pub mod compile;
 pub mod contract;
 pub mod description;
 pub mod error;
@@ -40,13 +41,14 @@ mod wasi;
 
 pub use breaker::Change;
 pub use capabilities::Capability;
+pub use compile::{CacheStats, Compiler};
 pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;
-pub use limits::{Limits, Size};
+pub use limits::{CompileLimits, Limits, Size};
 pub use policy::{Exports, Policy};
 pub use record::{ArchiveUse, DecidedBy, Decision, Identity, LogLevel, LogLine, Outcome, Record};
-pub use runtime::{CacheStats, Runtime, RuntimeConfig};
+pub use runtime::{Runtime, RuntimeConfig};
 pub use settings::{Bounds, Overrides, SetOverride, SettingError, Settings, Value, Warning};
 pub use stack::{
     CapDecision, IncomingInput, Layer, OverflowInput, Phase, PruneDecision, PruneInput, RecoverDecision, Rung, Stack,

@@ -1,8 +1,10 @@
-//! What a decision may use.
+//! What a decision may use, and compiling a component.
 
 use std::time::Duration;
 
 use pmk_core::Transcript;
+
+use crate::compile::StructureLimits;
 
 /// Fuel of a decision before any is added for its messages. About a quarter of a second of computing;
 /// a policy written in Rust needs less than a thousandth of it, one in JavaScript or Python a tenth.
@@ -30,6 +32,44 @@ pub const DEFAULT_HOST_ALLOCATION_BYTES: usize = 4 << 20;
 /// Log text kept of one decision, in bytes; the contract promises this many.
 pub const DEFAULT_LOG_BYTES: usize = 8 << 10;
 
+/// Processor time of compiling a component, all threads together. One with an interpreter inside takes 8 to 14 s.
+pub const DEFAULT_COMPILE_CPU: Duration = Duration::from_secs(60);
+
+/// Memory of the process that compiles.
+pub const DEFAULT_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
+
+/// The size of a compiled component. One with an interpreter inside has about 60 MB.
+pub const DEFAULT_ARTIFACT_BYTES: u64 = 256 << 20;
+
+/// What compiling a component may use, and what it may be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompileLimits {
+    /// Default [`DEFAULT_COMPILE_CPU`]; whole seconds.
+    pub cpu: Duration,
+    /// Default [`DEFAULT_COMPILE_MEMORY_BYTES`].
+    pub memory_bytes: u64,
+    /// Default [`DEFAULT_ARTIFACT_BYTES`].
+    pub artifact_bytes: u64,
+    /// What is counted before it is compiled.
+    pub structure: StructureLimits,
+}
+
+impl CompileLimits {
+    /// What each field says.
+    pub const DEFAULT: CompileLimits = CompileLimits {
+        cpu: DEFAULT_COMPILE_CPU,
+        memory_bytes: DEFAULT_COMPILE_MEMORY_BYTES,
+        artifact_bytes: DEFAULT_ARTIFACT_BYTES,
+        structure: StructureLimits::DEFAULT,
+    };
+}
+
+impl Default for CompileLimits {
+    fn default() -> Self {
+        CompileLimits::DEFAULT
+    }
+}
+
 /// What one decision may use. Fuel decides whether a policy took too long, so that the answer is the same on
 /// every machine; everything else is a ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +90,8 @@ pub struct Limits {
     pub host_allocation_bytes: usize,
     /// Default [`DEFAULT_LOG_BYTES`].
     pub log_bytes: usize,
+    /// What compiling the component may use.
+    pub compile: CompileLimits,
 }
 
 impl Default for Limits {
@@ -63,6 +105,7 @@ impl Default for Limits {
             table_elements: DEFAULT_TABLE_ELEMENTS,
             host_allocation_bytes: DEFAULT_HOST_ALLOCATION_BYTES,
             log_bytes: DEFAULT_LOG_BYTES,
+            compile: CompileLimits::default(),
         }
     }
 }

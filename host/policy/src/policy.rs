@@ -1,4 +1,4 @@
-//! Loading a policy: file → checks → compile → link → describe.
+//! Loading a policy: file → checks → compile aside → link → describe.
 
 use std::{fmt, path::Path};
 
@@ -13,10 +13,12 @@ use wasmtime::{
 use crate::{
     capabilities::{self, Capability},
     checks::{self, Interfaces},
+    compile::{Taken, structure},
     contract,
     description::{Description, Draft},
+    engine::first_line,
     error::LoadError,
-    failure::{Failure, foreign_line},
+    failure::Failure,
     instance::{self, Answer, CapParams, DescribeParams, PruneParams, RecoverParams, SummarizeParams},
     limits::Size,
     record::Identity,
@@ -31,6 +33,7 @@ pub struct Policy {
     identity: Identity,
     description: Description,
     size_bytes: u64,
+    compiled: Option<Taken>,
     imports: Vec<String>,
     capabilities: Vec<Capability>,
     contract_version: String,
@@ -79,9 +82,9 @@ impl Policy {
         checks::header(&label, bytes)?;
         let sha256 = hex(&Sha256::digest(bytes));
         runtime.trust().admit(&label, &sha256)?;
-        checks::nesting(&label, bytes)?;
-        let component = Component::from_binary(runtime.engine(), bytes)
-            .map_err(|error| LoadError::Invalid { file: file(), reason: first_line(&error) })?;
+        let (component, compiled) = structure::check(bytes, &runtime.limits().compile.structure)
+            .and_then(|()| runtime.component(&sha256, bytes))
+            .map_err(|error| LoadError::uncompiled(&label, error))?;
         let component_type = component.component_type();
         let Interfaces { imports, wants } = checks::interfaces(&label, runtime.engine(), &component_type)?;
         runtime.trust().admit_imports(&label, &imports)?;
@@ -104,6 +107,7 @@ impl Policy {
             identity: Identity { name: description.name.clone(), version: description.version.clone(), sha256 },
             description,
             size_bytes: bytes.len() as u64,
+            compiled,
             imports,
             capabilities: capabilities::of(runtime.engine(), &component_type),
             contract_version: wants,
@@ -130,6 +134,11 @@ impl Policy {
     /// The size of the component.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// What compiling it took; `None` if it was found compiled.
+    pub fn compiled(&self) -> Option<Taken> {
+        self.compiled
     }
 
     /// Which decisions it makes.
@@ -259,9 +268,4 @@ fn check_type<P: ComponentNamedList + Lower>(
         Some(function) => instance::typed::<P>(store, instance, function).map(drop),
         None => Ok(()),
     }
-}
-
-/// An engine's error on one line.
-fn first_line(error: &wasmtime::Error) -> String {
-    foreign_line(format!("{error:#}").lines().next().unwrap_or_default())
 }

@@ -2,9 +2,14 @@
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
-use wasmtime::{Cache, Engine, component::Linker};
+use pmk_artifacts::FolderError;
+use wasmtime::{
+    Engine,
+    component::{Component, Linker},
+};
 
 use crate::{
+    compile::{CacheStats, CompileError, Compiler, Taken, Workshop},
     engine::{self, Permits},
     error::LoadError,
     host,
@@ -15,13 +20,23 @@ use crate::{
 };
 
 /// How to set up a [`Runtime`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RuntimeConfig {
+    /// Where components are compiled.
+    pub compiler: Compiler,
     /// Where compiled components are kept, so that a second start compiles nothing. Made if it does not exist.
-    /// Without one every load compiles. One that cannot be used is a warning ([`Runtime::warnings`]).
+    /// Without one they are kept for as long as the runtime lives. One that cannot be used is a warning
+    /// ([`Runtime::warnings`]); one that others can write to is an error, for what lies there runs as it is.
     pub cache_dir: Option<PathBuf>,
-    /// What each decision may use.
+    /// What each decision may use, and compiling.
     pub limits: Limits,
+}
+
+impl RuntimeConfig {
+    /// With default limits, and nothing kept.
+    pub fn new(compiler: Compiler) -> RuntimeConfig {
+        RuntimeConfig { compiler, cache_dir: None, limits: Limits::default() }
+    }
 }
 
 /// The runtime that policies are loaded into. Cheap to clone; clones share the engine.
@@ -35,25 +50,17 @@ pub struct Runtime {
 struct Shared {
     engine: Engine,
     linker: Linker<State>,
-    cache: Option<Cache>,
+    workshop: Workshop,
     permits: Permits,
     warnings: Vec<String>,
-}
-
-/// How often the compile cache helped since the runtime was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheStats {
-    /// Components that were found compiled.
-    pub hits: usize,
-    /// Components that had to be compiled.
-    pub misses: usize,
 }
 
 impl Runtime {
     /// Sets up the engine and its clock.
     ///
     /// # Errors
-    /// [`LoadError::Engine`], where the system allows neither executable memory nor threads.
+    /// [`LoadError::Engine`], where the system allows neither executable memory nor threads, and [`LoadError::Cache`]
+    /// where others can write to the compile cache.
     pub fn new(config: RuntimeConfig) -> Result<Self, LoadError> {
         Runtime::offering(config, |_| ())
     }
@@ -61,15 +68,18 @@ impl Runtime {
     /// A runtime that offers more than the contract: what `add` adds.
     pub(crate) fn offering(config: RuntimeConfig, add: fn(&mut Linker<State>)) -> Result<Self, LoadError> {
         let mut warnings = Vec::new();
-        let cache = config.cache_dir.and_then(|dir| match engine::open_cache(&dir) {
-            Ok(cache) => Some(cache),
-            Err(warning) => {
-                tracing::warn!("{warning}; policies are compiled at every start");
+        let workshop = match Workshop::open(config.compiler, config.cache_dir.as_deref()) {
+            Err(FolderError::NotOurs(problem)) => return Err(LoadError::Cache(problem)),
+            Err(error) if config.cache_dir.is_some() => {
+                let warning = format!("{error}; policies are compiled at every start");
+                tracing::warn!("{warning}");
                 warnings.push(warning);
-                None
+                Workshop::open(config.compiler, None)
             }
-        });
-        let engine = engine::build(cache.as_ref()).map_err(cannot_set_up)?;
+            opened => opened,
+        };
+        let workshop = workshop.map_err(|error| LoadError::Engine { reason: error.to_string() })?;
+        let engine = engine::serving().map_err(cannot_set_up)?;
         engine::start_ticker(&engine).map_err(|error| LoadError::Engine { reason: error.to_string() })?;
         let mut linker = Linker::new(&engine);
         host::add_to_linker(&mut linker).map_err(cannot_set_up)?;
@@ -77,7 +87,7 @@ impl Runtime {
         add(&mut linker);
         let permits = Permits::new(engine::MAX_INSTANCES);
         Ok(Runtime {
-            shared: Arc::new(Shared { engine, linker, cache, permits, warnings }),
+            shared: Arc::new(Shared { engine, linker, workshop, permits, warnings }),
             limits: config.limits,
             trust: Arc::default(),
         })
@@ -105,7 +115,12 @@ impl Runtime {
 
     /// How often the compile cache helped; `None` without a cache.
     pub fn cache_stats(&self) -> Option<CacheStats> {
-        self.shared.cache.as_ref().map(|cache| CacheStats { hits: cache.cache_hits(), misses: cache.cache_misses() })
+        self.shared.workshop.stats()
+    }
+
+    /// The component of these bytes, ready to be linked, and what compiling took, if a child did it now.
+    pub(crate) fn component(&self, sha256: &str, bytes: &[u8]) -> Result<(Component, Option<Taken>), CompileError> {
+        self.shared.workshop.component(self.engine(), sha256, bytes, &self.limits.compile)
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -1,8 +1,8 @@
-//! `policy` of gateway.json: which components decide, which may at all, and what a decision may use.
+//! `policy` of gateway.json: which components decide, which may at all, and what a decision may use, and compiling.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use pmk_policy::{Limits, limits};
+use pmk_policy::{CompileLimits, Limits, compile::StructureLimits, limits};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -36,10 +36,20 @@ pub struct PolicyLimits {
     pub table_elements: u64,
     pub host_allocation_kib: u64,
     pub log_bytes: u64,
+    pub compile_cpu_seconds: u64,
+    pub compile_memory_mib: u64,
+    pub artifact_mib: u64,
+    pub functions: u64,
+    pub types: u64,
+    pub function_kib: u64,
+    pub locals: u64,
+    pub instances: u64,
+    pub nesting: u64,
 }
 
 impl Default for PolicyLimits {
     fn default() -> Self {
+        let structure = StructureLimits::default();
         PolicyLimits {
             fuel_base: limits::DEFAULT_FUEL_BASE,
             fuel_per_message: limits::DEFAULT_FUEL_PER_MESSAGE,
@@ -49,6 +59,15 @@ impl Default for PolicyLimits {
             table_elements: limits::DEFAULT_TABLE_ELEMENTS as u64,
             host_allocation_kib: (limits::DEFAULT_HOST_ALLOCATION_BYTES >> 10) as u64,
             log_bytes: limits::DEFAULT_LOG_BYTES as u64,
+            compile_cpu_seconds: limits::DEFAULT_COMPILE_CPU.as_secs(),
+            compile_memory_mib: limits::DEFAULT_COMPILE_MEMORY_BYTES >> 20,
+            artifact_mib: limits::DEFAULT_ARTIFACT_BYTES >> 20,
+            functions: structure.functions,
+            types: structure.types,
+            function_kib: structure.body_bytes >> 10,
+            locals: structure.locals,
+            instances: structure.instances,
+            nesting: structure.nesting,
         }
     }
 }
@@ -68,7 +87,7 @@ impl PolicyConfig {
 impl PolicyLimits {
     /// Each by its name in the file, with what makes sense: no policy works with less, and more would harm the
     /// gateway.
-    fn each(&mut self) -> [(&'static str, &mut u64, RangeInclusive<u64>); 8] {
+    fn each(&mut self) -> [(&'static str, &mut u64, RangeInclusive<u64>); 17] {
         [
             ("fuelBase", &mut self.fuel_base, 1_000_000..=100_000_000_000),
             ("fuelPerMessage", &mut self.fuel_per_message, 0..=10_000_000),
@@ -79,6 +98,17 @@ impl PolicyLimits {
             ("hostAllocationKiB", &mut self.host_allocation_kib, 64..=65_536),
             // The contract promises as much as the default.
             ("logBytes", &mut self.log_bytes, limits::DEFAULT_LOG_BYTES as u64..=1 << 20),
+            ("compileCpuSeconds", &mut self.compile_cpu_seconds, 1..=3_600),
+            // Less is not enough for the program itself.
+            ("compileMemoryMiB", &mut self.compile_memory_mib, 64..=65_536),
+            ("artifactMiB", &mut self.artifact_mib, 1..=4_096),
+            ("functions", &mut self.functions, 1_000..=10_000_000),
+            ("types", &mut self.types, 1_000..=1_000_000),
+            ("functionKiB", &mut self.function_kib, 16..=65_536),
+            ("locals", &mut self.locals, 100..=50_000),
+            ("instances", &mut self.instances, 16..=10_000),
+            // What the engine itself takes in acceptable time and memory.
+            ("nesting", &mut self.nesting, 4..=100),
         ]
     }
 
@@ -94,6 +124,19 @@ impl PolicyLimits {
             table_elements: bytes(self.table_elements, 0),
             host_allocation_bytes: bytes(self.host_allocation_kib, 10),
             log_bytes: bytes(self.log_bytes, 0),
+            compile: CompileLimits {
+                cpu: Duration::from_secs(self.compile_cpu_seconds),
+                memory_bytes: self.compile_memory_mib << 20,
+                artifact_bytes: self.artifact_mib << 20,
+                structure: StructureLimits {
+                    functions: self.functions,
+                    types: self.types,
+                    body_bytes: self.function_kib << 10,
+                    locals: self.locals,
+                    instances: self.instances,
+                    nesting: self.nesting,
+                },
+            },
         }
     }
 }
@@ -134,7 +177,9 @@ mod tests {
     #[test]
     fn each_limit_can_be_set() {
         let text = r#"{"limits":{"fuelBase":1000000,"fuelPerMessage":2,"fuelPerToken":3,"wallMs":400,"memoryMiB":5,
-                       "tableElements":6000,"hostAllocationKiB":70,"logBytes":8192}}"#;
+                       "tableElements":6000,"hostAllocationKiB":70,"logBytes":8192,"compileCpuSeconds":9,"compileMemoryMiB":100,
+                       "artifactMiB":11,"functions":1200,"types":1300,"functionKiB":20,"locals":150,"instances":16,
+                       "nesting":17}}"#;
         let limits = read(text).expect("a configuration").limits.limits();
         let expected = Limits {
             fuel_base: 1_000_000,
@@ -145,6 +190,19 @@ mod tests {
             table_elements: 6_000,
             host_allocation_bytes: 70 << 10,
             log_bytes: 8 << 10,
+            compile: CompileLimits {
+                cpu: Duration::from_secs(9),
+                memory_bytes: 100 << 20,
+                artifact_bytes: 11 << 20,
+                structure: StructureLimits {
+                    functions: 1_200,
+                    types: 1_300,
+                    body_bytes: 20 << 10,
+                    locals: 150,
+                    instances: 16,
+                    nesting: 17,
+                },
+            },
         };
         assert_eq!(limits, expected);
     }

@@ -5,6 +5,8 @@ use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{UnixListener, UnixStream},
+    sync::Semaphore,
+    task::JoinSet,
 };
 
 use super::{MAX_REQUEST_BYTES, Reply, Request, socket};
@@ -19,7 +21,11 @@ use crate::{
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// So many callers are answered at once; more wait.
+const AT_ONCE: usize = 16;
+
 /// Those who carry commands out.
+#[derive(Clone)]
 pub struct Commands {
     pub swapper: Arc<Swapper>,
     pub dispatcher: Arc<Dispatcher>,
@@ -50,19 +56,33 @@ impl Server {
     }
 
     /// Answers whoever calls, as long as it is polled.
-    pub async fn serve(self, commands: &Commands) {
+    pub async fn serve(self, commands: Commands) {
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        // They end with this future.
+        let mut callers = JoinSet::new();
         loop {
-            let answered = match self.listener.accept().await {
-                Ok((stream, _)) => answer(stream, commands).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = answered {
-                tracing::warn!(%error, "a command over the control socket was not answered");
-                // Where there are no handles left, the next call fails at once, too.
-                tokio::time::sleep(Duration::from_millis(100)).await;
+            while callers.try_join_next().is_some() {}
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let commands = commands.clone();
+                    callers.spawn(async move {
+                        answer(stream, &commands).await.unwrap_or_else(|error| unanswered(&error));
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    unanswered(&error);
+                    // Where there are no handles left, the next call fails at once, too.
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
             }
         }
     }
+}
+
+fn unanswered(error: &io::Error) {
+    tracing::warn!(%error, "a command over the control socket was not answered");
 }
 
 impl Drop for Server {

@@ -9,8 +9,8 @@ use std::{
 
 use pmk_core::{Origin, Transcript};
 use pmk_policy::{
-    Decision, IncomingInput, LoadError, OverflowInput, Phase, Policy, PruneInput, Record, Rung, Runtime, RuntimeConfig,
-    Stack,
+    Compiler, Decision, IncomingInput, Limits, LoadError, OverflowInput, Phase, Policy, PruneInput, Record, Rung,
+    Runtime, RuntimeConfig, Stack, compile::Taken,
 };
 use serde::Serialize;
 
@@ -60,22 +60,25 @@ pub struct Loading {
     pub cold_ms: f64,
     /// When it was compiled before.
     pub cached_ms: f64,
+    /// What compiling took of the process that did it.
+    pub compiled: Option<Taken>,
 }
 
 /// Loads a component with an empty cache and again with what that left in it. `scratch` is an empty folder.
 ///
 /// # Errors
 /// It cannot be loaded.
-pub fn loading(file: &Path, scratch: &Path) -> Result<Loading, LoadError> {
+pub fn loading(file: &Path, limits: Limits, scratch: &Path) -> Result<Loading, LoadError> {
     let load = || {
-        let runtime = Runtime::new(RuntimeConfig { cache_dir: Some(scratch.to_owned()), ..RuntimeConfig::default() })?;
+        let cache_dir = Some(scratch.to_owned());
+        let runtime = Runtime::new(RuntimeConfig { compiler: Compiler::Child, cache_dir, limits })?;
         let start = Instant::now();
         let policy = Policy::load(&runtime, file)?;
-        let took = start.elapsed();
-        drop(policy);
-        Ok(took.as_secs_f64() * 1_000.0)
+        Ok((start.elapsed().as_secs_f64() * 1_000.0, policy.compiled()))
     };
-    Ok(Loading { cold_ms: load()?, cached_ms: load()? })
+    let (cold_ms, compiled) = load()?;
+    let (cached_ms, _) = load()?;
+    Ok(Loading { cold_ms, cached_ms, compiled })
 }
 
 /// Times every decision that the policy makes, for about so long each. `started` is told what comes next.

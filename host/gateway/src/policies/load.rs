@@ -9,8 +9,8 @@ use std::{
 
 use pmk_core::replace::hex;
 use pmk_policy::{
-    Layer, LoadError, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
-    settings::ENV_SETTINGS,
+    Compiler, Layer, Limits, LoadError, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust,
+    Warning, settings::ENV_SETTINGS,
 };
 use sha2::{Digest, Sha256};
 
@@ -48,7 +48,12 @@ impl Loader {
     /// # Errors
     /// The system does not let it run.
     pub fn open(home: &Path, named: Named) -> Result<Loader, Failure> {
-        Ok(Loader { runtime: open_runtime(home)?, named })
+        Ok(Loader::of(open_runtime(home)?, named))
+    }
+
+    /// With this engine.
+    pub(super) fn of(runtime: Runtime, named: Named) -> Loader {
+        Loader { runtime, named }
     }
 
     /// What the command line says.
@@ -161,15 +166,15 @@ fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
     Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect())
 }
 
-/// The engine of an author's desk: `policy.allow` of the home holds there as in a gateway, for a component that is only
-/// looked at is compiled and run as well.
+/// The engine of an author's desk: `policy.allow` of the home holds there as in a gateway, and what compiling may use,
+/// for a component that is only looked at is compiled and run as well. What a decision may use is the default.
 ///
 /// # Errors
 /// gateway.json cannot be read, or the system does not let the engine run.
 pub fn open_desk(home: &Path) -> Result<Runtime, Failure> {
     let (config, _) = Config::load(home)?;
     let runtime = open_runtime(home)?;
-    let limits = *runtime.limits();
+    let limits = Limits { compile: config.policy.limits.limits().compile, ..Limits::default() };
     Ok(runtime.under(limits, Trust { allow: allowed(&config.policy), ..Trust::default() }))
 }
 
@@ -178,8 +183,8 @@ pub fn open_desk(home: &Path) -> Result<Runtime, Failure> {
 /// # Errors
 /// The system does not let it run.
 fn open_runtime(home: &Path) -> Result<Runtime, Failure> {
-    let config = RuntimeConfig { cache_dir: Some(home::compile_cache_dir(home)), ..RuntimeConfig::default() };
-    Ok(Runtime::new(config)?)
+    let cache_dir = Some(home::compile_cache_dir(home));
+    Ok(Runtime::new(RuntimeConfig { cache_dir, ..RuntimeConfig::new(Compiler::Child) })?)
 }
 
 impl From<LoadError> for Failure {

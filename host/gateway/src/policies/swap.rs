@@ -1,19 +1,20 @@
 //! Other policies take over while the gateway runs.
 //!
 //! They are loaded and checked aside, on a thread that may block, with gateway.json as it is then; turns go on
-//! meanwhile. Only when everything about them is good do they replace those that serve, for the turns that begin from
-//! then on. Whatever is wrong with them leaves the others serving.
+//! meanwhile, and so do other swaps: loading may take as long as its limits allow, and nothing waits for it. Only when
+//! everything about them is good do they replace those that serve, for the turns that begin from then on. Whatever is
+//! wrong with them leaves the others serving.
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use pmk_core::replace::hex;
 use pmk_policy::{Identity, Stack, files};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 
 use super::Loader;
 use crate::{
@@ -86,7 +87,7 @@ pub struct Swapper {
     gateway: Arc<Gateway>,
     loader: Arc<Loader>,
     home: PathBuf,
-    /// Held while a swap is made.
+    /// Locked for the moment of a swap.
     chosen: Mutex<Chosen>,
     /// The files of those that serve, for who watches them.
     files: watch::Sender<Vec<PathBuf>>,
@@ -100,8 +101,11 @@ struct Chosen {
     went_back: bool,
     /// Whether admins know that the files cannot be used as they are.
     told: bool,
+    /// How many swaps there were: what was loaded for those that served before is of no use after one.
+    swaps: u64,
 }
 
+#[derive(Clone)]
 struct Previous {
     files: Vec<PathBuf>,
     stack: Stack,
@@ -115,7 +119,13 @@ impl Swapper {
             gateway,
             loader: Arc::new(loader),
             home: home.to_owned(),
-            chosen: Mutex::new(Chosen { files: files.clone(), previous: None, went_back: false, told: false }),
+            chosen: Mutex::new(Chosen {
+                files: files.clone(),
+                previous: None,
+                went_back: false,
+                told: false,
+                swaps: 0,
+            }),
             files: watch::Sender::new(files),
         }
     }
@@ -130,12 +140,11 @@ impl Swapper {
     /// # Errors
     /// They cannot be loaded, or may not be; those that served still do.
     pub async fn choose(&self, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
-        let mut chosen = self.chosen.lock().await;
         let wanted = files.clone();
         match self.aside(move |loader, config| loader.load(config, &wanted)).await {
             Ok(stack) => {
-                let (before, serving) = self.take_over(&mut chosen, By::Command, files, &stack);
-                self.swapped(before, serving, chosen.files.clone()).await
+                let (before, serving) = self.take_over(&mut self.chosen(), By::Command, files.clone(), &stack);
+                self.swapped(before, serving, files).await
             }
             Err(failure) => {
                 self.refused(By::Command, &files, &failure);
@@ -147,45 +156,65 @@ impl Swapper {
     /// Has those take over again that served before, as they were then.
     ///
     /// # Errors
-    /// There are none, or they may not be loaded any more.
+    /// There are none, they may not be loaded any more, or others took over meanwhile.
     pub async fn go_back(&self) -> Result<Swapped, Failure> {
-        let mut chosen = self.chosen.lock().await;
-        let Some(Previous { files, stack }) = chosen.previous.take() else {
+        let (previous, swaps) = {
+            let chosen = self.chosen();
+            (chosen.previous.clone(), chosen.swaps)
+        };
+        let Some(Previous { files, stack }) = previous else {
             return Err(Failure::new("no other policies have served since the gateway was started")
                 .hint("name the components: `pmk-host policy use FILE…`"));
         };
         let wanted = stack.clone();
         if let Err(failure) = self.aside(move |loader, config| loader.admit(config, &wanted)).await {
             self.refused(By::Command, &files, &failure);
-            chosen.previous = Some(Previous { files, stack });
             return Err(failure);
         }
-        let (before, serving) = self.take_over(&mut chosen, By::Command, files, &stack);
-        chosen.went_back = true;
-        self.swapped(before, serving, chosen.files.clone()).await
+        let (before, serving) = {
+            let mut chosen = self.chosen();
+            if chosen.swaps != swaps {
+                return Err(Failure::new("other policies took over at the same moment")
+                    .hint("look at what decides now, `pmk-host audit`, and ask again if it is not what you want"));
+            }
+            let replaced = self.take_over(&mut chosen, By::Command, files.clone(), &stack);
+            chosen.went_back = true;
+            replaced
+        };
+        self.swapped(before, serving, files).await
     }
 
     /// Whether a file holds another component than the one that was loaded from it: loading takes seconds where it
     /// has to compile.
     pub(super) async fn is_stale(&self) -> bool {
-        let chosen = self.chosen.lock().await;
-        if chosen.went_back {
-            return false;
-        }
-        let (files, serving) = (chosen.files.clone(), self.serving());
-        !tokio::task::spawn_blocking(move || hold(&files, &serving)).await.expect("reading files does not panic")
+        let (files, went_back) = {
+            let chosen = self.chosen();
+            (chosen.files.clone(), chosen.went_back)
+        };
+        let serving = self.serving();
+        !went_back
+            && !tokio::task::spawn_blocking(move || hold(&files, &serving)).await.expect("reading files does not panic")
     }
 
     /// Loads files anew: those that serve because one of them has changed, or those of a start because of a signal.
-    /// Whoever changed them does not listen, so the admins are told when they cannot be used.
+    /// Whoever changed them does not listen, so the admins are told when they cannot be used. May be dropped at any
+    /// time; then nothing is swapped.
     pub async fn reload(&self, by: By) {
-        let mut chosen = self.chosen.lock().await;
-        let files = chosen.files.clone();
+        let (files, swaps) = {
+            let chosen = self.chosen();
+            (chosen.files.clone(), chosen.swaps)
+        };
+        let wanted = files.clone();
         let loaded = self.aside(move |loader, config| match by {
             By::Signal => Ok((absolute(loader.files(config)), loader.start(config)?)),
-            By::File | By::Command | By::Promotion => loader.load(config, &files).map(|stack| (files, stack)),
+            By::File | By::Command | By::Promotion => loader.load(config, &wanted).map(|stack| (wanted, stack)),
         });
-        match loaded.await {
+        let loaded = loaded.await;
+        let mut chosen = self.chosen();
+        match loaded {
+            _ if by == By::File && chosen.swaps != swaps => {
+                tracing::debug!("the policy files changed, and meanwhile others took over");
+            }
             Ok((_, stack)) if by == By::File && identities(&stack) == self.serving() => {
                 tracing::debug!("the policy files were written anew with the same components");
                 chosen.told = false;
@@ -194,7 +223,7 @@ impl Swapper {
                 self.take_over(&mut chosen, by, files, &stack);
             }
             Err(failure) => {
-                self.refused(by, &chosen.files, &failure);
+                self.refused(by, &files, &failure);
                 if !std::mem::replace(&mut chosen.told, true) {
                     self.gateway.tell_admins(self.gateway.say.policy_refused(failure.message()));
                 }
@@ -207,9 +236,8 @@ impl Swapper {
         let mut promotions = self.gateway.experiment.promotions();
         while promotions.changed().await.is_ok() {
             let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
-            let mut chosen = self.chosen.lock().await;
             self.taken_over(
-                &mut chosen,
+                &mut self.chosen(),
                 By::Promotion,
                 absolute(&promotion.files),
                 &promotion.stack,
@@ -259,6 +287,7 @@ impl Swapper {
             chosen.previous = Some(Previous { files: files_before, stack: replaced });
         }
         (chosen.went_back, chosen.told) = (false, false);
+        chosen.swaps += 1;
         self.files.send_if_modified(|followed| {
             let differs = *followed != files;
             *followed = files;
@@ -293,6 +322,11 @@ impl Swapper {
             Ok(Swapped { files_unchanged: hold(&files, &serving), serving, before, files, next_start })
         })
         .await
+    }
+
+    fn chosen(&self) -> MutexGuard<'_, Chosen> {
+        // Changed field by field after the swap itself, so a panic in between leaves what still makes sense.
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn serving(&self) -> Vec<Identity> {

@@ -27,7 +27,8 @@ const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
 /// How long a file may be gone before that is told.
 const MAY_BE_GONE: Duration = Duration::from_secs(5);
 
-/// Has changed files take over, as long as it is polled.
+/// Has changed files take over, as long as it is polled. Files that change while they are loaded are loaded anew: what
+/// takes long to be refused does not stand in the way of what is put in its place.
 pub async fn follow(swapper: Arc<Swapper>) {
     let mut serving = swapper.files();
     let mut folders = Folders::default();
@@ -35,9 +36,9 @@ pub async fn follow(swapper: Arc<Swapper>) {
         let files = serving.borrow_and_update().clone();
         folders.follow(&files);
         let mut seen = stamps(&files);
-        if swapper.is_stale().await {
+        let mut is_due = swapper.is_stale().await;
+        if is_due {
             seen = settled(&files).await;
-            swapper.reload(By::File).await;
         }
         loop {
             tokio::select! {
@@ -45,13 +46,22 @@ pub async fn follow(swapper: Arc<Swapper>) {
                     Ok(()) => break,
                     Err(_) => return,
                 },
-                () = folders.told.notified() => {}
-                () = sleep(LOOKED_AT_EVERY) => {}
+                () = swapper.reload(By::File), if is_due => is_due = false,
+                () = other_than(&seen, &files, &folders) => {
+                    seen = settled(&files).await;
+                    is_due = true;
+                }
             }
-            if stamps(&files) != seen {
-                seen = settled(&files).await;
-                swapper.reload(By::File).await;
-            }
+        }
+    }
+}
+
+/// Waits until the files are no longer as they were seen.
+async fn other_than(seen: &[Option<Stamp>], files: &[PathBuf], folders: &Folders) {
+    while stamps(files) == seen {
+        tokio::select! {
+            () = folders.told.notified() => {}
+            () = sleep(LOOKED_AT_EVERY) => {}
         }
     }
 }

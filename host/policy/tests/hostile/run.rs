@@ -8,8 +8,8 @@ use std::{
 
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, Transcript};
 use pmk_policy::{
-    DecidedBy, IncomingInput, Layer, Limits, LoadError, Outcome, OverflowInput, Phase, Policy, PruneDecision,
-    PruneInput, Record, Rung, Runtime, RuntimeConfig, Settings, Stack,
+    CompileLimits, Compiler, DecidedBy, IncomingInput, Layer, Limits, LoadError, Outcome, OverflowInput, Phase, Policy,
+    PruneDecision, PruneInput, Record, Rung, Runtime, RuntimeConfig, Settings, Stack,
 };
 
 use crate::{
@@ -27,6 +27,7 @@ pub const LIMITS: Limits = Limits {
     table_elements: 10_000,
     host_allocation_bytes: 1 << 20,
     log_bytes: 8 << 10,
+    compile: CompileLimits::DEFAULT,
 };
 
 /// What the host may need beyond the component's own memory, whatever the component does.
@@ -217,7 +218,7 @@ fn happens(top: &Record, what: &str) -> String {
 }
 
 fn runtime(limits: Limits) -> Runtime {
-    Runtime::new(RuntimeConfig { cache_dir: None, limits }).unwrap()
+    Runtime::new(RuntimeConfig { limits, ..RuntimeConfig::new(Compiler::Here) }).unwrap()
 }
 
 fn layer(runtime: &Runtime, bytes: &[u8]) -> Result<Layer, LoadError> {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pmk_policy::{CacheStats, LoadError, Policy, Runtime, RuntimeConfig, SettingKind};
+use pmk_policy::{CacheStats, Compiler, LoadError, Policy, Runtime, RuntimeConfig, SettingKind};
 
 use crate::{
     component::{Component, DATA},
@@ -193,7 +193,12 @@ fn a_second_runtime_finds_the_compiled_code() {
     let dir = home.path().join("cache");
     let bytes = good().build();
     let stats = || {
-        let runtime = Runtime::new(RuntimeConfig { cache_dir: Some(dir.clone()), limits: small_limits() }).unwrap();
+        let runtime = Runtime::new(RuntimeConfig {
+            compiler: Compiler::Here,
+            cache_dir: Some(dir.clone()),
+            limits: small_limits(),
+        })
+        .unwrap();
         assert!(runtime.warnings().is_empty(), "{:?}", runtime.warnings());
         Policy::from_bytes(&runtime, "p.wasm", &bytes).unwrap();
         runtime.cache_stats().unwrap()
@@ -207,7 +212,9 @@ fn a_cache_that_cannot_be_used_is_a_warning() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("cache");
     fs::write(&file, "in the way").unwrap();
-    let runtime = Runtime::new(RuntimeConfig { cache_dir: Some(file.clone()), limits: small_limits() }).unwrap();
+    let runtime =
+        Runtime::new(RuntimeConfig { compiler: Compiler::Here, cache_dir: Some(file.clone()), limits: small_limits() })
+            .unwrap();
     assert!(runtime.warnings()[0].contains(&file.display().to_string()), "{:?}", runtime.warnings());
     assert_eq!(runtime.cache_stats(), None);
     assert!(Policy::from_bytes(&runtime, "p.wasm", &good().build()).is_ok());

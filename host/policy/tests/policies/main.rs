@@ -17,8 +17,8 @@ use std::{sync::Arc, time::Duration};
 
 use pmk_core::{Message, Transcript};
 use pmk_policy::{
-    DecidedBy, Layer, Limits, Outcome, Phase, Policy, PruneDecision, PruneInput, Runtime, RuntimeConfig, Settings,
-    Stack,
+    Compiler, DecidedBy, Layer, Limits, Outcome, Phase, Policy, PruneDecision, PruneInput, Runtime, RuntimeConfig,
+    Settings, Stack,
 };
 
 use component::Component;
@@ -41,7 +41,7 @@ fn runtime() -> Runtime {
 }
 
 fn runtime_with(limits: Limits) -> Runtime {
-    Runtime::new(RuntimeConfig { cache_dir: None, limits }).unwrap()
+    Runtime::new(RuntimeConfig { limits, ..RuntimeConfig::new(Compiler::Here) }).unwrap()
 }
 
 fn layer(runtime: &Runtime, component: &Component) -> Layer {

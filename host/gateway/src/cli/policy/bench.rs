@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use pmk_policy::Policy;
+use pmk_policy::{Policy, compile::Confinement};
 use serde_json::json;
 
 use super::super::{Context, print, print_json, table};
@@ -36,12 +36,13 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl Bench {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let stage = Stage::new(policies::load(&policies::open_desk(&context.home)?, &self.file)?);
+        let runtime = policies::open_desk(&context.home)?;
+        let stage = Stage::new(policies::load(&runtime, &self.file)?);
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot make a folder for compiled components: {error}"))
             .or_hint("see that there is room in the folder for temporary files")?;
         let bar = policies::busy("loading it with an empty cache");
-        let loading = bench::loading(&self.file, scratch.path())?;
+        let loading = bench::loading(&self.file, *runtime.limits(), scratch.path())?;
         let measured = bench::run(&stage, self.time, &mut |what| bar.set_message(format!("timing {what}")));
         bar.finish_and_clear();
         if context.json {
@@ -65,6 +66,18 @@ fn page(policy: &Policy, loading: Loading, measured: &[Measured]) -> String {
         loading.cached_ms,
         policy.size_bytes()
     ));
+    if let Some(taken) = loading.compiled {
+        out.push_str(&format!(
+            "compile   {:.1} s of processor time and {} MiB of memory, in a process {}\n",
+            taken.cpu_ms as f64 / 1_000.0,
+            taken.peak_bytes >> 20,
+            match taken.confined {
+                Confinement::Fully => "that reaches nothing else",
+                Confinement::Partly => "that this kernel keeps from files, but not from all else",
+                Confinement::No => "that this kernel cannot confine",
+            }
+        ));
+    }
     let heading = ["DECISION", "#MESSAGES", "#A SECOND", "#ON ALL CORES", "#P50 µs", "#P95 µs", "#FUEL", "#MEMORY kB"];
     let rows = measured.iter().map(|measured| {
         vec![

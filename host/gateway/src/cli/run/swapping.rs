@@ -28,7 +28,7 @@ pub(super) fn start(
     match Server::bind(lock) {
         Ok(server) => {
             let commands = Commands { swapper: Arc::clone(&swapper), dispatcher: Arc::clone(dispatcher) };
-            tasks.spawn(async move { server.serve(&commands).await });
+            tasks.spawn(server.serve(commands));
         }
         Err(error) => tracing::warn!("there is no control socket, so commands cannot reach this gateway: {error}"),
     }

@@ -1,0 +1,290 @@
+//! A folder of artifacts that is this user's alone.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Read},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::{Mode, OFlags, openat};
+use sha2::{Digest, Sha256};
+use tempfile::{NamedTempFile, TempDir};
+use thiserror::Error;
+use wasmtime::{Engine, component::Component};
+
+use crate::{
+    native,
+    ownership::{self, NotOurs},
+};
+
+/// What an artifact begins with, before its digest. Another number where the form of the file changes.
+const MAGIC: &[u8; 16] = b"pmk-artifact/1\r\n";
+/// With the digest.
+const SEAL_BYTES: usize = MAGIC.len() + 32;
+/// Artifacts that are kept take no more than this together; those that were not used for longest go.
+const KEPT_BYTES: u64 = 1 << 30;
+/// What a process that was killed left half written is removed after so long.
+const LEFT_BEHIND: Duration = Duration::from_secs(3_600);
+/// What is being written is called so.
+const STAGED: &str = ".staged-";
+
+/// A folder of artifacts.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Open, so that it stays the one that was looked at.
+    dir: File,
+    /// Goes away with it.
+    scratch: Option<TempDir>,
+}
+
+/// Why a folder cannot hold artifacts.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// Somebody else could put code into this process.
+    #[error(transparent)]
+    NotOurs(#[from] NotOurs),
+    /// It cannot be used.
+    #[error("cannot use `{}`: {source}", path.display())]
+    Io {
+        /// What cannot be used.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+/// What is kept under a name.
+pub enum Kept {
+    /// A component, ready to be linked.
+    Component(Component),
+    /// Nothing that is whole.
+    Nothing,
+    /// An artifact that the engine does not take: of another version, for another processor, or in want of more than the
+    /// engine has.
+    Unfit(wasmtime::Error),
+}
+
+/// An artifact that is being written. Goes away unless it is kept.
+#[derive(Debug)]
+pub struct Staged<'a> {
+    folder: &'a Folder,
+    file: NamedTempFile,
+}
+
+/// What is to be written before an artifact.
+pub fn seal(artifact: &[u8]) -> [u8; SEAL_BYTES] {
+    let mut seal = [0; SEAL_BYTES];
+    seal[..MAGIC.len()].copy_from_slice(MAGIC);
+    seal[MAGIC.len()..].copy_from_slice(&Sha256::digest(artifact));
+    seal
+}
+
+impl Folder {
+    /// Opens a folder, which is made for this user alone if it is not there.
+    ///
+    /// # Errors
+    /// Others could write to it, or it cannot be written to at all.
+    pub fn open(path: &Path) -> Result<Folder, FolderError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+        let folder = Folder::at(path.to_owned(), None)?;
+        // Said now, and not when the first component has been compiled.
+        drop(folder.stage()?);
+        folder.clean();
+        Ok(folder)
+    }
+
+    /// A folder that goes away with this value.
+    ///
+    /// # Errors
+    /// There is no room for temporary files.
+    pub fn scratch() -> Result<Folder, FolderError> {
+        let temporary = tempfile::tempdir().map_err(at(&std::env::temp_dir()))?;
+        Folder::at(temporary.path().to_owned(), Some(temporary))
+    }
+
+    fn at(path: PathBuf, scratch: Option<TempDir>) -> Result<Folder, FolderError> {
+        let dir = File::open(&path).map_err(at(&path))?;
+        let metadata = dir.metadata().map_err(at(&path))?;
+        if !metadata.is_dir() {
+            return Err(FolderError::Io { path, source: io::ErrorKind::NotADirectory.into() });
+        }
+        ownership::check(&path, &metadata)?;
+        Ok(Folder { path, dir, scratch })
+    }
+
+    /// Whether what is kept here goes away with this value.
+    pub fn is_scratch(&self) -> bool {
+        self.scratch.is_some()
+    }
+
+    /// A file to write an artifact into, after its [`seal`].
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn stage(&self) -> Result<Staged<'_>, FolderError> {
+        let file = NamedTempFile::with_prefix_in(STAGED, &self.path).map_err(at(&self.path))?;
+        Ok(Staged { folder: self, file })
+    }
+
+    /// What is kept under this name.
+    ///
+    /// # Errors
+    /// Somebody else could have put it there.
+    pub fn load(&self, name: &str, engine: &Engine) -> Result<Kept, FolderError> {
+        let path = self.path.join(name);
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let Ok(file) = openat(&self.dir, name, flags, Mode::empty()) else { return Ok(Kept::Nothing) };
+        let mut file = File::from(file);
+        let metadata = file.metadata().map_err(at(&path))?;
+        ownership::check(&path, &metadata)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+        if !metadata.is_file() || file.read_to_end(&mut bytes).is_err() {
+            return Ok(Kept::Nothing);
+        }
+        let Some((written, artifact)) = bytes.split_at_checked(SEAL_BYTES) else { return Ok(Kept::Nothing) };
+        if written != seal(artifact) {
+            return Ok(Kept::Nothing);
+        }
+        // Those not used for longest go first.
+        let _ = file.set_modified(SystemTime::now());
+        Ok(native::component(engine, artifact).map_or_else(Kept::Unfit, Kept::Component))
+    }
+
+    /// Removes what was left half written, and the oldest artifacts where there are too many. What cannot be removed
+    /// is no reason to stop.
+    fn clean(&self) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        let mut kept: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+        for entry in entries.flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            let is_staged = entry.file_name().as_encoded_bytes().starts_with(STAGED.as_bytes());
+            match is_staged {
+                true if modified.elapsed().is_ok_and(|age| age > LEFT_BEHIND) => _ = fs::remove_file(entry.path()),
+                true => {}
+                false if metadata.is_file() => kept.push((modified, metadata.len(), entry.path())),
+                // Other versions kept theirs in folders.
+                false => {}
+            }
+        }
+        kept.sort_unstable();
+        let mut bytes: u64 = kept.iter().map(|(_, length, _)| length).sum();
+        for (_, length, path) in kept {
+            if bytes <= KEPT_BYTES {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                bytes -= length;
+            }
+        }
+    }
+}
+
+impl Staged<'_> {
+    /// Another handle of the file, to write by.
+    ///
+    /// # Errors
+    /// The system has none left.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.as_file().try_clone()
+    }
+
+    /// Keeps the artifact under this name.
+    ///
+    /// # Errors
+    /// It cannot be given the name.
+    pub fn keep(self, name: &str) -> Result<(), FolderError> {
+        let path = self.folder.path.join(name);
+        self.file.persist(&path).map_err(|error| FolderError::Io { path, source: error.error })?;
+        self.folder.clean();
+        Ok(())
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
+    let path = path.to_owned();
+    move |source| FolderError::Io { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use std::{io::Write, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    /// The smallest component, compiled.
+    fn artifact(engine: &Engine) -> Vec<u8> {
+        engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap()
+    }
+
+    fn keep(folder: &Folder, name: &str, seal: &[u8], artifact: &[u8]) {
+        let staged = folder.stage().unwrap();
+        staged.file().unwrap().write_all(seal).unwrap();
+        staged.file().unwrap().write_all(artifact).unwrap();
+        staged.keep(name).unwrap();
+    }
+
+    #[test]
+    fn only_what_is_whole_and_sealed_is_loaded() {
+        let engine = Engine::default();
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&home.path().join("cache")).unwrap();
+        let artifact = artifact(&engine);
+        keep(&folder, "good", &seal(&artifact), &artifact);
+        let load = |name: &str| match folder.load(name, &engine).unwrap() {
+            Kept::Component(_) => "a component",
+            Kept::Nothing => "nothing",
+            Kept::Unfit(_) => "unfit",
+        };
+        assert_eq!(load("good"), "a component");
+        let mut damaged = artifact.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        keep(&folder, "damaged", &seal(&artifact), &damaged);
+        keep(&folder, "short", &seal(&artifact), &artifact[..artifact.len() - 1]);
+        keep(&folder, "bare", &[], &artifact);
+        keep(&folder, "foreign", &seal(b"no artifact"), b"no artifact");
+        keep(&folder, "empty", &[], &[]);
+        std::os::unix::fs::symlink(home.path().join("cache/good"), home.path().join("cache/link")).unwrap();
+        for name in ["damaged", "short", "bare", "empty", "link", "none"] {
+            assert_eq!(load(name), "nothing", "{name}");
+        }
+        assert_eq!(load("foreign"), "unfit");
+    }
+
+    #[test]
+    fn nothing_is_loaded_that_others_could_have_written() {
+        let engine = Engine::default();
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cache");
+        let folder = Folder::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        let artifact = artifact(&engine);
+        keep(&folder, "good", &seal(&artifact), &artifact);
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        set(&path.join("good"), 0o660);
+        let refused = folder.load("good", &engine).err().unwrap().to_string();
+        assert!(refused.ends_with("cache/good` can be changed by other users (mode 660)"), "{refused}");
+        set(&path.join("good"), 0o600);
+        set(&path, 0o777);
+        let refused = Folder::open(&path).unwrap_err().to_string();
+        assert!(refused.ends_with("cache` can be changed by other users (mode 777)"), "{refused}");
+    }
+
+    #[test]
+    fn what_was_left_half_written_goes_and_what_is_being_written_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cache");
+        drop(Folder::open(&path).unwrap());
+        let old = File::create(path.join(".staged-old")).unwrap();
+        old.set_modified(SystemTime::now() - 2 * LEFT_BEHIND).unwrap();
+        File::create(path.join(".staged-now")).unwrap();
+        drop(Folder::open(&path).unwrap());
+        let left: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [".staged-now"]);
+    }
+}

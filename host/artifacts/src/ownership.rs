@@ -1,0 +1,89 @@
+//! Whether a file or folder is this user's alone to change.
+
+use std::{
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::geteuid;
+use thiserror::Error;
+
+/// The bits that let the group and all others write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The administrator, who can change everything anyway.
+const ROOT: u32 = 0;
+
+/// Somebody else can change it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotOurs {
+    /// It belongs to another user.
+    #[error("`{}` belongs to another user (uid {owner})", path.display())]
+    Foreign {
+        /// What it is.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// Others may write to it.
+    #[error("`{}` can be changed by other users (mode {mode:03o})", path.display())]
+    Writable {
+        /// What it is.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+impl NotOurs {
+    /// The command that mends it.
+    pub fn hint(&self) -> String {
+        let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+        match self {
+            NotOurs::Foreign { path, .. } => {
+                format!("if you trust what is in it: `sudo chown -R \"$(id -un)\" {}`", quoted(path))
+            }
+            NotOurs::Writable { path, .. } => format!("`chmod go-w {}`", quoted(path)),
+        }
+    }
+}
+
+/// Whether only this user and the administrator can change what these metadata were read of; best from an open
+/// descriptor, for what a path names may be another thing a moment later.
+///
+/// # Errors
+/// [`NotOurs`] says who else can.
+pub fn check(path: &Path, metadata: &Metadata) -> Result<(), NotOurs> {
+    judge(path, metadata.uid(), metadata.mode(), geteuid().as_raw())
+}
+
+fn judge(path: &Path, owner: u32, mode: u32, user: u32) -> Result<(), NotOurs> {
+    if owner != user && owner != ROOT {
+        return Err(NotOurs::Foreign { path: path.to_owned(), owner });
+    }
+    if mode & WRITABLE_BY_OTHERS != 0 {
+        return Err(NotOurs::Writable { path: path.to_owned(), mode: mode & 0o7777 });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_ours_where_nobody_else_can_write() {
+        let judge = |owner, mode| judge(Path::new("/home/o'neil/.pmk"), owner, mode, 1000);
+        assert_eq!(judge(1000, 0o100600), Ok(()));
+        assert_eq!(judge(1000, 0o040755), Ok(()));
+        assert_eq!(judge(0, 0o040755), Ok(()));
+        let foreign = judge(1001, 0o040700).expect_err("another user's");
+        assert_eq!(foreign.to_string(), "`/home/o'neil/.pmk` belongs to another user (uid 1001)");
+        for mode in [0o040720, 0o040702, 0o041777] {
+            let writable = judge(1000, mode).expect_err("others may write");
+            assert!(matches!(writable, NotOurs::Writable { .. }), "{writable}");
+            assert_eq!(writable.hint(), r"`chmod go-w '/home/o'\''neil/.pmk'`");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Compiling components, which are not trusted yet.
+//!
+//! A component of some kilobytes can make the compiler use all the memory and time there is. So the engine that
+//! decisions run on has no compiler. What a component is made of is counted first ([`structure`]); then a child
+//! process compiles it, with limits on its time and memory and nothing else within its reach ([`child`], the side of
+//! the child; [`parent`], ours); what comes out is kept in a folder that nobody else can write, and only what lies
+//! there becomes code ([`pmk_artifacts`]).
+
+mod child;
+mod confine;
+mod error;
+mod parent;
+pub(crate) mod structure;
+
+use std::{
+    fs::File,
+    io::Write,
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use pmk_artifacts::{Folder, FolderError, Kept};
+use wasmtime::{Engine, component::Component};
+
+pub use self::{
+    child::{COMMAND, main},
+    error::{CompileError, Exceeded},
+    structure::{StructureLimits, TooMuch},
+};
+use crate::{engine, limits::CompileLimits};
+
+/// So many components are compiled at once. Each may use all its limits.
+const AT_ONCE: usize = 4;
+
+/// Where components are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compiler {
+    /// In a child process: this program again, whose `main` begins with [`main`]. For components of whoever.
+    Child,
+    /// In this process, without any limits: for the components of tests and benchmarks.
+    Here,
+}
+
+/// How often the compile cache helped since the runtime was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Components that were found compiled.
+    pub hits: usize,
+    /// Components that had to be compiled.
+    pub misses: usize,
+}
+
+/// What compiling a component took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Taken {
+    /// Processor time, all threads together.
+    pub cpu_ms: u64,
+    /// The most memory at one time.
+    pub peak_bytes: u64,
+    /// How far the kernel kept the compiler from everything else.
+    pub confined: Confinement,
+}
+
+/// How far the kernel keeps a compiling child from files, network and other processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confinement {
+    /// From all that we know of.
+    Fully,
+    /// From files, and from what else it knows of.
+    Partly,
+    /// It cannot; the limits hold all the same.
+    No,
+}
+
+/// Compiles components and keeps what came of it.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    compiler: Compiler,
+    folder: Folder,
+    hits: AtomicUsize,
+    misses: AtomicUsize,
+    working: Mutex<usize>,
+}
+
+impl Workshop {
+    /// With a folder to keep artifacts in; without one they are kept for as long as this value lives.
+    pub fn open(compiler: Compiler, folder: Option<&Path>) -> Result<Workshop, FolderError> {
+        let folder = folder.map_or_else(Folder::scratch, Folder::open)?;
+        Ok(Workshop {
+            compiler,
+            folder,
+            hits: AtomicUsize::new(0),
+            misses: AtomicUsize::new(0),
+            working: Mutex::new(0),
+        })
+    }
+
+    /// How often the folder helped; `None` where nothing is kept.
+    pub fn stats(&self) -> Option<CacheStats> {
+        let read = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        (!self.folder.is_scratch()).then(|| CacheStats { hits: read(&self.hits), misses: read(&self.misses) })
+    }
+
+    /// The component of these bytes, for this engine, which need not have a compiler; and what compiling took, if a
+    /// child did it now.
+    pub fn component(
+        &self,
+        engine: &Engine,
+        sha256: &str,
+        bytes: &[u8],
+        limits: &CompileLimits,
+    ) -> Result<(Component, Option<Taken>), CompileError> {
+        if let Kept::Component(component) = self.folder.load(sha256, engine)? {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok((component, None));
+        }
+        let _place = self.place()?;
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        let staged = self.folder.stage()?;
+        let file = staged.file().map_err(CompileError::Io)?;
+        let taken = match self.compiler {
+            Compiler::Child => Some(parent::compile(bytes, file, limits)?),
+            Compiler::Here => {
+                write_artifact(&compile(bytes)?, file).map_err(CompileError::Io)?;
+                None
+            }
+        };
+        staged.keep(sha256)?;
+        match self.folder.load(sha256, engine)? {
+            Kept::Component(component) => Ok((component, taken)),
+            // It is for this engine, so it wants more than a policy is given.
+            Kept::Unfit(error) => Err(CompileError::Invalid { reason: engine::first_line(&error) }),
+            Kept::Nothing => Err(CompileError::Died { how: "what it made was gone at once".to_owned() }),
+        }
+    }
+
+    fn place(&self) -> Result<Place<'_>, CompileError> {
+        let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
+        if *working >= AT_ONCE {
+            return Err(CompileError::Busy { at_once: AT_ONCE });
+        }
+        *working += 1;
+        Ok(Place(self))
+    }
+}
+
+/// The right to compile something.
+struct Place<'a>(&'a Workshop);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        *self.0.working.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+    }
+}
+
+/// Compiles in this process.
+fn compile(bytes: &[u8]) -> Result<Vec<u8>, CompileError> {
+    let engine = engine::compiling().map_err(|error| CompileError::Died { how: format!("{error:#}") })?;
+    engine.precompile_component(bytes).map_err(|error| CompileError::Invalid { reason: engine::first_line(&error) })
+}
+
+/// Writes an artifact as [`Folder::load`] wants it.
+fn write_artifact(artifact: &[u8], mut file: File) -> std::io::Result<()> {
+    file.write_all(&pmk_artifacts::seal(artifact))?;
+    file.write_all(artifact)
+}

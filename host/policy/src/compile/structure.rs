@@ -1,0 +1,340 @@
+//! What a component is made of, counted before anything else looks at it.
+//!
+//! It costs one walk over the file. What passes may still be too much for the compiler, which is why that works within
+//! limits; what does not pass never costs a process.
+
+use thiserror::Error;
+use wasmparser::{
+    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Parser,
+    Payload,
+};
+
+use super::CompileError;
+
+/// What a component may be made of. Those that come out of Rust have some hundred functions, those with an interpreter
+/// of Python or JavaScript inside twenty thousand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StructureLimits {
+    /// Functions of all modules together.
+    pub functions: u64,
+    /// Types of all modules and components together.
+    pub types: u64,
+    /// The code of one function.
+    pub body_bytes: u64,
+    /// Local variables of one function.
+    pub locals: u64,
+    /// Instances that making one instance of the component makes.
+    pub instances: u64,
+    /// How deep components are nested. The engine's memory grows with the square of it; tools make two or three levels.
+    pub nesting: u64,
+}
+
+impl StructureLimits {
+    /// Several times what the largest known component has.
+    pub const DEFAULT: StructureLimits = StructureLimits {
+        functions: 100_000,
+        types: 20_000,
+        body_bytes: 512 << 10,
+        locals: 10_000,
+        instances: 1_000,
+        nesting: 32,
+    };
+}
+
+impl Default for StructureLimits {
+    fn default() -> Self {
+        StructureLimits::DEFAULT
+    }
+}
+
+/// A component has more of something than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("has {count} {what}, more than the {limit} that are allowed")]
+pub struct TooMuch {
+    /// Of what.
+    pub what: &'static str,
+    /// How much it has, as far as it was counted.
+    pub count: u64,
+    /// The limit.
+    pub limit: u64,
+    /// The key of gateway.json that sets it.
+    pub setting: &'static str,
+}
+
+/// Counts what a component is made of.
+///
+/// # Errors
+/// It has too much of something, or is malformed.
+pub(crate) fn check(bytes: &[u8], limits: &StructureLimits) -> Result<(), CompileError> {
+    let mut count = Count { limits, functions: 0, types: 0, open: Vec::new() };
+    for payload in Parser::new(0).parse_all(bytes) {
+        count.payload(payload?)?;
+    }
+    Ok(())
+}
+
+struct Count<'a> {
+    limits: &'a StructureLimits,
+    functions: u64,
+    types: u64,
+    /// The modules and components that are being read, the innermost last.
+    open: Vec<Part>,
+}
+
+/// A module or component.
+#[derive(Default)]
+struct Part {
+    is_component: bool,
+    /// What making one instance of it makes.
+    instances: u64,
+    /// The same for each component that can be named within it.
+    components: Vec<u64>,
+}
+
+impl Count<'_> {
+    fn payload(&mut self, payload: Payload<'_>) -> Result<(), CompileError> {
+        match payload {
+            Payload::Version { encoding, .. } => self.enter(encoding == wasmparser::Encoding::Component)?,
+            Payload::End(_) => self.leave(),
+            Payload::TypeSection(section) => self.types(section.count())?,
+            Payload::CoreTypeSection(section) => self.types(section.count())?,
+            Payload::ComponentTypeSection(section) => self.types(section.count())?,
+            Payload::FunctionSection(section) => self.functions(section.count())?,
+            Payload::ComponentCanonicalSection(section) => self.functions(section.count())?,
+            Payload::CodeSectionEntry(body) => self.body(&body)?,
+            Payload::InstanceSection(section) => self.instances(u64::from(section.count()))?,
+            Payload::ComponentInstanceSection(section) => {
+                for instance in section {
+                    self.instance(&instance?)?;
+                }
+            }
+            Payload::ComponentAliasSection(section) => {
+                for alias in section {
+                    self.alias(&alias?)?;
+                }
+            }
+            Payload::ComponentImportSection(section) => {
+                for import in section {
+                    if let ComponentTypeRef::Component(_) = import?.ty {
+                        return Err(higher_order());
+                    }
+                }
+            }
+            Payload::ComponentExportSection(section) => {
+                for export in section {
+                    let export = export?;
+                    if export.kind == ComponentExternalKind::Component {
+                        // What is exported gets another name within.
+                        let cost = self.component(0, export.index)?;
+                        self.innermost()?.components.push(cost);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, is_component: bool) -> Result<(), CompileError> {
+        self.open.push(Part { is_component, ..Part::default() });
+        at_most("levels of components", self.open.len() as u64, self.limits.nesting, "policy.limits.nesting")
+    }
+
+    fn leave(&mut self) {
+        let Some(part) = self.open.pop() else { return };
+        if let (true, Some(outer)) = (part.is_component, self.open.last_mut()) {
+            outer.components.push(part.instances);
+        }
+    }
+
+    fn types(&mut self, more: u32) -> Result<(), CompileError> {
+        self.types += u64::from(more);
+        at_most("types", self.types, self.limits.types, "policy.limits.types")
+    }
+
+    fn functions(&mut self, more: u32) -> Result<(), CompileError> {
+        self.functions += u64::from(more);
+        at_most("functions", self.functions, self.limits.functions, "policy.limits.functions")
+    }
+
+    fn body(&self, body: &wasmparser::FunctionBody<'_>) -> Result<(), CompileError> {
+        let bytes = body.range().len() as u64;
+        at_most("bytes of code in one function", bytes, self.limits.body_bytes, "policy.limits.functionKiB")?;
+        let mut locals: u64 = 0;
+        for group in body.get_locals_reader()? {
+            locals += u64::from(group?.0);
+        }
+        at_most("local variables in one function", locals, self.limits.locals, "policy.limits.locals")
+    }
+
+    fn instance(&mut self, instance: &ComponentInstance<'_>) -> Result<(), CompileError> {
+        match instance {
+            ComponentInstance::FromExports(_) => self.instances(1),
+            ComponentInstance::Instantiate { component_index, args } => {
+                if args.iter().any(|arg| arg.kind == ComponentExternalKind::Component) {
+                    return Err(higher_order());
+                }
+                let made = self.component(0, *component_index)?;
+                self.instances(made.saturating_add(1))
+            }
+        }
+    }
+
+    fn instances(&mut self, more: u64) -> Result<(), CompileError> {
+        let limit = self.limits.instances;
+        let part = self.innermost()?;
+        part.instances = part.instances.saturating_add(more);
+        at_most("instances", part.instances, limit, "policy.limits.instances")
+    }
+
+    fn alias(&mut self, alias: &ComponentAlias<'_>) -> Result<(), CompileError> {
+        match alias {
+            ComponentAlias::InstanceExport { kind: ComponentExternalKind::Component, .. } => Err(higher_order()),
+            ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
+                let cost = self.component(*count as usize, *index)?;
+                self.innermost()?.components.push(cost);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What making one instance makes, of the component of this number, so many levels further out.
+    fn component(&self, outwards: usize, index: u32) -> Result<u64, CompileError> {
+        let part = self.open.iter().rev().nth(outwards);
+        let cost = part.and_then(|part| part.components.get(index as usize));
+        cost.copied().ok_or_else(|| invalid(format!("there is no component {index}")))
+    }
+
+    fn innermost(&mut self) -> Result<&mut Part, CompileError> {
+        self.open.last_mut().ok_or_else(|| invalid("it has no header".to_owned()))
+    }
+}
+
+fn at_most(what: &'static str, count: u64, limit: u64, setting: &'static str) -> Result<(), CompileError> {
+    if count > limit { Err(CompileError::TooMuch(TooMuch { what, count, limit, setting })) } else { Ok(()) }
+}
+
+/// How many instances such a component makes cannot be counted before it is compiled.
+fn higher_order() -> CompileError {
+    invalid("it hands components to components, which no policy needs".to_owned())
+}
+
+fn invalid(reason: String) -> CompileError {
+    CompileError::Invalid { reason }
+}
+
+impl From<wasmparser::BinaryReaderError> for CompileError {
+    fn from(error: wasmparser::BinaryReaderError) -> Self {
+        invalid(crate::failure::foreign_line(&error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str) -> String {
+        let bytes = wat::parse_str(text).expect("a component");
+        match check(&bytes, &StructureLimits::default()) {
+            Ok(()) => "good".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Sibling components, each of which instantiates the one before twice.
+    fn doubling(levels: usize) -> String {
+        let level = |level: usize| {
+            let before = level - 1;
+            format!(
+                "(component $c{level} (alias outer 1 $c{before} (component $c)) (instance (instantiate $c)) \
+                 (instance (instantiate $c)))"
+            )
+        };
+        let siblings: String = (1..levels).map(level).collect();
+        format!("(component (component $c0) {siblings} (instance (instantiate $c{})))", levels - 1)
+    }
+
+    /// Components within components.
+    fn nested(levels: usize) -> String {
+        format!("(component {} {})", "(component ".repeat(levels - 1), ")".repeat(levels - 1))
+    }
+
+    fn module(body: &str) -> String {
+        format!("(component (core module {body}))")
+    }
+
+    #[test]
+    fn instances_are_counted_as_they_would_be_made() {
+        // The last of n levels makes 2^n - 2, and is made once itself.
+        assert_eq!(checked(&doubling(7)), "good");
+        assert_eq!(checked(&doubling(10)), "it has 1022 instances, more than the 1000 that are allowed");
+        assert_eq!(checked(&doubling(40)), "it has 1022 instances, more than the 1000 that are allowed");
+        let core = "(component $c (core module $m) ".to_owned() + &"(core instance (instantiate $m))".repeat(400) + ")";
+        let each = "(instance (instantiate $c))";
+        assert_eq!(checked(&format!("(component {core} {each} {each})")), "good");
+        let thrice = checked(&format!("(component {core} {each} {each} {each})"));
+        assert_eq!(thrice, "it has 1203 instances, more than the 1000 that are allowed");
+    }
+
+    #[test]
+    fn a_component_that_is_exported_can_be_named_by_two_numbers() {
+        let text = "(component (component $outer (component $a) (export $b \"b\" (component $a)) \
+                    (instance (instantiate $b))) (instance (instantiate $outer)))";
+        assert_eq!(checked(text), "good");
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_refused() {
+        for text in [
+            "(component (import \"c\" (component)))",
+            "(component (component $f (component $a) (export \"a\" (component $a))) (instance $f (instantiate $f)) \
+             (alias export $f \"a\" (component $c)))",
+        ] {
+            assert_eq!(checked(text), "it hands components to components, which no policy needs", "{text}");
+        }
+    }
+
+    #[test]
+    fn each_part_has_its_limit() {
+        for (text, found) in [
+            (nested(32), "good"),
+            (nested(33), "it has 33 levels of components, more than the 32 that are allowed"),
+            (module(&"(func)".repeat(1_000)), "good"),
+            (module(&"(func)".repeat(100_001)), "it has 100001 functions, more than the 100000 that are allowed"),
+            (
+                module(
+                    &(0..20_001).map(|n| format!("(type (func (param {})))", "i32 ".repeat(n % 9))).collect::<String>(),
+                ),
+                "it has 20001 types, more than the 20000 that are allowed",
+            ),
+            (module(&format!("(func (local {}))", "i32 ".repeat(10_000))), "good"),
+            (
+                module(&format!("(func (local {}))", "i32 ".repeat(10_001))),
+                "it has 10001 local variables in one function, more than the 10000 that are allowed",
+            ),
+            (
+                module(&format!("(func {})", "nop ".repeat(512 << 10))),
+                "it has 524290 bytes of code in one function, more than the 524288 that are allowed",
+            ),
+        ] {
+            assert_eq!(checked(&text), found);
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_or_left_to_the_compiler() {
+        let whole = wat::parse_str(doubling(5)).expect("a component");
+        for at in 0..whole.len() {
+            // Neither panics, however it is read.
+            _ = check(&whole[..at], &StructureLimits::default());
+            for byte in [0, 0x7f, 0xff] {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                _ = check(&damaged, &StructureLimits::default());
+            }
+        }
+        let last = whole.len() - 1;
+        assert!(matches!(check(&whole[..last], &StructureLimits::default()), Err(CompileError::Invalid { .. })));
+    }
+}
