@@ -1,7 +1,9 @@
 //! Starts the built program and talks to it as its users do.
 
 use std::{
+    fs::Permissions,
     io::{BufRead, BufReader, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
@@ -44,6 +46,8 @@ impl Home {
         let home = Home::cold();
         let compiled = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
         std::fs::create_dir_all(&compiled).expect("the shared cache");
+        // Compiled code is taken from nowhere else.
+        std::fs::set_permissions(&compiled, Permissions::from_mode(0o700)).expect("the shared cache");
         // Only this: the rest of the cache is about the home that it is in.
         let cache = home.path().join("cache");
         std::fs::create_dir(&cache).expect("a folder");

@@ -172,7 +172,7 @@ fn a_file_that_changes_while_it_is_loaded_is_not_missed() {
 /// Whether there is a compiled component somewhere in this folder.
 fn holds_a_file(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.into_iter().any(|path| path.is_file() && !text(&path).contains(".probe") || holds_a_file(&path))
+    entries.into_iter().any(|path| path.is_file() && !text(&path).contains(".staged-") || holds_a_file(&path))
 }
 
 #[test]

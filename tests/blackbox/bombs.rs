@@ -1,0 +1,149 @@
+//! Components made to take all memory and time of whoever compiles them, at every door that components come in by.
+//! The limits are lowered here, so that each is ended within a second; what the defaults make of them is measured by
+//! `cargo bench --bench bombs`.
+
+use std::{path::Path, time::Instant};
+
+use serde_json::json;
+
+use self::made::Bomb;
+use crate::support::{Home, Running, component, repository, until};
+
+#[path = "bombs/made.rs"]
+mod made;
+
+/// A second and 256 MiB are more than any component needs that comes with the gateway.
+const LOWERED: &str = r#"{"version":1,"language":"en","admins":["UADMIN"],
+    "policy":{"limits":{"compileCpuSeconds":1,"compileMemoryMiB":256}}}"#;
+
+fn lowered() -> Home {
+    let home = Home::new();
+    home.write("gateway.json", LOWERED);
+    home
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// What a refusal says of it, without what changes from machine to machine.
+fn reason(stderr: &str) -> String {
+    let (_, reason) = stderr.split_once("bomb.wasm` ").unwrap_or_else(|| panic!("{stderr}"));
+    reason.trim_end().to_owned()
+}
+
+#[test]
+fn each_is_refused_by_the_limit_that_it_goes_for() {
+    let home = lowered();
+    let mut shown = String::new();
+    for Bomb { name, bytes } in made::all() {
+        let bomb = home.write("bomb.wasm", bytes);
+        let finished = home.run(&["policy", "inspect", text(&bomb)], "");
+        assert_eq!(finished.status.code(), Some(1), "{name}: {}", finished.stderr);
+        shown.push_str(&format!("{name}\n  {}\n", reason(&finished.stderr)));
+    }
+    insta::with_settings!({filters => vec![
+        // Which of the two comes first is a matter of the machine's speed.
+        (r"takes more than 1 s of processor time|takes more than 256 MiB of memory", "takes more than [it may]"),
+        (r"compileCpuSeconds|compileMemoryMiB", "compile[..]"),
+    ]}, { insta::assert_snapshot!(shown) });
+}
+
+#[test]
+fn every_door_has_the_limits() {
+    let home = lowered();
+    let bomb = home.write("bomb.wasm", made::slow().bytes);
+    let history = repository("tests/fixtures/tool-heavy-en.json");
+    let histories = repository("tests/fixtures");
+    for arguments in [
+        &["policy", "check", text(&bomb)][..],
+        &["policy", "bench", text(&bomb)],
+        &["run", "--model", "sim", "--policy", text(&bomb)],
+        &["plan", "--policy", text(&bomb), "--history", text(&history)],
+        &["compare", "--policy", text(&bomb), "--policy", &component("strict"), "--histories", text(&histories)],
+    ] {
+        let finished = home.run(arguments, "");
+        assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.stderr);
+        assert!(finished.stderr.contains("bomb.wasm` takes more than"), "{arguments:?}: {}", finished.stderr);
+    }
+}
+
+/// Who decides now, by asking something.
+fn decides(gateway: &mut Running) -> String {
+    assert!(gateway.say(&json!({"type": "message", "text": "who decides?"}).to_string()));
+    gateway.next_of("turn")["policy"]["name"].as_str().expect("a policy").to_owned()
+}
+
+/// The most memory that a process ever had, in KiB.
+fn peak(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux's /proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn a_running_gateway_neither_grows_nor_waits() {
+    let home = lowered();
+    // Long enough that all of what follows happens meanwhile.
+    home.write(
+        "gateway.json",
+        LOWERED.replace(r#""compileCpuSeconds":1"#, r#""compileCpuSeconds":600"#).replace("256", "8192"),
+    );
+    let mine = home.write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim", "--policy", text(&mine)]));
+    assert_eq!(decides(&mut gateway), "strict");
+    let before = peak(gateway.pid());
+
+    let bomb = home.write("bomb.wasm", made::slow().bytes);
+    let mut asking = home.command(&["policy", "use", text(&bomb)]).spawn().expect("the program");
+    until("the bomb is being compiled", || (children(gateway.pid()) == 1).then_some(()));
+    // Turns, other commands, the way back and changed files go on.
+    assert_eq!(decides(&mut gateway), "strict");
+    home.run(&["policy", "use", &component("rolling-summary")], "").ok();
+    assert_eq!(decides(&mut gateway), "rolling-summary");
+    home.run(&["policy", "use", "--previous"], "").ok();
+    assert_eq!(decides(&mut gateway), "strict");
+    home.run(&["policy", "use", text(&mine)], "").ok();
+    std::fs::write(&mine, made::slow().bytes).expect("a file");
+    until("the changed file is being compiled", || (children(gateway.pid()) == 2).then_some(()));
+    std::fs::write(&mine, std::fs::read(component("rolling-summary")).expect("a component")).expect("a file");
+    until("what was put in its place decides", || (decides(&mut gateway) == "rolling-summary").then_some(()));
+    assert_eq!(children(gateway.pid()), 2, "both are still being compiled");
+
+    let after = peak(gateway.pid());
+    assert!(after < before + 48 * 1_024, "{before} KiB before, {after} KiB after");
+    // Nobody is left behind.
+    let compilers = children_of(gateway.pid());
+    gateway.kill();
+    for pid in compilers {
+        until("a compiler without a gateway ends", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    }
+    assert!(!asking.wait().expect("the command").success());
+}
+
+fn children(pid: u32) -> usize {
+    children_of(pid).len()
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let parent = |stat: &str| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
+    let processes = std::fs::read_dir("/proc").expect("Linux's /proc").flatten();
+    let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
+    let stat = |process: &u32| std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    numbers.filter(|process| parent(&stat(process)) == Some(pid)).collect()
+}
+
+#[test]
+fn what_passes_the_compiler_is_kept_from_everything_else() {
+    // The kernel of the machine may not be able to; it is said then.
+    let home = lowered();
+    let begun = Instant::now();
+    let document = home.run(&["--json", "policy", "bench", "--time", "0.01", &component("strict")], "").ok().json();
+    let compiled = &document["load"]["compiled"];
+    let kernel_can = std::fs::read_to_string("/sys/kernel/security/lsm").is_ok_and(|list| list.contains("landlock"));
+    if kernel_can {
+        assert_ne!(compiled["confined"], "no", "{document:#}");
+    }
+    assert!(compiled["cpu_ms"].as_u64().is_some_and(|ms| u128::from(ms) < begun.elapsed().as_millis() * 64));
+    assert!(compiled["peak_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{document:#}");
+}
