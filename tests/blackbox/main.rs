@@ -16,6 +16,7 @@ mod dispatch;
 mod doors;
 mod experiments;
 mod explain;
+mod homes;
 mod hostile;
 mod incidents;
 mod knowledge;

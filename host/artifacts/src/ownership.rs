@@ -41,8 +41,11 @@ impl NotOurs {
     pub fn hint(&self) -> String {
         let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
         match self {
-            NotOurs::Foreign { path, .. } => {
-                format!("if you trust what is in it: `sudo chown -R \"$(id -un)\" {}`", quoted(path))
+            NotOurs::Foreign { path, owner } => {
+                format!(
+                    "run this as that user, `sudo -u '#{owner}' …`; or, if you trust what is in it, `sudo chown -R \"$(id -un)\" {}`",
+                    quoted(path)
+                )
             }
             NotOurs::Writable { path, .. } => format!("`chmod go-w {}`", quoted(path)),
         }

@@ -144,6 +144,7 @@ fn usage(error: &clap::Error) -> Failure {
 fn dispatch(arguments: Arguments) -> Result<(), Failure> {
     let json = arguments.json == Json::Stdout;
     let context = Context { home: home::resolve(arguments.home.as_deref())?, json };
+    home::check_trusted(&context.home)?;
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     match arguments.command {
         Command::Run(run) => run.execute(&context),

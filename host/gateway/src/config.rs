@@ -130,6 +130,8 @@ impl Config {
     /// The file cannot be read, is not JSON, is of another version, or a key this gateway needs has
     /// the wrong shape.
     pub fn load(home: &Path) -> Result<(Config, Vec<String>), Failure> {
+        // Also where it is read again: a running gateway does what it says, too.
+        home::check_trusted(home)?;
         let path = home::config_file(home);
         let text = match files::read_text(&path) {
             Ok(text) => text,

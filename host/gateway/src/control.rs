@@ -74,7 +74,8 @@ impl Reply {
     }
 }
 
-fn socket(home: &Path) -> PathBuf {
+/// Where it is.
+pub fn socket(home: &Path) -> PathBuf {
     home::gateway_dir(home).join("control.sock")
 }
 

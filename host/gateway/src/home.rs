@@ -6,12 +6,14 @@ use crate::error::Failure;
 
 mod lock;
 mod private;
+mod trusted;
 
 pub use lock::{Holder, HomeError, HomeLock};
 pub use private::{
     append_private_file, create_private_dir, open_private_file, replace_private_file, stage_private_file,
     sync_folder_of,
 };
+pub use trusted::check as check_trusted;
 
 /// `<home>/gateway`: the store, the lock and the ledger.
 pub fn gateway_dir(home: &Path) -> PathBuf {

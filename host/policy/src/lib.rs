@@ -46,6 +46,7 @@ pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;
 pub use limits::{CompileLimits, Limits, Size};
+pub use pmk_artifacts::ownership;
 pub use policy::{Exports, Policy};
 pub use record::{ArchiveUse, DecidedBy, Decision, Identity, LogLevel, LogLine, Outcome, Record};
 pub use runtime::{Runtime, RuntimeConfig};

@@ -1,0 +1,86 @@
+//! A home that somebody else could have written is not believed: what it says would be done with the rights of who
+//! runs the program.
+
+use std::{
+    fs::{Permissions, set_permissions},
+    os::unix::fs::{PermissionsExt, chown},
+    path::PathBuf,
+};
+
+use serde_json::json;
+
+use crate::support::{Home, component, question};
+
+/// A user that is nobody in particular.
+const SOMEBODY_ELSE: u32 = 65_534;
+
+/// A home whose gateway.json has a command run for the key; and the file that this command would make.
+fn with_a_command() -> (Home, PathBuf) {
+    let home = Home::new();
+    let made = home.path().join("made");
+    let command = format!("touch '{}'; echo key", made.display());
+    let config = json!({"version": 1, "provider": "anthropic-api", "apiKey": {"cmd": command}});
+    home.write("gateway.json", config.to_string());
+    (home, made)
+}
+
+fn refused(home: &Home, arguments: &[&str]) -> String {
+    let finished = home.run(arguments, &question("Ev1", "hello"));
+    assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.stderr);
+    assert_eq!(finished.stdout, "", "{arguments:?}");
+    finished.stderr.replace(home.path().to_str().expect("UTF-8"), "[home]")
+}
+
+#[test]
+fn one_that_others_can_write_is_refused_with_the_command_that_mends_it() {
+    let (home, made) = with_a_command();
+    let set = |part: &str, mode| set_permissions(home.path().join(part), Permissions::from_mode(mode)).expect("a mode");
+    let mut shown = String::new();
+    for part in ["", "gateway.json", "cache"] {
+        let before = home.path().join(part).metadata().expect("it is there").permissions().mode();
+        set(part, before | 0o022);
+        shown += &refused(&home, &["run"]);
+        for arguments in [&["sessions", "list"][..], &["policy", "inspect", &component("strict")]] {
+            refused(&home, arguments);
+        }
+        set(part, before);
+    }
+    insta::assert_snapshot!(shown);
+    assert!(!made.exists(), "no command of its gateway.json was run");
+}
+
+#[test]
+fn one_of_another_user_is_refused() {
+    // Only the administrator can give files away, and only for the administrator is the danger this large.
+    if !is_root() {
+        eprintln!("NOT RUN: giving a file to another user needs root");
+        return;
+    }
+    for part in ["", "gateway.json"] {
+        let (home, made) = with_a_command();
+        chown(home.path().join(part), Some(SOMEBODY_ELSE), None).expect("root may");
+        let said = refused(&home, &["run"]);
+        assert!(said.contains("belongs to another user (uid 65534)"), "{said}");
+        assert!(said.contains("sudo -u '#65534'"), "{said}");
+        assert!(!made.exists(), "no command of its gateway.json was run");
+    }
+}
+
+/// Whether the tests run as the administrator.
+fn is_root() -> bool {
+    std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("Linux's /proc")) == 0
+}
+
+#[test]
+fn compiled_code_that_others_could_have_written_is_not_run() {
+    let home = Home::cold();
+    let strict = component("strict");
+    home.run(&["policy", "inspect", &strict], "").ok();
+    let compiled = home.path().join("cache/components");
+    for entry in std::fs::read_dir(&compiled).expect("the cache").flatten() {
+        set_permissions(entry.path(), Permissions::from_mode(0o666)).expect("a mode");
+    }
+    let said = refused(&home, &["policy", "inspect", &strict]);
+    assert!(said.contains("can be changed by other users (mode 666)"), "{said}");
+    assert!(said.contains("chmod go-w '[home]/cache/components/"), "{said}");
+}
