@@ -142,3 +142,22 @@ impl Drop for Permit<'_> {
         self.0.returned.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use wasmtime::component::Component;
+
+    use super::*;
+
+    /// The smallest component.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[test]
+    fn the_engine_that_decisions_run_on_cannot_compile() {
+        let refused = Component::from_binary(&serving().unwrap(), EMPTY).err().unwrap();
+        assert!(refused.to_string().contains("compil"), "{refused:#}");
+        assert!(Component::from_binary(&compiling().unwrap(), EMPTY).is_ok());
+    }
+}

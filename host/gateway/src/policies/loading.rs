@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pmk_policy::{LoadError, Policy, Runtime};
+use pmk_policy::{LoadError, Policy, Runtime, compile::Taken};
 
 /// From this size on compiling takes long enough to be noticed.
 const LARGE_BYTES: u64 = 1 << 20;
@@ -14,12 +14,15 @@ const LARGE_BYTES: u64 = 1 << 20;
 /// Everything that [`LoadError`] lists.
 pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, LoadError> {
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    if bytes < LARGE_BYTES {
-        return Policy::load(runtime, file);
-    }
-    let bar = busy(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20));
+    let bar = (bytes >= LARGE_BYTES).then(|| busy(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20)));
     let loaded = Policy::load(runtime, file);
-    bar.finish_and_clear();
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    if let Some(Taken { cpu_ms, peak_bytes, confined }) = loaded.as_ref().ok().and_then(Policy::compiled) {
+        let (file, peak_mib) = (file.display(), peak_bytes >> 20);
+        tracing::info!(%file, cpu_ms, peak_mib, ?confined, "component compiled");
+    }
     loaded
 }
 
