@@ -158,8 +158,8 @@ impl Gateway {
 
     fn events(&self, kind: &str) -> Vec<Value> {
         let folder = fs::read_dir(self.home.join("gateway")).expect("the gateway's folder").flatten();
-        let ledger = folder.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "jsonl"));
-        let text: String = ledger.map(|path| fs::read_to_string(path).expect("the ledger")).collect();
+        let ledger = folder.filter(|entry| entry.file_name().to_string_lossy().starts_with("events-"));
+        let text: String = ledger.map(|entry| fs::read_to_string(entry.path()).expect("the ledger")).collect();
         let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         events.filter(|event| event["type"] == kind).collect()
     }

@@ -105,6 +105,10 @@ fn died(status: ExitStatus, said: &str, limits: &CompileLimits) -> CompileError 
         Some(Signal::ABORT) if said.contains("memory allocation of ") => {
             Exceeded::Memory { mib: limits.memory_bytes >> 20 }
         }
+        Some(Signal::KILL) => {
+            let how = "it was killed, as the system does when memory runs out".to_owned();
+            return CompileError::Died { how };
+        }
         _ => return CompileError::Died { how: format!("{status}: {}", first_words(said)) },
     })
 }
