@@ -13,7 +13,7 @@ use self::team::{
 use crate::support::{Home, PATIENCE, Running, of_type};
 
 mod mishaps;
-mod team;
+pub mod team;
 
 /// The loop from the question to the next person's answer, and back again.
 async fn the_loop_closes(story: &'static Story, tools: &str) {

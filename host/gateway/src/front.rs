@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::knowledge::LibraryError;
+use crate::{knowledge::LibraryError, may::Action};
 
 pub mod console;
 pub mod slack;
@@ -64,6 +64,16 @@ pub struct Reaction {
     pub reaction: String,
 }
 
+/// Somebody uses a slash command, or clicks something in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    pub user: String,
+    /// Where, as far as that is somewhere.
+    pub channel: Option<String>,
+    /// Which of the two.
+    pub action: Action,
+}
+
 /// A place that a reply can be posted to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyTo {
@@ -95,6 +105,9 @@ pub trait Intake: Send + Sync {
     /// # Errors
     /// It could not be done and may be tried again.
     async fn react(&self, reaction: Reaction) -> Result<(), LibraryError>;
+
+    /// Takes in a slash command or a click. Does not block.
+    fn invoke(&self, _invocation: Invocation) {}
 
     /// Takes note of something about the way to people that an operator should know. Does not block.
     fn notice(&self, _notice: Notice) {}

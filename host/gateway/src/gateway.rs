@@ -23,9 +23,10 @@ use crate::{
         live::{self, Live},
         signals::{self, Questions},
     },
-    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Reaction, ReplyTo, Speech},
-    knowledge::{Library, LibraryError, Seeder},
+    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Invocation, Notice, Reaction, ReplyTo, Speech},
+    knowledge::{Library, LibraryError, Seeder, reaction::Verdict},
     ledger::{Event, Ledger},
+    may::Action,
     model::{Model, Tool},
     mra::Mra,
     panics,
@@ -38,6 +39,7 @@ use crate::{
 
 mod notice;
 mod parked;
+mod permission;
 mod tools;
 mod verdict;
 
@@ -183,7 +185,7 @@ impl Gateway {
     /// Tells the admins of gateway.json something, beside whatever else is going on. A message that does not
     /// reach them is only logged: the ledger has it, too.
     pub(crate) fn tell_admins(&self, text: String) {
-        for admin in self.people.now().admins.clone() {
+        for admin in self.admins() {
             let (front, text) = (Arc::clone(&self.front), text.clone());
             self.tasks.spawn(async move { tell_admin(&*front, admin, text).await });
         }
@@ -191,8 +193,7 @@ impl Gateway {
 
     /// The same, and whether it has reached any of them.
     pub(crate) async fn reach_admins(&self, text: &str) -> bool {
-        let admins = self.people.now().admins.clone();
-        let told = admins.into_iter().map(|admin| tell_admin(&*self.front, admin, text.to_owned()));
+        let told = self.admins().into_iter().map(|admin| tell_admin(&*self.front, admin, text.to_owned()));
         futures_util::future::join_all(told).await.contains(&true)
     }
 
@@ -265,8 +266,23 @@ impl Intake for Door {
     }
 
     async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
+        let action = match Verdict::of_reaction(&reaction.reaction) {
+            Some(_) => Action::Judge,
+            None if signals::opinion(&reaction.reaction).is_some() => Action::Vote,
+            // Most say nothing here.
+            None => return Ok(()),
+        };
+        if !self.gateway.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
+            return Ok(());
+        }
         signals::react(&self.gateway, &reaction).await;
         verdict::judge(&self.gateway, reaction).await
+    }
+
+    fn invoke(&self, Invocation { user, channel, action }: Invocation) {
+        if self.gateway.may(&user, action, channel.as_deref()).is_allowed() {
+            tracing::debug!(user, ?action, "nothing here handles it");
+        }
     }
 
     fn notice(&self, notice: Notice) {

@@ -23,6 +23,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use pmk_policy::{Identity, Record};
 use serde::Serialize;
 
+use crate::may::{Action, Reason};
+
 /// What is worth remembering of a turn.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
@@ -205,6 +207,15 @@ pub enum Event {
         chars: u64,
         archive_searches: u32,
         archived_texts: u32,
+    },
+    /// Somebody did something that they may not do: it had no effect.
+    #[serde(rename = "access.refused")]
+    AccessRefused {
+        actor: String,
+        action: Action,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        channel_id: Option<String>,
+        reason: Reason,
     },
     /// Other policies decide from the next turn on. Layers, the top one first.
     #[serde(rename = "policy.swapped")]

@@ -46,7 +46,7 @@ pub(super) async fn escalate(
         return Ok((Done::refused(ALREADY), Fate::Asked));
     }
     let inbound = &work.turn.inbound;
-    let contacts = gateway.people.now().escalation.contacts(repo.as_deref(), &inbound.user);
+    let contacts = gateway.contacts(repo.as_deref(), &inbound.user);
     // A thread can tell only one answer from talk: a second question would get the first one's.
     let (front, channel) = (inbound.key.front, &inbound.reply_to.channel);
     if gateway.store.is_waiting(front, channel, inbound.thread()).await? {
