@@ -23,7 +23,10 @@ use crate::{
         live::{self, Live},
         signals::{self, Questions},
     },
-    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Invocation, Notice, Reaction, ReplyTo, Speech},
+    front::{
+        Accepted, Delivery, Front, FrontError, Inbound, Intake, Invocation, Notice, ReactError, Reaction, ReplyTo,
+        Speech,
+    },
     knowledge::{Library, LibraryError, Seeder, reaction::Verdict},
     ledger::{Event, Ledger},
     may::Action,
@@ -40,6 +43,7 @@ use crate::{
 mod notice;
 mod parked;
 mod permission;
+mod proposal;
 mod tools;
 mod verdict;
 
@@ -62,7 +66,7 @@ pub struct Gateway {
     pub(crate) seeder: Option<Arc<Seeder>>,
     /// All `chat.update`s together.
     pub(crate) updates: Updates,
-    /// Held while an atom gets its notice or its verdict.
+    /// Held while something that asks for a verdict is posted, and while a verdict is taken.
     pub(crate) judging: tokio::sync::Mutex<()>,
     library: Arc<Mutex<Library>>,
     calibration: Mutex<Calibration>,
@@ -265,7 +269,7 @@ impl Intake for Door {
         self.dispatcher.take_in(message).await
     }
 
-    async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
+    async fn react(&self, reaction: Reaction) -> Result<(), ReactError> {
         let action = match Verdict::of_reaction(&reaction.reaction) {
             Some(_) => Action::Judge,
             None if signals::opinion(&reaction.reaction).is_some() => Action::Vote,
@@ -276,7 +280,8 @@ impl Intake for Door {
             return Ok(());
         }
         signals::react(&self.gateway, &reaction).await;
-        verdict::judge(&self.gateway, reaction).await
+        proposal::judge(&self.gateway, &self.dispatcher, &reaction).await?;
+        Ok(verdict::judge(&self.gateway, reaction).await?)
     }
 
     fn invoke(&self, Invocation { user, channel, action }: Invocation) {

@@ -40,8 +40,9 @@ pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted,
 
 /// What somebody wants by a message, if they may.
 async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnError> {
-    let (action, command) = match (&turn.absorbs, Command::of(&turn.inbound.text)) {
+    let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
         (Some(_), _) => (Action::Answer, None),
+        (None, Some(command @ Command::Confirmed(_))) => (Action::Judge, Some(command)),
         (None, Some(command)) => (Action::Command, Some(command)),
         (None, None) => (Action::Speak, None),
     };
