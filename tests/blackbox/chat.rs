@@ -9,6 +9,8 @@ use std::{
 };
 
 use nix::pty::{OpenptyResult, openpty};
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use serde_json::json;
 
 use crate::support::{Home, PATIENCE, exit};
 
@@ -97,6 +99,24 @@ fn help_is_no_question() {
     assert!(terminal.end().success());
     let sessions = home.run(&["--json", "sessions", "list"], "").ok().json();
     assert_eq!(sessions, serde_json::json!([]));
+}
+
+#[test]
+fn a_question_that_waits_for_a_word_gets_it() {
+    let home = Home::new();
+    let config = json!({"version": 1, "language": "en", "tools": "fenced", "escalation": {"default": ["U0IT"]}});
+    home.write("gateway.json", config.to_string());
+    let anthropic = Anthropic::start_blocking();
+    anthropic.when("hello", Behaviour::answer("```escalate\nquestion: May the auditors see the payroll?\n```"));
+    let mut terminal = Terminal::start(home.asking(&anthropic, &[]));
+    terminal.type_in(b"/yes\r");
+    terminal.wait_for("nothing waits for your word", 1);
+    terminal.type_in(b"hello\r");
+    terminal.wait_for("may I ask the people who know this", 1);
+    terminal.type_in(b"/yes\r");
+    terminal.wait_for("could you help with a question", 1);
+    assert!(terminal.end().success());
+    assert_eq!(home.events("escalate.triggered").len(), 1);
 }
 
 #[test]

@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Finished, Home, finish, of_type, question, replies};
 
+mod asking;
+mod echoes;
+
 const QUESTION: &str = "Where is the scope of sales defined?";
 const DIRECTIVE: &str = "```mra-ask\nrepo: erp\nquestion: where is the scope?\n```";
-const ESCALATION: &str = "```escalate\nrepo: erp\nquestion: who may see this?\nreason: unwritten\n```";
+const ESCALATION: &str = "```escalate\nrepo: erp\nquestion: who may see the scope of sales?\nreason: unwritten\n```";
 
 /// A home whose `mra` answers with what it was asked, and a model that is asked once a test.
 struct Stage {

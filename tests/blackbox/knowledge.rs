@@ -13,7 +13,7 @@ use self::team::{
 use crate::support::{Home, PATIENCE, Running, of_type};
 
 mod mishaps;
-mod team;
+pub mod team;
 
 /// The loop from the question to the next person's answer, and back again.
 async fn the_loop_closes(story: &'static Story, tools: &str) {
@@ -206,7 +206,8 @@ async fn nothing_the_model_or_a_contact_writes_pings_anybody_else() {
     let team = Team::new(&ENGLISH, "auto").await;
     let _gateway = team.connect().await;
     let shout = format!("<!channel> <!here> <@U0OUT> <!subteam^S1> <@{CONTACT}|x> &lt;!everyone&gt;");
-    let input = json!({"repo": "erp", "question": format!("{shout}\n{}", ENGLISH.forwarded), "reason": shout});
+    let question = format!("{shout}\n{}\n{}", ENGLISH.forwarded, ENGLISH.question);
+    let input = json!({"repo": "erp", "question": question, "reason": shout});
     team.anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", input)]));
     team.anthropic.when(FORWARDED, Behaviour::answer(&shout));
     team.anthropic.when(ARRIVED, Behaviour::answer(&shout));

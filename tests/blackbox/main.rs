@@ -2,6 +2,7 @@
 //! servers. One module a topic.
 
 mod audit;
+mod blocked;
 mod bombs;
 mod chat;
 mod claude_cli;

@@ -189,7 +189,7 @@ fn a_question_to_people_and_one_to_the_code_go_together() {
     let escalate = |asked: &str| ("escalate", json!({"question": asked, "reason": "live"}));
     anthropic.push(Behaviour::calls([escalate("who decides?"), call(1), escalate("and who else?")]));
     anthropic.push(Behaviour::answer("I asked."));
-    let lines = ask(&home, &anthropic, "who?").lines();
+    let lines = ask(&home, &anthropic, "who decides?").lines();
     assert_eq!(replies(&lines), ["I asked."]);
     let [put] = of_type(&lines, "escalation")[..] else { panic!("{lines:#?}") };
     assert!(put["text"].as_str().is_some_and(|text| text.contains("> who decides?")), "{put}");

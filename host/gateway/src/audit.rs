@@ -31,6 +31,8 @@ pub struct Audit {
     pub tokens: Tokens,
     pub mra_ask: MraAsk,
     pub escalate: Escalate,
+    #[serde(skip_serializing_if = "Refused::is_nothing")]
+    pub refused: Refused,
     pub atoms: Atoms,
     /// The arms of experiments.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -157,6 +159,27 @@ pub struct Escalate {
     /// Threads that wait now, whenever they began to.
     pub pending: u64,
     pub median_ms_to_reply: Option<u64>,
+}
+
+/// What was not done for people or for the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Refused {
+    /// What people did who may not, by kind.
+    pub access: Counts,
+    /// Directives that only repeated what others wrote, by kind.
+    pub echoed: Counts,
+    /// Questions to others that were too many for an hour, by kind.
+    pub bounded: Counts,
+    /// Questions to people that were shown to their asker first, and those that they did not want.
+    pub proposed: u64,
+    pub dropped: u64,
+}
+
+impl Refused {
+    /// Whether there is nothing to tell.
+    pub fn is_nothing(&self) -> bool {
+        *self == Refused::default()
+    }
 }
 
 /// What people's answers came to; the corpus as it is now.

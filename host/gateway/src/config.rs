@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
-//! `limits`, `language`, `mra`, `tools`, `queue` and `historyTurns`.
+//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue` and `historyTurns`.
 
 use std::{
     num::NonZeroU32,
@@ -30,7 +30,7 @@ mod sections;
 mod watched;
 
 pub use policy::{PolicyConfig, PolicyLimits};
-pub use sections::{LimitsConfig, MraConfig, QueueConfig, QueueMode, ToolStyle};
+pub use sections::{HourlyConfig, LimitsConfig, MraConfig, QueueConfig, QueueMode, ToolStyle};
 pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
@@ -56,6 +56,7 @@ const PMK_KEYS: &[&str] = &[
     "policy",
     "experiment",
     "limits",
+    "hourly",
     "language",
     "mra",
     "tools",
@@ -75,6 +76,8 @@ pub struct Config {
     /// Policies that are compared on live traffic.
     pub experiment: Option<ExperimentConfig>,
     pub limits: LimitsConfig,
+    /// How often others are asked.
+    pub hourly: HourlyConfig,
     pub slack: SlackTokens,
     /// The language of what the gateway itself says.
     pub language: Language,
@@ -187,6 +190,7 @@ impl Config {
             policy,
             experiment,
             limits,
+            hourly: section(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
             api_key: part(&root, "apiKey")
                 .map_err(|_| r#"`apiKey` is neither a text nor {"env":"NAME"} nor {"cmd":"COMMAND"}"#.to_owned())?,

@@ -3,17 +3,20 @@
 //! A model with tool use calls them as tools ([`tools`]); any other writes a fenced block into its answer
 //! ([`parse`]). Only the model's own answer is ever parsed. And since a model can be talked into
 //! repeating what stands in its request, a directive that is found there as well is not carried out:
-//! [`is_echo`]. Where the server takes no tools, earlier calls are shown to the model as it would write them
+//! [`Given::holds`]. Where the server takes no tools, earlier calls are shown to the model as it would write them
 //! now: [`as_text`].
 
 mod echo;
 mod fence;
 mod history;
+mod outline;
+mod spelling;
 pub mod tools;
 
-pub use echo::is_echo;
+pub use echo::{Given, asked_share};
 pub use fence::{Flaw, Parsed, parse, write};
 pub use history::as_text;
+pub use outline::own_words;
 
 /// One thing to do. The values are the model's words, trimmed and not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

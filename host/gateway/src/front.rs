@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::knowledge::LibraryError;
+use crate::{knowledge::LibraryError, may::Action, store::StoreError};
 
 pub mod console;
 pub mod slack;
@@ -64,6 +64,16 @@ pub struct Reaction {
     pub reaction: String,
 }
 
+/// Somebody uses a slash command, or clicks something in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    pub user: String,
+    /// Where, as far as that is somewhere.
+    pub channel: Option<String>,
+    /// Which of the two.
+    pub action: Action,
+}
+
 /// A place that a reply can be posted to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyTo {
@@ -87,17 +97,29 @@ pub trait Intake: Send + Sync {
     ///
     /// # Errors
     /// The store could not write; the message must not be acknowledged.
-    async fn accept(&self, message: Inbound) -> Result<Accepted, crate::store::StoreError>;
+    async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError>;
 
     /// Does what a reaction asks for. When this returns, it is done and may be acknowledged; taken in twice
     /// it does no harm.
     ///
     /// # Errors
     /// It could not be done and may be tried again.
-    async fn react(&self, reaction: Reaction) -> Result<(), LibraryError>;
+    async fn react(&self, reaction: Reaction) -> Result<(), ReactError>;
+
+    /// Takes in a slash command or a click. Does not block.
+    fn invoke(&self, _invocation: Invocation) {}
 
     /// Takes note of something about the way to people that an operator should know. Does not block.
     fn notice(&self, _notice: Notice) {}
+}
+
+/// Why a reaction had no effect.
+#[derive(Debug, Error)]
+pub enum ReactError {
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// What a front notices about the way to people.

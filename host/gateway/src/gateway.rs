@@ -23,9 +23,13 @@ use crate::{
         live::{self, Live},
         signals::{self, Questions},
     },
-    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Reaction, ReplyTo, Speech},
-    knowledge::{Library, LibraryError, Seeder},
+    front::{
+        Accepted, Delivery, Front, FrontError, Inbound, Intake, Invocation, Notice, ReactError, Reaction, ReplyTo,
+        Speech,
+    },
+    knowledge::{Library, LibraryError, Seeder, reaction::Verdict},
     ledger::{Event, Ledger},
+    may::Action,
     model::{Model, Tool},
     mra::Mra,
     panics,
@@ -38,6 +42,8 @@ use crate::{
 
 mod notice;
 mod parked;
+mod permission;
+mod proposal;
 mod tools;
 mod verdict;
 
@@ -60,7 +66,7 @@ pub struct Gateway {
     pub(crate) seeder: Option<Arc<Seeder>>,
     /// All `chat.update`s together.
     pub(crate) updates: Updates,
-    /// Held while an atom gets its notice or its verdict.
+    /// Held while something that asks for a verdict is posted, and while a verdict is taken.
     pub(crate) judging: tokio::sync::Mutex<()>,
     library: Arc<Mutex<Library>>,
     calibration: Mutex<Calibration>,
@@ -183,7 +189,7 @@ impl Gateway {
     /// Tells the admins of gateway.json something, beside whatever else is going on. A message that does not
     /// reach them is only logged: the ledger has it, too.
     pub(crate) fn tell_admins(&self, text: String) {
-        for admin in self.people.now().admins.clone() {
+        for admin in self.admins() {
             let (front, text) = (Arc::clone(&self.front), text.clone());
             self.tasks.spawn(async move { tell_admin(&*front, admin, text).await });
         }
@@ -191,8 +197,7 @@ impl Gateway {
 
     /// The same, and whether it has reached any of them.
     pub(crate) async fn reach_admins(&self, text: &str) -> bool {
-        let admins = self.people.now().admins.clone();
-        let told = admins.into_iter().map(|admin| tell_admin(&*self.front, admin, text.to_owned()));
+        let told = self.admins().into_iter().map(|admin| tell_admin(&*self.front, admin, text.to_owned()));
         futures_util::future::join_all(told).await.contains(&true)
     }
 
@@ -264,9 +269,25 @@ impl Intake for Door {
         self.dispatcher.take_in(message).await
     }
 
-    async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
+    async fn react(&self, reaction: Reaction) -> Result<(), ReactError> {
+        let action = match Verdict::of_reaction(&reaction.reaction) {
+            Some(_) => Action::Judge,
+            None if signals::opinion(&reaction.reaction).is_some() => Action::Vote,
+            // Most say nothing here.
+            None => return Ok(()),
+        };
+        if !self.gateway.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
+            return Ok(());
+        }
         signals::react(&self.gateway, &reaction).await;
-        verdict::judge(&self.gateway, reaction).await
+        proposal::judge(&self.gateway, &self.dispatcher, &reaction).await?;
+        Ok(verdict::judge(&self.gateway, reaction).await?)
+    }
+
+    fn invoke(&self, Invocation { user, channel, action }: Invocation) {
+        if self.gateway.may(&user, action, channel.as_deref()).is_allowed() {
+            tracing::debug!(user, ?action, "nothing here handles it");
+        }
     }
 
     fn notice(&self, notice: Notice) {

@@ -23,6 +23,11 @@ use jiff::{Timestamp, tz::TimeZone};
 use pmk_policy::{Identity, Record};
 use serde::Serialize;
 
+use crate::{
+    escalation::Marker,
+    may::{Action, Reason},
+};
+
 /// What is worth remembering of a turn.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
@@ -206,6 +211,34 @@ pub enum Event {
         archive_searches: u32,
         archived_texts: u32,
     },
+    /// Somebody did something that they may not do: it had no effect.
+    #[serde(rename = "access.refused")]
+    AccessRefused {
+        actor: String,
+        action: Action,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        channel_id: Option<String>,
+        reason: Reason,
+    },
+    /// The model repeated a directive of somebody else's, which was not carried out.
+    #[serde(rename = "directive.echoed")]
+    DirectiveEchoed { actor: String, session: String, kind: &'static str },
+    /// Others were asked so often within an hour that they are not asked once more.
+    #[serde(rename = "directive.bounded")]
+    DirectiveBounded {
+        actor: String,
+        session: String,
+        kind: &'static str,
+        /// Whose bound it is: `person` or `conversation`.
+        of: &'static str,
+        most: u32,
+    },
+    /// A question to people is shown to its asker first.
+    #[serde(rename = "escalate.proposed")]
+    EscalateProposed { actor: String, channel_id: String, thread_ts: String },
+    /// They said no to it, or nothing for a day.
+    #[serde(rename = "escalate.dropped")]
+    EscalateDropped { actor: String, channel_id: String },
     /// Other policies decide from the next turn on. Layers, the top one first.
     #[serde(rename = "policy.swapped")]
     PolicySwapped { by: &'static str, before: Vec<Identity>, serving: Vec<Identity> },
@@ -298,6 +331,13 @@ pub enum Event {
     /// The store's file was deleted, replaced or emptied while it was open, and the gateway ended.
     #[serde(rename = "store.lost")]
     StoreLost { reason: String },
+}
+
+impl Event {
+    /// People were asked what a thread waits for from now on.
+    pub(crate) fn escalated(Marker { channel_id, thread_ts, scope, .. }: Marker) -> Event {
+        Event::EscalateTriggered { channel_id, thread_ts, scope }
+    }
 }
 
 /// Which policy, and for which decision it was asked.

@@ -10,6 +10,7 @@ use thiserror::Error;
 use unic_langid::LanguageIdentifier;
 
 use crate::{
+    directive::Kind,
     experiment::guard_rail::{Verdict, Worse},
     front::Speech,
     model::ModelError,
@@ -280,6 +281,32 @@ impl Say {
         self.text("escalated", [])
     }
 
+    /// Goes before an answer for which others were to be asked, and were not: so many questions an hour there may be.
+    pub fn used_up(&self, kind: Kind, most: u32) -> String {
+        self.text("used-up", [("kind", kind.tag().into()), ("most", most.into())]) + "\n\n"
+    }
+
+    /// To the asker: they are shown a question before it goes out.
+    pub fn proposed(&self) -> String {
+        self.text("proposed", [])
+    }
+
+    /// To the asker: the question that waits for their word.
+    pub fn proposal(&self, asker: &str, question: &str) -> Speech {
+        let filled = [("asker", mention(asker).into()), ("question", quoted(question).into())];
+        Speech { text: self.text("proposal", filled), pings: vec![asker.to_owned()] }
+    }
+
+    /// Takes the place of that question once they said no.
+    pub fn proposal_dropped(&self) -> String {
+        self.text("proposal-dropped", [])
+    }
+
+    /// The same where their word came too late.
+    pub fn proposal_expired(&self) -> String {
+        self.text("proposal-expired", [])
+    }
+
     /// To the asker: the thread waits for the answer to another question first.
     pub fn already_asked(&self) -> String {
         self.text("already-asked", [])
@@ -445,6 +472,12 @@ mod tests {
             say.escalated(),
             say.nobody_to_ask(),
             say.already_asked(),
+            say.used_up(Kind::Escalate, 20),
+            say.used_up(Kind::MraAsk, 120),
+            say.proposed(),
+            say.proposal("U1", "who?").text,
+            say.proposal_dropped(),
+            say.proposal_expired(),
             say.escalation(&ask).text,
             say.answer_arrived(Some("U1"), "U2").text,
             say.answer_arrived(None, "U2").text,

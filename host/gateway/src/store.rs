@@ -23,6 +23,7 @@
 //! Times are milliseconds since the epoch, and the caller says what time it is.
 
 mod archive;
+mod asked;
 mod backup;
 mod calibrations;
 mod codec;
@@ -36,6 +37,7 @@ mod intake;
 mod lease;
 mod mark;
 mod parking;
+mod proposals;
 mod readers;
 mod reset;
 mod restore;
@@ -57,6 +59,7 @@ use std::{
 use rusqlite::Connection;
 
 pub use archive::StoreArchive;
+pub use asked::{Asking, BOUNDED_FOR, Bound};
 pub use backup::BackupError;
 pub use calibrations::Learnt;
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
@@ -64,12 +67,13 @@ pub use error::{Loss, StoreError, StoreErrorKind};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Voted};
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
+pub use proposals::{Judged, Proposal};
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
-    Answered, Begin, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending,
-    Purpose, Recorded, Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Unparked, Verbosity,
-    WindowEdit,
+    Answered, Begin, Escalating, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part,
+    Pending, Purpose, Recorded, Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Unparked,
+    Verbosity, WindowEdit,
 };
 
 use crate::home::{self, HomeLock};

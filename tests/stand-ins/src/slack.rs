@@ -22,7 +22,7 @@ use std::{
 };
 
 use axum::serve::ListenerExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 
 mod events;
@@ -136,6 +136,28 @@ impl Slack {
     /// Sends any event, and returns its id.
     pub fn send_event(&self, event: Value) -> String {
         events::send(&self.inner, event)
+    }
+
+    /// Somebody uses a slash command, in this channel; returns an id to await the acknowledgement of.
+    pub fn slash(&self, user: &str, channel: &str, text: &str) -> String {
+        let payload = json!({
+            "token": "verification", "team_id": TEAM, "team_domain": "acme", "channel_id": channel,
+            "channel_name": "somewhere", "user_id": user, "user_name": "somebody", "command": "/pmk", "text": text,
+            "api_app_id": APP_ID, "is_enterprise_install": "false", "response_url": "https://hooks.slack.com/commands/1",
+            "trigger_id": "1.2.3",
+        });
+        events::send_once(&self.inner, "slash_commands", payload)
+    }
+
+    /// Somebody clicks a button of a message.
+    pub fn click(&self, user: &str, channel: &str, action: &str) -> String {
+        let payload = json!({
+            "type": "block_actions", "team": {"id": TEAM, "domain": "acme"}, "api_app_id": APP_ID,
+            "user": {"id": user, "username": "somebody", "team_id": TEAM}, "channel": {"id": channel, "name": "somewhere"},
+            "trigger_id": "1.2.3", "container": {"type": "message", "message_ts": "1.1", "channel_id": channel},
+            "actions": [{"type": "button", "action_id": action, "block_id": "b", "value": "1", "action_ts": "1.2"}],
+        });
+        events::send_once(&self.inner, "interactive", payload)
     }
 
     /// Sends an event once more, as Slack does long after it was answered.

@@ -52,6 +52,11 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
                 audit.connections.deaf_ms += event["deafMs"].as_u64().unwrap_or(0);
                 audit.connections.late += event["late"].as_u64().unwrap_or(0);
             }
+            "access.refused" => add(&mut audit.refused.access, text(event, "action")),
+            "directive.echoed" => add(&mut audit.refused.echoed, text(event, "kind")),
+            "directive.bounded" => add(&mut audit.refused.bounded, text(event, "kind")),
+            "escalate.proposed" => audit.refused.proposed += 1,
+            "escalate.dropped" => audit.refused.dropped += 1,
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
@@ -209,6 +214,11 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (
             audit.connections.malformed,
             "events of the front had an id that is none and were refused: see `front.malformed` in the ledger",
+        ),
+        (
+            audit.refused.bounded.values().sum(),
+            "questions to `mra` or to people were too many for an hour: see `directive.bounded` in the ledger; `hourly` \
+             in gateway.json sets how many there may be",
         ),
         (audit.policies.failures, "decisions of a policy failed: see `policy.failed` in the ledger"),
         (audit.policies.suspensions, "times a policy was suspended: see `policy.suspended` in the ledger"),

@@ -159,6 +159,15 @@ fn page(audit: &Audit) -> String {
     page.line("waiting now", escalate.pending);
     page.line("median time to reply", duration(escalate.median_ms_to_reply));
 
+    let refused = &audit.refused;
+    if !refused.is_nothing() {
+        page.section("Refused");
+        page.summed("access.refused", &refused.access);
+        page.summed("directive.echoed", &refused.echoed);
+        page.summed("directive.bounded", &refused.bounded);
+        page.line("escalate.proposed", format!("{}, {} dropped", refused.proposed, refused.dropped));
+    }
+
     page.section("Knowledge atoms");
     let atoms = &audit.atoms;
     page.line("total", format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));

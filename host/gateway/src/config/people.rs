@@ -77,8 +77,8 @@ mod tests {
         assert_eq!(audiences.pick("U2", Some("C1")), Audience::Tech);
         assert_eq!(audiences.pick("U3", None), Audience::Pm);
         let pools = pools(&root, &mut warnings);
-        assert_eq!(pools.contacts(Some("erp"), "U1"), ["U9"]);
-        assert_eq!(pools.contacts(Some("web"), "U1"), ["U7"]);
+        assert_eq!(pools.contacts(Some("erp"), |contact| contact != "U1"), ["U9"]);
+        assert_eq!(pools.contacts(Some("web"), |contact| contact != "U1"), ["U7"]);
         assert_eq!(warnings.len(), 4, "{warnings:?}");
         assert!(warnings[0].contains("`audience.users.U2`") && warnings[0].contains("`king`"), "{warnings:?}");
     }

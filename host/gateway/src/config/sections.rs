@@ -141,6 +141,22 @@ impl LimitsConfig {
     }
 }
 
+/// How often others are asked within an hour on behalf of one person, and in one conversation.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct HourlyConfig {
+    /// Questions to people.
+    pub escalations: u32,
+    /// Questions to `mra`.
+    pub mra_questions: u32,
+}
+
+impl Default for HourlyConfig {
+    fn default() -> Self {
+        HourlyConfig { escalations: 20, mra_questions: 120 }
+    }
+}
+
 fn is_duration(seconds: f64) -> bool {
     seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok()
 }

@@ -9,12 +9,18 @@
 //!
 //! pmk reads them with the expression `` ```TAG\n([\s\S]*?)``` `` and each line with
 //! `^([a-z-]+)\s*:\s*(.+)$`; the first value of a key wins, lines that begin with `#` and lines that fit
-//! nothing are skipped. Here the line of the tag may also end in blanks or a carriage return, and a colon may
-//! be as wide as a Chinese character. pmk allows one directive a response, so of several the first that is
-//! whole counts, whatever its kind. A person does not get to see what is carried out; what is not is never
-//! dropped without a word: the model is told, or the person sees it.
+//! nothing are skipped. Here the line of the tag may also end in blanks or a carriage return, a colon may
+//! be as wide as a Chinese character, and a fence must be one of the answer itself: what stands in a list, a quote,
+//! another fence, a line of text or in HTML is shown to somebody, not meant ([`outline`](super::outline)). pmk allows
+//! one directive a response, so of several the first that is whole counts, whatever its kind. A person does not get to
+//! see what is carried out; what is not is never dropped without a word: the model is told, or the person sees it.
 
-use super::{Directive, Kind};
+use std::ops::Range;
+
+use super::{
+    Directive, Kind,
+    outline::{self, Block},
+};
 
 const FENCE: &str = "```";
 
@@ -45,36 +51,47 @@ pub enum Flaw {
 /// Takes the directives out of an answer that the model itself wrote.
 pub fn parse(answer: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    let mut rest = answer;
     let (mut visible, mut remaining) = (String::new(), String::new());
-    while let Some((at, kind, body_start)) = next_opening(rest) {
-        let (before, found) = rest.split_at(at);
+    let mut at = 0;
+    for (kind, block) in directives(answer) {
+        let before = &answer[at..block.range.start];
         visible.push_str(before);
         remaining.push_str(before);
-        let body = &rest[body_start..];
-        let Some(end) = body.find(FENCE) else {
-            parsed.flaws.push(Flaw::Unterminated { kind });
-            rest = after_fields(body);
-            remaining.push_str(&found[..found.len() - rest.len()]);
-            continue;
-        };
-        rest = &body[end + FENCE.len()..];
-        let flaw = match fields(kind, &body[..end]) {
-            Ok(_) if parsed.directive.is_some() => Flaw::Extra { kind },
-            Ok(directive) => {
-                parsed.directive = Some(directive);
-                continue;
+        at = block.range.end;
+        match judge(kind, &block, answer) {
+            Ok(directive) if parsed.directive.is_none() => parsed.directive = Some(directive),
+            judged => {
+                parsed.flaws.push(judged.err().unwrap_or(Flaw::Extra { kind }));
+                remaining.push_str(&answer[block.range.clone()]);
+                if !block.is_closed {
+                    visible.push_str(after_fields(&answer[block.body.clone()]));
+                }
             }
-            Err(key) => Flaw::MissingKey { kind, key },
-        };
-        parsed.flaws.push(flaw);
-        remaining.push_str(&found[..found.len() - rest.len()]);
+        }
     }
-    visible.push_str(rest);
-    remaining.push_str(rest);
+    visible.push_str(&answer[at..]);
+    remaining.push_str(&answer[at..]);
     parsed.visible = visible.trim().to_owned();
     parsed.remaining = remaining.trim().to_owned();
     parsed
+}
+
+/// The fences of an answer that have a directive's tag, in order.
+fn directives(answer: &str) -> impl Iterator<Item = (Kind, Block)> {
+    // Most answers have none, and need not be parsed.
+    let may_have = Kind::ALL.into_iter().any(|kind| answer.contains(kind.tag())) && answer.contains(FENCE);
+    let blocks = if may_have { outline::fences(answer) } else { vec![] };
+    blocks.into_iter().filter_map(|block| Some((Kind::ALL.into_iter().find(|kind| kind.tag() == block.info)?, block)))
+}
+
+/// The directive that a fence holds.
+fn judge(kind: Kind, Block { body, is_closed, .. }: &Block, answer: &str) -> Result<Directive, Flaw> {
+    let body: Range<usize> = body.clone();
+    // One that the next fence was to end has no end of its own.
+    if !is_closed || answer[body.clone()].contains(FENCE) {
+        return Err(Flaw::Unterminated { kind });
+    }
+    fields(kind, &answer[body]).map_err(|key| Flaw::MissingKey { kind, key })
 }
 
 /// A directive as a model writes it, each value on one line.
@@ -91,16 +108,6 @@ pub fn write(directive: &Directive) -> String {
         Some(format!("{key}: {}\n", value.replace(FENCE, "\'\'\'")))
     });
     format!("{FENCE}{}\n{}{FENCE}", directive.kind().tag(), lines.collect::<String>())
-}
-
-/// The next fence with a directive's tag: where it begins, its kind, and where its body begins.
-fn next_opening(text: &str) -> Option<(usize, Kind, usize)> {
-    text.match_indices(FENCE).find_map(|(at, _)| {
-        let after = &text[at + FENCE.len()..];
-        let (line, _) = after.split_once('\n')?;
-        let kind = Kind::ALL.into_iter().find(|kind| line.trim_end() == kind.tag())?;
-        Some((at, kind, at + FENCE.len() + line.len() + 1))
-    })
 }
 
 fn fields(kind: Kind, body: &str) -> Result<Directive, &'static str> {
@@ -213,6 +220,7 @@ mod tests {
         assert_eq!(parsed.flaws, [Flaw::Unterminated { kind: Kind::MraAsk }]);
         assert_eq!(parsed.remaining, "Look:\n```mra-ask\nrepo: erp\nquestion: a\n\nThe answer is: 42");
         assert_eq!(parse("```escalate\nquestion: 12").visible, "");
+        assert_eq!(parse("```mra-ask").flaws, [Flaw::Unterminated { kind: Kind::MraAsk }]);
     }
 
     #[test]
@@ -221,7 +229,7 @@ mod tests {
             "```ruby\nmra-ask\nrepo: erp\n```",
             "mra-ask\nrepo: erp\nquestion: a",
             "```mra-asks\nrepo: erp\nquestion: a\n```",
-            "```mra-ask",
+            "say ```mra-ask\nrepo: erp\nquestion: a\n```",
         ] {
             assert_eq!(parse(text), Parsed { visible: text.into(), remaining: text.into(), ..Parsed::default() });
         }
@@ -246,10 +254,12 @@ mod tests {
                 0..20,
             ),
         ) {
-            let parsed = parse(&parts.concat());
-            let again = parse(&parsed.visible);
-            // Taking one out may bring two halves of another together, but never a hidden one to light.
-            prop_assert!(parsed.directive.is_some() || !parsed.flaws.is_empty() || again.directive.is_none());
+            let answer = parts.concat();
+            let parsed = parse(&answer);
+            // What counts is taken out, and what does not is shown as it is.
+            let is_found = parsed.directive.is_some() || !parsed.flaws.is_empty();
+            prop_assert!(is_found || parsed.visible == answer.trim());
+            prop_assert!(parsed.directive.is_some() || parsed.remaining == answer.trim());
         }
 
         #[test]

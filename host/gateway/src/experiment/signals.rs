@@ -146,6 +146,7 @@ mod tests {
             verbosity: Verbosity::Off,
             resumed: false,
             absorbs: None,
+            confirms: None,
             live: Live::default(),
             archived: 0,
         }

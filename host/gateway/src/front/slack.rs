@@ -31,6 +31,7 @@ mod failure;
 mod hearing;
 mod history;
 mod inbound;
+mod invoked;
 mod lines;
 mod link;
 mod markdown;

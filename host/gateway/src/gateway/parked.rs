@@ -68,6 +68,9 @@ pub(super) async fn tell(gateway: &Gateway, parked: &Parked) -> bool {
         // Nobody can tell who wrote it.
         return true;
     };
+    if !gateway.may_hear(&message.user) {
+        return true;
+    }
     let speech = Speech { text: gateway.say.parked(admins_know), pings: vec![] };
     let notice = Delivery::notice(&message.event_id, &message.reply_to, &speech);
     let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
@@ -90,7 +93,7 @@ pub(super) async fn tell(gateway: &Gateway, parked: &Parked) -> bool {
 
 /// Whether any of them knows of the trouble, by now or since less than an hour.
 async fn tell_admins(gateway: &Gateway, parked: &Parked) -> bool {
-    if gateway.people.now().admins.is_empty() {
+    if gateway.admins().is_empty() {
         return false;
     }
     if !gateway.told.is_news(&parked.why, Instant::now()) {

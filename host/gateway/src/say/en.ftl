@@ -62,6 +62,16 @@ model-failed = :x: The model reported an error; please ask again, or tell an adm
 model-silent = :x: The model wrote no answer; please ask again in other words
 
 escalated = :raising_hand: Somebody who knows has to answer this. I have asked in the thread and will tell you as soon as there is an answer.
+used-up = :no_entry: { $kind ->
+    [escalate] I have not asked anybody: for one person, and in one conversation, people are asked { $most } times an hour at most. Please try again later, or ask them yourself.
+   *[other] I have not looked into the code again: for one person, and in one conversation, that is done { $most } times an hour at most. Please try again later.
+}
+proposed = :question: Somebody who knows would have to answer this. As the question is not one of yours, you see it first; it goes out once you say yes.
+proposal = :question: { $asker } may I ask the people who know this, in your name?
+    { $question }
+    React with :white_check_mark: to have it asked, or with :x: to drop it. After 24 hours it is dropped.
+proposal-dropped = :x: Not asked.
+proposal-expired = :hourglass: Not asked: there was no word for 24 hours. Please ask again.
 already-asked = :hourglass: This thread is waiting for the answer to another question; please ask again once it is there, or in a new thread.
 nobody-to-ask = :warning: Somebody who knows has to answer this, but nobody is set up to be asked; please tell an admin.
 escalation = { $contacts } could you help with a question from { $asker }?

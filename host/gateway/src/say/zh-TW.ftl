@@ -50,6 +50,16 @@ model-failed = :x: 模型回報錯誤，請再問一次；若一再發生請通�
 model-silent = :x: 模型沒有寫出回答，請換個說法再問一次
 
 escalated = :raising_hand: 這個問題需要專人回答，我已經在討論串轉問，一有答案就會通知您。
+used-up = :no_entry: { $kind ->
+    [escalate] 沒有轉問：同一個人、同一個對話每小時最多轉問 { $most } 次。請稍後再試，或直接詢問負責的人。
+   *[other] 沒有再查程式碼：同一個人、同一個對話每小時最多查 { $most } 次，請稍後再試。
+}
+proposed = :question: 這個問題需要專人回答。因為問題不是您自己提的，先請您過目，您同意之後才會轉問。
+proposal = :question: { $asker } 要用您的名義把這個問題轉問專人嗎？
+    { $question }
+    請按 :white_check_mark: 轉問，或按 :x: 不轉問。24 小時後視為不轉問。
+proposal-dropped = :x: 沒有轉問。
+proposal-expired = :hourglass: 沒有轉問：24 小時內沒有收到您的確認，請重新提問。
 already-asked = :hourglass: 這個討論串還在等另一個問題的答案，請等到答案來了再問，或開新 thread 提問。
 nobody-to-ask = :warning: 這個問題需要專人回答，但沒有設定可以轉問的人，請通知管理員。
 escalation = { $contacts } 想請您協助回答 { $asker } 的問題：

@@ -53,6 +53,8 @@ pub struct Outturn {
     pub overflowed: bool,
     /// It asks nearly the same again.
     pub reasked: bool,
+    /// Who wrote the question, where that was one person alone.
+    pub asked_by: Option<String>,
 }
 
 /// What is known of one conversation of an experiment.

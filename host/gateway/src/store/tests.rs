@@ -1,6 +1,7 @@
 //! The store on real files, one topic a module.
 
 mod archives;
+mod asking;
 mod backups;
 mod calibrations;
 mod crashes;

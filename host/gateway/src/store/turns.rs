@@ -4,11 +4,11 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, SessionId, Store,
-    StoreError, TurnId, Verbosity, archive, calibrations,
+    Answered, Begin, Escalating, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, SessionId,
+    Store, StoreError, TurnId, Verbosity, archive, calibrations,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, experiments, lease, window,
+    escalations, experiments, lease, proposals, window,
 };
 use crate::{
     front::{Inbound, Speech},
@@ -26,7 +26,7 @@ pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at) VA
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
             cache_read_tokens = ?6, cache_creation_tokens = ?7,
-            policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13
+            policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
      RETURNING session_id";
 pub(super) const ANSWERED_WITH: &str =
@@ -129,7 +129,8 @@ impl Store {
             }
             conn.prepare_cached(escalations::ABSORBED)?.execute([turn.0])?;
             match &escalation {
-                Some((front, marker)) => escalations::await_answer(conn, *front, marker),
+                Some(Escalating::Asked(front, marker)) => escalations::await_answer(conn, *front, marker),
+                Some(Escalating::Proposed(proposal)) => proposals::propose(conn, turn, proposal, now_ms),
                 None => Ok(()),
             }
         })
@@ -211,6 +212,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms])?;
         }
         let absorbs = escalations::claim(conn, turn, &inbound)?;
+        let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
         let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
         let verbosity: Option<String> = row.get("verbose")?;
@@ -224,6 +226,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             verbosity,
             resumed: is_begun,
             absorbs,
+            confirms,
             live,
             archived: 0,
         })
@@ -272,7 +275,7 @@ fn answer(
 ) -> Result<SessionId, Fault> {
     // SQLite's integers are signed; no provider counts that far.
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-    let Outturn { tags, failed, overflowed, reasked } = outturn;
+    let Outturn { tags, failed, overflowed, reasked, asked_by } = outturn;
     let (experiment, arm) = tags.place.as_ref().map(|place| (&*place.experiment, &*place.arm)).unzip();
     let values = params![
         turn.0,
@@ -287,7 +290,8 @@ fn answer(
         arm,
         failed,
         overflowed,
-        reasked
+        reasked,
+        asked_by
     ];
     let session: Option<i64> = conn.prepare_cached(ANSWER)?.query_row(values, |row| row.get(0)).optional()?;
     let session = session.ok_or(StoreError::WrongState { turn, why: "has an answer or is over" })?;

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, experiments::Outturn};
+use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal};
 use crate::{
     escalation::Marker,
     front::{Inbound, Speech, TurnReport},
@@ -140,6 +140,8 @@ pub struct OpenTurn {
     pub resumed: bool,
     /// What the message answers, where it is the awaited word of somebody who knows.
     pub absorbs: Option<Marker>,
+    /// What the message lets go out, where it is its asker's yes.
+    pub confirms: Option<Box<Marker>>,
     pub live: Live,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
@@ -231,6 +233,8 @@ pub enum Purpose {
     Document,
     /// It asks the people who may know.
     Escalation,
+    /// It asks the asker whether they are to be asked.
+    Proposal,
     /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.
     Notice {
         /// The file's text.
@@ -307,8 +311,8 @@ pub struct Recorded {
     pub parts: Vec<Outgoing>,
     /// What was learnt of the model.
     pub calibration: Option<Learnt>,
-    /// A thread that waits for an answer from now on.
-    pub escalation: Option<(FrontName, Marker)>,
+    /// What becomes of a question to people.
+    pub escalation: Option<Escalating>,
     /// What the front is told after delivery.
     pub report: TurnReport,
     /// What is counted of it.
@@ -316,6 +320,15 @@ pub struct Recorded {
     /// Whether the next request holds the messages. Not when the turn was given up: what could not be
     /// answered once must not make the next turn fail.
     pub keep_live: bool,
+}
+
+/// What becomes of a question to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Escalating {
+    /// It goes out: a thread waits for the answer from now on.
+    Asked(FrontName, Marker),
+    /// Its asker is shown it first.
+    Proposed(Proposal),
 }
 
 /// A part that went out: its number, and the front's id of it, where it has ids.

@@ -90,7 +90,8 @@ pub(super) fn outgoing(
     atom: &Atom,
 ) -> Vec<Outgoing> {
     let notice = notice(gateway, &work.turn.inbound.user, atom);
-    let mut speech = gateway.say.answer_arrived(marker.asker_user_id.as_deref(), &work.turn.inbound.user);
+    let asker = marker.asker_user_id.as_deref().filter(|asker| gateway.may_hear(asker));
+    let mut speech = gateway.say.answer_arrived(asker, &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder is the notice's, as the contributor is looking at it anyway.
     let mut outgoing = deliver::parts(gateway, &work.turn.inbound.key, speech);

@@ -12,15 +12,23 @@ use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_tex
 use super::{TurnError, gather::note_capped, work::Work};
 use crate::{
     clock,
-    directive::{self, Directive, Flaw, tools},
+    directive::{
+        self, Directive, Flaw,
+        tools::{self, BadCall},
+    },
     gateway::Gateway,
     model::{Answer, Stop},
+    store::Escalating,
 };
 
+mod bounds;
+mod echo;
 mod escalate;
 mod mra;
 
+use echo::echoes;
 use escalate::Fate;
+pub(super) use escalate::outgoing as ask_people;
 
 /// Rounds a turn may take with tool calls, and with fenced directives, which seed 003 §6 means for one
 /// question at a time.
@@ -86,17 +94,17 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         return Ok(done(gateway, work, &text(&answer)));
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
-    let request = work.request().messages;
+    let calls: Vec<_> = answer.blocks.iter().filter_map(call).collect();
+    let echoes = echoes(work, calls.iter().map(|(_, wanted)| wanted.as_ref().ok().cloned()).collect()).await;
     let mut planned = Vec::new();
-    for block in &answer.blocks {
-        let Block::ToolUse { id, name, input } = block else { continue };
-        let step = match tools::read_call(name, input) {
+    for ((id, wanted), is_echo) in calls.into_iter().zip(echoes) {
+        let step = match wanted {
             _ if !may_call || work.tally.mra_asks + planned_mra(&planned) >= MAX_CALLS => Step::Told(USED_UP.into()),
-            Ok(directive) if directive::is_echo(&directive, &request) => Step::Told(ECHO.into()),
+            Ok(_) if is_echo => Step::Told(ECHO.into()),
             Ok(directive) => Step::Do(directive),
             Err(bad) => Step::Told(bad.to_string()),
         };
-        planned.push((id.clone(), step));
+        planned.push((id, step));
     }
     let mut results = vec![];
     let mut asked = vec![];
@@ -105,7 +113,12 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         let at = results.len() - 1;
         match step {
             Step::Told(why) => results[at].1 = Some(Done::refused(why)),
-            Step::Do(Directive::MraAsk { repo, question }) => asked.push((at, repo, question)),
+            Step::Do(Directive::MraAsk { repo, question }) => {
+                match mra::refusal(gateway, work, &repo, &question).await? {
+                    Some(why) => results[at].1 = Some(Done::refused(why)),
+                    None => asked.push((at, repo, question)),
+                }
+            }
             Step::Do(Directive::Escalate { repo, question, reason }) => {
                 let (done, _) = escalate::escalate(gateway, work, repo, question, reason).await?;
                 results[at].1 = Some(done);
@@ -134,6 +147,12 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         work.preamble = gateway.preamble(work.audience, false);
     }
     Ok(Acted::Again)
+}
+
+/// A call's id, and what it wants.
+fn call(block: &Block) -> Option<(String, Result<Directive, BadCall>)> {
+    let Block::ToolUse { id, name, input } = block else { return None };
+    Some((id.clone(), tools::read_call(name, input)))
 }
 
 /// What becomes of one call.
@@ -181,8 +200,7 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
             _ => Ok(done(gateway, work, shown)),
         };
     };
-    if directive::is_echo(wanted, &work.request().messages) {
-        tracing::warn!(session = %work.turn.inbound.key, kind = wanted.kind().tag(), "a directive only repeats its request");
+    if echoes(work, vec![Some(wanted.clone())]).await == [true] {
         return Ok(done(gateway, work, &text));
     }
     match wanted.clone() {
@@ -190,8 +208,11 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
             let (_, fate) = escalate::escalate(gateway, work, repo, question, reason).await?;
             let said = match fate {
                 Fate::Asked => gateway.say.escalated(),
+                Fate::Proposed => gateway.say.proposed(),
                 Fate::Waiting => gateway.say.already_asked(),
                 Fate::Nobody => gateway.say.nobody_to_ask(),
+                // What goes before the answer says so.
+                Fate::Bounded => String::new(),
                 Fate::Answered => return Ok(done(gateway, work, shown)),
             };
             let words = [parsed.remaining.as_str(), said.as_str()];
@@ -230,6 +251,8 @@ async fn ask_mra(
         if gateway.uses_tools() {
             work.preamble = gateway.preamble(work.audience, false);
         }
+    } else if let Some(why) = mra::refusal(gateway, work, &repo, &question).await? {
+        told.push((why, false));
     } else {
         let found = run_all(gateway, work, vec![(0, repo, question)]).await.pop();
         told.extend(found.map(|(_, done)| (done.text, done.found)));
@@ -289,6 +312,7 @@ async fn keep(
 /// those are to be passed on.
 fn done(gateway: &Gateway, work: &Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
+        "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => gateway.say.proposed(),
         "" if work.tally.escalation.is_some() => gateway.say.escalated(),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
         "" => gateway.say.silent(),

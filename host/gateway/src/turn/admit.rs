@@ -8,6 +8,7 @@ use crate::{
     clock,
     front::{Delivery, Speech},
     gateway::Gateway,
+    may::Action,
     store::{Answered, Begin, InboxId, OpenTurn},
 };
 
@@ -32,24 +33,31 @@ pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted,
             Begin::Busy => tokio::time::sleep(LEASE_POLL).await,
             Begin::Done => return Ok(Admitted::Nothing),
             Begin::Deliver(answered) => return Ok(Admitted::Deliver(answered)),
-            Begin::Ask(turn) if gateway.people.now().blocklist.contains(&turn.inbound.user) => {
-                ignore(gateway, turn).await?;
-                return Ok(Admitted::Nothing);
-            }
-            Begin::Ask(turn) => {
-                let command = Command::of(&turn.inbound.text).filter(|_| turn.absorbs.is_none());
-                return Ok(match command {
-                    Some(command) => Admitted::Command(turn, command),
-                    None => Admitted::Ask(turn),
-                });
-            }
+            Begin::Ask(turn) => return of_person(gateway, turn).await,
         }
     }
 }
 
+/// What somebody wants by a message, if they may.
+async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnError> {
+    let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
+        (Some(_), _) => (Action::Answer, None),
+        (None, Some(command @ Command::Confirmed(_))) => (Action::Judge, Some(command)),
+        (None, Some(command)) => (Action::Command, Some(command)),
+        (None, None) => (Action::Speak, None),
+    };
+    if !gateway.may(&turn.inbound.user, action, Some(&turn.inbound.reply_to.channel)).is_allowed() {
+        ignore(gateway, turn).await?;
+        return Ok(Admitted::Nothing);
+    }
+    Ok(match command {
+        Some(command) => Admitted::Command(turn, command),
+        None => Admitted::Ask(turn),
+    })
+}
+
 /// Nothing is answered. A script that drives the console gets to know why; Slack is left in silence.
 async fn ignore(gateway: &Gateway, turn: OpenTurn) -> Result<(), TurnError> {
-    tracing::info!(user = turn.inbound.user, "ignored: on the blocklist");
     if gateway.front.tells_programs() {
         let speech = Speech { text: gateway.say.blocked(), pings: vec![] };
         gateway.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;

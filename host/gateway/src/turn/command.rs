@@ -1,26 +1,33 @@
 //! Messages that are orders to the gateway: `verbose off|summary|full` says what a conversation is shown of
-//! tool calls.
+//! tool calls; a yes of an asker lets a question go out that they were shown.
 
 use serde_json::json;
 
-use super::TurnError;
+use super::{TurnError, act::ask_people, deliver};
 use crate::{
     clock,
+    escalation::Marker,
     gateway::Gateway,
-    ledger::Tags,
+    ledger::{Event, Tags},
     model::Usage,
-    store::{Answered, OpenTurn, Outgoing, Outturn, Part, Recorded, Verbosity},
+    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Recorded, Verbosity},
 };
 
 /// An order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Verbose(Verbosity),
+    /// Put this to the people who know.
+    Confirmed(Marker),
 }
 
 impl Command {
     /// The order that a message is, if it is one and nothing else.
-    pub fn of(text: &str) -> Option<Command> {
+    pub fn of(turn: &OpenTurn) -> Option<Command> {
+        turn.confirms.as_deref().cloned().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
+    }
+
+    fn of_text(text: &str) -> Option<Command> {
         let mut words = text.split_whitespace();
         let (order, value, more) = (words.next()?, words.next()?, words.next());
         if more.is_some() || !order.trim_start_matches('/').eq_ignore_ascii_case("verbose") {
@@ -32,14 +39,23 @@ impl Command {
 
 /// Does it, and confirms it. The model never hears of it.
 pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
-    let Command::Verbose(verbosity) = command;
-    gateway.store.set_verbosity(turn.session, verbosity).await?;
-    let parts = vec![Outgoing::reply(gateway.say.verbose(verbosity))];
+    let (name, parts, escalation) = match command {
+        Command::Verbose(verbosity) => {
+            gateway.store.set_verbosity(turn.session, verbosity).await?;
+            ("verbose", vec![Outgoing::reply(gateway.say.verbose(verbosity))], None)
+        }
+        Command::Confirmed(marker) => {
+            // The answer takes the place of the question to the asker.
+            gateway.store.placed(turn.turn, &turn.inbound.ts).await?;
+            let (parts, marker) = escalate(gateway, &turn, marker).await?;
+            ("escalate", parts, marker)
+        }
+    };
     let report = json!({
         "type": "turn",
         "event_id": turn.inbound.event_id,
         "session": turn.inbound.key,
-        "command": "verbose",
+        "command": name,
     });
     let recorded = Recorded {
         messages: vec![],
@@ -47,16 +63,42 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
         also: vec![],
         parts: parts.clone(),
         calibration: None,
-        escalation: None,
+        escalation: escalation.clone().map(|marker| Escalating::Asked(turn.inbound.key.front, marker)),
         report: report.clone(),
         outturn: Outturn::default(),
         keep_live: false,
     };
     gateway.store.record(turn.turn, recorded, clock::now_ms()).await?;
-    let OpenTurn { turn, session, inbound, received_at_ms, placeholder, .. } = turn;
+    if let Some(marker) = escalation {
+        gateway.ledger.note(Event::escalated(marker));
+    }
+    let placeholder = if name == "escalate" { Some(turn.inbound.ts.clone()) } else { turn.placeholder.clone() };
+    let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
     let tags = Tags::default();
     Ok(Answered { turn, session, inbound, received_at_ms, tags, placeholder, parts, resumed: false, report })
+}
+
+/// Puts a confirmed question to whoever may be asked now. What goes out, and what the thread waits for then.
+async fn escalate(
+    gateway: &Gateway,
+    turn: &OpenTurn,
+    marker: Marker,
+) -> Result<(Vec<Outgoing>, Option<Marker>), TurnError> {
+    let (key, asker) = (&turn.inbound.key, &turn.inbound.user);
+    if gateway.store.is_waiting(key.front, &marker.channel_id, &marker.thread_ts).await? {
+        return Ok((vec![Outgoing::reply(gateway.say.already_asked())], None));
+    }
+    let mentioned_user_ids = gateway.contacts(marker.scope.as_deref(), asker);
+    if mentioned_user_ids.is_empty() {
+        return Ok((vec![Outgoing::reply(gateway.say.nobody_to_ask())], None));
+    }
+    let pending_since = u64::try_from(clock::now_ms()).unwrap_or(0);
+    let marker = Marker { mentioned_user_ids, pending_since, ..marker };
+    let asking = ask_people(gateway, key, asker, &marker);
+    let mut parts = vec![Outgoing::reply(gateway.say.escalated())];
+    parts.extend(deliver::pieces(gateway, key, &asking));
+    Ok((parts, Some(marker)))
 }
 
 #[cfg(test)]
@@ -70,10 +112,10 @@ mod tests {
             (" /Verbose  OFF ", Verbosity::Off),
             ("verbose summary", Verbosity::Summary),
         ] {
-            assert_eq!(Command::of(text), Some(Command::Verbose(verbosity)), "{text}");
+            assert_eq!(Command::of_text(text), Some(Command::Verbose(verbosity)), "{text}");
         }
         for text in ["verbose", "verbose loud", "verbose full please", "why is it verbose off?", ""] {
-            assert_eq!(Command::of(text), None, "{text}");
+            assert_eq!(Command::of_text(text), None, "{text}");
         }
     }
 }

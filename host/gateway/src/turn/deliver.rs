@@ -97,6 +97,16 @@ pub(super) fn bounded(gateway: &Gateway, key: &SessionKey, mut pieces: Vec<Strin
     pieces
 }
 
+/// A question to people, in as many messages as it takes.
+pub(super) fn pieces(gateway: &Gateway, key: &SessionKey, asking: &Outgoing) -> impl Iterator<Item = Outgoing> {
+    let pieces = bounded(gateway, key, gateway.front.split(&asking.speech.text));
+    pieces.into_iter().map(|text| {
+        let mut piece = asking.clone();
+        piece.speech.text = text;
+        piece
+    })
+}
+
 /// Delivers what has not been delivered of an answer.
 pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
@@ -113,6 +123,11 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
         for sent in sent.drain(..) {
             gateway.store.part_sent(answered.turn, sent, clock::now_ms()).await?;
         }
+        // Nobody's word on it is taken before the store knows which message it is about.
+        let judging = match part.outgoing.purpose {
+            Purpose::Proposal => Some(gateway.judging.lock().await),
+            _ => None,
+        };
         let is_file = part.outgoing.purpose == Purpose::Document;
         let id = match deliver_part(gateway, &answered, part, doubt.take()).await {
             Err(TurnError::Front(FrontError::Refused { what })) if is_file => {
@@ -131,7 +146,10 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
         if part.number == 0 {
             reply_ts = id.clone().or(reply_ts);
         }
-        sent.push((part.number, id));
+        match judging {
+            Some(_) => gateway.store.part_sent(answered.turn, (part.number, id), clock::now_ms()).await?,
+            None => sent.push((part.number, id)),
+        }
     }
     gateway.front.report(&inbound.event_id, &answered.report).await?;
     // The last part is marked together with the turn.
@@ -157,6 +175,7 @@ async fn deliver_part(
         Purpose::PassedOn => (Kind::Reply, None),
         Purpose::Document => (Kind::Document, None),
         Purpose::Escalation => (Kind::Escalation, None),
+        Purpose::Proposal => (Kind::Notice, None),
         Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
     let delivery = Delivery {
@@ -170,7 +189,7 @@ async fn deliver_part(
     };
     match purpose {
         Purpose::Notice { atom } => notice(gateway, delivery, atom, doubt).await,
-        Purpose::Reply | Purpose::PassedOn | Purpose::Document | Purpose::Escalation => {
+        Purpose::Reply | Purpose::PassedOn | Purpose::Document | Purpose::Escalation | Purpose::Proposal => {
             Ok(send(gateway, delivery, doubt).await?)
         }
     }

@@ -12,7 +12,7 @@ use crate::{
     gateway::Gateway,
     knowledge::Atom,
     ledger::{Event, InExperiment},
-    store::{Answered, Learnt, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded},
+    store::{Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
 };
 
 /// An answer, or why there is none.
@@ -43,15 +43,13 @@ pub(super) async fn record(
         _ => deliver::parts(gateway, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
     };
     let split = split(&work.turn.inbound.user, &parts);
-    let escalation = work.tally.escalation.take().map(|(marker, outgoing)| {
-        let pieces = gateway.front.split(&outgoing.speech.text);
-        let pieces = deliver::bounded(gateway, &work.turn.inbound.key, pieces);
-        parts.extend(pieces.into_iter().map(|text| {
-            let mut piece = outgoing.clone();
-            piece.speech.text = text;
-            piece
-        }));
-        marker
+    let escalation = work.tally.escalation.take().map(|(mut escalating, outgoing)| {
+        parts.extend(deliver::pieces(gateway, &work.turn.inbound.key, &outgoing));
+        if let Escalating::Proposed(proposal) = &mut escalating {
+            // The last piece asks for the word.
+            proposal.part = u32::try_from(parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        }
+        escalating
     });
     let report = report(&work);
     // Nobody else would read it.
@@ -61,6 +59,7 @@ pub(super) async fn record(
         failed: work.journal.has_failures() || work.tally.gave_up,
         overflowed: work.tally.overflowed,
         reasked: reask.is_some(),
+        asked_by: asked_by(&work),
     };
     let recorded = Recorded {
         messages: work.window.of_this_turn().cloned().collect(),
@@ -68,7 +67,7 @@ pub(super) async fn record(
         also: work.also.iter().map(|other| other.turn).collect(),
         parts: parts.clone(),
         calibration: learnt_of_the_model(gateway, &work),
-        escalation: escalation.clone().map(|marker| (work.turn.inbound.key.front, marker)),
+        escalation: escalation.clone(),
         report: report.clone(),
         outturn: outturn.clone(),
         keep_live,
@@ -115,13 +114,22 @@ fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
     (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
 }
 
-fn note_escalations(work: &Work<'_>, escalated: Option<crate::escalation::Marker>, learnt: Option<Atom>) {
-    if let Some(marker) = escalated {
-        work.journal.note(Event::EscalateTriggered {
+/// Who wrote the question, where that was one person: an answer that is passed on is put together by us.
+fn asked_by(work: &Work<'_>) -> Option<String> {
+    let user = &work.turn.inbound.user;
+    let is_one_persons = work.turn.absorbs.is_none() && work.also.iter().all(|other| other.inbound.user == *user);
+    is_one_persons.then(|| user.clone())
+}
+
+fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Option<Atom>) {
+    match escalated {
+        Some(Escalating::Asked(_, marker)) => work.journal.note(Event::escalated(marker)),
+        Some(Escalating::Proposed(Proposal { marker, .. })) => work.journal.note(Event::EscalateProposed {
+            actor: work.turn.inbound.user.clone(),
             channel_id: marker.channel_id,
             thread_ts: marker.thread_ts,
-            scope: marker.scope,
-        });
+        }),
+        None => {}
     }
     if let Some(marker) = &work.turn.absorbs {
         work.journal.note(Event::EscalateAbsorbed {

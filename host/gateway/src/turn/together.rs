@@ -21,6 +21,12 @@ pub(super) fn merge(turn: &mut OpenTurn, also: &[OpenTurn]) {
     turn.inbound.files += also.iter().map(|other| other.inbound.files).sum::<u32>();
 }
 
+/// What the person whose turn it is has written of it, where the others of it have been taken in.
+pub(super) fn words_of_asker(turn: &OpenTurn, also: &[OpenTurn]) -> String {
+    let others = also.iter().filter(|other| other.inbound.user != turn.inbound.user);
+    others.fold(turn.inbound.text.clone(), |text, other| text.replace(&said(&other.inbound), ""))
+}
+
 /// What somebody wrote; in a channel with who it was.
 fn said(inbound: &Inbound) -> String {
     match inbound.key.place {
@@ -85,6 +91,7 @@ mod tests {
             resumed: false,
             verbosity: crate::store::Verbosity::Off,
             absorbs: None,
+            confirms: None,
             live: Live::default(),
             archived: 0,
         }

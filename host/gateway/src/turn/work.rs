@@ -10,11 +10,10 @@ use crate::{
     audience::Audience,
     calibration::Calibration,
     directive,
-    escalation::Marker,
     model::{Request, Usage},
     policies::Deciding,
     progress::Progress,
-    store::{OpenTurn, Outgoing, SessionId},
+    store::{Escalating, OpenTurn, Outgoing, SessionId},
 };
 
 /// Room for the answer, in tokens; never more than a quarter of the window.
@@ -111,8 +110,8 @@ pub(super) struct Tally {
     pub rounds: u32,
     /// Questions put to `mra`.
     pub mra_asks: u32,
-    /// A question to the people who know, and the thread that will wait for them.
-    pub escalation: Option<(Marker, Outgoing)>,
+    /// A question to the people who know, and the message that asks them, or their asker first.
+    pub escalation: Option<(Escalating, Outgoing)>,
 }
 
 impl Tally {

@@ -10,10 +10,9 @@ use std::{
 use async_trait::async_trait;
 use pmk_host::{
     front::{
-        Accepted, Delivery, Front, FrontError, Inbound, Intake, Kind, Notice, Reaction, ReplyTo, Speech,
+        Accepted, Delivery, Front, FrontError, Inbound, Intake, Kind, Notice, ReactError, Reaction, ReplyTo, Speech,
         slack::{Slack, SlackConfig, Timings},
     },
-    knowledge::LibraryError,
     store::StoreError,
 };
 use pmk_stand_ins::slack::{self as stand_in, Fault, SlackRules};
@@ -71,7 +70,7 @@ impl Intake for Memory {
         Ok(Accepted::New)
     }
 
-    async fn react(&self, reaction: Reaction) -> Result<(), LibraryError> {
+    async fn react(&self, reaction: Reaction) -> Result<(), ReactError> {
         self.kept.lock().expect("no test panics with it").reactions.push(reaction);
         Ok(())
     }

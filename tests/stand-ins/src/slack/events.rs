@@ -15,7 +15,7 @@ use super::{
     APP_ID, BOT_USER, Inner, TEAM,
     methods::as_json,
     sockets::Command,
-    state::{Ack, Attempt, Awaited, Message, Sent},
+    state::{Ack, Attempt, Awaited, Envelope, Message, Sent},
 };
 
 /// A person says something in a channel whose name tells what kind it is: `D` for direct messages. A
@@ -127,6 +127,24 @@ pub(super) fn send(inner: &Arc<Inner>, event: Value) -> String {
     event_id
 }
 
+/// Sends an envelope of another type, which Slack delivers once.
+pub(super) fn send_once(inner: &Arc<Inner>, kind: &'static str, payload: Value) -> String {
+    let id = {
+        let mut state = inner.state();
+        let id = state.id("En");
+        state.events.insert(id.clone(), Envelope { kind, payload });
+        id
+    };
+    let (inner, sent) = (Arc::clone(inner), id.clone());
+    tokio::spawn(async move {
+        if !attempt(&inner, &sent, 0).await {
+            inner.state().given_up.push(sent);
+            inner.changed.notify_waiters();
+        }
+    });
+    id
+}
+
 fn store(inner: &Inner, event: Value) -> String {
     let mut state = inner.state();
     let event_id = state.id("Ev");
@@ -137,7 +155,7 @@ fn store(inner: &Inner, event: Value) -> String {
         "authorizations": [{"enterprise_id": null, "team_id": TEAM, "user_id": BOT_USER, "is_bot": true,
             "is_enterprise_install": false}],
     });
-    state.events.insert(event_id.clone(), payload);
+    state.events.insert(event_id.clone(), Envelope { kind: "events_api", payload });
     event_id
 }
 
@@ -174,11 +192,15 @@ async fn attempt(inner: &Inner, event_id: &str, retry: u32) -> bool {
         let mut state = inner.state();
         let number = state.number();
         let envelope_id = format!("57d6a792-4d35-4d0b-b6aa-{number:012x}");
-        let Some(payload) = state.events.get(event_id) else { return true };
-        let envelope = json!({
-            "envelope_id": envelope_id, "type": "events_api", "accepts_response_payload": false, "payload": payload,
-            "retry_attempt": retry, "retry_reason": if retry == 0 { "" } else { "timeout" },
+        let Some(Envelope { kind, payload }) = state.events.get(event_id) else { return true };
+        let is_event = *kind == "events_api";
+        let mut envelope = json!({
+            "envelope_id": envelope_id, "type": kind, "accepts_response_payload": !is_event, "payload": payload,
         });
+        if is_event {
+            envelope["retry_attempt"] = json!(retry);
+            envelope["retry_reason"] = json!(if retry == 0 { "" } else { "timeout" });
+        }
         let open = state.sockets.len() as u64;
         let socket = (open > 0).then(|| (number % open) as usize).and_then(|at| state.sockets.get(at));
         let socket = socket.map(|socket| {

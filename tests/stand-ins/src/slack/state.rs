@@ -73,6 +73,12 @@ pub struct Call {
     pub at: Instant,
 }
 
+/// What is delivered: the type of the envelope, and what is in it.
+pub(super) struct Envelope {
+    pub(super) kind: &'static str,
+    pub(super) payload: Value,
+}
+
 /// An envelope that waits for its acknowledgement.
 pub(super) struct Awaited {
     pub(super) event_id: String,
@@ -87,7 +93,7 @@ pub(super) struct State {
     channels: HashMap<String, Vec<Message>>,
     pub(super) tickets: HashMap<String, Instant>,
     pub(super) sockets: Vec<Socket>,
-    pub(super) events: HashMap<String, Value>,
+    pub(super) events: HashMap<String, Envelope>,
     pub(super) attempts: HashMap<String, Vec<Attempt>>,
     pub(super) awaited: HashMap<String, Awaited>,
     pub(super) acks: Vec<Ack>,

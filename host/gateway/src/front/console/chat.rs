@@ -1,6 +1,9 @@
 //! The terminal chat: a prompt, the answer under it, and in a dim line what the policy did.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::PoisonError,
+};
 
 use anstyle::{AnsiColor, Style};
 use async_trait::async_trait;
@@ -10,12 +13,13 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
-use crate::front::{Delivery, Front, FrontError, Intake, Progress, ReplyTo, TurnReport};
+use crate::front::{Delivery, Front, FrontError, Intake, Kind, Progress, Reaction, ReplyTo, TurnReport};
 
 /// What `/help` says.
 const HELP: &str = "\
 type a question and press Enter; what was said before is remembered, also from the last time
   /help   this page
+  /yes    your word on the question that you were shown last, where one waits for it; or /no
   Ctrl-D  leave; the answers under way still come
 the dim line tells which policy decided what the model got to see, and how much that was";
 const PROMPT: &str = "› ";
@@ -27,6 +31,8 @@ pub struct Chat {
     printer: Mutex<Box<dyn ExternalPrinter + Send>>,
     lines: Mutex<mpsc::Receiver<String>>,
     colour: bool,
+    /// The message that asked for a word last.
+    asked: std::sync::Mutex<Option<String>>,
 }
 
 impl Chat {
@@ -51,7 +57,32 @@ impl Chat {
             }
         })?;
         let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
-        Ok(Chat { printer: Mutex::new(Box::new(printer)), lines: Mutex::new(lines), colour })
+        Ok(Chat {
+            printer: Mutex::new(Box::new(printer)),
+            lines: Mutex::new(lines),
+            colour,
+            asked: std::sync::Mutex::default(),
+        })
+    }
+
+    /// Whether a line is a word on what was asked last; then it is one, as a reaction would be.
+    async fn is_word(&self, line: &str, intake: &dyn Intake) -> Result<bool, FrontError> {
+        let reaction = match line.trim() {
+            "/yes" => "✅",
+            "/no" => "❌",
+            _ => return Ok(false),
+        };
+        // Replaced as a whole.
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(ts) = asked else {
+            self.print(DIM, "nothing waits for your word").await?;
+            return Ok(true);
+        };
+        let (user, channel) = (DEFAULT_USER.to_owned(), DEFAULT_CHANNEL.to_owned());
+        if let Err(error) = intake.react(Reaction { user, channel, ts, reaction: reaction.into() }).await {
+            self.print(DIM, &format!("your word had no effect: {error}")).await?;
+        }
+        Ok(true)
     }
 
     async fn print(&self, style: Style, text: &str) -> Result<(), FrontError> {
@@ -82,6 +113,9 @@ impl Front for Chat {
             let Some(text) = line else { return Ok(()) };
             if text.trim() == "/help" {
                 self.print(DIM, HELP).await?;
+                continue;
+            }
+            if self.is_word(&text, intake).await? {
                 continue;
             }
             let said = Typed {
@@ -116,7 +150,12 @@ impl Front for Chat {
     }
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
-        self.print(ANSWER, &part.speech.text).await.map(|()| None)
+        let id = part.replaces.map_or_else(|| format!("{}.{}", part.event_id, part.number), str::to_owned);
+        // What only tells something comes alone; what asks for a word comes after an answer.
+        if part.kind == Kind::Notice && part.number > 0 {
+            *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+        }
+        self.print(ANSWER, &part.speech.text).await.map(|()| Some(id))
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {

@@ -5,9 +5,10 @@ use serde::Deserialize;
 use super::{
     hearing::Hearing,
     inbound::{Callback, News, news},
+    invoked,
     web::Identity,
 };
-use crate::front::{Accepted, Intake, Notice};
+use crate::front::{Accepted, Intake, Invocation, Notice};
 
 /// One text frame.
 pub(super) enum Frame {
@@ -17,6 +18,8 @@ pub(super) enum Frame {
     Disconnect { reason: String },
     /// An event, to be acknowledged once it is stored. Slack may have sent it before.
     Event { envelope: String, callback: Box<Callback>, again: bool },
+    /// A slash command or a click; or which id of it is none. Slack sends it once.
+    Invoked { envelope: String, invocation: Result<Invocation, &'static str> },
     /// Something this program does nothing with. It is acknowledged, where it can be, for it would be no
     /// more use the second time.
     Other { envelope: Option<String> },
@@ -65,6 +68,9 @@ impl Frame {
                     Frame::Other { envelope: head.envelope_id }
                 }
             },
+            "slash_commands" | "interactive" if head.envelope_id.is_some() => {
+                Frame::Invoked { envelope: head.envelope_id.unwrap_or_default(), invocation: invoked::read(text) }
+            }
             kind => {
                 tracing::debug!(kind, "Slack sent a kind of envelope that nothing here handles");
                 Frame::Other { envelope: head.envelope_id }
@@ -104,11 +110,7 @@ impl Desk<'_> {
                     return None;
                 }
             },
-            Some(News::Malformed(field)) => {
-                // Acknowledged: it would be no better the second time.
-                tracing::warn!(field, "Slack sent an event with an id that is none; it is refused");
-                self.intake.notice(Notice::Malformed { field });
-            }
+            Some(News::Malformed(field)) => self.refuse(field),
             Some(News::Reaction(reaction)) => {
                 if let Err(error) = self.intake.react(reaction).await {
                     tracing::error!(event, %error, "a reaction had no effect; Slack will send it again");
@@ -117,6 +119,21 @@ impl Desk<'_> {
             }
         }
         Some(acknowledgement(&envelope))
+    }
+
+    /// Takes in a slash command or a click, and says how it is acknowledged.
+    pub(super) fn take_invocation(self, envelope: &str, invocation: Result<Invocation, &'static str>) -> String {
+        match invocation {
+            Ok(invocation) => self.intake.invoke(invocation),
+            Err(field) => self.refuse(field),
+        }
+        acknowledgement(envelope)
+    }
+
+    /// It is acknowledged all the same: it would be no better the second time.
+    fn refuse(self, field: &'static str) {
+        tracing::warn!(field, "Slack sent something with an id that is none; it is refused");
+        self.intake.notice(Notice::Malformed { field });
     }
 }
 
@@ -128,7 +145,7 @@ mod tests {
     fn what_cannot_be_read_is_acknowledged_where_it_can_be() {
         for (frame, expected) in [
             (r#"{"type":"events_api","envelope_id":"e1","payload":{"surprise":1}}"#, Some("e1")),
-            (r#"{"type":"slash_commands","envelope_id":"e2","payload":{}}"#, Some("e2")),
+            (r#"{"type":"views","envelope_id":"e2","payload":{}}"#, Some("e2")),
             (r#"{"type":"something_new"}"#, None),
             ("not json", None),
         ] {

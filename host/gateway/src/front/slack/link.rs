@@ -194,6 +194,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             Frame::Event { envelope, callback, again } => {
                 self.in_flight.push(self.desk.take(envelope, callback, again).boxed());
             }
+            Frame::Invoked { envelope, invocation } => {
+                let ack = self.desk.take_invocation(&envelope, invocation);
+                self.in_flight.push(std::future::ready(Some(ack)).boxed());
+            }
             Frame::Other { envelope } => {
                 let ack = envelope.as_deref().map(acknowledgement);
                 self.in_flight.push(std::future::ready(ack).boxed());

@@ -96,7 +96,8 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "DROP TABLE bound; ALTER TABLE calibration ADD COLUMN window INTEGER;
+        "DROP TABLE asked; DROP TABLE proposal; ALTER TABLE turn DROP COLUMN asked_by;
+         DROP TABLE bound; ALTER TABLE calibration ADD COLUMN window INTEGER;
          DROP TABLE model_tools;
          DROP INDEX inbox_parked;
          ALTER TABLE inbox DROP COLUMN parked_at;

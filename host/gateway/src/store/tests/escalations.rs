@@ -29,7 +29,7 @@ async fn said(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -
 async fn waiting(home: &TempDir) -> Store {
     let store = open(home);
     let asked = ask(&store, said(&store, "Ev1", "U1", None).await).await;
-    let escalation = Some((FrontName::Slack, marker(&["U2", "U3"])));
+    let escalation = Some(Escalating::Asked(FrontName::Slack, marker(&["U2", "U3"])));
     store.record(asked.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
     store.finish(asked.turn, vec![(0, None)], NOW).await.unwrap();
     store

@@ -63,7 +63,7 @@ async fn a_stopped_arm_gives_its_conversations_to_the_control_once() {
 async fn what_came_of_turns_is_added_up_by_conversation() {
     let home = home();
     let store = open(&home);
-    let outturn = |arm: &str, failed, overflowed| Outturn { tags: tags(arm), failed, overflowed, reasked: false };
+    let outturn = |arm: &str, failed, overflowed| Outturn { tags: tags(arm), failed, overflowed, ..Outturn::default() };
     let session = answered(&store, KEY, "Ev1", outturn("b", true, false), "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     answered(&store, KEY, "Ev2", outturn("b", false, true), "1.2").await;

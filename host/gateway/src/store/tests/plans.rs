@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, calibrations, dump, escalations, experiments, intake, lease, reset, restore, sessions, tools, turns,
-    window,
+    archive, asked, calibrations, dump, escalations, experiments, intake, lease, proposals, reset, restore, sessions,
+    tools, turns, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -38,6 +38,17 @@ const BY_INDEX: &[&str] = &[
     escalations::RELEASE_CLAIM,
     escalations::ABSORBED,
     escalations::AWAIT,
+    asked::FORGET,
+    asked::OF_PERSON,
+    asked::OF_CONVERSATION,
+    asked::ASK,
+    asked::WRITTEN_BY,
+    proposals::PROPOSE,
+    proposals::FORGET,
+    proposals::FIND,
+    proposals::CONFIRM,
+    proposals::DROP,
+    proposals::CONFIRMED,
     experiments::FIND_ARM,
     experiments::DRAW_ARM,
     experiments::FIND_ANSWER,

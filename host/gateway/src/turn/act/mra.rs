@@ -6,10 +6,11 @@ use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
 
 use super::{
-    super::{decided::note_records, work::Work},
-    Done,
+    super::{TurnError, decided::note_records, work::Work},
+    Done, bounds,
 };
 use crate::{
+    directive::Kind,
     front::{self, Delivery, FrontError, Speech},
     gateway::Gateway,
     ledger::Event,
@@ -20,6 +21,20 @@ use crate::{
 
 /// The most characters of a result that people are shown.
 const MAX_SHOWN_CHARS: usize = 2_500;
+
+/// Why a question is not put to `mra` at all, as the model is told; `None` where it may be, and is counted.
+pub(super) async fn refusal(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    repo: &str,
+    question: &str,
+) -> Result<Option<String>, TurnError> {
+    let why = match bounds::not_listed(gateway, repo).await {
+        Some(why) => Some(why),
+        None => bounds::count(gateway, work, Kind::MraAsk).await?,
+    };
+    Ok(why.map(|why| refused(repo, question, &why)))
+}
 
 /// One question. What went wrong is told to the model as it is, so that the person gets to know.
 pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, repo: &str, question: &str) -> Done {

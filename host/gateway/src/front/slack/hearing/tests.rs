@@ -5,8 +5,7 @@ use tokio::time::advance;
 
 use super::*;
 use crate::{
-    front::{Accepted, Inbound, Reaction},
-    knowledge::LibraryError,
+    front::{Accepted, Inbound, ReactError, Reaction},
     store::StoreError,
 };
 
@@ -20,7 +19,7 @@ impl Intake for Told {
         Ok(Accepted::New)
     }
 
-    async fn react(&self, _reaction: Reaction) -> Result<(), LibraryError> {
+    async fn react(&self, _reaction: Reaction) -> Result<(), ReactError> {
         Ok(())
     }
 

@@ -13,10 +13,9 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::*;
 use crate::{
     front::{
-        Accepted, Inbound, Intake, Reaction,
+        Accepted, Inbound, Intake, ReactError, Reaction,
         slack::{hearing::Hearing, web::Identity},
     },
-    knowledge::LibraryError,
     store::StoreError,
 };
 
@@ -29,7 +28,7 @@ impl Intake for Stuck {
         pending().await
     }
 
-    async fn react(&self, _reaction: Reaction) -> Result<(), LibraryError> {
+    async fn react(&self, _reaction: Reaction) -> Result<(), ReactError> {
         Ok(())
     }
 }

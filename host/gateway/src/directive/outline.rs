@@ -1,0 +1,185 @@
+//! Where the fences of a Markdown text stand, as far as they are the text's own.
+
+use std::{ops::Range, sync::LazyLock};
+
+use comrak::{
+    Arena, Node, Options,
+    nodes::{NodeValue, Sourcepos},
+    parse_document,
+};
+use regex::Regex;
+
+/// A tag of HTML: whether it closes, its name, whether it closes itself.
+static TAG: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"<(/?)([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*?)?(/?)>").expect("it is tested"));
+
+/// Elements that need no end.
+const WITHOUT_END: [&str; 16] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "li", "link", "meta", "p", "param", "source", "track",
+    "wbr",
+];
+
+/// A fenced block that is in nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// From the first mark to the last, without the line end after it.
+    pub range: Range<usize>,
+    /// What stands between the fences.
+    pub body: Range<usize>,
+    /// The words after the opening fence.
+    pub info: String,
+    pub is_closed: bool,
+}
+
+/// The blocks fenced with backticks that are the text's own, in order: in no list, quote, other fence or element of
+/// HTML.
+pub(super) fn fences(text: &str) -> Vec<Block> {
+    let arena = Arena::new();
+    let document = parse_document(&arena, text, &Options::default());
+    let lines = lines(text);
+    let mut open_elements = 0i64;
+    let mut blocks = Vec::new();
+    for node in document.children() {
+        let data = node.data();
+        match &data.value {
+            NodeValue::HtmlBlock(html) => open_elements += opened(&html.literal),
+            NodeValue::CodeBlock(code) if code.fenced && code.fence_char == b'`' && open_elements <= 0 => {
+                blocks.extend(block(text, &lines, data.sourcepos, code.info.trim(), code.closed));
+            }
+            // An end may stand within a line. A beginning there is none: it may be `Vec<String>`.
+            _ => open_elements += closed_inline(node),
+        }
+    }
+    blocks
+}
+
+/// The elements that are closed within the lines of a node, negative.
+fn closed_inline(node: Node<'_>) -> i64 {
+    let inline = node.descendants().filter_map(|node| match &node.data().value {
+        NodeValue::HtmlInline(html) => Some(opened(html).min(0)),
+        _ => None,
+    });
+    inline.sum()
+}
+
+/// A text without what is quoted in it: quotes, code and HTML.
+pub fn own_words(text: &str) -> String {
+    let arena = Arena::new();
+    let document = parse_document(&arena, text, &Options::default());
+    let lines = lines(text);
+    let mut own = String::new();
+    for node in document.children() {
+        let data = node.data();
+        if matches!(data.value, NodeValue::BlockQuote | NodeValue::CodeBlock(_) | NodeValue::HtmlBlock(_)) {
+            continue;
+        }
+        let (first, last) = (data.sourcepos.start.line.saturating_sub(1), data.sourcepos.end.line);
+        for line in lines.get(first..last.min(lines.len())).unwrap_or_default() {
+            own.push_str(&text[line.clone()]);
+        }
+        own.push('\n');
+    }
+    own
+}
+
+fn block(text: &str, lines: &[Range<usize>], at: Sourcepos, info: &str, is_closed: bool) -> Option<Block> {
+    let (first, last) = (lines.get(at.start.line.checked_sub(1)?)?, lines.get(at.end.line.checked_sub(1)?)?);
+    let indent = text[first.clone()].find('`')?;
+    let body_start = lines.get(at.start.line).map_or(first.end, |line| line.start);
+    let body_end = if is_closed { last.start } else { text.len() };
+    let end = if is_closed { last.start + text[last.clone()].trim_end_matches(['\n', '\r']).len() } else { text.len() };
+    Some(Block {
+        range: first.start + indent..end,
+        body: body_start..body_end.max(body_start),
+        info: info.to_owned(),
+        is_closed,
+    })
+}
+
+/// How many more elements a piece of HTML opens than it closes.
+fn opened(html: &str) -> i64 {
+    let tags = TAG.captures_iter(html).map(|tag| {
+        let (name, is_end, is_whole) = (tag[2].to_ascii_lowercase(), !tag[1].is_empty(), !tag[3].is_empty());
+        match (WITHOUT_END.contains(&name.as_str()) || is_whole, is_end) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        }
+    });
+    tags.sum()
+}
+
+/// The lines of a text as CommonMark counts them, with their ends.
+fn lines(text: &str) -> Vec<Range<usize>> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    let bytes = text.as_bytes();
+    for (at, byte) in text.bytes().enumerate() {
+        let ends = byte == b'\n' || byte == b'\r' && bytes.get(at + 1) != Some(&b'\n');
+        if ends {
+            lines.push(start..at + 1);
+            start = at + 1;
+        }
+    }
+    lines.push(start..text.len());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn infos(text: &str) -> Vec<String> {
+        fences(text).into_iter().map(|block| block.info).collect()
+    }
+
+    #[test]
+    fn what_is_in_something_else_is_left_out() {
+        for (text, expected) in [
+            ("```a\n```\ntext\n```b\n```", vec!["a", "b"]),
+            ("- x\n\n  ```a\n  ```\n\n```b\n```", vec!["b"]),
+            ("> ```a\n> ```\n\n```b\n```", vec!["b"]),
+            ("<details>\n\n```a\n```\n\n</details>\n\n```b\n```", vec!["b"]),
+            ("<div><br><p>\n\n```a\n```\n\n<img/></div>\n\n```b\n```", vec!["b"]),
+            ("~~~a\n~~~\n    ```a\n```b\n```", vec!["b"]),
+            ("````a\n```b\n```\n````", vec!["a"]),
+            ("\u{feff}```a\r\n```\r\n\r```b\r```", vec!["a", "b"]),
+        ] {
+            assert_eq!(infos(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_of_the_text_as_it_is() {
+        let text = "one\r\n  ```a\r\nx: 1\ry: 2\r\n```\r\ntwo";
+        let [block] = fences(text).try_into().expect("one");
+        assert_eq!((&text[block.range], &text[block.body]), ("```a\r\nx: 1\ry: 2\r\n```", "x: 1\ry: 2\r\n"));
+        let [open] = fences("```a\nx").try_into().expect("one");
+        assert_eq!((open.range, open.body, open.is_closed), (0..6, 5..6, false));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_an_outline(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    Just("```"), Just("````"), Just("~~~"), Just("\n"), Just("\r"), Just("\r\n"), Just("> "), Just("- "),
+                    Just("    "), Just("\t"), Just("<div>"), Just("</div>"), Just("<!--"), Just("-->"), Just("<pre>"),
+                    Just("mra-ask"), Just("repo: erp"), Just("預算"), Just("\0"), Just("\u{feff}"), Just("|"), Just("[a]: b"),
+                ],
+                0..40,
+            ),
+        ) {
+            let text = parts.concat();
+            let mut at = 0;
+            for block in fences(&text) {
+                prop_assert!(block.range.start >= at && block.body.start >= block.range.start, "{:?}", block);
+                prop_assert!(text[block.range.clone()].starts_with("```"), "{:?}", text);
+                prop_assert!(text[block.body.clone()].len() <= text[block.range.clone()].len(), "{:?}", text);
+                at = block.range.end;
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A reaction on a question that its asker was shown first: it goes out, or it does not.
+
+use std::sync::Arc;
+
+use super::Gateway;
+use crate::{
+    clock,
+    dispatch::Dispatcher,
+    front::{Delivery, Reaction, ReplyTo, Speech},
+    knowledge::reaction::Verdict,
+    ledger::Event,
+    store::{Judged, StoreError},
+};
+
+/// Does what a reaction says about such a question, if it is on one, and by who is asked for their word. Taken in twice
+/// it does no harm.
+///
+/// # Errors
+/// It could not be done and may be tried again.
+pub(super) async fn judge(
+    gateway: &Arc<Gateway>,
+    dispatcher: &Arc<Dispatcher>,
+    reaction: &Reaction,
+) -> Result<(), StoreError> {
+    let Some(verdict) = Verdict::of_reaction(&reaction.reaction) else { return Ok(()) };
+    // What is just being posted is known to the store once this is free.
+    let _judging = gateway.judging.lock().await;
+    let yes = verdict == Verdict::Approve;
+    let (reply_to, text) = match gateway.store.judge_proposal(reaction, yes, clock::now_ms()).await? {
+        None => return Ok(()),
+        Some(Judged::Confirmed(confirmation)) => return dispatcher.take_in(*confirmation).await.map(drop),
+        Some(Judged::Dropped(reply_to)) => (reply_to, gateway.say.proposal_dropped()),
+        Some(Judged::Expired(reply_to)) => (reply_to, gateway.say.proposal_expired()),
+    };
+    let (actor, channel_id) = (reaction.user.clone(), reaction.channel.clone());
+    gateway.ledger.note(Event::EscalateDropped { actor, channel_id });
+    let (showing, ts) = (Arc::clone(gateway), reaction.ts.clone());
+    gateway.tasks.spawn(async move { show(&showing, &reply_to, &ts, text).await });
+    Ok(())
+}
+
+/// Puts what became of it in its place.
+async fn show(gateway: &Gateway, reply_to: &ReplyTo, ts: &str, text: String) {
+    let speech = Speech { text, pings: vec![] };
+    let shown = Delivery { replaces: Some(ts), ..Delivery::notice("", reply_to, &speech) };
+    if let Err(error) = gateway.front.deliver(shown).await {
+        tracing::warn!(%error, "a question that was dropped does not show that");
+    }
+}

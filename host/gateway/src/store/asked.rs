@@ -1,0 +1,91 @@
+//! How often others were asked on somebody's behalf.
+
+use std::{collections::HashSet, time::Duration};
+
+use pmk_core::FrontName;
+use rusqlite::{Connection, params};
+
+use super::{SessionId, Store, StoreError, error::Fault, intake::front_name};
+use crate::directive::Kind;
+
+/// What the bounds are about.
+pub const BOUNDED_FOR: Duration = Duration::from_secs(60 * 60);
+
+pub(super) const FORGET: &str = "DELETE FROM asked WHERE at <= ?1";
+pub(super) const OF_PERSON: &str =
+    "SELECT count(*) FROM asked WHERE kind = ?1 AND front = ?2 AND user = ?3 AND at > ?4";
+pub(super) const OF_CONVERSATION: &str = "SELECT count(*) FROM asked WHERE kind = ?1 AND session_id = ?2 AND at > ?3";
+pub(super) const ASK: &str = "INSERT INTO asked (kind, front, user, session_id, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) const WRITTEN_BY: &str =
+    "SELECT m.id FROM live l JOIN message m ON m.id = l.message_id JOIN turn t ON t.id = m.turn_id
+     WHERE l.session_id = ?1 AND t.asked_by = ?2 AND m.origin = 'user'";
+
+/// Who asks, and where.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    pub kind: Kind,
+    pub front: FrontName,
+    pub user: String,
+    pub session: SessionId,
+}
+
+/// Whose bound is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    Person,
+    Conversation,
+}
+
+impl Bound {
+    /// The name, for the ledger.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bound::Person => "person",
+            Bound::Conversation => "conversation",
+        }
+    }
+}
+
+impl Store {
+    /// Counts a question that is about to be put to others, unless this person or this conversation has had so many
+    /// within the last hour. A restart changes nothing about that.
+    ///
+    /// # Errors
+    /// Nothing was counted: nobody must be asked.
+    pub async fn count_asked(&self, asking: Asking, most: u32, now_ms: i64) -> Result<Option<Bound>, StoreError> {
+        self.write(move |conn| count(conn, &asking, most, now_ms)).await
+    }
+
+    /// The messages of the live window that this person alone has written.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn written_by(&self, session: SessionId, user: &str) -> Result<HashSet<i64>, StoreError> {
+        let user = user.to_owned();
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(WRITTEN_BY)?;
+            let ids = statement.query_map(params![session.0, user], |row| row.get(0))?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+}
+
+fn count(conn: &Connection, asking: &Asking, most: u32, now_ms: i64) -> Result<Option<Bound>, Fault> {
+    let Asking { kind, front, user, session } = asking;
+    let (kind, front) = (kind.tag(), front_name(*front));
+    let since = now_ms.saturating_sub(BOUNDED_FOR.as_millis() as i64);
+    conn.prepare_cached(FORGET)?.execute([since])?;
+    let of_person: u32 =
+        conn.prepare_cached(OF_PERSON)?.query_row(params![kind, front, user, since], |row| row.get(0))?;
+    let of_conversation: u32 =
+        conn.prepare_cached(OF_CONVERSATION)?.query_row(params![kind, session.0, since], |row| row.get(0))?;
+    if of_person >= most {
+        return Ok(Some(Bound::Person));
+    }
+    if of_conversation >= most {
+        return Ok(Some(Bound::Conversation));
+    }
+    conn.prepare_cached(ASK)?.execute(params![kind, front, user, session.0, now_ms])?;
+    Ok(None)
+}

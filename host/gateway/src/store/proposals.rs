@@ -1,0 +1,130 @@
+//! Questions to people that wait for the word of who they are asked for.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, params};
+
+use super::{Store, StoreError, TurnId, codec, error::Fault};
+use crate::{
+    escalation::Marker,
+    front::{Inbound, Reaction, ReplyTo},
+};
+
+/// How long a word is waited for: as long as for one on an atom.
+pub const CONFIRMED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) const PROPOSE: &str =
+    "INSERT INTO proposal (turn_id, part, marker, confirmation, proposed_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1";
+pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by IS NOT NULL
+     FROM outbox o JOIN proposal p ON p.turn_id = o.turn_id AND p.part = o.part
+     WHERE o.sent_id = ?1";
+pub(super) const CONFIRM: &str = "UPDATE proposal SET confirmed_by = ?2 WHERE turn_id = ?1";
+pub(super) const DROP: &str = "DELETE FROM proposal WHERE turn_id = ?1";
+pub(super) const CONFIRMED: &str = "SELECT marker FROM proposal WHERE confirmed_by = ?1";
+
+/// What the event id of a yes begins with; the proposing turn's number follows.
+const YES: &str = "confirmed-";
+
+/// A question that its asker is shown first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// Which of the turn's messages shows it.
+    pub part: u32,
+    pub marker: Marker,
+    /// The message that a yes becomes: it goes through the inbox as any other.
+    pub confirmation: Box<Inbound>,
+}
+
+/// What a reaction has done to a proposal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// This is to be taken in.
+    Confirmed(Box<Inbound>),
+    /// It will not be asked.
+    Dropped(ReplyTo),
+    /// It was too late: it will not be asked either.
+    Expired(ReplyTo),
+}
+
+impl Proposal {
+    /// One that is shown in answer to this message, by this turn.
+    pub fn new(turn: TurnId, asked: &Inbound, marker: Marker) -> Proposal {
+        let confirmation = Inbound {
+            event_id: format!("{YES}{turn}"),
+            aliases: vec![],
+            text: String::new(),
+            files: 0,
+            ts: String::new(),
+            ..asked.clone()
+        };
+        Proposal { part: 0, marker, confirmation: Box::new(confirmation) }
+    }
+}
+
+impl Store {
+    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or theirs does not count.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn judge_proposal(&self, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<Judged>, StoreError> {
+        let word = word.clone();
+        self.write(move |conn| judge(conn, &word, yes, now_ms)).await
+    }
+}
+
+/// From now on a question waits for its asker's word.
+pub(super) fn propose(conn: &Connection, turn: TurnId, proposal: &Proposal, now_ms: i64) -> Result<(), Fault> {
+    conn.prepare_cached(FORGET)?.execute([expired(now_ms)])?;
+    let Proposal { part, marker, confirmation } = proposal;
+    let values = params![turn.0, part, codec::to_json(marker), codec::to_json(&**confirmation), now_ms];
+    conn.prepare_cached(PROPOSE)?.execute(values)?;
+    Ok(())
+}
+
+/// What a message confirms, if it is one that a yes has become.
+pub(super) fn confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+    if !inbound.event_id.starts_with(YES) {
+        return Ok(None);
+    }
+    let mut statement = conn.prepare_cached(CONFIRMED)?;
+    let mut rows = statement.query([&inbound.event_id])?;
+    match rows.next()? {
+        Some(row) => codec::from_json(row.get_ref(0)?, "a proposal").map(Some),
+        None => Ok(None),
+    }
+}
+
+fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<Judged>, Fault> {
+    let Some((turn, proposed_at, is_confirmed, mut confirmation)) = find(conn, word)? else { return Ok(None) };
+    if is_confirmed && !yes {
+        return Ok(None);
+    }
+    if proposed_at <= expired(now_ms) || !yes {
+        conn.prepare_cached(DROP)?.execute([turn])?;
+        let reply_to = confirmation.reply_to;
+        return Ok(Some(if yes { Judged::Expired(reply_to) } else { Judged::Dropped(reply_to) }));
+    }
+    conn.prepare_cached(CONFIRM)?.execute(params![turn, confirmation.event_id])?;
+    // It takes the place of what was shown, and is looked for after it.
+    confirmation.ts.clone_from(&word.ts);
+    Ok(Some(Judged::Confirmed(Box::new(confirmation))))
+}
+
+/// The proposal that a message shows to this person.
+fn find(conn: &Connection, word: &Reaction) -> Result<Option<(i64, i64, bool, Inbound)>, Fault> {
+    let mut statement = conn.prepare_cached(FIND)?;
+    let mut rows = statement.query([&word.ts])?;
+    while let Some(row) = rows.next()? {
+        let confirmation: Inbound = codec::from_json(row.get_ref(1)?, "a proposal")?;
+        // Two channels may have a message of the same moment.
+        if confirmation.user == word.user && confirmation.reply_to.channel == word.channel {
+            return Ok(Some((row.get(0)?, row.get(2)?, row.get(3)?, confirmation)));
+        }
+    }
+    Ok(None)
+}
+
+fn expired(now_ms: i64) -> i64 {
+    now_ms.saturating_sub(CONFIRMED_WITHIN.as_millis() as i64)
+}

@@ -1,0 +1,136 @@
+//! How often others are asked, and what waits for a word.
+
+use pmk_core::FrontName;
+
+use super::*;
+use crate::{
+    directive::Kind,
+    escalation::Marker,
+    front::Reaction,
+    store::{Asking, BOUNDED_FOR, Bound, Escalating, Judged, Proposal, SessionId, proposals::CONFIRMED_WITHIN},
+};
+
+const HOUR: i64 = BOUNDED_FOR.as_millis() as i64;
+const DAY: i64 = CONFIRMED_WITHIN.as_millis() as i64;
+
+fn asking(kind: Kind, user: &str, session: SessionId) -> Asking {
+    Asking { kind, front: FrontName::Slack, user: user.into(), session }
+}
+
+#[tokio::test]
+async fn an_hour_is_counted_by_person_and_by_conversation() {
+    let home = home();
+    let store = open(&home);
+    let [one, other] =
+        [turn(&store, "slack:dm:U1", "Ev1").await.session, turn(&store, "slack:dm:U2", "Ev2").await.session];
+    let count = async |store: &Store, kind, user: &str, session, now| {
+        store.count_asked(asking(kind, user, session), 2, now).await.unwrap()
+    };
+    for at in [NOW, NOW + 1] {
+        assert_eq!(count(&store, Kind::Escalate, "U1", one, at).await, None);
+    }
+    assert_eq!(count(&store, Kind::Escalate, "U1", other, NOW + 2).await, Some(Bound::Person));
+    assert_eq!(count(&store, Kind::Escalate, "U2", one, NOW + 2).await, Some(Bound::Conversation));
+    assert_eq!(count(&store, Kind::MraAsk, "U1", one, NOW + 2).await, None, "each kind for itself");
+    assert_eq!(count(&store, Kind::Escalate, "U2", other, NOW + 2).await, None);
+    drop(store);
+    let store = open(&home);
+    assert_eq!(count(&store, Kind::Escalate, "U1", one, NOW + HOUR - 1).await, Some(Bound::Person), "after a restart");
+    assert_eq!(count(&store, Kind::Escalate, "U1", one, NOW + HOUR).await, None, "the first of them is an hour ago");
+    assert_eq!(count(&store, Kind::Escalate, "U1", one, NOW + HOUR).await, Some(Bound::Person));
+    assert_eq!(number(&home, "SELECT count(*) FROM asked WHERE at <= 1"), 0);
+}
+
+fn marker() -> Marker {
+    Marker {
+        channel_id: "D1".into(),
+        thread_ts: "Ev1".into(),
+        question: "who?".into(),
+        scope: None,
+        reason: None,
+        pending_since: 7,
+        mentioned_user_ids: vec!["U2".into()],
+        asker_user_id: Some("U1".into()),
+    }
+}
+
+/// A turn whose second message asks U1 for a word, and was posted as `1.2` in D1.
+async fn proposed(store: &Store) -> OpenTurn {
+    let asked = ask(store, accept(store, "slack:dm:U1", "Ev1").await).await;
+    let proposal = Proposal { part: 1, ..Proposal::new(asked.turn, &asked.inbound, marker()) };
+    let parts = vec![Outgoing::reply("first"), Outgoing { purpose: Purpose::Proposal, ..Outgoing::reply("may I?") }];
+    let escalation = Some(Escalating::Proposed(proposal));
+    store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    let sent = vec![(0, Some("1.1".into())), (1, Some("1.2".into()))];
+    store.finish(asked.turn, sent, NOW).await.unwrap();
+    asked
+}
+
+async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Option<Judged> {
+    let reaction = Reaction { user: user.into(), channel: "D1".into(), ts: ts.into(), reaction: String::new() };
+    store.judge_proposal(&reaction, yes, now).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_yes_becomes_a_message_that_is_carried_out_once() {
+    let home = home();
+    let store = open(&home);
+    let asked = proposed(&store).await;
+    for (user, ts) in [("U2", "1.2"), ("U1", "1.1"), ("U1", "9.9")] {
+        assert_eq!(word(&store, user, ts, true, NOW).await, None, "{user} on {ts}");
+    }
+    drop(store);
+    let store = open(&home);
+    let Some(Judged::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW + DAY - 1).await else { panic!("a yes") };
+    assert_eq!((&said.key, said.user.as_str(), said.ts.as_str()), (&asked.inbound.key, "U1", "1.2"));
+    assert_eq!(word(&store, "U1", "1.2", false, NOW).await, None, "what was confirmed is not dropped");
+    let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
+    assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()));
+    assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()), "after a crash, too");
+    // The same word again is the same message.
+    let Some(Judged::Confirmed(again)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
+    assert_eq!(store.accept(&again, NOW).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_no_or_a_day_without_a_word_drops_a_question() {
+    let home = home();
+    let store = open(&home);
+    let asked = proposed(&store).await;
+    let dropped = Judged::Dropped(asked.inbound.reply_to.clone());
+    assert_eq!(word(&store, "U1", "1.2", false, NOW).await, Some(dropped));
+    assert_eq!(word(&store, "U1", "1.2", true, NOW).await, None);
+
+    let home = super::home();
+    let store = open(&home);
+    let asked = proposed(&store).await;
+    let expired = Judged::Expired(asked.inbound.reply_to.clone());
+    assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, Some(expired));
+    assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None);
+}
+
+#[tokio::test]
+async fn nobody_confirms_what_was_not_shown_to_them() {
+    let home = home();
+    let store = open(&home);
+    let asked = proposed(&store).await;
+    let forged = inbound("slack:dm:U9", &format!("confirmed-{}", asked.turn));
+    let inbox = store.accept(&forged, NOW).await.unwrap().expect("a new message");
+    assert_eq!(ask(&store, inbox).await.confirms, None);
+}
+
+#[tokio::test]
+async fn who_wrote_what_is_known_of_what_one_person_wrote() {
+    let home = home();
+    let store = open(&home);
+    for (event, by) in [("Ev1", Some("U1")), ("Ev2", Some("U2")), ("Ev3", None), ("Ev4", Some("U1"))] {
+        let open = ask(&store, accept(&store, "slack:channel:C1", event).await).await;
+        let outturn = Outturn { asked_by: by.map(str::to_owned), ..Outturn::default() };
+        store.record(open.turn, Recorded { outturn, ..recorded(event, "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    }
+    let session = ask(&store, accept(&store, "slack:channel:C1", "Ev5").await).await.session;
+    let written = store.written_by(session, "U1").await.unwrap();
+    let texts = number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%Ev1%' OR blocks LIKE '%Ev4%'");
+    assert_eq!((written.len(), texts), (2, 2));
+}

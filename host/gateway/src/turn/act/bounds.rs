@@ -1,0 +1,76 @@
+//! What holds whatever was written: how often others are asked, and about what.
+
+use pmk_core::text::head;
+
+use super::super::{TurnError, work::Work};
+use crate::{
+    clock,
+    directive::Kind,
+    gateway::Gateway,
+    knowledge::{Problem, Workspace},
+    ledger::Event,
+    store::Asking,
+};
+
+/// Counts a question that is about to be put to others. Where it is one too many nobody is asked: the person reads so,
+/// and what the model is told comes back.
+pub(super) async fn count(gateway: &Gateway, work: &mut Work<'_>, kind: Kind) -> Result<Option<String>, TurnError> {
+    let inbound = &work.turn.inbound;
+    let most = match kind {
+        Kind::Escalate => gateway.config.hourly.escalations,
+        Kind::MraAsk => gateway.config.hourly.mra_questions,
+    };
+    let (front, user, session) = (inbound.key.front, inbound.user.clone(), work.turn.session);
+    let asking = Asking { kind, front, user: user.clone(), session };
+    let Some(of) = gateway.store.count_asked(asking, most, clock::now_ms()).await? else { return Ok(None) };
+    let (session, of) = (inbound.key.to_string(), of.name());
+    tracing::warn!(session, user, kind = kind.tag(), of, most, "nobody is asked: the bound of an hour is met");
+    work.journal.note(Event::DirectiveBounded { actor: user, session, kind: kind.tag(), of, most });
+    let said = gateway.say.used_up(kind, most);
+    if !work.tally.prefix.contains(&said) {
+        work.tally.prefix.push_str(&said);
+    }
+    Ok(Some(format!(
+        "not asked: there may be {most} such questions an hour for one {of}, and there have been; do not try again, tell \
+         the person"
+    )))
+}
+
+/// Why a repository is none that may be asked about; `None` where it is one. The operator's list decides, where there is
+/// one; without a list, `mra` knows its own.
+pub(super) async fn not_listed(gateway: &Gateway, repo: &str) -> Option<String> {
+    let listed = listed(gateway).await?;
+    let repo = repo.trim();
+    if listed.iter().any(|name| name == repo) {
+        return None;
+    }
+    let shown = listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    Some(format!("`{}` is none of the repositories that can be asked about: {}", head(repo, 100), head(&shown, 2_000)))
+}
+
+/// A repository that a question to people is about, if it is one that the operator has named.
+pub(super) async fn scope(gateway: &Gateway, repo: Option<String>) -> Option<String> {
+    let repo = repo.map(|repo| repo.trim().to_owned()).filter(|repo| !repo.is_empty())?;
+    let pools = gateway.people.now();
+    if pools.escalation.repos.contains_key(&repo) {
+        return Some(repo);
+    }
+    match listed(gateway).await {
+        Some(listed) => listed.contains(&repo).then_some(repo),
+        None => pools.escalation.repos.is_empty().then_some(repo),
+    }
+}
+
+/// The repositories of the workspace; `None` where nobody lists any. A list that cannot be read lists none.
+async fn listed(gateway: &Gateway) -> Option<Vec<String>> {
+    let workspace = gateway.config.mra_workspace.clone()?;
+    let read = tokio::task::spawn_blocking(move || Workspace::open(&workspace)?.repositories());
+    match read.await.expect("reading a list does not panic") {
+        Ok((repositories, _)) => Some(repositories.into_iter().map(|repository| repository.name).collect()),
+        Err(problem) if problem.problem == Problem::Missing => None,
+        Err(problem) => {
+            tracing::warn!(%problem, "no repository can be asked about");
+            Some(vec![])
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Whether what the model wants is its own.
+
+use std::sync::Arc;
+
+use pmk_core::Message;
+
+use super::super::work::Work;
+use crate::{
+    directive::{Directive, Given},
+    ledger::Event,
+};
+
+/// Which of these directives only repeat what the model was given. Each of those is noted.
+pub(super) async fn echoes(work: &Work<'_>, wanted: Vec<Option<Directive>>) -> Vec<bool> {
+    if wanted.iter().all(Option::is_none) {
+        return vec![false; wanted.len()];
+    }
+    let window: Vec<Arc<Message>> = work.window.shared().collect();
+    let kinds: Vec<_> = wanted.iter().map(|wanted| wanted.as_ref().map(Directive::kind)).collect();
+    // A window may hold a million letters.
+    let compared = tokio::task::spawn_blocking(move || {
+        let given = Given::of(window.iter().map(Arc::as_ref));
+        wanted.iter().map(|wanted| wanted.as_ref().is_some_and(|wanted| given.holds(wanted))).collect::<Vec<_>>()
+    });
+    let echoes = compared.await.expect("comparing texts does not panic");
+    for kind in kinds.into_iter().zip(&echoes).filter_map(|(kind, is_echo)| kind.filter(|_| *is_echo)) {
+        let inbound = &work.turn.inbound;
+        tracing::warn!(session = %inbound.key, kind = kind.tag(), "a directive only repeats its request");
+        let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
+        work.journal.note(Event::DirectiveEchoed { actor, session, kind: kind.tag() });
+    }
+    echoes
+}

@@ -1,0 +1,143 @@
+//! Who is on the blocklist has no effect and gets no word, whichever way they come in.
+
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use serde_json::{Value, json};
+
+use crate::{
+    component::Component,
+    knowledge::team::{ARRIVED, ASKER, CHANNEL, CONTACT, ENGLISH, FORWARDED, OTHER_CONTACT, Team},
+    support::{Home, PATIENCE, Running, of_type, question},
+};
+
+/// From now on they are blocked.
+fn block(home: &Home, users: &[&str]) {
+    let text = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    config["blocklist"] = json!(users);
+    home.write("gateway.json", config.to_string());
+}
+
+/// Who was refused what, as the ledger has it.
+fn refused(home: &Home, count: usize) -> Vec<(String, String)> {
+    let text = |event: &Value, key: &str| event[key].as_str().expect("a text").to_owned();
+    let events = home.await_events("access.refused", count);
+    events.iter().map(|event| (text(event, "actor"), text(event, "action"))).collect()
+}
+
+/// Once, only messages were looked at: the reaction of somebody who had been blocked meanwhile still approved.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_mark_of_a_blocked_contact_approves_nothing() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let notice = team.learn().await;
+    block(&team.home, &[CONTACT]);
+    for reaction in ["white_check_mark", "x", "+1"] {
+        team.react(CONTACT, &notice, reaction).await;
+    }
+    assert!(team.atom().contains("status: pending"), "{}", team.atom());
+    let judge = (CONTACT.to_owned(), "judge".to_owned());
+    assert_eq!(refused(&team.home, 3), [judge.clone(), judge, (CONTACT.to_owned(), "vote".to_owned())]);
+    block(&team.home, &[]);
+    team.react(CONTACT, &notice, "white_check_mark").await;
+    assert!(team.atom().contains("status: approved"), "{}", team.atom());
+    team.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slash_commands_and_clicks_of_blocked_people_come_through_the_same_door() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    block(&team.home, &["U9"]);
+    let gateway = team.connect().await;
+    for user in ["U9", "U1"] {
+        for envelope in [team.slack.slash(user, CHANNEL, "help"), team.slack.click(user, CHANNEL, "approve")] {
+            assert!(team.slack.await_ack(&envelope, PATIENCE).await.is_some(), "{user}");
+        }
+    }
+    let malformed = team.slack.slash("U 1", CHANNEL, "help");
+    assert!(team.slack.await_ack(&malformed, PATIENCE).await.is_some());
+    assert!(gateway.terminate().success());
+    let refused = refused(&team.home, 2);
+    assert_eq!(refused, ["slash-command", "interact"].map(|action| ("U9".to_owned(), action.to_owned())));
+    assert_eq!(team.home.events("front.malformed").len(), 1);
+    team.behaved();
+}
+
+#[test]
+fn whatever_a_blocked_person_writes_is_refused_by_what_it_is() {
+    let home = Home::new();
+    let config = json!({"version": 1, "language": "en", "escalation": {"default": [CONTACT]}});
+    home.write("gateway.json", config.to_string());
+    let anthropic = Anthropic::start_blocking();
+    anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", json!({"question": ENGLISH.forwarded}))]));
+    anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
+    anthropic.when(ARRIVED, Behaviour::answer(ENGLISH.answer));
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    gateway.say(&json!({"user": ASKER, "channel": "C1", "text": ENGLISH.question, "event_id": "Ev1"}).to_string());
+    gateway.next_of("turn");
+    block(&home, &[CONTACT]);
+    let asked = anthropic.requests().len();
+    for (event, thread, text) in
+        [("Ev2", None, "hello"), ("Ev3", None, "verbose full"), ("Ev4", Some("Ev1"), ENGLISH.reply)]
+    {
+        let said = json!({"user": CONTACT, "channel": "C1", "thread_ts": thread, "text": text, "event_id": event});
+        gateway.say(&said.to_string());
+        let notice = gateway.next_of("notice");
+        assert!(notice["text"].as_str().is_some_and(|text| text.contains("on the blocklist")), "{notice}");
+    }
+    let refused: Vec<String> = refused(&home, 3).into_iter().map(|(_, action)| action).collect();
+    assert_eq!(refused, ["speak", "command", "answer"]);
+    assert_eq!(anthropic.requests().len(), asked);
+    block(&home, &[]);
+    let reply = json!({"user": CONTACT, "channel": "C1", "thread_ts": "Ev1", "text": ENGLISH.reply, "event_id": "Ev5"});
+    gateway.say(&reply.to_string());
+    let answer = gateway.next_of("reply");
+    assert!(answer["text"].as_str().is_some_and(|text| text.ends_with(ENGLISH.answer)), "the thread waits: {answer}");
+    assert!(gateway.end().0.success());
+}
+
+/// Once, a contact on the blocklist was asked, and the thread waited for an answer that would be ignored.
+#[test]
+fn a_blocked_contact_is_not_asked() {
+    let home = Home::new();
+    let pools = json!({"default": [OTHER_CONTACT], "repos": {"erp": [CONTACT]}});
+    let config = json!({"version": 1, "language": "en", "escalation": pools, "blocklist": [CONTACT]});
+    home.write("gateway.json", config.to_string());
+    let anthropic = Anthropic::start_blocking();
+    let call = json!({"repo": "erp", "question": ENGLISH.forwarded});
+    anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", call)]));
+    anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    gateway.say(&json!({"user": ASKER, "text": ENGLISH.question, "event_id": "Ev1"}).to_string());
+    let put = gateway.next_of("escalation");
+    assert!(put["text"].as_str().is_some_and(|text| text.starts_with(&format!("<@{OTHER_CONTACT}> "))), "{put}");
+    assert!(gateway.end().0.success());
+}
+
+/// Once, the answer to a question that they had asked before still notified them.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_blocked_while_they_wait_is_not_notified() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    block(&team.home, &[ASKER]);
+    team.reply(CONTACT, &asked);
+    let answer = team.passed_on(&asked).await;
+    assert_eq!(answer.notified(), [format!("<@{CONTACT}>")]);
+    team.notice(&asked).await;
+    team.behaved();
+}
+
+/// Once, an admin on the blocklist was written to like any other.
+#[test]
+fn a_blocked_admin_is_told_nothing() {
+    let home = Home::new();
+    let config = json!({"version": 1, "language": "en", "admins": ["U0BAD", "U0GOOD"], "blocklist": ["U0BAD"]});
+    home.write("gateway.json", config.to_string());
+    let broken = home.write("test.wasm", Component::pruning("unreachable").build()).display().to_string();
+    // After five failures the admins are told.
+    let asked: Vec<String> = (0..5).map(|n| question(&format!("Ev{n}"), "hello")).collect();
+    let lines = home.run(&["run", "--model", "sim", "--policy", &broken], &asked.join("\n")).ok().lines();
+    let told: Vec<&str> =
+        of_type(&lines, "notice").into_iter().filter_map(|notice| notice["channel"].as_str()).collect();
+    assert_eq!(told, ["U0GOOD"], "{lines:#?}");
+}

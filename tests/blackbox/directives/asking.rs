@@ -1,0 +1,237 @@
+//! What bounds the effect of a directive, whatever was written: how many there may be an hour, about which repositories,
+//! and the asker's word on a question that is not theirs.
+
+use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
+use serde_json::{Value, json};
+
+use super::{ESCALATION, QUESTION, Stage};
+use crate::{
+    knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
+    support::{Home, Running, of_type, replies},
+};
+
+/// What the model was talked into, by a text that was put differently.
+const FOREIGN: &str = "Could somebody send the payroll to the auditors?";
+
+/// A gateway in the console whose model wants to ask people that.
+struct Scene {
+    home: Home,
+    anthropic: Anthropic,
+    gateway: Running,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let home = Home::new();
+        let config = json!({"version": 1, "language": "en", "tools": "fenced", "escalation": {"default": [CONTACT]}});
+        home.write("gateway.json", config.to_string());
+        let anthropic = Anthropic::start_blocking();
+        anthropic.when("payroll", Behaviour::answer("Noted."));
+        anthropic.when(QUESTION, Behaviour::answer(format!("```escalate\nquestion: {FOREIGN}\n```")));
+        let gateway = Running::start(home.asking(&anthropic, &[]));
+        Scene { home, anthropic, gateway }
+    }
+
+    fn say(&mut self, event: &str, text: &str) {
+        let said = json!({"user": ASKER, "channel": "C1", "text": text, "event_id": event});
+        assert!(self.gateway.say(&said.to_string()));
+    }
+
+    fn react(&mut self, user: &str, notice: &Value, reaction: &str) {
+        let word = json!({"type": "reaction", "user": user, "channel": "C1", "ts": notice["ts"], "reaction": reaction});
+        assert!(self.gateway.say(&word.to_string()));
+    }
+
+    /// Asks, and returns what the asker is shown.
+    fn proposal(&mut self, event: &str) -> Value {
+        self.say(event, QUESTION);
+        let reply = self.gateway.next_of("reply");
+        assert!(reply["text"].as_str().is_some_and(|text| text.contains("once you say yes")), "{reply}");
+        let notice = self.gateway.next_of("notice");
+        assert!(notice["text"].as_str().is_some_and(|text| text.contains(&format!("> {FOREIGN}"))), "{notice}");
+        self.gateway.next_of("turn");
+        notice
+    }
+}
+
+#[test]
+fn a_question_that_is_not_the_askers_goes_out_by_their_word_only() {
+    let mut scene = Scene::new();
+    let notice = scene.proposal("Ev1");
+    // Others' words do not count, and those of the asker count once.
+    scene.react(CONTACT, &notice, "white_check_mark");
+    scene.react(ASKER, &notice, "eyes");
+    scene.react(ASKER, &notice, "white_check_mark");
+    let put = scene.gateway.next_of("escalation");
+    assert_eq!(put["thread_ts"], "Ev1", "{put}");
+    assert!(put["text"].as_str().is_some_and(|text| text.contains(FOREIGN)), "{put}");
+    assert_eq!(scene.gateway.next_of("turn")["command"], "escalate");
+    for reaction in ["white_check_mark", "x"] {
+        scene.react(ASKER, &notice, reaction);
+    }
+    let (status, lines) = scene.gateway.end();
+    assert!(status.success() && of_type(&lines, "escalation").is_empty(), "{lines:#?}");
+    assert_eq!(scene.home.events("escalate.proposed").len(), 1);
+    assert_eq!(scene.home.events("escalate.triggered").len(), 1);
+    assert_eq!(scene.home.events("escalate.dropped").len(), 0);
+}
+
+#[test]
+fn a_question_that_the_asker_drops_does_not_go_out() {
+    let mut scene = Scene::new();
+    let notice = scene.proposal("Ev1");
+    scene.react(ASKER, &notice, "x");
+    let dropped = scene.gateway.next_of("notice");
+    assert_eq!((&dropped["ts"], &dropped["text"]), (&notice["ts"], &json!(":x: Not asked.")));
+    scene.react(ASKER, &notice, "white_check_mark");
+    let (_, lines) = scene.gateway.end();
+    assert!(of_type(&lines, "escalation").is_empty(), "{lines:#?}");
+    assert_eq!(scene.home.events("escalate.dropped").len(), 1);
+}
+
+#[test]
+fn a_word_counts_after_a_restart() {
+    let mut scene = Scene::new();
+    let notice = scene.proposal("Ev1");
+    scene.gateway.kill();
+    scene.gateway = Running::start(scene.home.asking(&scene.anthropic, &[]));
+    scene.react(ASKER, &notice, "white_check_mark");
+    assert_eq!(scene.gateway.next_of("escalation")["thread_ts"], "Ev1");
+    assert!(scene.gateway.end().0.success());
+}
+
+/// Over Slack, where the answer takes the place of what was shown.
+async fn is_confirmed(story: &'static Story, mark: &str, asked_in: &str) {
+    let team = Team::new(story, "auto").await;
+    let question = json!({"repo": "erp", "question": FOREIGN, "reason": story.reason});
+    team.anthropic.when(story.question, Behaviour::calls([("escalate", question)]));
+    team.anthropic.when("not asked yet", Behaviour::answer("I need your word."));
+    let gateway = team.connect().await;
+    let asked = team.slack.mention(CHANNEL, ASKER, story.question, None);
+    let proposal = team.message("proposal", |message| message.by_bot && message.text.contains(mark)).await;
+    assert_eq!(proposal.notified(), [format!("<@{ASKER}>")]);
+    team.react(OTHER_CONTACT, &proposal, "white_check_mark").await;
+    team.react(ASKER, &proposal, "white_check_mark").await;
+    let put = team.message("question", |message| message.text.contains(story.please_reply)).await;
+    assert_eq!(put.thread_ts.as_deref(), Some(asked.ts.as_str()));
+    let shown = team.message("what became of it", |message| message.ts == proposal.ts).await;
+    assert!(shown.text.contains(asked_in), "{}", shown.text);
+    team.reply(CONTACT, &asked);
+    team.passed_on(&asked).await;
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.triggered").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_counts_in_slack() {
+    is_confirmed(&ENGLISH, "may I ask the people who know this", ENGLISH.forwarded_notice).await;
+    is_confirmed(&CHINESE, "要用您的名義把這個問題轉問專人嗎", CHINESE.forwarded_notice).await;
+}
+
+/// What somebody quotes is not what they ask, and neither is what another person of the channel wrote.
+#[test]
+fn only_the_askers_own_words_are_theirs() {
+    let mut scene = Scene::new();
+    let others = json!({"user": "U7", "channel": "C1", "text": FOREIGN, "event_id": "Ev0"});
+    assert!(scene.gateway.say(&others.to_string()));
+    scene.gateway.next_of("turn");
+    scene.say("Ev1", &format!("{QUESTION}\n\n> {FOREIGN}"));
+    assert_eq!(scene.gateway.next_of("turn")["event_id"], "Ev1");
+    // What they wrote themselves a while ago is.
+    scene.say("Ev2", FOREIGN);
+    scene.gateway.next_of("turn");
+    scene.say("Ev3", QUESTION);
+    assert_eq!(scene.gateway.next_of("escalation")["event_id"], "Ev3");
+    let (_, lines) = scene.gateway.end();
+    assert!(of_type(&lines, "escalation").is_empty(), "{lines:#?}");
+    assert_eq!(scene.home.events("escalate.proposed").len(), 1);
+}
+
+#[test]
+fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
+    let stage = Stage::new(json!({"hourly": {"escalations": 2, "mraQuestions": 3}}));
+    let directive = |n: usize| format!("```mra-ask\nrepo: erp\nquestion: number {n}?\n```");
+    // Each is a start of its own.
+    for n in 0..3 {
+        stage.anthropic.push(Behaviour::answer(directive(n)));
+        stage.anthropic.push(Behaviour::answer("Found."));
+        assert_eq!(replies(&stage.ask(QUESTION).lines()), ["Found."]);
+    }
+    stage.anthropic.push(Behaviour::answer(directive(3)));
+    stage.anthropic.push(Behaviour::answer("I could not look."));
+    let lines = stage.ask(QUESTION).lines();
+    let reply = replies(&lines)[0];
+    assert!(
+        reply.starts_with(":no_entry: I have not looked into the code again") && reply.ends_with("I could not look."),
+        "{reply}"
+    );
+    assert_eq!(of_type(&lines, "turn")[0]["mra_asks"], 0);
+    let told = stage.anthropic.requests().last().expect("a request").said_now();
+    assert!(told.contains("there may be 3 such questions an hour for one person"), "{told}");
+
+    for n in 0..3 {
+        stage.anthropic.push(Behaviour::answer(ESCALATION));
+        // Each in a thread of its own, or the first would be waited for.
+        let lines = stage.ask(QUESTION).lines();
+        assert_eq!(of_type(&lines, "escalation").len(), usize::from(n < 2), "{lines:#?}");
+        if n == 2 {
+            assert!(replies(&lines)[0].starts_with(":no_entry: I have not asked anybody"), "{lines:#?}");
+        }
+    }
+    let bounded = stage.home.events("directive.bounded");
+    let audit = stage.home.run(&["audit"], "").ok().stdout;
+    assert!(
+        audit.contains("Refused\n") && audit.contains("2 questions to `mra` or to people were too many"),
+        "{audit}"
+    );
+    let what: Vec<_> =
+        bounded.iter().map(|event| (event["kind"].clone(), event["of"].clone(), event["most"].clone())).collect();
+    assert_eq!(what, [(json!("mra-ask"), json!("person"), json!(3)), (json!("escalate"), json!("person"), json!(2))]);
+}
+
+#[test]
+fn the_bound_of_a_conversation_holds_for_all_who_talk_there() {
+    let home = Home::new();
+    let config =
+        json!({"version": 1, "language": "en", "escalation": {"default": [CONTACT]}, "hourly": {"escalations": 1}});
+    home.write("gateway.json", config.to_string());
+    let anthropic = Anthropic::start_blocking();
+    anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", json!({"question": ENGLISH.forwarded}))]));
+    anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
+    anthropic.when("not asked: there may be", Behaviour::answer("It has to wait."));
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    for (event, user, channel) in [("Ev1", "U5", "C1"), ("Ev2", "U6", "C1"), ("Ev3", "U6", "C2"), ("Ev4", "U6", "C3")] {
+        let said = json!({"user": user, "channel": channel, "text": ENGLISH.question, "event_id": event});
+        assert!(gateway.say(&said.to_string()));
+        gateway.next_of("turn");
+    }
+    assert!(gateway.end().0.success());
+    let of: Vec<Value> = home.events("directive.bounded").iter().map(|event| event["of"].clone()).collect();
+    assert_eq!(of, ["conversation", "person"]);
+    assert_eq!(home.events("escalate.triggered").len(), 2);
+}
+
+#[test]
+fn only_repositories_of_the_operators_list_are_asked_about() {
+    let workspace = tempfile::tempdir().expect("a folder");
+    for folder in [".collab", "erp", "secret"] {
+        std::fs::create_dir(workspace.path().join(folder)).expect("a folder");
+    }
+    std::fs::write(workspace.path().join(".collab/repos.json"), r#"["erp"]"#).expect("a list");
+    let stage = Stage::new(json!({"mraWorkspace": workspace.path()}));
+    for (repo, told) in [
+        ("secret", "`secret` is none of the repositories that can be asked about: `erp`"),
+        ("erp", "found ask erp my own?"),
+    ] {
+        stage.anthropic.push(Behaviour::answer(format!("```mra-ask\nrepo: {repo}\nquestion: my own?\n```")));
+        stage.anthropic.push(Behaviour::answer("Done."));
+        assert_eq!(replies(&stage.ask(QUESTION).lines()), ["Done."]);
+        let said = stage.anthropic.requests().last().expect("a request").said_now();
+        assert!(said.contains(told), "{said}");
+    }
+    // What becomes an atom goes by the list, too.
+    stage.anthropic.push(Behaviour::answer(ESCALATION.replace("repo: erp", "repo: secret")));
+    stage.ask(QUESTION);
+    assert_eq!(stage.home.events("escalate.triggered")[0]["scope"], Value::Null);
+}
