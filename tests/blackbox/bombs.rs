@@ -81,22 +81,37 @@ fn peak(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-#[test]
-fn a_running_gateway_neither_grows_nor_waits() {
-    let home = lowered();
-    // Long enough that all of what follows happens meanwhile.
+/// Limits under which a bomb is not ended while a test runs.
+fn patient() -> Home {
+    let home = Home::new();
     home.write(
         "gateway.json",
         LOWERED.replace(r#""compileCpuSeconds":1"#, r#""compileCpuSeconds":600"#).replace("256", "8192"),
     );
+    home
+}
+
+fn start(home: &Home, policy: &Path) -> Running {
+    Running::start(home.command(&["run", "--model", "sim", "--policy", text(policy)]))
+}
+
+fn await_compilers(gateway: &Running, count: usize) {
+    until(&format!("{count} components are being compiled"), || {
+        (compilers(gateway.pid()).len() == count).then_some(())
+    });
+}
+
+#[test]
+fn a_running_gateway_neither_grows_nor_waits() {
+    let home = patient();
     let mine = home.write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
-    let mut gateway = Running::start(home.command(&["run", "--model", "sim", "--policy", text(&mine)]));
+    let mut gateway = start(&home, &mine);
     assert_eq!(decides(&mut gateway), "strict");
     let before = peak(gateway.pid());
 
     let bomb = home.write("bomb.wasm", made::slow().bytes);
     let mut asking = home.command(&["policy", "use", text(&bomb)]).spawn().expect("the program");
-    until("the bomb is being compiled", || (children(gateway.pid()) == 1).then_some(()));
+    await_compilers(&gateway, 1);
     // Turns, other commands, the way back and changed files go on.
     assert_eq!(decides(&mut gateway), "strict");
     home.run(&["policy", "use", &component("rolling-summary")], "").ok();
@@ -105,27 +120,59 @@ fn a_running_gateway_neither_grows_nor_waits() {
     assert_eq!(decides(&mut gateway), "strict");
     home.run(&["policy", "use", text(&mine)], "").ok();
     std::fs::write(&mine, made::slow().bytes).expect("a file");
-    until("the changed file is being compiled", || (children(gateway.pid()) == 2).then_some(()));
+    await_compilers(&gateway, 2);
     std::fs::write(&mine, std::fs::read(component("rolling-summary")).expect("a component")).expect("a file");
     until("what was put in its place decides", || (decides(&mut gateway) == "rolling-summary").then_some(()));
-    assert_eq!(children(gateway.pid()), 2, "both are still being compiled");
+    await_compilers(&gateway, 1);
 
     let after = peak(gateway.pid());
     assert!(after < before + 48 * 1_024, "{before} KiB before, {after} KiB after");
     // Nobody is left behind.
-    let compilers = children_of(gateway.pid());
+    let left = compilers(gateway.pid());
     gateway.kill();
-    for pid in compilers {
+    for pid in left {
         until("a compiler without a gateway ends", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
     }
     assert!(!asking.wait().expect("the command").success());
 }
 
-fn children(pid: u32) -> usize {
-    children_of(pid).len()
+#[test]
+fn a_good_file_is_taken_after_any_number_of_bad_ones() {
+    let home = patient();
+    let mine = home.write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
+    let mut gateway = start(&home, &mine);
+    // One more than are compiled at once.
+    for n in 0..5 {
+        let mut bomb = made::slow().bytes;
+        // Another component each time: a section that nobody reads.
+        bomb.extend([0, 2, 1, b'a' + n]);
+        std::fs::write(&mine, bomb).expect("a file");
+        let before = compilers(gateway.pid());
+        until("the next one is being compiled, and it alone", || {
+            let now = compilers(gateway.pid());
+            (now.len() == 1 && now != before).then_some(())
+        });
+    }
+    std::fs::write(&mine, std::fs::read(component("rolling-summary")).expect("a component")).expect("a file");
+    until("the good one decides", || (decides(&mut gateway) == "rolling-summary").then_some(()));
+    await_compilers(&gateway, 0);
 }
 
-fn children_of(pid: u32) -> Vec<u32> {
+#[test]
+fn a_command_that_nobody_waits_for_any_more_is_not_carried_out() {
+    let home = patient();
+    let mine = home.write("mine.wasm", std::fs::read(component("strict")).expect("a component"));
+    let gateway = start(&home, &mine);
+    let bomb = home.write("bomb.wasm", made::slow().bytes);
+    let mut asking = home.command(&["policy", "use", text(&bomb)]).spawn().expect("the program");
+    await_compilers(&gateway, 1);
+    asking.kill().expect("the command");
+    asking.wait().expect("the command");
+    await_compilers(&gateway, 0);
+}
+
+/// The children of a process, which are compilers all.
+fn compilers(pid: u32) -> Vec<u32> {
     let parent = |stat: &str| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
     let processes = std::fs::read_dir("/proc").expect("Linux's /proc").flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
@@ -146,4 +193,21 @@ fn what_passes_the_compiler_is_kept_from_everything_else() {
     }
     assert!(compiled["cpu_ms"].as_u64().is_some_and(|ms| u128::from(ms) < begun.elapsed().as_millis() * 64));
     assert!(compiled["peak_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{document:#}");
+}
+
+#[test]
+fn a_limit_of_the_system_is_told_from_one_of_gateway_json() {
+    let home = Home::cold();
+    let inspect = |limit: &str| {
+        let mut command = std::process::Command::new("sh");
+        let program = env!("CARGO_BIN_EXE_pmk-host");
+        let line = format!("{limit}; exec '{program}' --home '{}' policy inspect \"$1\"", home.path().display());
+        command.args(["-c", &line, "sh", &component("strict")]);
+        let finished = crate::support::finish(command, "");
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+        finished.stderr
+    };
+    let said = inspect("ulimit -f 100");
+    assert!(said.contains("MiB for the compiled code, all that the system allows"), "{said}");
+    assert!(said.contains("`ulimit -f` of whoever starts pmk-host is lower"), "{said}");
 }

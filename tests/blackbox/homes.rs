@@ -84,3 +84,15 @@ fn compiled_code_that_others_could_have_written_is_not_run() {
     assert!(said.contains("can be changed by other users (mode 666)"), "{said}");
     assert!(said.contains("chmod go-w '[home]/cache/components/"), "{said}");
 }
+
+#[test]
+fn a_home_that_cannot_keep_compiled_code_is_no_reason_to_stop() {
+    let home = Home::cold();
+    home.write("cache", "in the way");
+    let program = env!("CARGO_BIN_EXE_pmk-host");
+    let line = format!("umask 002; exec '{program}' --home '{}' policy inspect \"$1\"", home.path().display());
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &line, "sh", &component("strict")]);
+    let finished = crate::support::finish(command, "").ok();
+    assert!(finished.stderr.contains("policies are compiled at every start"), "{}", finished.stderr);
+}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     moments::Moments,
-    support::{Finished, Home, Running, component, question, until},
+    support::{Finished, Home, Running, component, question, repository, until},
 };
 
 /// A gateway in the console, on the model that costs nothing.
@@ -307,6 +307,39 @@ fn requests_that_make_no_sense_are_answered_and_do_no_harm() {
     assert_eq!(unknown["message"], "policy `/nowhere.wasm` does not exist");
     let files = json!({"command": "policy.use", "files": [component("strict")]});
     assert_eq!(ask(format!("{files}\n").as_bytes())["type"], "swapped");
+}
+
+#[test]
+fn a_cache_that_is_deleted_meanwhile_is_made_anew() {
+    let home = Home::cold();
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    std::fs::remove_dir_all(home.path().join("cache")).expect("a folder");
+    policy_use(&home, &[&component("strict")]).ok();
+    assert_eq!(decides(&mut gateway), "strict");
+    assert!(holds_a_file(&home.path().join("cache/components")));
+}
+
+#[test]
+fn what_was_asked_for_later_goes_before_what_is_ready_later() {
+    // An interpreter takes its time to be compiled.
+    let home = Home::cold();
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    let slow = repository("plugins/examples/channels-js/channels-js.wasm").display().to_string();
+    let asking = home.command(&["policy", "use", &slow]).stderr(std::process::Stdio::piped()).spawn().expect("started");
+    until("it is being compiled", || staged(&home).then_some(()));
+    policy_use(&home, &[&component("strict")]).ok();
+    let overtaken = asking.wait_with_output().expect("the command");
+    let said = String::from_utf8(overtaken.stderr).expect("UTF-8");
+    assert!(said.contains("policies that were asked for later decide already"), "{said}");
+    assert_eq!(decides(&mut gateway), "strict");
+}
+
+/// Whether something is being compiled.
+fn staged(home: &Home) -> bool {
+    let entries = std::fs::read_dir(home.path().join("cache/components")).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".staged-"))
 }
 
 /// Resident memory in KiB.

@@ -1,9 +1,9 @@
 //! A folder of artifacts that is this user's alone.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, File, Permissions},
     io::{self, Read},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -20,22 +20,21 @@ use crate::{
 };
 
 /// What an artifact begins with, before its digest. Another number where the form of the file changes.
-const MAGIC: &[u8; 16] = b"pmk-artifact/1\r\n";
+const MAGIC: &[u8; 16] = b"pmk-artifact/2\r\n";
 /// With the digest.
 const SEAL_BYTES: usize = MAGIC.len() + 32;
 /// Artifacts that are kept take no more than this together; those that were not used for longest go.
 const KEPT_BYTES: u64 = 1 << 30;
-/// What a process that was killed left half written is removed after so long.
-const LEFT_BEHIND: Duration = Duration::from_secs(3_600);
+/// What nobody holds any more is removed after so long, which is longer than from making a file to locking it.
+const LEFT_BEHIND: Duration = Duration::from_secs(10);
 /// What is being written is called so.
 const STAGED: &str = ".staged-";
 
-/// A folder of artifacts.
+/// A folder of artifacts. It is opened anew for everything that is done with it, and made anew where somebody has
+/// removed it meanwhile: a cache may be deleted at any time.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Open, so that it stays the one that was looked at.
-    dir: File,
     /// Goes away with it.
     scratch: Option<TempDir>,
 }
@@ -74,11 +73,13 @@ pub struct Staged<'a> {
     file: NamedTempFile,
 }
 
-/// What is to be written before an artifact.
-pub fn seal(artifact: &[u8]) -> [u8; SEAL_BYTES] {
+/// What is to be written before the artifact of the component of this name.
+pub fn seal(name: &str, artifact: &[u8]) -> [u8; SEAL_BYTES] {
     let mut seal = [0; SEAL_BYTES];
     seal[..MAGIC.len()].copy_from_slice(MAGIC);
-    seal[MAGIC.len()..].copy_from_slice(&Sha256::digest(artifact));
+    // The name is of one length, so no other name and artifact make the same text.
+    let digest = Sha256::new().chain_update(name).chain_update([0]).chain_update(artifact).finalize();
+    seal[MAGIC.len()..].copy_from_slice(&digest);
     seal
 }
 
@@ -88,8 +89,7 @@ impl Folder {
     /// # Errors
     /// Others could write to it, or it cannot be written to at all.
     pub fn open(path: &Path) -> Result<Folder, FolderError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
-        let folder = Folder::at(path.to_owned(), None)?;
+        let folder = Folder { path: path.to_owned(), scratch: None };
         // Said now, and not when the first component has been compiled.
         drop(folder.stage()?);
         folder.clean();
@@ -101,18 +101,22 @@ impl Folder {
     /// # Errors
     /// There is no room for temporary files.
     pub fn scratch() -> Result<Folder, FolderError> {
-        let temporary = tempfile::tempdir().map_err(at(&std::env::temp_dir()))?;
-        Folder::at(temporary.path().to_owned(), Some(temporary))
+        let private = Permissions::from_mode(0o700);
+        let temporary = tempfile::Builder::new().permissions(private).tempdir().map_err(at(&std::env::temp_dir()))?;
+        Ok(Folder { path: temporary.path().to_owned(), scratch: Some(temporary) })
     }
 
-    fn at(path: PathBuf, scratch: Option<TempDir>) -> Result<Folder, FolderError> {
-        let dir = File::open(&path).map_err(at(&path))?;
-        let metadata = dir.metadata().map_err(at(&path))?;
+    /// The folder as it is now, looked at after it was opened.
+    fn dir(&self) -> Result<File, FolderError> {
+        let path = &self.path;
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+        let dir = File::open(path).map_err(at(path))?;
+        let metadata = dir.metadata().map_err(at(path))?;
         if !metadata.is_dir() {
-            return Err(FolderError::Io { path, source: io::ErrorKind::NotADirectory.into() });
+            return Err(FolderError::Io { path: path.clone(), source: io::ErrorKind::NotADirectory.into() });
         }
-        ownership::check(&path, &metadata)?;
-        Ok(Folder { path, dir, scratch })
+        ownership::check(path, &metadata)?;
+        Ok(dir)
     }
 
     /// Whether what is kept here goes away with this value.
@@ -125,7 +129,10 @@ impl Folder {
     /// # Errors
     /// It cannot be made.
     pub fn stage(&self) -> Result<Staged<'_>, FolderError> {
+        self.dir()?;
         let file = NamedTempFile::with_prefix_in(STAGED, &self.path).map_err(at(&self.path))?;
+        // For as long as somebody holds it, a child included.
+        file.as_file().try_lock().map_err(|error| at(&self.path)(error.into()))?;
         Ok(Staged { folder: self, file })
     }
 
@@ -134,9 +141,9 @@ impl Folder {
     /// # Errors
     /// Somebody else could have put it there.
     pub fn load(&self, name: &str, engine: &Engine) -> Result<Kept, FolderError> {
-        let path = self.path.join(name);
+        let (path, dir) = (self.path.join(name), self.dir()?);
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let Ok(file) = openat(&self.dir, name, flags, Mode::empty()) else { return Ok(Kept::Nothing) };
+        let Ok(file) = openat(&dir, name, flags, Mode::empty()) else { return Ok(Kept::Nothing) };
         let mut file = File::from(file);
         let metadata = file.metadata().map_err(at(&path))?;
         ownership::check(&path, &metadata)?;
@@ -145,12 +152,17 @@ impl Folder {
             return Ok(Kept::Nothing);
         }
         let Some((written, artifact)) = bytes.split_at_checked(SEAL_BYTES) else { return Ok(Kept::Nothing) };
-        if written != seal(artifact) {
+        if written != seal(name, artifact) {
             return Ok(Kept::Nothing);
         }
         // Those not used for longest go first.
         let _ = file.set_modified(SystemTime::now());
         Ok(native::component(engine, artifact).map_or_else(Kept::Unfit, Kept::Component))
+    }
+
+    /// Removes what is kept under a name, where it is of no use.
+    pub fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.path.join(name));
     }
 
     /// Removes what was left half written, and the oldest artifacts where there are too many. What cannot be removed
@@ -163,7 +175,9 @@ impl Folder {
             let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             let is_staged = entry.file_name().as_encoded_bytes().starts_with(STAGED.as_bytes());
             match is_staged {
-                true if modified.elapsed().is_ok_and(|age| age > LEFT_BEHIND) => _ = fs::remove_file(entry.path()),
+                true if modified.elapsed().is_ok_and(|age| age > LEFT_BEHIND) && is_left(&entry.path()) => {
+                    _ = fs::remove_file(entry.path());
+                }
                 true => {}
                 false if metadata.is_file() => kept.push((modified, metadata.len(), entry.path())),
                 // Other versions kept theirs in folders.
@@ -204,6 +218,11 @@ impl Staged<'_> {
     }
 }
 
+/// Whether nobody writes to a file any more.
+fn is_left(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
 fn at(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
     let path = path.to_owned();
     move |source| FolderError::Io { path, source }
@@ -235,7 +254,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(&home.path().join("cache")).unwrap();
         let artifact = artifact(&engine);
-        keep(&folder, "good", &seal(&artifact), &artifact);
+        keep(&folder, "good", &seal("good", &artifact), &artifact);
         let load = |name: &str| match folder.load(name, &engine).unwrap() {
             Kept::Component(_) => "a component",
             Kept::Nothing => "nothing",
@@ -244,13 +263,15 @@ mod tests {
         assert_eq!(load("good"), "a component");
         let mut damaged = artifact.clone();
         *damaged.last_mut().unwrap() ^= 1;
-        keep(&folder, "damaged", &seal(&artifact), &damaged);
-        keep(&folder, "short", &seal(&artifact), &artifact[..artifact.len() - 1]);
+        keep(&folder, "damaged", &seal("damaged", &artifact), &damaged);
+        keep(&folder, "short", &seal("short", &artifact), &artifact[..artifact.len() - 1]);
+        // Of another component.
+        keep(&folder, "exchanged", &seal("good", &artifact), &artifact);
         keep(&folder, "bare", &[], &artifact);
-        keep(&folder, "foreign", &seal(b"no artifact"), b"no artifact");
+        keep(&folder, "foreign", &seal("foreign", b"no artifact"), b"no artifact");
         keep(&folder, "empty", &[], &[]);
         std::os::unix::fs::symlink(home.path().join("cache/good"), home.path().join("cache/link")).unwrap();
-        for name in ["damaged", "short", "bare", "empty", "link", "none"] {
+        for name in ["damaged", "short", "exchanged", "bare", "empty", "link", "none"] {
             assert_eq!(load(name), "nothing", "{name}");
         }
         assert_eq!(load("foreign"), "unfit");
@@ -264,7 +285,7 @@ mod tests {
         let folder = Folder::open(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         let artifact = artifact(&engine);
-        keep(&folder, "good", &seal(&artifact), &artifact);
+        keep(&folder, "good", &seal("good", &artifact), &artifact);
         let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         set(&path.join("good"), 0o660);
         let refused = folder.load("good", &engine).err().unwrap().to_string();
@@ -282,9 +303,25 @@ mod tests {
         drop(Folder::open(&path).unwrap());
         let old = File::create(path.join(".staged-old")).unwrap();
         old.set_modified(SystemTime::now() - 2 * LEFT_BEHIND).unwrap();
-        File::create(path.join(".staged-now")).unwrap();
+        // However long somebody works on it.
+        let held = File::create(path.join(".staged-now")).unwrap();
+        held.set_modified(SystemTime::now() - 2 * LEFT_BEHIND).unwrap();
+        held.try_lock().unwrap();
         drop(Folder::open(&path).unwrap());
         let left: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [".staged-now"]);
+    }
+
+    #[test]
+    fn a_cache_that_was_deleted_is_made_anew() {
+        let engine = Engine::default();
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cache/components");
+        let folder = Folder::open(&path).unwrap();
+        fs::remove_dir_all(home.path().join("cache")).unwrap();
+        let artifact = artifact(&engine);
+        keep(&folder, "good", &seal("good", &artifact), &artifact);
+        assert!(matches!(folder.load("good", &engine).unwrap(), Kept::Component(_)));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
     }
 }

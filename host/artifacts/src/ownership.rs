@@ -12,6 +12,9 @@ use thiserror::Error;
 /// The bits that let the group and all others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
+/// Who owns nothing in such a folder can neither remove nor rename it.
+const STICKY: u32 = 0o1000;
+
 /// The administrator, who can change everything anyway.
 const ROOT: u32 = 0;
 
@@ -59,6 +62,17 @@ impl NotOurs {
 /// [`NotOurs`] says who else can.
 pub fn check(path: &Path, metadata: &Metadata) -> Result<(), NotOurs> {
     judge(path, metadata.uid(), metadata.mode(), geteuid().as_raw())
+}
+
+/// Whether only this user and the administrator can put another thing in the place of what lies in this folder: nobody
+/// else may write to it, or it is one like `/tmp`, in which everybody keeps their own.
+///
+/// # Errors
+/// [`NotOurs`] says who else can.
+pub fn check_parent(path: &Path, metadata: &Metadata) -> Result<(), NotOurs> {
+    let mode = metadata.mode();
+    let mode = if mode & STICKY == 0 { mode } else { mode & !WRITABLE_BY_OTHERS };
+    judge(path, metadata.uid(), mode, geteuid().as_raw())
 }
 
 fn judge(path: &Path, owner: u32, mode: u32, user: u32) -> Result<(), NotOurs> {

@@ -6,6 +6,7 @@
 //! the child; [`parent`], ours); what comes out is kept in a folder that nobody else can write, and only what lies
 //! there becomes code ([`pmk_artifacts`]).
 
+mod abandon;
 mod child;
 mod confine;
 mod error;
@@ -17,22 +18,25 @@ use std::{
     io::Write,
     path::Path,
     sync::{
-        Mutex, PoisonError,
+        Condvar, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use pmk_artifacts::{Folder, FolderError, Kept};
+use pmk_core::replace::hex;
+use sha2::{Digest, Sha256};
 use wasmtime::{Engine, component::Component};
 
 pub use self::{
+    abandon::Abandon,
     child::{COMMAND, main},
-    error::{CompileError, Exceeded},
+    error::{CompileError, Exceeded, Resource},
     structure::{StructureLimits, TooMuch},
 };
 use crate::{engine, limits::CompileLimits};
 
-/// So many components are compiled at once. Each may use all its limits.
+/// So many components are compiled at once, each of which may use all its limits; others wait.
 const AT_ONCE: usize = 4;
 
 /// Where components are compiled.
@@ -83,20 +87,19 @@ pub(crate) struct Workshop {
     folder: Folder,
     hits: AtomicUsize,
     misses: AtomicUsize,
+    /// Held while an artifact is read, for the memory that this takes.
+    reading: Mutex<()>,
     working: Mutex<usize>,
+    done: Condvar,
 }
 
 impl Workshop {
     /// With a folder to keep artifacts in; without one they are kept for as long as this value lives.
     pub fn open(compiler: Compiler, folder: Option<&Path>) -> Result<Workshop, FolderError> {
         let folder = folder.map_or_else(Folder::scratch, Folder::open)?;
-        Ok(Workshop {
-            compiler,
-            folder,
-            hits: AtomicUsize::new(0),
-            misses: AtomicUsize::new(0),
-            working: Mutex::new(0),
-        })
+        let (hits, misses) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (reading, working, done) = (Mutex::new(()), Mutex::new(0), Condvar::new());
+        Ok(Workshop { compiler, folder, hits, misses, reading, working, done })
     }
 
     /// How often the folder helped; `None` where nothing is kept.
@@ -113,35 +116,48 @@ impl Workshop {
         sha256: &str,
         bytes: &[u8],
         limits: &CompileLimits,
+        abandon: &Abandon,
     ) -> Result<(Component, Option<Taken>), CompileError> {
-        if let Kept::Component(component) = self.folder.load(sha256, engine)? {
+        if let Kept::Component(component) = self.load(sha256, engine)? {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok((component, None));
         }
-        let _place = self.place()?;
+        let _place = self.place(abandon)?;
         self.misses.fetch_add(1, Ordering::Relaxed);
         let staged = self.folder.stage()?;
         let file = staged.file().map_err(CompileError::Io)?;
         let taken = match self.compiler {
-            Compiler::Child => Some(parent::compile(bytes, file, limits)?),
+            Compiler::Child => Some(parent::compile(bytes, file, limits, abandon)?),
             Compiler::Here => {
-                write_artifact(&compile(bytes)?, file).map_err(CompileError::Io)?;
+                write_artifact(bytes, &compile(bytes)?, file).map_err(CompileError::Io)?;
                 None
             }
         };
         staged.keep(sha256)?;
-        match self.folder.load(sha256, engine)? {
+        match self.load(sha256, engine)? {
             Kept::Component(component) => Ok((component, taken)),
             // It is for this engine, so it wants more than a policy is given.
-            Kept::Unfit(error) => Err(CompileError::Invalid { reason: engine::first_line(&error) }),
+            Kept::Unfit(error) => {
+                self.folder.remove(sha256);
+                Err(CompileError::Invalid { reason: engine::first_line(&error) })
+            }
             Kept::Nothing => Err(CompileError::Died { how: "what it made was gone at once".to_owned() }),
         }
     }
 
-    fn place(&self) -> Result<Place<'_>, CompileError> {
+    fn load(&self, sha256: &str, engine: &Engine) -> Result<Kept, FolderError> {
+        let _one_at_a_time = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.folder.load(sha256, engine)
+    }
+
+    /// Waits until something may be compiled.
+    fn place(&self, abandon: &Abandon) -> Result<Place<'_>, CompileError> {
         let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
-        if *working >= AT_ONCE {
-            return Err(CompileError::Busy { at_once: AT_ONCE });
+        while *working >= AT_ONCE {
+            if abandon.is_set() {
+                return Err(CompileError::Abandoned);
+            }
+            working = self.done.wait_timeout(working, abandon::LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
         }
         *working += 1;
         Ok(Place(self))
@@ -154,6 +170,7 @@ struct Place<'a>(&'a Workshop);
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         *self.0.working.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.done.notify_one();
     }
 }
 
@@ -163,8 +180,8 @@ fn compile(bytes: &[u8]) -> Result<Vec<u8>, CompileError> {
     engine.precompile_component(bytes).map_err(|error| CompileError::Invalid { reason: engine::first_line(&error) })
 }
 
-/// Writes an artifact as [`Folder::load`] wants it.
-fn write_artifact(artifact: &[u8], mut file: File) -> std::io::Result<()> {
-    file.write_all(&pmk_artifacts::seal(artifact))?;
+/// Writes the artifact of a component as [`Folder::load`] wants it.
+fn write_artifact(component: &[u8], artifact: &[u8], mut file: File) -> std::io::Result<()> {
+    file.write_all(&pmk_artifacts::seal(&hex(&Sha256::digest(component)), artifact))?;
     file.write_all(artifact)
 }

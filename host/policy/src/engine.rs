@@ -20,9 +20,9 @@ pub(crate) const MAX_INSTANCES: u32 = 16;
 /// Core modules one component may consist of; an interpreter with an adapter has about ten.
 const MAX_CORE_INSTANCES: u32 = 64;
 /// Memories one component may have.
-const MAX_MEMORIES: u32 = 4;
+pub(crate) const MAX_MEMORIES: u32 = 4;
 /// Tables one component may have.
-const MAX_TABLES: u32 = 16;
+pub(crate) const MAX_TABLES: u32 = 16;
 /// Room for elements of each table in the pool. What an instance may really use is for the limiter to say.
 const POOL_TABLE_ELEMENTS: usize = 100_000;
 /// The largest memory of the pool: all that 32 bits can address, because only address space is reserved. What an

@@ -231,18 +231,18 @@ impl LoadError {
             LoadError::CoreModule { file } => format!(
                 "build it with `cargo component build --release`, or wrap it with `wasm-tools component new {file} -o policy.wasm`"
             ),
+            LoadError::TooMuch { what, .. } if what.setting.is_empty() => {
+                "link the policy into one core module with one memory and one table".into()
+            }
             LoadError::TooMuch { what, .. } => {
                 format!("if you trust it, raise `{}` in gateway.json; one from an ordinary toolchain has less", what.setting)
             }
-            LoadError::Exceeded { exceeded, .. } => format!(
-                "if you trust it, raise `{}` in gateway.json; one with an interpreter of Python or JavaScript takes less",
-                exceeded.setting()
-            ),
-            LoadError::Uncompiled { reason: CompileError::Busy { .. }, .. } => "try again when those are done".into(),
+            LoadError::Exceeded { exceeded, .. } => exceeded.hint(),
             LoadError::Uncompiled { reason: CompileError::Folder(FolderError::NotOurs(problem)), .. }
             | LoadError::Cache(problem) => problem.hint(),
             LoadError::Uncompiled { .. } => {
-                "the compiler runs as a process of its own, which needs memory and room for temporary files".into()
+                "the compiler is a process of its own, this program once more; it needs /proc, memory, and room in the cache of the home"
+                    .into()
             }
             LoadError::Invalid { reason, .. } => invalid_hint(reason).into(),
             LoadError::OtherVersion { .. } | LoadError::LaterVersion { .. } => {

@@ -38,8 +38,8 @@ pub const DEFAULT_COMPILE_CPU: Duration = Duration::from_secs(60);
 /// Memory of the process that compiles.
 pub const DEFAULT_COMPILE_MEMORY_BYTES: u64 = 2 << 30;
 
-/// The size of a compiled component. One with an interpreter inside has about 60 MB.
-pub const DEFAULT_ARTIFACT_BYTES: u64 = 256 << 20;
+/// The size of a compiled component. One with an interpreter inside has about 42 MB.
+pub const DEFAULT_ARTIFACT_BYTES: u64 = 128 << 20;
 
 /// What compiling a component may use, and what it may be made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use wasmtime::{
 };
 
 use crate::{
-    compile::{CacheStats, CompileError, Compiler, Taken, Workshop},
+    compile::{Abandon, CacheStats, CompileError, Compiler, Taken, Workshop},
     engine::{self, Permits},
     error::LoadError,
     host,
@@ -45,6 +45,7 @@ pub struct Runtime {
     shared: Arc<Shared>,
     limits: Limits,
     trust: Arc<Trust>,
+    abandon: Abandon,
 }
 
 struct Shared {
@@ -78,7 +79,10 @@ impl Runtime {
             }
             opened => opened,
         };
-        let workshop = workshop.map_err(|error| LoadError::Engine { reason: error.to_string() })?;
+        let workshop = workshop.map_err(|error| match error {
+            FolderError::NotOurs(problem) => LoadError::Cache(problem),
+            error => LoadError::Engine { reason: error.to_string() },
+        })?;
         let engine = engine::serving().map_err(cannot_set_up)?;
         engine::start_ticker(&engine).map_err(|error| LoadError::Engine { reason: error.to_string() })?;
         let mut linker = Linker::new(&engine);
@@ -90,12 +94,18 @@ impl Runtime {
             shared: Arc::new(Shared { engine, linker, workshop, permits, warnings }),
             limits: config.limits,
             trust: Arc::default(),
+            abandon: Abandon::default(),
         })
     }
 
     /// The same engine under other rules, for what is loaded through it from now on.
     pub fn under(&self, limits: Limits, trust: Trust) -> Runtime {
-        Runtime { shared: self.shared.clone(), limits, trust: Arc::new(trust) }
+        Runtime { limits, trust: Arc::new(trust), ..self.clone() }
+    }
+
+    /// The same for somebody who may stop waiting: then what is being loaded ends with an error.
+    pub fn until(&self, abandon: &Abandon) -> Runtime {
+        Runtime { abandon: abandon.clone(), ..self.clone() }
     }
 
     /// What each decision may use.
@@ -120,7 +130,7 @@ impl Runtime {
 
     /// The component of these bytes, ready to be linked, and what compiling took, if a child did it now.
     pub(crate) fn component(&self, sha256: &str, bytes: &[u8]) -> Result<(Component, Option<Taken>), CompileError> {
-        self.shared.workshop.component(self.engine(), sha256, bytes, &self.limits.compile)
+        self.shared.workshop.component(self.engine(), sha256, bytes, &self.limits.compile, &self.abandon)
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -3,7 +3,7 @@
 use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interest},
     net::{UnixListener, UnixStream},
     sync::Semaphore,
     task::JoinSet,
@@ -20,6 +20,9 @@ use crate::{
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often is looked whether a caller that says no more is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// So many callers are answered at once; more wait.
 const AT_ONCE: usize = 16;
@@ -98,12 +101,26 @@ async fn answer(stream: UnixStream, commands: &Commands) -> io::Result<()> {
         refusal(Failure::new("this gateway belongs to another account").hint("call as the account that runs it"))
     } else {
         match read(&mut stream).await {
-            Ok(request) => carry_out(request, commands).await,
+            Ok(request) => tokio::select! {
+                reply = carry_out(request, commands) => reply,
+                // What nobody waits for any more is not done.
+                () = hung_up(stream.get_ref()) => return Err(io::ErrorKind::BrokenPipe.into()),
+            },
             Err(failure) => refusal(failure),
         }
     };
     let line = serde_json::to_string(&reply).map_err(io::Error::from)? + "\n";
     tokio::time::timeout(PATIENCE, stream.write_all(line.as_bytes())).await?
+}
+
+/// Waits until the caller is gone. One that only says no more still wants the answer.
+async fn hung_up(stream: &UnixStream) {
+    while let Ok(ready) = stream.ready(Interest::READABLE).await {
+        if ready.is_write_closed() {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 async fn read(stream: &mut BufReader<UnixStream>) -> Result<Request, Failure> {

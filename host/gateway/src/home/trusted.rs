@@ -3,7 +3,7 @@
 
 use std::{fs, io, path::Path};
 
-use pmk_policy::ownership;
+use pmk_policy::ownership::{self, NotOurs};
 
 use super::{compile_cache_dir, config_file, gateway_dir};
 use crate::{control, error::Failure};
@@ -24,8 +24,8 @@ pub fn check(home: &Path) -> Result<(), Failure> {
         cache,
     ];
     for part in parts {
-        match fs::metadata(&part) {
-            Ok(metadata) => ownership::check(&part, &metadata).map_err(|problem| {
+        match look(&part) {
+            Ok(judged) => judged.map_err(|problem| {
                 let hint = problem.hint();
                 Failure::new(format!("{problem}, and what is in it is done with your rights")).hint(hint)
             })?,
@@ -37,6 +37,22 @@ pub fn check(home: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Looks at a part, wherever links lead, and at all folders that it really lies in: who can write to one of those could
+/// put another thing in its place.
+fn look(part: &Path) -> io::Result<Result<(), NotOurs>> {
+    let judged = ownership::check(part, &fs::metadata(part)?);
+    if judged.is_err() {
+        return Ok(judged);
+    }
+    for parent in part.canonicalize()?.ancestors().skip(1) {
+        let judged = ownership::check_parent(parent, &fs::metadata(parent)?);
+        if judged.is_err() {
+            return Ok(judged);
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// Nothing is there. That a part of the way is a file is said by who wants to use it.
@@ -77,5 +93,27 @@ mod tests {
             }
             set(&part, 0o700);
         }
+    }
+
+    #[test]
+    fn nor_can_others_exchange_it_by_way_of_a_folder_above() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (above, elsewhere) = (folder.path().join("above"), folder.path().join("elsewhere"));
+        let home = above.join("home");
+        fs::create_dir_all(&home).expect("folders");
+        fs::create_dir(&elsewhere).expect("a folder");
+        let set = |part: &Path, mode| fs::set_permissions(part, fs::Permissions::from_mode(mode)).expect("a mode");
+        set(&home, 0o700);
+        set(&above, 0o1777);
+        assert!(check(&home).is_ok(), "as in /tmp");
+        set(&above, 0o777);
+        assert!(check(&home).expect_err("a rename away").to_string().contains("above` can be changed by other users"));
+        set(&above, 0o755);
+        // A link is judged by where it leads.
+        fs::write(elsewhere.join("gateway.json"), "{}").expect("a file");
+        std::os::unix::fs::symlink(elsewhere.join("gateway.json"), config_file(&home)).expect("a link");
+        assert!(check(&home).is_ok());
+        set(&elsewhere, 0o777);
+        assert!(check(&home).expect_err("a rename away").to_string().contains("elsewhere` can be changed"));
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use pmk_core::replace::hex;
 use pmk_policy::{
     Compiler, Layer, Limits, LoadError, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust,
-    Warning, settings::ENV_SETTINGS,
+    Warning, compile::Abandon, settings::ENV_SETTINGS,
 };
 use sha2::{Digest, Sha256};
 
@@ -54,6 +54,11 @@ impl Loader {
     /// With this engine.
     pub(super) fn of(runtime: Runtime, named: Named) -> Loader {
         Loader { runtime, named }
+    }
+
+    /// The same for somebody who may stop waiting.
+    pub(super) fn until(&self, abandon: &Abandon) -> Loader {
+        Loader { runtime: self.runtime.until(abandon), named: self.named.clone() }
     }
 
     /// What the command line says.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use pmk_core::replace::hex;
-use pmk_policy::{Identity, Stack, files};
+use pmk_policy::{Identity, Stack, compile::Abandon, files};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -85,7 +85,7 @@ pub enum Source {
 /// Has other policies take over.
 pub struct Swapper {
     gateway: Arc<Gateway>,
-    loader: Arc<Loader>,
+    loader: Loader,
     home: PathBuf,
     /// Locked for the moment of a swap.
     chosen: Mutex<Chosen>,
@@ -103,6 +103,19 @@ struct Chosen {
     told: bool,
     /// How many swaps there were: what was loaded for those that served before is of no use after one.
     swaps: u64,
+    /// The number of the last request for a swap, and of the one that serves. Loading takes its time; what was asked
+    /// for later goes before what is ready later.
+    asked: u64,
+    granted: u64,
+}
+
+/// Stops what is being loaded when nobody waits for it any more.
+struct Waiting(Abandon);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.set();
+    }
 }
 
 #[derive(Clone)]
@@ -117,7 +130,7 @@ impl Swapper {
         let files = absolute(loader.files(config));
         Swapper {
             gateway,
-            loader: Arc::new(loader),
+            loader,
             home: home.to_owned(),
             chosen: Mutex::new(Chosen {
                 files: files.clone(),
@@ -125,6 +138,8 @@ impl Swapper {
                 went_back: false,
                 told: false,
                 swaps: 0,
+                asked: 0,
+                granted: 0,
             }),
             files: watch::Sender::new(files),
         }
@@ -140,12 +155,14 @@ impl Swapper {
     /// # Errors
     /// They cannot be loaded, or may not be; those that served still do.
     pub async fn choose(&self, files: Vec<PathBuf>) -> Result<Swapped, Failure> {
-        let wanted = files.clone();
-        match self.aside(move |loader, config| loader.load(config, &wanted)).await {
-            Ok(stack) => {
-                let (before, serving) = self.take_over(&mut self.chosen(), By::Command, files.clone(), &stack);
-                self.swapped(before, serving, files).await
-            }
+        let (request, wanted) = (self.chosen().ask(), files.clone());
+        let loaded = self.aside(move |loader, config| loader.load(config, &wanted)).await.and_then(|stack| {
+            let mut chosen = self.chosen();
+            chosen.grant(request)?;
+            Ok(self.take_over(&mut chosen, By::Command, files.clone(), &stack))
+        });
+        match loaded {
+            Ok((before, serving)) => self.swapped(before, serving, files).await,
             Err(failure) => {
                 self.refused(By::Command, &files, &failure);
                 Err(failure)
@@ -158,9 +175,9 @@ impl Swapper {
     /// # Errors
     /// There are none, they may not be loaded any more, or others took over meanwhile.
     pub async fn go_back(&self) -> Result<Swapped, Failure> {
-        let (previous, swaps) = {
-            let chosen = self.chosen();
-            (chosen.previous.clone(), chosen.swaps)
+        let (previous, request) = {
+            let mut chosen = self.chosen();
+            (chosen.previous.clone(), chosen.ask())
         };
         let Some(Previous { files, stack }) = previous else {
             return Err(Failure::new("no other policies have served since the gateway was started")
@@ -173,10 +190,7 @@ impl Swapper {
         }
         let (before, serving) = {
             let mut chosen = self.chosen();
-            if chosen.swaps != swaps {
-                return Err(Failure::new("other policies took over at the same moment")
-                    .hint("look at what decides now, `pmk-host audit`, and ask again if it is not what you want"));
-            }
+            chosen.grant(request)?;
             let replaced = self.take_over(&mut chosen, By::Command, files.clone(), &stack);
             chosen.went_back = true;
             replaced
@@ -200,9 +214,9 @@ impl Swapper {
     /// Whoever changed them does not listen, so the admins are told when they cannot be used. May be dropped at any
     /// time; then nothing is swapped.
     pub async fn reload(&self, by: By) {
-        let (files, swaps) = {
-            let chosen = self.chosen();
-            (chosen.files.clone(), chosen.swaps)
+        let (files, swaps, request) = {
+            let mut chosen = self.chosen();
+            (chosen.files.clone(), chosen.swaps, chosen.ask())
         };
         let wanted = files.clone();
         let loaded = self.aside(move |loader, config| match by {
@@ -219,9 +233,10 @@ impl Swapper {
                 tracing::debug!("the policy files were written anew with the same components");
                 chosen.told = false;
             }
-            Ok((files, stack)) => {
-                self.take_over(&mut chosen, by, files, &stack);
-            }
+            Ok((files, stack)) => match chosen.grant(request) {
+                Ok(()) => _ = self.take_over(&mut chosen, by, files, &stack),
+                Err(overtaken) => self.refused(by, &files, &overtaken),
+            },
             Err(failure) => {
                 self.refused(by, &files, &failure);
                 if !std::mem::replace(&mut chosen.told, true) {
@@ -251,7 +266,8 @@ impl Swapper {
         &self,
         work: impl FnOnce(&Loader, &PolicyConfig) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let (loader, home) = (Arc::clone(&self.loader), self.home.clone());
+        let waiting = Waiting(Abandon::default());
+        let (loader, home) = (self.loader.until(&waiting.0), self.home.clone());
         tokio::task::spawn_blocking(move || {
             let (config, _) = Config::load(&home)?;
             work(&loader, &config.policy)
@@ -331,6 +347,24 @@ impl Swapper {
 
     fn serving(&self) -> Vec<Identity> {
         identities(self.gateway.policies.serving().stack())
+    }
+}
+
+impl Chosen {
+    /// Numbers a request for a swap.
+    fn ask(&mut self) -> u64 {
+        self.asked += 1;
+        self.asked
+    }
+
+    /// Whether what was asked for by this request may take over.
+    fn grant(&mut self, request: u64) -> Result<(), Failure> {
+        if request < self.granted {
+            return Err(Failure::new("policies that were asked for later decide already")
+                .hint("ask again if these are the ones that you want"));
+        }
+        self.granted = request;
+        Ok(())
     }
 }
 

@@ -75,7 +75,7 @@ fn work(bounds: &Bounds) -> io::Result<Said> {
         return Ok(Said::TooLarge);
     }
     // Without the buffer that looks for the ends of lines.
-    write_artifact(&artifact, File::from(io::stdout().as_fd().try_clone_to_owned()?))?;
+    write_artifact(&bytes, &artifact, File::from(io::stdout().as_fd().try_clone_to_owned()?))?;
     Ok(Said::Compiled(taken(status, confined)))
 }
 

@@ -4,7 +4,11 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, nice, set_parent_process_death_signal, setrlimit};
 
-use super::Confinement;
+use super::{
+    Confinement,
+    error::{Exceeded, Resource as Used},
+};
+use crate::limits::CompileLimits;
 
 /// What a compiling child may use.
 #[derive(Debug)]
@@ -15,6 +19,38 @@ pub(super) struct Bounds {
     pub memory_bytes: u64,
     /// What it may write to a file.
     pub artifact_bytes: u64,
+}
+
+/// What stands before an artifact is shorter.
+const SEAL_BYTES: u64 = 4_096;
+
+/// The bounds of children: what gateway.json says, or less where the system does not allow as much.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    pub cpu: Exceeded,
+    pub memory: Exceeded,
+    pub artifact: Exceeded,
+}
+
+impl Allowed {
+    /// Under these limits and those of this process, which its children cannot raise.
+    pub fn under(limits: &CompileLimits) -> Allowed {
+        let lower = |resource, limit: u64, of: Resource, less: u64| {
+            let allowed = getrlimit(of).maximum.map_or(u64::MAX, |maximum| maximum.saturating_sub(less));
+            Exceeded { resource, limit: limit.min(allowed), by_system: allowed < limit }
+        };
+        Allowed {
+            // The soft limit is below the hard one: it says why it ends a process.
+            cpu: lower(Used::Cpu, limits.cpu.as_secs(), Resource::Cpu, 1),
+            memory: lower(Used::Memory, limits.memory_bytes, Resource::Data, 0),
+            artifact: lower(Used::Artifact, limits.artifact_bytes, Resource::Fsize, SEAL_BYTES),
+        }
+    }
+
+    /// For the child.
+    pub fn bounds(&self) -> [u64; 3] {
+        [self.cpu.limit, self.memory.limit, self.artifact.limit]
+    }
 }
 
 /// It has time only where nobody else wants it.
@@ -28,16 +64,13 @@ pub(super) fn this_process(bounds: &Bounds) -> io::Result<Confinement> {
     // Whoever asked for it is gone then.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let limit = |resource, current: u64, maximum: u64| {
-        // Whoever started the gateway may allow less.
-        let allowed = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        setrlimit(resource, Rlimit { current: Some(current.min(allowed)), maximum: Some(maximum.min(allowed)) })
+        setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) })
     };
     // At the first the kernel sends SIGXCPU, which says why, at the second SIGKILL.
     limit(Resource::Cpu, bounds.cpu_seconds, bounds.cpu_seconds.saturating_add(1))?;
     // Heap and all private memory that can be written to; unlike the address space it has no part that is only reserved.
     limit(Resource::Data, bounds.memory_bytes, bounds.memory_bytes)?;
-    // The seal stands before the artifact.
-    let file_bytes = bounds.artifact_bytes.saturating_add(4_096);
+    let file_bytes = bounds.artifact_bytes.saturating_add(SEAL_BYTES);
     limit(Resource::Fsize, file_bytes, file_bytes)?;
     limit(Resource::Core, 0, 0)?;
     nice(NICE)?;

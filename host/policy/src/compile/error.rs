@@ -1,6 +1,6 @@
 //! Why a component was not compiled.
 
-use std::io;
+use std::{fmt, io};
 
 use pmk_artifacts::FolderError;
 use thiserror::Error;
@@ -22,12 +22,9 @@ pub enum CompileError {
     /// It would have taken more than is allowed.
     #[error("{0}")]
     Exceeded(Exceeded),
-    /// Too many others are being compiled.
-    #[error("{at_once} components are being compiled already")]
-    Busy {
-        /// How many may be.
-        at_once: usize,
-    },
+    /// Nobody waits for it any more.
+    #[error("nobody waits for it any more")]
+    Abandoned,
     /// The compiler ended without a result.
     #[error("the compiler failed: {how}")]
     Died {
@@ -42,42 +39,61 @@ pub enum CompileError {
     Io(io::Error),
 }
 
-/// A limit on compiling, as an operator sets it.
+/// A limit on compiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// Of what.
+    pub resource: Resource,
+    /// How much may be used, in seconds or bytes.
+    pub limit: u64,
+    /// Whether the system allows less than gateway.json.
+    pub by_system: bool,
+}
+
+/// What compiling uses up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Exceeded {
-    /// Processor time.
-    #[error("more than {seconds} s of processor time")]
-    Cpu {
-        /// The limit.
-        seconds: u64,
-    },
+pub enum Resource {
+    /// Processor time, all threads together.
+    #[error("s of processor time")]
+    Cpu,
     /// Time on the clock: it waited for a processor for too long.
-    #[error("more than {seconds} s on the clock")]
-    Wall {
-        /// The limit.
-        seconds: u64,
-    },
+    #[error("s on the clock")]
+    Wall,
     /// Memory.
-    #[error("more than {mib} MiB of memory")]
-    Memory {
-        /// The limit.
-        mib: u64,
-    },
+    #[error("MiB of memory")]
+    Memory,
     /// The size of what comes out.
-    #[error("more than {mib} MiB for the compiled code")]
-    Artifact {
-        /// The limit.
-        mib: u64,
-    },
+    #[error("MiB for the compiled code")]
+    Artifact,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = match self.resource {
+            Resource::Cpu | Resource::Wall => self.limit,
+            Resource::Memory | Resource::Artifact => self.limit >> 20,
+        };
+        let whose = if self.by_system { ", all that the system allows" } else { "" };
+        write!(f, "more than {shown} {}{whose}", self.resource)
+    }
 }
 
 impl Exceeded {
-    /// The key of gateway.json that sets it.
-    pub const fn setting(&self) -> &'static str {
-        match self {
-            Exceeded::Cpu { .. } | Exceeded::Wall { .. } => "policy.limits.compileCpuSeconds",
-            Exceeded::Memory { .. } => "policy.limits.compileMemoryMiB",
-            Exceeded::Artifact { .. } => "policy.limits.artifactMiB",
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> String {
+        let (setting, ulimit) = match self.resource {
+            Resource::Cpu => ("compileCpuSeconds", "t"),
+            Resource::Wall => ("compileCpuSeconds", ""),
+            Resource::Memory => ("compileMemoryMiB", "d"),
+            Resource::Artifact => ("artifactMiB", "f"),
+        };
+        match self.by_system {
+            true => format!(
+                "`ulimit -{ulimit}` of whoever starts pmk-host is lower than `policy.limits.{setting}`; raise it"
+            ),
+            false => format!(
+                "if you trust it, raise `policy.limits.{setting}` in gateway.json; one with an interpreter of Python or JavaScript takes less"
+            ),
         }
     }
 }

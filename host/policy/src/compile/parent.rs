@@ -8,14 +8,16 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
-    CompileError, Exceeded, Taken,
+    CompileError, Exceeded, Resource, Taken,
+    abandon::{Abandon, LOOK_EVERY},
     child::{COMMAND, Said},
+    confine::Allowed,
 };
 use crate::{failure::foreign_line, limits::CompileLimits};
 
@@ -26,32 +28,43 @@ const MOST_THREADS: usize = 4;
 const MOST_SAID: u64 = 64 << 10;
 
 /// Has a child compile a component into this file.
-pub(super) fn compile(bytes: &[u8], into: File, limits: &CompileLimits) -> Result<Taken, CompileError> {
-    let mut child = spawn(into, limits).map_err(CompileError::Io)?;
+pub(super) fn compile(
+    bytes: &[u8],
+    into: File,
+    limits: &CompileLimits,
+    abandon: &Abandon,
+) -> Result<Taken, CompileError> {
+    let allowed = Allowed::under(limits);
+    let mut child = spawn(into, &allowed).map_err(CompileError::Io)?;
     let wall = wall(limits);
-    let (said, timed_out) = speak(&mut child, bytes, wall);
+    let (said, ended) = speak(&mut child, bytes, wall, abandon);
     let status = child.wait().map_err(CompileError::Io)?;
-    if timed_out {
-        return Err(CompileError::Exceeded(Exceeded::Wall { seconds: wall.as_secs() }));
+    match ended {
+        Ended::ByItself => {}
+        Ended::Abandoned => return Err(CompileError::Abandoned),
+        Ended::Late => {
+            let late = Exceeded { resource: Resource::Wall, limit: wall.as_secs(), by_system: false };
+            return Err(CompileError::Exceeded(late));
+        }
     }
     if status.success() {
         return match serde_json::from_str(&said) {
             Ok(Said::Compiled(taken)) => Ok(taken),
             Ok(Said::Invalid(reason)) => Err(CompileError::Invalid { reason }),
-            Ok(Said::TooLarge) => Err(CompileError::Exceeded(artifact(limits))),
+            Ok(Said::TooLarge) => Err(CompileError::Exceeded(allowed.artifact)),
             Err(_) => Err(CompileError::Died { how: first_words(&said) }),
         };
     }
-    Err(died(status, &said, limits))
+    Err(died(status, &said, &allowed))
 }
 
-fn spawn(into: File, limits: &CompileLimits) -> io::Result<Child> {
+fn spawn(into: File, allowed: &Allowed) -> io::Result<Child> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    let bounds = [limits.cpu.as_secs(), limits.memory_bytes, limits.artifact_bytes].map(|bound| bound.to_string());
-    Command::new(this_program()?)
+    let program = this_program()?;
+    let child = Command::new(&program)
         .arg0("pmk-host")
         .arg(COMMAND)
-        .args(bounds)
+        .args(allowed.bounds().map(|bound| bound.to_string()))
         // Tokens are in the environment.
         .env_clear()
         // How the compiler's thread pool is told.
@@ -62,7 +75,8 @@ fn spawn(into: File, limits: &CompileLimits) -> io::Result<Child> {
         .stderr(Stdio::piped())
         // What the terminal sends is meant for us; a child that is left alone ends.
         .process_group(0)
-        .spawn()
+        .spawn();
+    child.map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", program.display())))
 }
 
 /// The very program that runs, also where another version was put in its place meanwhile.
@@ -70,24 +84,51 @@ fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }
 
-/// Hands the component over and hears the child out. Kills it if that takes too long, and says so.
-fn speak(child: &mut Child, bytes: &[u8], wall: Duration) -> (String, bool) {
+/// How a child came to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    ByItself,
+    /// It took too long.
+    Late,
+    /// Nobody waits any more.
+    Abandoned,
+}
+
+/// Hands the component over and hears the child out. Kills it if that takes too long, or nobody waits for it.
+fn speak(child: &mut Child, bytes: &[u8], wall: Duration, abandon: &Abandon) -> (String, Ended) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     let (done, watched) = mpsc::channel::<()>();
     thread::scope(|scope| {
         // The child has not been waited for yet, so its number is still its own.
         let watchdog = scope.spawn(move || {
-            let timed_out = watched.recv_timeout(wall) == Err(mpsc::RecvTimeoutError::Timeout);
-            timed_out && pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+            let ended = watch(&watched, wall, abandon);
+            if ended != Ended::ByItself {
+                let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+            }
+            ended
         });
         // One that has died already says why below.
         let _ = stdin.map(|mut stdin| stdin.write_all(bytes));
         let mut said = Vec::new();
         let _ = stderr.map(|stderr| stderr.take(MOST_SAID).read_to_end(&mut said));
         drop(done);
-        (String::from_utf8_lossy(&said).into_owned(), watchdog.join().unwrap_or_default())
+        (String::from_utf8_lossy(&said).into_owned(), watchdog.join().unwrap_or(Ended::ByItself))
     })
+}
+
+/// Waits until it is done, or is to be ended.
+fn watch(done: &mpsc::Receiver<()>, wall: Duration, abandon: &Abandon) -> Ended {
+    let begun = Instant::now();
+    while done.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if abandon.is_set() {
+            return Ended::Abandoned;
+        }
+        if begun.elapsed() >= wall {
+            return Ended::Late;
+        }
+    }
+    Ended::ByItself
 }
 
 /// How long a child may take on the clock: on a machine that has other things to do, several times its processor time.
@@ -96,25 +137,19 @@ fn wall(limits: &CompileLimits) -> Duration {
 }
 
 /// Why a child ended without having done its work.
-fn died(status: ExitStatus, said: &str, limits: &CompileLimits) -> CompileError {
+fn died(status: ExitStatus, said: &str, allowed: &Allowed) -> CompileError {
     let signal = status.signal().and_then(Signal::from_named_raw);
     CompileError::Exceeded(match signal {
-        Some(Signal::XCPU) => Exceeded::Cpu { seconds: limits.cpu.as_secs() },
-        Some(Signal::XFSZ) => artifact(limits),
+        Some(Signal::XCPU) => allowed.cpu,
+        Some(Signal::XFSZ) => allowed.artifact,
         // What Rust's standard library says before it aborts.
-        Some(Signal::ABORT) if said.contains("memory allocation of ") => {
-            Exceeded::Memory { mib: limits.memory_bytes >> 20 }
-        }
+        Some(Signal::ABORT) if said.contains("memory allocation of ") => allowed.memory,
         Some(Signal::KILL) => {
             let how = "it was killed, as the system does when memory runs out".to_owned();
             return CompileError::Died { how };
         }
         _ => return CompileError::Died { how: format!("{status}: {}", first_words(said)) },
     })
-}
-
-fn artifact(limits: &CompileLimits) -> Exceeded {
-    Exceeded::Artifact { mib: limits.artifact_bytes >> 20 }
 }
 
 fn first_words(said: &str) -> String {

@@ -5,11 +5,16 @@
 
 use thiserror::Error;
 use wasmparser::{
-    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef, Parser,
+    ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentType,
+    ComponentTypeDeclaration, ComponentTypeRef, CoreType, InstanceTypeDeclaration, ModuleTypeDeclaration, Parser,
     Payload,
 };
 
 use super::CompileError;
+use crate::{
+    engine::{MAX_MEMORIES, MAX_TABLES},
+    limits,
+};
 
 /// What a component may be made of. Those that come out of Rust have some hundred functions, those with an interpreter
 /// of Python or JavaScript inside twenty thousand.
@@ -25,6 +30,8 @@ pub struct StructureLimits {
     pub locals: u64,
     /// Instances that making one instance of the component makes.
     pub instances: u64,
+    /// Elements that all tables have from the start: the compiled code has each of them.
+    pub table_elements: u64,
     /// How deep components are nested. The engine's memory grows with the square of it; tools make two or three levels.
     pub nesting: u64,
 }
@@ -37,6 +44,7 @@ impl StructureLimits {
         body_bytes: 512 << 10,
         locals: 10_000,
         instances: 1_000,
+        table_elements: limits::DEFAULT_TABLE_ELEMENTS as u64,
         nesting: 32,
     };
 }
@@ -57,7 +65,7 @@ pub struct TooMuch {
     pub count: u64,
     /// The limit.
     pub limit: u64,
-    /// The key of gateway.json that sets it.
+    /// The key of gateway.json that sets it; empty where the pool of instances does, which is of one size.
     pub setting: &'static str,
 }
 
@@ -66,7 +74,8 @@ pub struct TooMuch {
 /// # Errors
 /// It has too much of something, or is malformed.
 pub(crate) fn check(bytes: &[u8], limits: &StructureLimits) -> Result<(), CompileError> {
-    let mut count = Count { limits, functions: 0, types: 0, open: Vec::new() };
+    let mut count =
+        Count { limits, functions: 0, types: 0, tables: 0, table_elements: 0, memories: 0, open: Vec::new() };
     for payload in Parser::new(0).parse_all(bytes) {
         count.payload(payload?)?;
     }
@@ -77,6 +86,9 @@ struct Count<'a> {
     limits: &'a StructureLimits,
     functions: u64,
     types: u64,
+    tables: u64,
+    table_elements: u64,
+    memories: u64,
     /// The modules and components that are being read, the innermost last.
     open: Vec<Part>,
 }
@@ -96,9 +108,30 @@ impl Count<'_> {
         match payload {
             Payload::Version { encoding, .. } => self.enter(encoding == wasmparser::Encoding::Component)?,
             Payload::End(_) => self.leave(),
-            Payload::TypeSection(section) => self.types(section.count())?,
-            Payload::CoreTypeSection(section) => self.types(section.count())?,
-            Payload::ComponentTypeSection(section) => self.types(section.count())?,
+            Payload::TypeSection(section) => {
+                for group in section {
+                    self.types(group?.types().len())?;
+                }
+            }
+            Payload::CoreTypeSection(section) => {
+                for core in section {
+                    self.types(of_core(&core?))?;
+                }
+            }
+            Payload::ComponentTypeSection(section) => {
+                for component in section {
+                    self.types(of_component(&component?))?;
+                }
+            }
+            Payload::TableSection(section) => {
+                for table in section {
+                    self.table(table?.ty.initial)?;
+                }
+            }
+            Payload::MemorySection(section) => {
+                self.memories += u64::from(section.count());
+                at_most("memories", self.memories, u64::from(MAX_MEMORIES), "")?;
+            }
             Payload::FunctionSection(section) => self.functions(section.count())?,
             Payload::ComponentCanonicalSection(section) => self.functions(section.count())?,
             Payload::CodeSectionEntry(body) => self.body(&body)?,
@@ -147,9 +180,17 @@ impl Count<'_> {
         }
     }
 
-    fn types(&mut self, more: u32) -> Result<(), CompileError> {
-        self.types += u64::from(more);
+    fn types(&mut self, more: usize) -> Result<(), CompileError> {
+        self.types += more as u64;
         at_most("types", self.types, self.limits.types, "policy.limits.types")
+    }
+
+    fn table(&mut self, elements: u64) -> Result<(), CompileError> {
+        self.tables += 1;
+        at_most("tables", self.tables, u64::from(MAX_TABLES), "")?;
+        self.table_elements = self.table_elements.saturating_add(elements);
+        let setting = "policy.limits.tableElements";
+        at_most("elements in its tables", self.table_elements, self.limits.table_elements, setting)
     }
 
     fn functions(&mut self, more: u32) -> Result<(), CompileError> {
@@ -208,6 +249,45 @@ impl Count<'_> {
 
     fn innermost(&mut self) -> Result<&mut Part, CompileError> {
         self.open.last_mut().ok_or_else(|| invalid("it has no header".to_owned()))
+    }
+}
+
+/// How many types an entry stands for, those declared within it included.
+fn of_core(core: &CoreType<'_>) -> usize {
+    match core {
+        CoreType::Rec(group) => group.types().len(),
+        CoreType::Module(declared) => declared.iter().map(of_module).sum::<usize>() + 1,
+    }
+}
+
+fn of_module(declared: &ModuleTypeDeclaration<'_>) -> usize {
+    match declared {
+        ModuleTypeDeclaration::Type(group) => group.types().len(),
+        _ => 1,
+    }
+}
+
+fn of_component(component: &ComponentType<'_>) -> usize {
+    match component {
+        ComponentType::Component(declared) => declared.iter().map(of_declared).sum::<usize>() + 1,
+        ComponentType::Instance(declared) => declared.iter().map(of_instance).sum::<usize>() + 1,
+        _ => 1,
+    }
+}
+
+fn of_declared(declared: &ComponentTypeDeclaration<'_>) -> usize {
+    match declared {
+        ComponentTypeDeclaration::CoreType(core) => of_core(core),
+        ComponentTypeDeclaration::Type(component) => of_component(component),
+        _ => 1,
+    }
+}
+
+fn of_instance(declared: &InstanceTypeDeclaration<'_>) -> usize {
+    match declared {
+        InstanceTypeDeclaration::CoreType(core) => of_core(core),
+        InstanceTypeDeclaration::Type(component) => of_component(component),
+        _ => 1,
     }
 }
 
@@ -282,6 +362,36 @@ mod tests {
         let text = "(component (component $outer (component $a) (export $b \"b\" (component $a)) \
                     (instance (instantiate $b))) (instance (instantiate $outer)))";
         assert_eq!(checked(text), "good");
+    }
+
+    #[test]
+    fn types_are_counted_wherever_they_are_declared() {
+        let of = |count: usize| "(type (func))".repeat(count);
+        let within = |count: usize| format!("(component (type (instance {})))", of(count));
+        assert_eq!(checked(&within(19_000)), "good");
+        for text in [
+            format!("(component (core module (rec {})))", of(20_001)),
+            format!("(component (core type (module {})))", of(20_001)),
+            format!("(component (type (component (type (instance {})))))", of(20_001)),
+            within(20_001),
+        ] {
+            assert!(checked(&text).contains("types, more than the 20000 that are allowed"), "{}", checked(&text));
+        }
+    }
+
+    #[test]
+    fn what_the_pool_has_no_room_for_is_not_compiled_for_it() {
+        for (body, found) in [
+            ("(table 50000 funcref)".repeat(2), "good"),
+            (
+                "(table 50001 funcref)".repeat(2),
+                "it has 100002 elements in its tables, more than the 100000 that are allowed",
+            ),
+            ("(table 1 funcref)".repeat(17), "it has 17 tables, more than the 16 that are allowed"),
+            ("(memory 1)".repeat(5), "it has 5 memories, more than the 4 that are allowed"),
+        ] {
+            assert_eq!(checked(&module(&body)), found);
+        }
     }
 
     #[test]
