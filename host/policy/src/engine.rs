@@ -12,6 +12,8 @@ use wasmtime::{
     WasmBacktraceDetails,
 };
 
+use crate::prices;
+
 /// How often the wall clock is looked at. The rescue needs no precision.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
@@ -48,6 +50,7 @@ fn config(cache: Option<&Cache>, strategy: InstanceAllocationStrategy) -> Config
     let mut config = Config::new();
     config
         .consume_fuel(true)
+        .operator_cost(prices::instructions())
         .epoch_interruption(true)
         .concurrency_support(false)
         .cranelift_opt_level(OptLevel::Speed)
