@@ -18,9 +18,9 @@ use wasmtime::OperatorCost;
 pub const FUEL_PER_NS: u64 = 5;
 
 /// A call that gives or takes numbers: 90 to 130 ns, most of it the way out of the component and back.
-pub const CALL: u64 = 700;
+pub const CALL: u64 = 1_000;
 /// One that gives a list or a text, for which the component has to make room first: 150 to 220 ns.
-pub const GIVE: u64 = 1_200;
+pub const GIVE: u64 = 2_000;
 /// Each element of a column that is copied: 0.2 ns.
 pub const ELEMENT: u64 = 4;
 /// Each element that is looked up, message by message: 3 ns.
