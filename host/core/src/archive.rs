@@ -21,8 +21,26 @@ pub trait Archive: fmt::Debug + Send + Sync {
     fn read(&self, numbers: Range<u32>) -> Vec<Archived>;
 
     /// At most `max` messages that speak of what the query does, best first, ties the newer first; of those
-    /// alone whose ids are `wanted`. The same messages give the same answer.
-    fn search(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Vec<Found>;
+    /// alone whose ids are `wanted`. The same messages give the same answer, and the same count of what it took.
+    fn look_for(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Matches;
+
+    /// The same, for who does not count.
+    fn search(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Vec<Found> {
+        self.look_for(query, max, wanted).found
+    }
+}
+
+/// What a search found, and what it took to find it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matches {
+    /// The best first.
+    pub found: Vec<Found>,
+    /// How many terms of the query were looked up.
+    pub terms: u64,
+    /// How many messages have each of those, all together: to say how rare a term is, all are counted that have it.
+    pub documents: u64,
+    /// How many places were read where one of those stands that tell messages apart.
+    pub places: u64,
 }
 
 /// Where a message is that was found.

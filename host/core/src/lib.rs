@@ -18,6 +18,7 @@ pub mod lookup;
 pub mod marker;
 pub mod message;
 pub mod plan;
+pub mod quoting;
 pub mod recall;
 pub mod replace;
 pub mod request;
@@ -29,7 +30,7 @@ pub mod text;
 pub mod tokens;
 pub mod transcript;
 
-pub use archive::{Archive, Archived, Found};
+pub use archive::{Archive, Archived, Found, Matches};
 pub use cap::{CapVerdict, Capped};
 pub use guard::{Applied, Breach, Guard, Rule, Verdict};
 pub use history::{History, HistoryBuilder};

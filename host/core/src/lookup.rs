@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    mem,
     ops::Range,
 };
 
 use crate::{
-    archive::Archived,
+    archive::{Archived, Matches},
     message::Block,
     plan::Plan,
     recall::{MAX_QUOTE_CHARS, Quote},
@@ -27,8 +28,33 @@ const MAX_QUERY_CHARS: usize = 4_000;
 const MAX_RANGE: u32 = 200;
 const MAX_READ: usize = 2_000;
 
-/// What it takes to cut a byte at graphemes and count it in tokens.
-const QUOTED_BYTE: u64 = 20;
+/// What a decision has made the host do for its questions to the archive: counted, not measured, so that it is the same
+/// wherever the archive is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Times that the archive was asked for messages. A number that nobody has counts as if it had been.
+    pub reads: u64,
+    /// Messages that came of it.
+    pub messages: u64,
+    /// Rows of columns that were looked up.
+    pub rows: u64,
+    /// Bytes that were read, tool calls included.
+    pub bytes: u64,
+    /// Bytes that were, or may be, cut at graphemes and counted in tokens.
+    pub quoted_bytes: u64,
+    /// Searches that were made.
+    pub searches: u64,
+    /// Messages whose lengths were read for them.
+    pub lengths: u64,
+    /// Messages that there were to search.
+    pub searched: u64,
+    /// Terms that were looked up.
+    pub terms: u64,
+    /// Messages that have each of those, all together.
+    pub documents: u64,
+    /// Places where those stand that tell messages apart.
+    pub places: u64,
+}
 
 /// What a decision has asked of the archive.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +65,7 @@ pub struct Lookup {
     read: HashMap<u32, Archived>,
     /// What quoting those costs whose cost was asked for.
     costs: HashMap<u32, u32>,
-    work: u64,
+    work: Work,
 }
 
 impl Lookup {
@@ -51,9 +77,18 @@ impl Lookup {
             return Vec::new();
         }
         self.searches += 1;
+        self.work.searches += 1;
+        self.work.searched += u64::from(archive.len());
+        if self.searches == 1 {
+            self.work.lengths += u64::from(archive.len());
+        }
         let absent = Absent::new(transcript, plan);
         let query = text::head(query, MAX_QUERY_CHARS);
-        let found = archive.search(query, max.min(MAX_FOUND) as usize, &|id| absent.has(id));
+        let Matches { found, terms, documents, places } =
+            archive.look_for(query, max.min(MAX_FOUND) as usize, &|id| absent.has(id));
+        self.work.terms += terms;
+        self.work.documents += documents;
+        self.work.places += places;
         self.found.extend(found.iter().map(|found| found.id));
         found.into_iter().map(|found| found.number).collect()
     }
@@ -108,46 +143,55 @@ impl Lookup {
         self.found.iter().copied()
     }
 
-    /// What all this took, about, in nanoseconds; counted, not measured, so that it is the same everywhere.
-    pub fn work(&self) -> u64 {
-        self.work
+    /// What all this took since it was asked last.
+    pub fn take_work(&mut self) -> Work {
+        mem::take(&mut self.work)
     }
 
     /// The range cut to what is there and allowed, and fetched.
     fn range(&mut self, transcript: &Transcript, start: u32, end: u32) -> Range<u32> {
         let end = end.min(transcript.archived()).min(start.saturating_add(MAX_RANGE));
         let numbers = start.min(end)..end;
+        self.work.rows += numbers.len() as u64;
         self.fetch(transcript, numbers.clone());
         numbers
     }
 
     /// The message of that number, about to be read as a whole.
     fn look_at(&mut self, transcript: &Transcript, number: u32) -> Option<&Archived> {
-        self.fetch(transcript, number..number.saturating_add(1));
+        // After the last number of all there is none, and no message has it either.
+        let number = number.min(u32::MAX - 1);
+        self.fetch(transcript, number..number + 1);
         let archived = self.read.get(&number)?;
-        self.work = self.work.saturating_add(work(archived));
+        self.work.add(archived);
         Some(archived)
     }
 
     /// Brings what of these is not here yet.
     fn fetch(&mut self, transcript: &Transcript, numbers: Range<u32>) {
-        let Some(archive) = transcript.archive() else { return };
         let missing = |number: &u32| !self.read.contains_key(number);
         let (Some(first), Some(last)) = (numbers.clone().find(missing), numbers.rev().find(missing)) else { return };
+        self.work.reads += 1;
+        let Some(archive) = transcript.archive().filter(|archive| first < archive.len()) else { return };
         if self.read.len() + (last - first) as usize >= MAX_READ {
             return;
         }
         for (number, archived) in (first..).zip(archive.read(first..last.saturating_add(1))) {
-            self.work = self.work.saturating_add(work(&archived));
+            self.work.messages += 1;
+            self.work.add(&archived);
             self.read.insert(number, archived);
         }
     }
 }
 
-/// Bringing a message takes its length, quoting it more of what is quoted at most.
-fn work(archived: &Archived) -> u64 {
-    let bytes = archived.message.blocks.iter().filter_map(Block::content).map(str::len).sum::<usize>() as u64;
-    bytes + QUOTED_BYTE * bytes.min(4 * u64::from(MAX_QUOTE_CHARS))
+impl Work {
+    /// Bringing a message takes its length, quoting it more of what is quoted at most.
+    fn add(&mut self, archived: &Archived) {
+        let blocks = &archived.message.blocks;
+        let bytes = blocks.iter().filter_map(Block::content).map(str::len).sum::<usize>() as u64;
+        self.bytes += blocks.iter().map(Block::bytes).sum::<u64>();
+        self.quoted_bytes += bytes.min(4 * u64::from(MAX_QUOTE_CHARS));
+    }
 }
 
 /// What the request will not hold by the edits so far.
@@ -166,5 +210,67 @@ impl<'a> Absent<'a> {
         let Some(index) = self.transcript.index_of(id) else { return true };
         let before = self.removed.partition_point(|range| range.start <= index);
         before > 0 && index < self.removed[before - 1].end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    };
+
+    use super::*;
+    use crate::{archive::Archive, message::Message};
+
+    /// Two messages, and how often somebody asked for any.
+    #[derive(Debug, Default)]
+    struct Asked(AtomicU64);
+
+    impl Archive for Asked {
+        fn len(&self) -> u32 {
+            2
+        }
+
+        fn read(&self, numbers: Range<u32>) -> Vec<Archived> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let archived = |number| Archived { id: i64::from(number), message: Arc::new(Message::user("budget")) };
+            (numbers.start..numbers.end.min(2)).map(archived).collect()
+        }
+
+        fn look_for(&self, _: &str, _: usize, _: &dyn Fn(i64) -> bool) -> Matches {
+            Matches { found: vec![], terms: 3, documents: 5, places: 7 }
+        }
+    }
+
+    /// Once, a number that nobody has cost next to nothing and went to the store each time.
+    #[test]
+    fn a_number_that_nobody_has_costs_a_read_and_makes_none() {
+        let asked = Arc::new(Asked::default());
+        let transcript = Transcript::of_messages([Message::user("new")]).with_archive(asked.clone());
+        let mut lookup = Lookup::default();
+        let mut plan = Plan::new();
+        for number in [2, 3, u32::MAX] {
+            assert_eq!(lookup.text(&transcript, number, 0, 9), "");
+            lookup.recall(&transcript, &mut plan, number, 9);
+            assert_eq!(lookup.take_work(), Work { reads: 2, ..Work::default() }, "{number}");
+        }
+        assert_eq!(asked.0.load(Ordering::Relaxed), 0);
+        assert_eq!(lookup.text(&transcript, 1, 0, 9), "budget");
+        let work = lookup.take_work();
+        assert_eq!((work.reads, work.messages, asked.0.load(Ordering::Relaxed)), (1, 1, 1));
+    }
+
+    #[test]
+    fn what_a_search_takes_is_counted_and_the_lengths_once() {
+        let transcript = Transcript::of_messages([Message::user("new")]).with_archive(Arc::new(Asked::default()));
+        let (mut lookup, plan) = (Lookup::default(), Plan::new());
+        lookup.search(&transcript, &plan, "budget", 9);
+        let first = Work { searches: 1, lengths: 2, searched: 2, terms: 3, documents: 5, places: 7, ..Work::default() };
+        assert_eq!(lookup.take_work(), first);
+        lookup.search(&transcript, &plan, "budget", 9);
+        assert_eq!(lookup.take_work(), Work { lengths: 0, ..first });
+        (2..9).for_each(|_| drop(lookup.search(&transcript, &plan, "budget", 9)));
+        assert_eq!(lookup.take_work().searches, u64::from(MAX_SEARCHES) - 2);
     }
 }

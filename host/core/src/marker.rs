@@ -2,7 +2,7 @@
 
 use crate::{
     message::{Message, Origin, Role},
-    tokens,
+    text, tokens,
 };
 
 /// The host's own words, never localised (guard rule 6). `{turns}` is the cumulative number.
@@ -35,9 +35,10 @@ impl Marker {
     }
 
     /// Whether these words say how many turns are gone, and briefly: at most [`MAX_CHARS`] characters, on one line and
-    /// with nothing in them that steers a terminal.
+    /// with nothing in them that is not seen.
     pub fn is_template(text: &str) -> bool {
-        text.chars().nth(MAX_CHARS).is_none() && text.contains(PLACEHOLDER) && !text.contains(char::is_control)
+        let is_brief = text.chars().nth(MAX_CHARS).is_none();
+        is_brief && text.contains(PLACEHOLDER) && !text.contains(['\n', '\t']) && text::plain(text) == text
     }
 
     /// The policy's words, to be stored with the session.

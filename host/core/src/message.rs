@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Who speaks, as the model is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -110,7 +111,7 @@ pub enum Block {
     ToolUse {
         id: String,
         name: String,
-        input: serde_json::Value,
+        input: Value,
     },
     ToolResult {
         tool_use_id: String,
@@ -127,6 +128,15 @@ impl Block {
             Block::Text { text } => Some(text),
             Block::ToolResult { content, .. } => Some(content),
             Block::ToolUse { .. } => None,
+        }
+    }
+
+    /// How much there is of it to copy, read or write, in bytes, give or take.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Block::Text { text } => text.len() as u64,
+            Block::ToolResult { content, .. } => content.len() as u64,
+            Block::ToolUse { input, .. } => json_bytes(input),
         }
     }
 
@@ -208,6 +218,18 @@ pub fn plain_text(blocks: &[Block]) -> String {
         out.push_str(content);
     }
     out
+}
+
+/// The size of JSON, give or take.
+fn json_bytes(value: &Value) -> u64 {
+    const SMALL: u64 = 8;
+    SMALL
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => text.len() as u64,
+            Value::Array(values) => values.iter().map(json_bytes).sum(),
+            Value::Object(fields) => fields.iter().map(|(name, value)| name.len() as u64 + json_bytes(value)).sum(),
+        }
 }
 
 /// Characters (Unicode scalar values) of all text and tool results.

@@ -93,6 +93,43 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.char_indices().map(|(at, c)| if hidden(at, c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// Words that somebody gave without being asked to hide anything in them, as they go into a request or a record: what is
+/// not seen is left out, however it was meant, and whatever may be taken for the end of a line is a line feed. Tabs
+/// stay, joiners between two emoji, and one selector after the character whose form it selects: a row of them spells
+/// what nobody reads.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let ends_line = |c: char| matches!(c, '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let unseen = |at: usize, c: char| match c {
+        '\n' | '\t' => false,
+        JOINER => !joins_emoji(text, at),
+        c if is_selector(c) => text[..at].chars().next_back().is_none_or(|c| is_selector(c) || c.is_whitespace()),
+        c => c.is_control() || is_unseen(c),
+    };
+    if !text.char_indices().any(|(at, c)| unseen(at, c)) {
+        return text.into();
+    }
+    let mut plain = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        match c {
+            '\r' if text[at + 1..].starts_with('\n') => {}
+            c if ends_line(c) => plain.push('\n'),
+            c if unseen(at, c) => {}
+            c => plain.push(c),
+        }
+    }
+    plain.into()
+}
+
+/// The same on one line.
+pub fn plain_line(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
+}
+
+/// Whether a character selects the form of the one before it.
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
 /// It makes one emoji of two.
 const JOINER: char = '\u{200d}';
 
@@ -152,6 +189,16 @@ mod tests {
         let seen = format!("{FAMILY} ❤️\u{200d}🔥 👩🏽\u{200d}🚀 e\u{301} 한국어 हिन्दी عربي 預算");
         assert_eq!(printable(&seen), seen);
         assert_eq!(printable("\u{200d}👨\u{200d}"), "\u{fffd}👨\u{fffd}");
+    }
+
+    #[test]
+    fn what_is_not_seen_is_left_out_and_what_is_seen_stays() {
+        assert_eq!(plain("pay\u{202e}\u{200b}pal\u{1b}[2J\u{e0041}"), "paypal[2J");
+        assert_eq!(plain("a\r\nb\rc\u{2028}d\te\n"), "a\nb\nc\nd\te\n");
+        let seen = format!("{FAMILY} ❤️\u{200d}🔥 葛\u{e0100}城 e\u{301} हिन्दी 預算");
+        assert_eq!(plain(&seen), seen);
+        assert_eq!(plain("x\u{fe01}\u{e0101}\u{e0102}y \u{fe0f}\u{200d}z"), "x\u{fe01}y z");
+        assert_eq!(plain_line("a\tb\n\u{200f}c"), "a b c");
     }
 
     #[test]

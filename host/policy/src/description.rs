@@ -157,9 +157,10 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
 }
 
-/// A foreign text made safe for one line of a terminal.
+/// A foreign text on one line, with nothing in it that is not seen.
 fn one_line(foreign: &str, max_chars: usize) -> String {
-    let plain: String = foreign.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // No more of it is looked at than may be kept, give or take what is left out.
+    let plain = text::plain_line(text::slice(foreign, 0, 4 * max_chars));
     text::head(plain.trim(), max_chars).to_owned()
 }
 
@@ -224,10 +225,22 @@ mod tests {
         assert!(draft.finish().is_err());
     }
 
+    /// Once, what reads backwards or is not seen at all came through to whoever showed it.
+    #[test]
+    fn what_is_not_seen_is_in_no_line_of_a_description() {
+        let mut draft = named("p");
+        draft.version("1.\u{200b}0\u{202e}");
+        draft.about("keeps\u{2066} all\u{e0041}");
+        draft.declare("x", SettingKind::Boolean { default: true }, "so\u{200d} be it\u{feff}");
+        let description = draft.finish().expect("a good one");
+        assert_eq!((description.version.as_str(), description.about.as_str()), ("1.0", "keeps all"));
+        assert_eq!(description.settings[0].help, "so be it");
+    }
+
     #[test]
     fn foreign_lines_cannot_move_the_cursor() {
         let mut draft = named("p");
         draft.about("a\u{1b}[2Jb\nc");
-        assert_eq!(draft.finish().expect("a good one").about, "a [2Jb c");
+        assert_eq!(draft.finish().expect("a good one").about, "a[2Jb c");
     }
 }

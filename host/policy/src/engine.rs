@@ -10,7 +10,7 @@ use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
 };
 
-use crate::failure::foreign_line;
+use crate::{failure::foreign_line, prices};
 
 /// How often the wall clock is looked at. The rescue needs no precision.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
@@ -57,6 +57,7 @@ fn config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
+        .operator_cost(prices::instructions())
         .epoch_interruption(true)
         .concurrency_support(false)
         .wasm_relaxed_simd(false)

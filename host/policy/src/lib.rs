@@ -6,7 +6,7 @@
 //! is a [`Failure`] of that layer of the [`Stack`]; the layer below decides, and under all of them
 //! the native floor of [`pmk_core::floor`].
 //!
-//! Read in this order: [`contract`] (what is offered), [`limits`], [`runtime`] (the engine),
+//! Read in this order: [`contract`] (what is offered), [`limits`] and [`prices`], [`runtime`] (the engine),
 //! [`trust`], [`policy`] (loading), [`settings`], [`stack`] (deciding), [`record`] (what is remembered of a decision),
 //! [`breaker`] (what repeated failures lead to).
 
@@ -22,6 +22,7 @@ pub mod failure;
 pub mod files;
 pub mod limits;
 pub mod policy;
+pub mod prices;
 pub mod record;
 pub mod runtime;
 pub mod settings;

@@ -10,11 +10,15 @@ use crate::compile::StructureLimits;
 /// a policy written in Rust needs less than a thousandth of it, one in JavaScript or Python a tenth.
 pub const DEFAULT_FUEL_BASE: u64 = 250_000_000;
 
-/// Fuel added for each message of the transcript.
-pub const DEFAULT_FUEL_PER_MESSAGE: u64 = 20_000;
+/// Fuel added for each message of the transcript; of the archive, which is only searched, half of it.
+pub const DEFAULT_FUEL_PER_MESSAGE: u64 = 25_000;
 
 /// Fuel added for each token of the transcript: what reading all of its text costs, several times over.
 pub const DEFAULT_FUEL_PER_TOKEN: u64 = 100;
+
+/// The most fuel of a decision, however much there is to decide about: more than a policy in Python needs that looks at
+/// 100,000 messages one by one, and at the [`crate::prices`] of host calls 0.7 s.
+pub const DEFAULT_FUEL_MOST: u64 = 3_500_000_000;
 
 /// Wall-clock time after which a decision is stopped although it has fuel left. Far above what the fuel takes on
 /// a slow machine, because a decision stopped by the clock cannot be reproduced.
@@ -80,6 +84,8 @@ pub struct Limits {
     pub fuel_per_message: u64,
     /// Default [`DEFAULT_FUEL_PER_TOKEN`].
     pub fuel_per_token: u64,
+    /// Default [`DEFAULT_FUEL_MOST`].
+    pub fuel_most: u64,
     /// Default [`DEFAULT_WALL`].
     pub wall: Duration,
     /// Default [`DEFAULT_MEMORY_BYTES`].
@@ -100,6 +106,7 @@ impl Default for Limits {
             fuel_base: DEFAULT_FUEL_BASE,
             fuel_per_message: DEFAULT_FUEL_PER_MESSAGE,
             fuel_per_token: DEFAULT_FUEL_PER_TOKEN,
+            fuel_most: DEFAULT_FUEL_MOST,
             wall: DEFAULT_WALL,
             memory_bytes: DEFAULT_MEMORY_BYTES,
             table_elements: DEFAULT_TABLE_ELEMENTS,
@@ -118,30 +125,51 @@ pub struct Size {
     pub messages: usize,
     /// Its tokens, by the host's estimate.
     pub tokens: u64,
+    /// Messages of the archive that can be searched.
+    pub archived: u32,
 }
 
 impl Size {
     /// Of a decision about a conversation.
     pub fn of(transcript: &Transcript) -> Size {
-        Size { messages: transcript.len(), tokens: transcript.total_tokens() }
+        Size { messages: transcript.len(), tokens: transcript.total_tokens(), archived: transcript.archived() }
     }
 
     /// Of a decision about one text: by its bytes, because counting tokens would cost more than most decisions.
     pub fn of_text(text: &str) -> Size {
-        Size { messages: 1, tokens: text.len() as u64 / 4 }
+        Size { messages: 1, tokens: text.len() as u64 / 4, archived: 0 }
     }
 
     /// Of a decision that reads neither.
     pub const fn small() -> Size {
-        Size { messages: 1, tokens: 0 }
+        Size { messages: 1, tokens: 0, archived: 0 }
     }
 }
 
 impl Limits {
-    /// The fuel of a decision about so much.
+    /// The fuel of a decision about so much: the base whatever the most is.
     pub fn fuel(&self, size: Size) -> u64 {
+        let messages = (size.messages as u64).saturating_add(u64::from(size.archived) / 2);
         self.fuel_base
-            .saturating_add(self.fuel_per_message.saturating_mul(size.messages as u64))
+            .saturating_add(self.fuel_per_message.saturating_mul(messages))
             .saturating_add(self.fuel_per_token.saturating_mul(size.tokens))
+            .min(self.fuel_most.max(self.fuel_base))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once, a long conversation had as much fuel as it had messages, and the clock ended what went through it for ever.
+    #[test]
+    fn no_conversation_is_so_long_that_fuel_has_no_end() {
+        let limits = Limits::default();
+        let of = |messages, tokens, archived| limits.fuel(Size { messages, tokens, archived });
+        assert_eq!(of(0, 0, 0), DEFAULT_FUEL_BASE);
+        assert_eq!(of(1, 1, 2) - of(0, 0, 0), 2 * DEFAULT_FUEL_PER_MESSAGE + DEFAULT_FUEL_PER_TOKEN);
+        assert_eq!(of(usize::MAX, u64::MAX, u32::MAX), DEFAULT_FUEL_MOST);
+        let generous = Limits { fuel_base: u64::MAX, ..limits };
+        assert_eq!(generous.fuel(Size::small()), u64::MAX, "what the operator gives for each decision it has");
     }
 }

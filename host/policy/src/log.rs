@@ -38,10 +38,11 @@ impl Log {
         // Once something did not fit there is nothing more to be had, so that what does not fit is looked at once.
         self.left = if kept.len() < message.len() { 0 } else { self.left - kept.len() };
         if level == LogLevel::Error {
-            self.last_error = Some(text::head_bytes(message, MAX_LAST_WORDS_BYTES).to_owned());
+            self.last_error = Some(text::plain(text::head_bytes(message, MAX_LAST_WORDS_BYTES)).into_owned());
         }
-        if !kept.is_empty() {
-            self.lines.push(LogLine { level, text: kept.to_owned() });
+        let seen = text::plain(kept);
+        if !seen.is_empty() {
+            self.lines.push(LogLine { level, text: seen.into_owned() });
         }
     }
 
@@ -92,9 +93,9 @@ impl Log {
             Stream::Stderr => LogLevel::Error,
         };
         if stream == Stream::Stderr {
-            self.last_error = Some(text::head_bytes(printed, MAX_LAST_WORDS_BYTES).to_owned());
+            self.last_error = Some(text::plain(text::head_bytes(printed, MAX_LAST_WORDS_BYTES)).into_owned());
         }
-        self.lines.push(LogLine { level, text: printed.to_owned() });
+        self.lines.push(LogLine { level, text: text::plain(printed).into_owned() });
     }
 }
 
@@ -122,6 +123,16 @@ mod tests {
         log.line(LogLevel::Error, "it went bust");
         assert_eq!(log.last_words().as_deref(), Some("it went bust"));
         assert_eq!(texts(log), ["chat"]);
+    }
+
+    /// Once, a line could be written backwards, or hold what nobody sees, in the operator's own log.
+    #[test]
+    fn what_is_not_seen_is_in_no_line() {
+        let mut log = Log::new(100);
+        log.line(LogLevel::Error, "all\u{202e} is\u{200b} well\u{1b}[2J");
+        log.print(Stream::Stdout, "so\u{2066} it is\n".as_bytes());
+        assert_eq!(log.last_words().as_deref(), Some("all is well[2J"));
+        assert_eq!(texts(log), ["all is well[2J", "so it is"]);
     }
 
     #[test]

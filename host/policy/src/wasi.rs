@@ -35,8 +35,8 @@ use wasmtime_wasi::{
 };
 
 use crate::{
-    host::cost,
     log::Log,
+    prices,
     state::{Meter, State},
 };
 
@@ -64,7 +64,7 @@ impl Default for Wasi {
 /// What the crate does itself: exit, and the methods of resources that no component ever gets.
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        self.meter.note(cost::CALL);
+        self.meter.note(prices::CALL);
         let wasi = self.wasi.get_or_insert_default();
         WasiCtxView { ctx: &mut wasi.ctx, table: &mut wasi.table }
     }
@@ -127,6 +127,6 @@ impl HasData for HasImmediate {
 }
 
 fn immediate(state: &mut State) -> Immediate<'_> {
-    state.meter.note(cost::CALL);
+    state.meter.note(prices::CALL);
     Immediate { table: &mut state.wasi.get_or_insert_default().table, meter: &mut state.meter, log: &state.log }
 }

@@ -45,6 +45,11 @@ impl Frequencies {
         self.documents.get(term).copied().unwrap_or_default()
     }
 
+    /// In how many texts the terms occur, all together: what was counted.
+    pub fn counted(&self) -> u64 {
+        self.documents.values().sum()
+    }
+
     /// How many texts there are.
     pub fn total(&self) -> u64 {
         self.total

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pmk_core::{Archive, Archived, Entry, Found};
+use pmk_core::{Archive, Archived, Entry, Found, Matches};
 
 use crate::{
     frequencies::Frequencies,
@@ -90,12 +90,14 @@ impl Archive for MemoryArchive {
         inner.messages[(numbers.start as usize).min(end)..end].to_vec()
     }
 
-    fn search(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Vec<Found> {
+    fn look_for(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Matches {
         let mut inner = self.lock();
         inner.index();
-        let ranked = inner.ranked(&Query::new(query)).into_iter();
-        let found = ranked.map(|number| Found { number, id: inner.messages[number as usize].id });
-        found.filter(|found| wanted(found.id)).take(max).collect()
+        let query = Query::new(query);
+        let (ranked, matches) = inner.ranked(&query);
+        let found = ranked.into_iter().map(|number| Found { number, id: inner.messages[number as usize].id });
+        let found = found.filter(|found| wanted(found.id)).take(max).collect();
+        Matches { found, ..matches }
     }
 }
 
@@ -119,8 +121,8 @@ impl Inner {
         }
     }
 
-    /// The messages that have a telling term of the question, best first, ties the newer first.
-    fn ranked(&self, query: &Query) -> Vec<u32> {
+    /// The messages that have a telling term of the question, best first, ties the newer first, and what that took.
+    fn ranked(&self, query: &Query) -> (Vec<u32>, Matches) {
         let postings = |term: &str| self.postings.get(term).map_or(&[][..], Vec::as_slice);
         let Ok(frequencies) =
             Frequencies::count(query, self.texts, |term| Ok::<_, Infallible>(postings(term).len() as u64));
@@ -132,7 +134,8 @@ impl Inner {
             };
             ranking.add(&postings(term).iter().map(posting).collect::<Vec<_>>());
         }
-        ranking.best_first().into_iter().filter_map(|number| u32::try_from(number).ok()).collect()
+        let took = ranking.took(query, &frequencies);
+        (ranking.best_first().into_iter().filter_map(|number| u32::try_from(number).ok()).collect(), took)
     }
 }
 

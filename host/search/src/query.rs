@@ -10,6 +10,9 @@ use crate::{
 /// A longer question is asked by its first units: it was pasted, and what it is about comes early or often.
 const MAX_UNITS: usize = 48;
 
+/// The same, where words have many parts: each is looked up, which takes time however short the text is.
+const MAX_TERMS: usize = 256;
+
 /// One word of a question. It counts once, however many terms it is found by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unit {
@@ -51,7 +54,18 @@ impl Query {
             }
         }
         units.list.truncate(MAX_UNITS);
+        let mut left = MAX_TERMS;
+        units.list.retain(|unit| {
+            let rest = left.checked_sub(unit.terms().count());
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        });
         Query { units: units.list }
+    }
+
+    /// How many terms all the words are found by.
+    pub fn terms(&self) -> usize {
+        self.units.iter().map(|unit| unit.terms().count()).sum()
     }
 
     /// The words, in the order in which they first occur.
@@ -129,6 +143,17 @@ mod tests {
         assert_eq!(words("部門的廣告預算怎麼分？"), [["部門"], ["廣告"], ["預算"], ["分"]]);
         assert_eq!(words("How is the budget split, and by whom?"), [["budget"], ["split"]]);
         assert!(Query::new("這是什麼？ what is it").is_empty());
+    }
+
+    /// Once, a few words of a thousand parts had the store look up each of them.
+    #[test]
+    fn no_question_asks_for_more_than_can_be_looked_up() {
+        let parts = |n: usize| (0..n).map(|part| format!("part{part}")).collect::<Vec<_>>().join(".");
+        assert_eq!(Query::new(&parts(5_000)).terms(), 0);
+        assert_eq!(Query::new(&format!("budget {} margin", parts(5_000))).units().len(), 2);
+        let many = (0..48).map(|at| format!("{}x{at}", parts(20))).collect::<Vec<_>>().join(" ");
+        let terms = Query::new(&many).terms();
+        assert!((200..=MAX_TERMS).contains(&terms), "{terms}");
     }
 
     #[test]

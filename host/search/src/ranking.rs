@@ -2,6 +2,10 @@
 
 use std::collections::HashMap;
 
+use pmk_core::Matches;
+
+use crate::{frequencies::Frequencies, query::Query};
+
 /// How soon repetition of a term stops counting, and how much a text's length counts: BM25's usual values.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -23,6 +27,7 @@ pub struct Posting {
 pub struct Ranking {
     texts: f64,
     average: f64,
+    places: u64,
     scores: HashMap<i64, f64>,
 }
 
@@ -30,17 +35,24 @@ impl Ranking {
     /// Ranks within so many texts that have so many terms together.
     pub fn of(texts: u64, length: u64) -> Self {
         let average = length as f64 / texts.max(1) as f64;
-        Ranking { texts: texts as f64, average: average.max(1.0), scores: HashMap::new() }
+        Ranking { texts: texts as f64, average: average.max(1.0), places: 0, scores: HashMap::new() }
     }
 
     /// Counts in the texts that have a term.
     pub fn add(&mut self, postings: &[Posting]) {
         let rarity = self.rarity(postings.len() as f64);
         for Posting { id, count, length } in postings {
+            self.places += u64::from(*count);
             let (count, length) = (f64::from(*count), f64::from(*length));
             let score = rarity * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / self.average));
             *self.scores.entry(*id).or_default() += score;
         }
+    }
+
+    /// What it took to rank for a question whose terms were looked up and counted in, wherever the texts are kept.
+    /// Nothing is in it that was found.
+    pub fn took(&self, query: &Query, frequencies: &Frequencies) -> Matches {
+        Matches { found: vec![], terms: query.terms() as u64, documents: frequencies.counted(), places: self.places }
     }
 
     /// The texts, best first; of equals the one with the larger id.

@@ -31,6 +31,7 @@ pub struct PolicyLimits {
     pub fuel_base: u64,
     pub fuel_per_message: u64,
     pub fuel_per_token: u64,
+    pub fuel_most: u64,
     pub wall_ms: u64,
     pub memory_mib: u64,
     pub table_elements: u64,
@@ -54,6 +55,7 @@ impl Default for PolicyLimits {
             fuel_base: limits::DEFAULT_FUEL_BASE,
             fuel_per_message: limits::DEFAULT_FUEL_PER_MESSAGE,
             fuel_per_token: limits::DEFAULT_FUEL_PER_TOKEN,
+            fuel_most: limits::DEFAULT_FUEL_MOST,
             wall_ms: limits::DEFAULT_WALL.as_millis() as u64,
             memory_mib: (limits::DEFAULT_MEMORY_BYTES >> 20) as u64,
             table_elements: limits::DEFAULT_TABLE_ELEMENTS as u64,
@@ -87,11 +89,12 @@ impl PolicyConfig {
 impl PolicyLimits {
     /// Each by its name in the file, with what makes sense: no policy works with less, and more would harm the
     /// gateway.
-    fn each(&mut self) -> [(&'static str, &mut u64, RangeInclusive<u64>); 17] {
+    fn each(&mut self) -> [(&'static str, &mut u64, RangeInclusive<u64>); 18] {
         [
             ("fuelBase", &mut self.fuel_base, 1_000_000..=100_000_000_000),
             ("fuelPerMessage", &mut self.fuel_per_message, 0..=10_000_000),
             ("fuelPerToken", &mut self.fuel_per_token, 0..=1_000_000),
+            ("fuelMost", &mut self.fuel_most, 1_000_000..=100_000_000_000),
             ("wallMs", &mut self.wall_ms, 100..=600_000),
             ("memoryMiB", &mut self.memory_mib, 1..=4_096),
             ("tableElements", &mut self.table_elements, 1_000..=1_000_000),
@@ -119,6 +122,7 @@ impl PolicyLimits {
             fuel_base: self.fuel_base,
             fuel_per_message: self.fuel_per_message,
             fuel_per_token: self.fuel_per_token,
+            fuel_most: self.fuel_most,
             wall: Duration::from_millis(self.wall_ms),
             memory_bytes: bytes(self.memory_mib, 20),
             table_elements: bytes(self.table_elements, 0),
@@ -177,7 +181,7 @@ mod tests {
 
     #[test]
     fn each_limit_can_be_set() {
-        let text = r#"{"limits":{"fuelBase":1000000,"fuelPerMessage":2,"fuelPerToken":3,"wallMs":400,"memoryMiB":5,
+        let text = r#"{"limits":{"fuelBase":1000000,"fuelPerMessage":2,"fuelPerToken":3,"fuelMost":4000000,"wallMs":400,"memoryMiB":5,
                        "tableElements":6000,"hostAllocationKiB":70,"logBytes":8192,"compileCpuSeconds":9,"compileMemoryMiB":100,
                        "artifactMiB":11,"functions":1200,"types":1300,"functionKiB":20,"locals":150,"instances":16,
                        "nesting":17}}"#;
@@ -186,6 +190,7 @@ mod tests {
             fuel_base: 1_000_000,
             fuel_per_message: 2,
             fuel_per_token: 3,
+            fuel_most: 4_000_000,
             wall: Duration::from_millis(400),
             memory_bytes: 5 << 20,
             table_elements: 6_000,

@@ -27,6 +27,7 @@ pub(crate) mod compact;
 mod replan;
 pub(crate) mod rotate;
 pub(crate) mod rules;
+mod summary;
 pub(super) mod trial;
 
 use replan::Replanning;

@@ -2,16 +2,18 @@
 
 use pmk_core::{Lookup, Plan, Transcript};
 
-use super::cost;
-use crate::state::{State, Task, no_such};
+use crate::{
+    prices,
+    state::{State, Task, no_such},
+};
 
 impl State {
-    /// Looks something up. What that took is known and charged for afterwards: no look takes long.
+    /// Looks something up. What that took is known and charged for afterwards: no look takes long. Numbers of which there
+    /// is nothing cost what the others do.
     pub(super) fn look_up<T>(
         &mut self,
         look: impl FnOnce(&mut Lookup, &Transcript, &Plan) -> T,
     ) -> wasmtime::Result<T> {
-        let before = self.lookup.work();
         let mut edits = 0;
         let found = match &self.task {
             Task::Prune { transcript, plan, .. } => {
@@ -21,8 +23,8 @@ impl State {
             Task::Summarize { transcript, .. } => look(&mut self.lookup, transcript, &Plan::new()),
             _ => return Err(no_such("transcript")),
         };
-        let work = self.lookup.work() - before;
-        self.meter.charge(cost::CALL + cost::ELEMENT * 20 * edits + work)?;
+        let work = prices::of_archive(self.lookup.take_work());
+        self.meter.charge(prices::GIVE.saturating_add(prices::EDIT * edits).saturating_add(work))?;
         Ok(found)
     }
 }

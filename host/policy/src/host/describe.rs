@@ -2,10 +2,10 @@
 
 use wasmtime::component::Resource;
 
-use super::cost;
 use crate::{
     contract::{bindings::pmk::policy::context::HostDescription, handle},
     description::{Draft, SettingKind},
+    prices,
     state::{State, Task, no_such},
 };
 
@@ -13,7 +13,7 @@ impl State {
     /// The description, once the texts are paid for that come with a call.
     fn draft(&mut self, texts: &[&str]) -> wasmtime::Result<&mut Draft> {
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
-        self.meter.charge(cost::CALL + cost::BYTE * bytes as u64)?;
+        self.meter.charge(prices::CALL + prices::BYTE * bytes as u64)?;
         match &mut self.task {
             Task::Describe(draft) => Ok(draft),
             _ => Err(no_such("description")),

@@ -1,15 +1,14 @@
 //! `host`: logging and settings.
 
-use super::cost;
-use crate::{contract::bindings::pmk::policy::host::Host, record::LogLevel, settings::Value, state::State};
+use crate::{contract::bindings::pmk::policy::host::Host, prices, record::LogLevel, settings::Value, state::State};
 
 impl State {
     /// The value of a setting. Its name is copied and looked over before it is found unknown, so it is paid for.
     fn setting(&mut self, name: &str) -> wasmtime::Result<Option<&Value>> {
-        self.meter.charge(cost::CALL + cost::BYTE * name.len() as u64)?;
+        self.meter.charge(prices::CALL + prices::BYTE * name.len() as u64)?;
         let value = self.settings.get(name);
         if let Some(Value::Text(text)) = value {
-            self.meter.charge(cost::BYTE * text.len() as u64)?;
+            self.meter.charge(prices::BYTE * text.len() as u64)?;
         }
         Ok(value)
     }
@@ -17,7 +16,7 @@ impl State {
 
 impl Host for State {
     fn log(&mut self, level: u8, message: String) -> wasmtime::Result<()> {
-        self.meter.charge(cost::CALL + cost::BYTE * message.len() as u64)?;
+        self.meter.charge(prices::CALL + prices::BYTE * message.len() as u64)?;
         self.with_log(|log| log.line(LogLevel::of_code(level), &message));
         Ok(())
     }
@@ -37,6 +36,7 @@ impl Host for State {
     }
 
     fn setting_text(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        self.meter.charge(prices::GIVE - prices::CALL)?;
         Ok(match self.setting(&name)? {
             Some(Value::Text(value)) => Some(value.clone()),
             _ => None,

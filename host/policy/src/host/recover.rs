@@ -2,12 +2,12 @@
 
 use wasmtime::component::Resource;
 
-use super::cost;
 use crate::{
     contract::{
         bindings::pmk::policy::context::{HostOverflow, HostRecovery},
         handle,
     },
+    prices,
     stack::{OverflowInput, Rung},
     state::{State, Task, no_such},
 };
@@ -17,7 +17,7 @@ type RecoveryHandle = Resource<handle::Recovery>;
 
 impl State {
     fn overflow(&mut self) -> wasmtime::Result<&OverflowInput> {
-        self.meter.charge(cost::CALL)?;
+        self.meter.charge(prices::CALL)?;
         match &self.task {
             Task::Recover { overflow, .. } => Ok(overflow),
             _ => Err(no_such("overflow")),
@@ -31,10 +31,12 @@ impl HostOverflow for State {
     }
 
     fn tried(&mut self, _: OverflowHandle) -> wasmtime::Result<Vec<u8>> {
+        self.meter.charge(prices::GIVE - prices::CALL)?;
         Ok(self.overflow()?.tried.iter().map(|rung| rung.code()).collect())
     }
 
     fn available(&mut self, _: OverflowHandle) -> wasmtime::Result<Vec<u8>> {
+        self.meter.charge(prices::GIVE - prices::CALL)?;
         let rungs = self.overflow()?.available.iter().filter(|&&rung| rung != Rung::GiveUp);
         Ok(rungs.chain([&Rung::GiveUp]).map(|rung| rung.code()).collect())
     }
@@ -54,7 +56,7 @@ impl HostOverflow for State {
 
 impl HostRecovery for State {
     fn choose(&mut self, _: RecoveryHandle, rung: u8) -> wasmtime::Result<()> {
-        self.meter.charge(cost::CALL)?;
+        self.meter.charge(prices::CALL)?;
         match &mut self.task {
             Task::Recover { chosen, .. } => {
                 *chosen = Some(rung);

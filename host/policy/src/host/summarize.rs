@@ -2,9 +2,9 @@
 
 use wasmtime::component::Resource;
 
-use super::cost;
 use crate::{
     contract::{bindings::pmk::policy::context::HostSummary, handle},
+    prices,
     state::{State, SummaryDraft, Task, no_such},
 };
 
@@ -21,12 +21,12 @@ impl State {
 
 impl HostSummary for State {
     fn max_tokens(&mut self, _: Handle) -> wasmtime::Result<u32> {
-        self.meter.charge(cost::CALL)?;
+        self.meter.charge(prices::CALL)?;
         Ok(self.summary()?.max_tokens)
     }
 
     fn append(&mut self, _: Handle, text: String) -> wasmtime::Result<()> {
-        self.meter.charge(cost::CALL + cost::COUNTED_BYTE * text.len() as u64)?;
+        self.meter.charge(prices::CALL + prices::COUNTED_BYTE * text.len() as u64)?;
         self.summary()?.append(&text);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Rule, Transcript, text, tokens};
+use pmk_core::{Rule, Transcript, quoting, text, tokens};
 
 use super::{Judged, Question, Stack};
 use crate::{
@@ -15,7 +15,8 @@ use crate::{
 /// What a fresh session starts from.
 #[derive(Clone, Debug)]
 pub struct SummaryDecision {
-    /// At most as many tokens as were allowed; empty when no layer wrote anything.
+    /// At most as many tokens, [quoted](pmk_core::quoting), as were allowed, and nothing in it that is not seen; empty when
+    /// no layer wrote anything.
     pub text: String,
     /// Whose words they are. With [`DecidedBy::Floor`] nobody wrote any: the fresh session starts without a summary.
     pub decided_by: DecidedBy,
@@ -39,7 +40,8 @@ impl Stack {
         };
         let asked = self.decide(&question, |task, _| {
             let Task::Summarize { summary, .. } = task else { return Judged::misplaced() };
-            let kept = within(&summary.text, max_tokens);
+            let seen = text::plain(&summary.text);
+            let kept = within(&seen, max_tokens);
             if kept.len() == summary.text.len() && !summary.cut {
                 return Judged::accepted(summary.text);
             }
@@ -52,12 +54,13 @@ impl Stack {
     }
 }
 
-/// The longest start of a text that costs at most so many tokens, cut at a grapheme.
+/// The longest start of a text that costs at most so many tokens when it is quoted, cut at a grapheme.
 fn within(summary: &str, max_tokens: u32) -> &str {
-    if tokens::estimate(summary) <= max_tokens {
+    let costs = |words: &str| if words.is_empty() { 0 } else { tokens::estimate(&quoting::quoted(words)) };
+    if costs(summary) <= max_tokens {
         return summary;
     }
-    let fits = |bytes: usize| tokens::estimate(text::head_bytes(summary, bytes)) <= max_tokens;
+    let fits = |bytes: usize| costs(text::head_bytes(summary, bytes)) <= max_tokens;
     let (mut fitting, mut too_long) = (0, summary.len());
     while too_long - fitting > 1 {
         let middle = fitting + (too_long - fitting) / 2;
@@ -81,7 +84,7 @@ mod tests {
         fn a_summary_never_exceeds_what_is_allowed(summary in "(\\PC|預|👨‍👩‍👧|word |1234){0,60}", max in 0u32..60) {
             let kept = within(&summary, max);
             prop_assert!(summary.starts_with(kept));
-            prop_assert!(tokens::estimate(kept) <= max);
+            prop_assert!(kept.is_empty() || tokens::estimate(&quoting::quoted(kept)) <= max);
             prop_assert_eq!(text::head_bytes(&summary, kept.len()), kept);
         }
     }

@@ -8,7 +8,7 @@ use wasmtime_wasi::p2::{
 };
 
 use super::Immediate;
-use crate::host::cost;
+use crate::prices;
 
 impl Immediate<'_> {
     fn closed<T>(&self) -> StreamResult<T> {
@@ -19,7 +19,7 @@ impl Immediate<'_> {
 
 impl poll::Host for Immediate<'_> {
     fn poll(&mut self, pollables: Vec<Resource<DynPollable>>) -> Result<Vec<u32>> {
-        self.meter.charge(cost::CALL * pollables.len() as u64)?;
+        self.meter.charge(prices::HANDLE * pollables.len() as u64)?;
         Ok((0..pollables.len() as u32).collect())
     }
 }
@@ -52,7 +52,7 @@ impl streams::HostOutputStream for Immediate<'_> {
     }
 
     fn write(&mut self, stream: Resource<DynOutputStream>, bytes: Vec<u8>) -> StreamResult<()> {
-        self.meter.charge(cost::BYTE * bytes.len() as u64).map_err(StreamError::Trap)?;
+        self.meter.charge(prices::BYTE * bytes.len() as u64).map_err(StreamError::Trap)?;
         self.table.get_mut(&stream)?.write(bytes.into())
     }
 

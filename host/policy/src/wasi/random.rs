@@ -4,7 +4,7 @@ use wasmtime::Result;
 use wasmtime_wasi::p2::bindings::random;
 
 use super::Immediate;
-use crate::host::cost;
+use crate::prices;
 
 /// Bytes of a random number that one call may ask for.
 const MAX_RANDOM_BYTES: u64 = 64 << 10;
@@ -13,7 +13,7 @@ const RANDOM: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Immediate<'_> {
     fn random_bytes(&mut self, length: u64) -> Result<Vec<u8>> {
-        self.meter.charge(cost::BYTE.saturating_mul(length))?;
+        self.meter.charge(prices::BYTE.saturating_mul(length))?;
         if length > MAX_RANDOM_BYTES {
             return Err(wasmtime::Error::msg(format!("asked for {length} random bytes at once")));
         }

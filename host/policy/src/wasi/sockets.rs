@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::{
 };
 
 use super::Immediate;
-use crate::host::cost;
+use crate::prices;
 
 impl tcp_create_socket::Host for Immediate<'_> {
     fn create_tcp_socket(&mut self, _: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
@@ -36,7 +36,7 @@ impl ip_name_lookup::Host for Immediate<'_> {
         _: Resource<Network>,
         name: String,
     ) -> SocketResult<Resource<ResolveAddressStream>> {
-        self.meter.charge(cost::BYTE * name.len() as u64).map_err(SocketError::trap)?;
+        self.meter.charge(prices::BYTE * name.len() as u64).map_err(SocketError::trap)?;
         Err(SocketError::from(ErrorCode::PermanentResolverFailure))
     }
 }

@@ -1,5 +1,6 @@
 //! The attacks, by what they go for.
 
+mod calls;
 mod files;
 mod handles;
 mod memory;
@@ -9,6 +10,7 @@ mod time;
 mod traps;
 mod wasi;
 
+pub use calls::GROUP as CALLS;
 use pmk_policy::Limits;
 
 use crate::{component::Component, memory::MIB, run::LIMITS};
@@ -43,6 +45,7 @@ impl Attack {
 pub fn all() -> Vec<Attack> {
     [
         time::attacks(),
+        calls::attacks(),
         memory::attacks(),
         traps::attacks(),
         text::attacks(),

@@ -12,6 +12,8 @@ use pmk_policy::{
     PruneDecision, PruneInput, Record, Rung, Runtime, RuntimeConfig, Settings, Stack,
 };
 
+use pmk_search::MemoryArchive;
+
 use crate::{
     corpus::Attack,
     memory::{MIB, peak_bytes},
@@ -19,9 +21,10 @@ use crate::{
 
 /// What a component may use here: enough for every honest one, and soon used up.
 pub const LIMITS: Limits = Limits {
-    fuel_base: 20_000_000,
+    fuel_base: 120_000_000,
     fuel_per_message: 1_000,
     fuel_per_token: 0,
+    fuel_most: u64::MAX,
     wall: Duration::from_secs(20),
     memory_bytes: 8 << 20,
     table_elements: 10_000,
@@ -244,5 +247,7 @@ fn conversation() -> Arc<Transcript> {
         messages.push(Message::assistant(format!("answer {turn}: {}", "the budget is fine ".repeat(30))));
     }
     messages.push(Message::user("and now?"));
-    Arc::new(Transcript::of_messages(messages))
+    let transcript = Transcript::of_messages(messages);
+    let archive = MemoryArchive::of(&transcript.entries()[..transcript.current()]);
+    Arc::new(transcript.with_archive(Arc::new(archive)))
 }

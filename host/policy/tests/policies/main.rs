@@ -7,6 +7,7 @@ mod component;
 mod failing;
 mod loading;
 mod parity;
+mod prices;
 mod recall;
 mod settings;
 mod stack;

@@ -10,7 +10,7 @@ use crate::{
 /// Prints what is at [`DATA`] on stderr, `times` times.
 fn printing(length: u32, times: u32) -> String {
     format!(
-        "(loop $l (call $print (call $get-stderr) (i32.const {DATA}) (i32.const {length}) (i32.const 256)) \
+        "(loop $l (call $print (call $get-stderr) (i32.const {DATA}) (i32.const {length}) (i32.const 2048)) \
          (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {times}))))"
     )
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use pmk_core::{Archive, Archived, Found};
+use pmk_core::{Archive, Archived, Found, Matches};
 use pmk_search::{Posting, Query, Ranking};
 use rusqlite::{Connection, params};
 
@@ -22,6 +22,7 @@ pub(in crate::store) const LENGTHS: &str =
 
 /// The archive of one conversation as it was when a turn began. It waits for the disk: for threads that may, such as
 /// those that policies decide on.
+#[derive(Clone)]
 pub struct StoreArchive {
     store: Store,
     session: SessionId,
@@ -62,10 +63,10 @@ impl Archive for StoreArchive {
         self.or_nothing(self.store.read_waiting(move |conn| read(conn, session, numbers.start..end)))
     }
 
-    fn search(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Vec<Found> {
+    fn look_for(&self, query: &str, max: usize, wanted: &dyn Fn(i64) -> bool) -> Matches {
         let (session, length, query) = (self.session, self.length, Query::new(query));
         let texts = Arc::clone(&self.texts);
-        let ranked = self.or_nothing(self.store.read_waiting(move |conn| {
+        let (ranked, took) = self.or_nothing(self.store.read_waiting(move |conn| {
             let texts = match texts.get() {
                 Some(texts) => texts,
                 None => {
@@ -75,7 +76,8 @@ impl Archive for StoreArchive {
             };
             texts.ranked(conn, session, &query)
         }));
-        ranked.into_iter().filter(|found| wanted(found.id)).take(max).collect()
+        let found = ranked.into_iter().filter(|found| wanted(found.id)).take(max).collect();
+        Matches { found, ..took }
     }
 }
 
@@ -96,12 +98,14 @@ impl Texts {
     }
 
     /// Everything that has a telling term of the question, best first, ties the newer first. As
-    /// [`pmk_search::MemoryArchive`] ranks it: what other conversations hold makes no difference.
-    fn ranked(&self, conn: &Connection, session: SessionId, query: &Query) -> Result<Vec<Found>, Fault> {
+    /// [`pmk_search::MemoryArchive`] ranks it: what other conversations hold makes no difference. With it what
+    /// that took.
+    fn ranked(&self, conn: &Connection, session: SessionId, query: &Query) -> Result<(Vec<Found>, Matches), Fault> {
         let Texts { lengths, numbers } = self;
         let texts = lengths.iter().filter(|(_, terms)| *terms > 0).count() as u64;
         let mut ranking = Ranking::of(texts, lengths.iter().map(|(_, terms)| u64::from(*terms)).sum());
-        for term in INDEX.frequencies(conn, session.0, query)?.telling_terms() {
+        let frequencies = INDEX.frequencies(conn, session.0, query)?;
+        for term in frequencies.telling_terms() {
             let posting = |(id, count)| {
                 let &number = numbers.get(&id)?;
                 Some(Posting { id: i64::try_from(number).ok()?, count, length: lengths[number].1 })
@@ -113,7 +117,8 @@ impl Texts {
             let number = u32::try_from(number).ok()?;
             Some(Found { number, id: lengths.get(number as usize)?.0 })
         };
-        Ok(ranking.best_first().into_iter().filter_map(found).collect())
+        let took = ranking.took(query, &frequencies);
+        Ok((ranking.best_first().into_iter().filter_map(found).collect(), took))
     }
 }
 

@@ -135,5 +135,10 @@ async fn the_store_ranks_as_the_archive_in_memory_does() {
     for query in ["budget report", "週五的會議", "lunch 預算 erp", "nothing of it"] {
         let expected: Vec<u32> = memory.search(query, 9, &|_| true).into_iter().map(|found| found.number).collect();
         assert_eq!(found(&store, session.unwrap(), query).await, expected, "{query}");
+        // What a policy pays for a search, too: a decision costs the same wherever it is made again.
+        let archive = store.archive_of(session.unwrap(), 120);
+        let stored = tokio::task::spawn_blocking(move || archive.look_for(query, 9, &|_| true)).await.unwrap();
+        let took = |matches: pmk_core::Matches| (matches.terms, matches.documents, matches.places);
+        assert_eq!(took(stored), took(memory.look_for(query, 9, &|_| true)), "{query}");
     }
 }

@@ -73,7 +73,7 @@ pub fn attacks() -> Vec<Attack> {
                  (i32.const 65536) (i32.const 400000) (i32.const 0) (i32.const 0))",
             )),
         )
-        .with_limits(Limits { fuel_base: 100_000_000, ..LIMITS }),
+        .with_limits(Limits { fuel_base: 900_000_000, ..LIMITS }),
         Attack::new(
             GROUP,
             "100,000 settings",
