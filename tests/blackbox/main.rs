@@ -28,6 +28,7 @@ mod model;
 mod moments;
 mod moving;
 mod mra;
+mod mutated;
 mod opening;
 mod operator;
 mod plan;
