@@ -52,7 +52,7 @@ async fn a_malformed_id_is_refused_at_slacks_door() {
     let fields: Vec<Value> = home.events("front.malformed").iter().map(|event| event["field"].clone()).collect();
     assert_eq!(fields, ["thread_ts", "thread_ts", "thread_ts", "thread_ts", "user", "channel", "ts"]);
     let audit = home.run(&["audit"], "").ok().stdout;
-    assert!(audit.contains("7 events of the front had an id that is none"), "{audit}");
+    assert!(audit.contains("7 events of the front were malformed"), "{audit}");
     assert!(gateway.log().contains("WARN") && !gateway.log().contains("a secret"), "{}", gateway.log());
     assert!(gateway.terminate().success());
 }
@@ -163,6 +163,39 @@ fn a_component_says_nothing_that_is_not_seen() {
     let file = home.write("test.wasm", Component::new().describing(&body).data(&escaped).build());
     let shown = home.run(&["policy", "inspect", text(&file)], "").ok().stdout;
     assert!(shown.contains("about     keeps allof it\n"), "{shown}");
+}
+
+/// Once, `--json` wrote such characters as they came, and the terminal showed the line as its writer wished.
+#[test]
+fn json_shows_what_is_not_seen_and_parses_to_the_same() {
+    let home = Home::new();
+    let text = "pay\u{202e}lap\u{2066} \u{1b}[2J\u{9b}2J\u{200b} 預算";
+    let said = home.run(&["run", "--model", "sim"], &question("Ev1", text)).ok().stdout;
+    let shown = home.run(&["--json", "sessions", "show", "console:dm:U1"], "").ok().stdout;
+    for output in [&said, &shown] {
+        assert_eq!(pmk_core::text::printable(output), output.as_str());
+    }
+    assert!(shown.contains(r"pay\u202elap\u2066 \u001b[2J\u009b2J\u200b 預算"), "{shown}");
+    let document: Value = serde_json::from_str(&shown).expect("JSON");
+    let texts = document["messages"].as_array().expect("a list").iter().map(|message| &message["content"][0]["text"]);
+    assert!(texts.into_iter().any(|found| found == text), "{shown}");
+}
+
+/// Once, a file of lines was read to the end of one however far that was.
+#[test]
+fn a_line_without_an_end_is_not_imported() {
+    let home = Home::new();
+    let header = "{\"pmk-host-sessions\":{\"version\":1}}\n";
+    let question = "{\"role\":\"user\",\"content\":\"q\"}\n";
+    for (name, start) in [("export.jsonl", header), ("users.jsonl", question)] {
+        let path = home.write(name, start);
+        // A hole in it is as good as a text.
+        let file = std::fs::File::options().append(true).open(&path).expect("a file");
+        file.set_len(200 << 20).expect("a hole");
+        let said = refused(&home, &["sessions", "import", "--key", "slack:dm:U1", text(&path)]);
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("line 2 is longer than the")).collect();
+        assert!(lines.len() == 1 && said.contains("hint: "), "{name}: {said}");
+    }
 }
 
 /// Once, at the level `trace` the log had the ticket that opens a connection to Slack.

@@ -29,6 +29,7 @@ mod model;
 mod moments;
 mod moving;
 mod mra;
+mod mutated;
 mod opening;
 mod operator;
 mod plan;

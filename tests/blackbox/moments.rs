@@ -10,7 +10,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
-/// Draws moments from a seed. Only for tests whose outcome is the same whenever they fall.
+/// Draws moments, and whatever else is left to chance, from a seed. Only for tests whose outcome is the same whenever they fall.
 pub struct Moments(ChaCha8Rng);
 
 impl Moments {
@@ -30,6 +30,16 @@ impl Moments {
     /// The same in a test without a runtime.
     pub fn pass_blocking(&mut self, most: Duration) {
         std::thread::sleep(self.draw(most));
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0.next_u64() as usize % end
+    }
+
+    /// One of these.
+    pub fn one_of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
+        all[self.below(all.len())]
     }
 
     fn draw(&mut self, most: Duration) -> Duration {

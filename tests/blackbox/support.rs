@@ -214,8 +214,13 @@ impl Running {
 
     /// Writes one line; false when the program is gone.
     pub fn say(&mut self, line: &str) -> bool {
+        self.write(format!("{line}\n").as_bytes())
+    }
+
+    /// Writes bytes; false when the program is gone.
+    pub fn write(&mut self, bytes: &[u8]) -> bool {
         let stdin = self.stdin.as_mut().expect("the input is open");
-        stdin.write_all(format!("{line}\n").as_bytes()).and_then(|()| stdin.flush()).is_ok()
+        stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok()
     }
 
     /// The next line of output; none when the output has ended.
@@ -256,6 +261,14 @@ impl Running {
         self.child.wait().expect("it is gone");
         self.lines.iter().collect()
     }
+}
+
+/// The most memory that a running process has held at once, in bytes.
+pub fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel counts it");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib << 10
 }
 
 /// Waits for the program to end by itself.

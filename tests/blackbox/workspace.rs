@@ -64,6 +64,10 @@ impl Gateway {
         std::fs::read_to_string(&self.log).expect("the log")
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("SIGKILL");

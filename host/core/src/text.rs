@@ -82,15 +82,37 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
 /// The text as a terminal or a page can be given it: control characters, with which a terminal could be told to do
 /// things, and characters that are not seen but change what is, are replaced; lines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let hidden = |at: usize, c: char| match c {
+    if !text.char_indices().any(|(at, c)| is_hidden(text, at, c)) {
+        return text.into();
+    }
+    text.char_indices().map(|(at, c)| if is_hidden(text, at, c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// JSON as a terminal can be given it: what [`printable`] replaces is escaped, and whoever parses it finds the same
+/// texts. In JSON such characters stand nowhere but in texts.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    if !json.char_indices().any(|(at, c)| is_hidden(json, at, c)) {
+        return json.into();
+    }
+    let mut shown = String::with_capacity(json.len() + 64);
+    for (at, c) in json.char_indices() {
+        if is_hidden(json, at, c) {
+            let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+            shown.push_str(&units);
+        } else {
+            shown.push(c);
+        }
+    }
+    shown.into()
+}
+
+/// Whether a terminal would obey this character of the text, or nobody would see it.
+fn is_hidden(text: &str, at: usize, c: char) -> bool {
+    match c {
         '\n' | '\t' => false,
         JOINER => !joins_emoji(text, at),
         c => c.is_control() || is_unseen(c),
-    };
-    if !text.char_indices().any(|(at, c)| hidden(at, c)) {
-        return text.into();
     }
-    text.char_indices().map(|(at, c)| if hidden(at, c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Words that somebody gave without being asked to hide anything in them, as they go into a request or a record: what is

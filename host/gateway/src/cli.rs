@@ -13,7 +13,7 @@ use clap::{
 };
 use serde_json::json;
 
-use crate::{error::Failure, home};
+use crate::{error::Failure, home, json};
 
 mod atoms;
 mod audience;
@@ -114,7 +114,7 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") => {
-            note(usage(&error).document());
+            note_json(&usage(&error).document());
             return ExitCode::from(2);
         }
         // Help is no error, and goes to standard output.
@@ -124,7 +124,7 @@ pub fn main() -> ExitCode {
     match dispatch(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if json => {
-            note(failure.document());
+            note_json(&failure.document());
             ExitCode::FAILURE
         }
         Err(failure) => {
@@ -175,7 +175,7 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints one JSON document.
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
-    print(&format!("{value:#}\n"))
+    print(&format!("{}\n", json::shown_pretty(value)))
 }
 
 /// Says something that is no data. Where standard error is gone there is nobody left to tell.
@@ -183,11 +183,16 @@ fn note(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// The same on one line of JSON.
+fn note_json(document: &serde_json::Value) {
+    note(json::shown(document));
+}
+
 impl Context {
     /// Says something that is neither data nor a reason to stop, and what can be done about it.
     fn notice(&self, text: &str, hint: Option<&str>) {
         match hint {
-            _ if self.json => note(json!({"type": "notice", "message": text, "hint": hint})),
+            _ if self.json => note_json(&json!({"type": "notice", "message": text, "hint": hint})),
             Some(hint) => note(format_args!("{text}\n  hint: {hint}")),
             None => note(text),
         }
@@ -196,7 +201,7 @@ impl Context {
     /// Says that something is not as it should be, though the command goes on.
     fn warn(&self, text: &str) {
         if self.json {
-            note(json!({"type": "warning", "message": text}));
+            note_json(&json!({"type": "warning", "message": text}));
         } else {
             note(format_args!("warning: {text}"));
         }
@@ -208,7 +213,7 @@ impl Context {
             let mut document = failure.document();
             document["type"] = "warning".into();
             document["message"] = format!("{what}: {}", failure.message()).into();
-            note(document);
+            note_json(&document);
         } else {
             note(format_args!("warning: {what}: {failure}"));
         }

@@ -132,7 +132,7 @@ pub enum Notice {
     Accepted,
     /// Nobody could reach us for so long; so many messages came late.
     ConnectedAgain { deaf: std::time::Duration, late: u64 },
-    /// An event was refused: this id of it is none.
+    /// An event was refused: this id of it is none, or this part of it has the wrong shape.
     Malformed { field: &'static str },
 }
 

@@ -310,10 +310,10 @@ pub enum Event {
         /// Messages that came late because of it.
         late: u64,
     },
-    /// The front brought an event with an id that is none, and it was refused.
+    /// The front brought an event with an id that is none, or of the wrong shape, and it was refused.
     #[serde(rename = "front.malformed")]
     FrontMalformed {
-        /// Which id; never what it was.
+        /// Which id or part: `frame`, `type`, `envelope_id`, `payload`; `line` on the console. Never what it was.
         field: &'static str,
     },
     /// A reply went out in several messages.

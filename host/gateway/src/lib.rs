@@ -30,6 +30,7 @@ pub mod home;
 pub mod json;
 pub mod knowledge;
 pub mod ledger;
+pub mod lines;
 pub mod may;
 pub mod model;
 pub mod mra;

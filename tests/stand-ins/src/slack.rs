@@ -40,6 +40,7 @@ pub use files::File;
 pub use limits::Limits;
 pub use methods::judge_text;
 pub use rules::{Fault, SlackRules};
+pub use sockets::Raw;
 pub use state::{Ack, Attempt, Call, Message, Sent};
 
 use state::State;
@@ -300,6 +301,27 @@ impl Slack {
     /// `link_disabled`), and closes it after the grace period.
     pub fn disconnect(&self, reason: &str) {
         self.inner.state().command(sockets::Command::Disconnect(reason.to_owned()));
+    }
+
+    /// Sends a frame as it is over the oldest socket, and returns which that is.
+    pub fn send_raw(&self, frame: Raw) -> Option<u64> {
+        self.inner.state().command_oldest(sockets::Command::Raw(frame))
+    }
+
+    /// From now on it is no violation to acknowledge what nobody waits for, as raw frames are.
+    pub fn take_strays(&self) -> Vec<String> {
+        self.inner.state().strays.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// How many such acknowledgements there are since they were last taken.
+    pub fn strays(&self) -> usize {
+        self.inner.state().strays.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Waits until that socket is gone.
+    pub async fn await_gone(&self, socket: u64, limit: Duration) -> bool {
+        let gone = |state: &State| state.sockets.iter().all(|open| open.id != socket).then_some(());
+        self.inner.wait_for(limit, gone).await.is_some()
     }
 
     /// Breaks every connection without a word.

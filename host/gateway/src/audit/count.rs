@@ -213,7 +213,7 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         (audit.connections.refused, "times Slack took no connection: see the reason of `front.refused` in the ledger"),
         (
             audit.connections.malformed,
-            "events of the front had an id that is none and were refused: see `front.malformed` in the ledger",
+            "events of the front were malformed and refused: see `front.malformed` in the ledger",
         ),
         (
             audit.refused.bounded.values().sum(),

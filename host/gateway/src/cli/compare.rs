@@ -179,7 +179,7 @@ impl CompareCommand {
         let document = || report.document();
         match &self.json {
             Some(Json::Stdout) => return print_json(&document()),
-            Some(Json::File(path)) => write(path, &format!("{:#}\n", document()))?,
+            Some(Json::File(path)) => write(path, &format!("{}\n", crate::json::shown_pretty(&document())))?,
             Some(Json::No) | None => {}
         }
         print(&page(report))

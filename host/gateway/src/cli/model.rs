@@ -2,7 +2,7 @@
 //! Nothing is sent anywhere.
 
 use std::{
-    io::{self, BufRead, BufReader, Read},
+    io::{self, BufReader, Read},
     path::{Path, PathBuf},
 };
 
@@ -11,10 +11,11 @@ use pmk_policy::files;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Context, block_on, note, print, print_json, text, tokens};
+use super::{Context, block_on, note, note_json, print, print_json, text, tokens};
 use crate::{
     error::{Failure, OrHint},
     json,
+    lines::Lines,
     model::{
         Action, ModelError, ModelSpec,
         classify::{Failed, classify},
@@ -205,7 +206,7 @@ struct Answered<'a> {
 fn explain_all(file: &Path, context: &Context) -> Result<(), Failure> {
     let name = name(file);
     let mut bad = 0;
-    for (index, line) in BufReader::new(open(file)?).split(b'\n').enumerate() {
+    for (index, line) in Lines::new(BufReader::new(open(file)?)).enumerate() {
         let line = line.map_err(|error| unreadable(&name, &error))?;
         if line.trim_ascii().is_empty() {
             continue;
@@ -213,12 +214,12 @@ fn explain_all(file: &Path, context: &Context) -> Result<(), Failure> {
         match Case::parse(&line) {
             Ok(case) => {
                 let answered = Answered { id: &case.id, verdict: case.verdict() };
-                print(&format!("{}\n", json_line(&answered)))?;
+                print(&format!("{}\n", json::shown(&answered)))?;
             }
             Err(why) => {
                 bad += 1;
                 let failure = Failure::new(format!("line {} of {name}: {why}", index + 1));
-                if context.json { note(failure.document()) } else { note(format_args!("error: {failure}")) }
+                if context.json { note_json(&failure.document()) } else { note(format_args!("error: {failure}")) }
             }
         }
     }
@@ -227,10 +228,6 @@ fn explain_all(file: &Path, context: &Context) -> Result<(), Failure> {
         bad => Err(Failure::new(format!("{bad} of the lines of {name} could not be answered"))
             .hint(r#"a line is `{"id":"a","provider":"openai","status":400,"body":"…"}`; `status` may be null"#)),
     }
-}
-
-fn json_line(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("texts and numbers are JSON")
 }
 
 impl Tokens {

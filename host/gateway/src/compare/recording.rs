@@ -1,10 +1,6 @@
 //! A recorded conversation, ready to be replayed.
 
-use std::{
-    io::{BufRead, BufReader},
-    ops::Range,
-    path::Path,
-};
+use std::{io::BufReader, ops::Range, path::Path};
 
 use pmk_core::{
     Entry, HistoryBuilder, Message, Origin, SessionKey,
@@ -14,7 +10,7 @@ use pmk_core::{
 use pmk_policy::files;
 use serde_json::Value;
 
-use crate::{store::SessionDump, transfer::TransferError};
+use crate::{lines::Lines, store::SessionDump, transfer::TransferError};
 
 /// Fields that name a message in the words of the questions.
 const ID_FIELDS: [&str; 3] = ["id", "ids", "dia_id"];
@@ -54,7 +50,7 @@ impl Recording {
         let mut reader = Reader::default();
         if path.extension().is_some_and(|extension| extension == "jsonl" || extension == "ndjson") {
             let file = files::open(path).map_err(|error| failed(error.into()))?.0;
-            for (number, line) in BufReader::new(file).split(b'\n').enumerate() {
+            for (number, line) in Lines::new(BufReader::new(file)).enumerate() {
                 reader.line(number, &String::from_utf8_lossy(&line.map_err(failed)?));
             }
         } else {

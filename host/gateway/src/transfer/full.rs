@@ -16,7 +16,10 @@ use pmk_policy::files;
 use serde::{Deserialize, Serialize};
 
 use super::TransferError;
-use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
+use crate::{
+    lines::Lines,
+    store::{DumpedLive, DumpedMessage, SessionDump, Verbosity},
+};
 
 /// The version that is written.
 pub const VERSION: u32 = 1;
@@ -135,8 +138,7 @@ pub fn is_full(path: &Path) -> bool {
 /// The conversations of a file, one after the other; no more than one is in memory.
 pub struct Conversations {
     path: PathBuf,
-    /// None once they cannot be read on.
-    lines: Option<io::Split<BufReader<File>>>,
+    lines: Lines<BufReader<File>>,
     /// How many lines were read.
     number: usize,
     /// A line that was read ahead.
@@ -154,7 +156,7 @@ impl Conversations {
     pub fn open(path: &Path) -> Result<Self, TransferError> {
         let opened = files::open(path);
         let (file, _) = opened.map_err(|error| TransferError::Read { path: path.to_owned(), source: error.into() })?;
-        let lines = Some(BufReader::new(file).split(b'\n'));
+        let lines = Lines::new(BufReader::new(file));
         let mut conversations = Conversations { path: path.to_owned(), lines, number: 0, next: None };
         match conversations.line() {
             Some(Ok(Line::PmkHostSessions(Header { version }))) if version <= VERSION => Ok(conversations),
@@ -170,12 +172,9 @@ impl Conversations {
     fn line(&mut self) -> Option<Result<Line, TransferError>> {
         loop {
             self.number += 1;
-            let line = match self.lines.as_mut()?.next()? {
+            let line = match self.lines.next()? {
                 Ok(line) => line,
-                Err(source) => {
-                    self.lines = None;
-                    return Some(Err(TransferError::Read { path: self.path.clone(), source }));
-                }
+                Err(source) => return Some(Err(TransferError::Read { path: self.path.clone(), source })),
             };
             if !line.trim_ascii().is_empty() {
                 let parsed = serde_json::from_slice(&line);

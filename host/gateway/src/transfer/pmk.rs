@@ -24,7 +24,10 @@ use super::{
     TransferError,
     flatten::{Flat, flatten},
 };
-use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
+use crate::{
+    lines::Lines,
+    store::{DumpedLive, DumpedMessage, SessionDump, Verbosity},
+};
 
 /// pmk's own estimate of tokens: UTF-16 units over this.
 const UNITS_PER_TOKEN: f64 = 3.5;
@@ -53,8 +56,13 @@ pub struct Imported {
 /// It cannot be read, it is no history, or nothing tells whose it is.
 pub fn read(path: &Path, key: Option<&SessionKey>, now_ms: i64) -> Result<Imported, TransferError> {
     let is_lines = path.extension().is_some_and(|extension| extension == "jsonl");
-    let opened = files::open(path);
-    let (file, _) = opened.map_err(|error| TransferError::Read { path: path.to_owned(), source: error.into() })?;
+    let failed = |error: files::NoFile| TransferError::Read { path: path.to_owned(), source: error.into() };
+    let (file, metadata) = files::open(path).map_err(failed)?;
+    let (bytes, limit) = (metadata.len(), files::MAX_TEXT_BYTES);
+    // Read message by message; but one of them could be as long as all of it.
+    if !is_lines && bytes > limit {
+        return Err(failed(files::NoFile::TooLarge { bytes, limit }));
+    }
     let raw = if is_lines { read_lines(path, file, now_ms)? } else { read_session(path, file, now_ms)? };
     let key = key.cloned().or_else(|| super::tree::key_of(path)).or_else(|| raw.key.clone());
     let key = key.ok_or_else(|| TransferError::Anonymous { path: path.to_owned() })?;
@@ -159,7 +167,7 @@ fn key_of(id: &Value, place: fn(String) -> Place) -> Option<SessionKey> {
 fn read_lines(path: &Path, file: File, now_ms: i64) -> Result<Raw, TransferError> {
     let mut history = HistoryBuilder::default();
     let (mut times, mut skipped) = (Vec::new(), Vec::new());
-    for (number, line) in (1..).zip(BufReader::new(file).split(b'\n')) {
+    for (number, line) in (1..).zip(Lines::new(BufReader::new(file))) {
         let line = line.map_err(|source| TransferError::Read { path: path.to_owned(), source })?;
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
         if text.trim_ascii().is_empty() {

@@ -231,7 +231,10 @@ pub(super) fn acknowledge(inner: &Inner, frame: &str) {
             state.acks.push(ack);
             acked.send(()).ok();
         }
-        None => state.violations.push(format!("a frame that acknowledges nothing, or too late: {frame}")),
+        None => match (&mut state.strays, envelope_id) {
+            (Some(strays), Some(id)) => strays.push(id),
+            _ => state.violations.push(format!("a frame that acknowledges nothing, or too late: {frame}")),
+        },
     }
     drop(state);
     inner.changed.notify_waiters();

@@ -35,10 +35,19 @@ pub(super) struct Socket {
     pub(super) commands: mpsc::UnboundedSender<Command>,
 }
 
+/// A frame that no Slack would send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Raw {
+    Text(String),
+    Binary(Vec<u8>),
+}
+
 /// What a socket is to do.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     Send(String),
+    /// Send a frame as it is.
+    Raw(Raw),
     /// Announce the end, for this reason, and close after the grace period.
     Disconnect(String),
     /// Break the connection.
@@ -119,6 +128,8 @@ async fn converse(inner: &Inner, socket: &mut WebSocket, orders: &mut mpsc::Unbo
             },
             order = orders.recv() => match order {
                 Some(Command::Send(text)) => socket.send(Frame::text(text)).await,
+                Some(Command::Raw(Raw::Text(text))) => socket.send(Frame::text(text)).await,
+                Some(Command::Raw(Raw::Binary(bytes))) => socket.send(Frame::binary(bytes)).await,
                 Some(Command::Disconnect(reason)) => {
                     closing_at = Some(TokioInstant::now() + inner.rules.warning_grace);
                     socket.send(Frame::text(disconnect(&reason))).await

@@ -97,6 +97,8 @@ pub(super) struct State {
     pub(super) attempts: HashMap<String, Vec<Attempt>>,
     pub(super) awaited: HashMap<String, Awaited>,
     pub(super) acks: Vec<Ack>,
+    /// Acknowledgements of what nobody waits for, where those are no violations.
+    pub(super) strays: Option<Vec<String>>,
     pub(super) given_up: Vec<String>,
     pub(super) calls: Vec<Call>,
     /// Files that were announced, by id.
@@ -168,11 +170,11 @@ impl State {
         Some(fault)
     }
 
-    /// Tells the socket that is open longest.
-    pub(super) fn command_oldest(&mut self, command: Command) {
-        if let Some(socket) = self.sockets.first() {
-            socket.commands.send(command).ok();
-        }
+    /// Tells the socket that is open longest, and returns its number.
+    pub(super) fn command_oldest(&mut self, command: Command) -> Option<u64> {
+        let socket = self.sockets.first()?;
+        socket.commands.send(command).ok();
+        Some(socket.id)
     }
 
     /// Tells every socket.

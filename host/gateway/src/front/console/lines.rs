@@ -10,9 +10,12 @@ use tokio_util::sync::CancellationToken;
 use super::{
     input::{Input, InputLine, MAX_LINE},
     output::Output,
-    parse::{BadLine, Said, parse},
+    parse::{BadLine, LINE, Said, parse},
 };
-use crate::front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Progress, Reaction, ReplyTo, TurnReport};
+use crate::{
+    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Progress, Reaction, ReplyTo, TurnReport},
+    json,
+};
 
 /// What a good line looks like.
 const EXAMPLE: &str = r#"write one JSON object a line, as {"user":"U1","channel":"D1","text":"…","event_id":"Ev1"}"#;
@@ -60,20 +63,21 @@ impl Lines {
                 Some(InputLine::Whole(line)) => match parse(&line) {
                     Ok(Said::Message(message)) => self.take(*message, intake).await?,
                     Ok(Said::Reaction(reaction)) => self.react(reaction, intake).await?,
-                    Err(bad) => self.refuse(number, bad, EXAMPLE).await?,
+                    Err(bad) => self.refuse(number, bad, EXAMPLE, intake).await?,
                 },
                 Some(InputLine::TooLong) => {
                     let what = format!("it is longer than {MAX_LINE} bytes");
-                    self.refuse(number, BadLine { event_id: None, what }, "send a long text as several messages")
-                        .await?;
+                    let bad = BadLine { event_id: None, field: LINE, what };
+                    self.refuse(number, bad, "send a long text as several messages", intake).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Says what is wrong with a line.
-    async fn refuse(&self, number: u64, bad: BadLine, hint: &str) -> Result<(), FrontError> {
+    /// Says what is wrong with a line, and has it counted.
+    async fn refuse(&self, number: u64, bad: BadLine, hint: &str, intake: &dyn Intake) -> Result<(), FrontError> {
+        intake.notice(Notice::Malformed { field: bad.field });
         let mut line = json!({
             "type": "error",
             "line": number,
@@ -125,7 +129,7 @@ impl Lines {
     }
 
     fn say(&self, line: &Value) -> impl Future<Output = Result<(), FrontError>> + use<> {
-        self.output.write(format!("{line}\n").into_bytes())
+        self.output.write(format!("{}\n", json::shown(line)).into_bytes())
     }
 }
 

@@ -1,6 +1,9 @@
 //! What one line of input says.
 
-use pmk_core::session_key::MAX_ID_CHARS;
+use pmk_core::{
+    session_key::{self, MAX_ID_CHARS},
+    text,
+};
 use serde_json::{Map, Value};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
@@ -21,14 +24,37 @@ pub(super) enum Said {
 pub(super) struct BadLine {
     /// The id it gave itself, where that much could be read.
     pub event_id: Option<String>,
+    /// What of it is wrong: an id, or the whole line.
+    pub field: &'static str,
     pub what: String,
 }
 
+/// What is wrong with a line.
+struct Wrong {
+    field: &'static str,
+    what: String,
+}
+
+impl From<String> for Wrong {
+    fn from(what: String) -> Self {
+        Wrong { field: LINE, what }
+    }
+}
+
+/// What is wrong where no id is.
+pub(super) const LINE: &str = "line";
+/// How long the id of a message may be: what is said about it has the id and a number for its own.
+const MAX_EVENT_ID_CHARS: usize = MAX_ID_CHARS - ".4294967295".len();
+/// How much of a word that is not known is said again.
+const MOST_QUOTED: usize = 100;
+
 /// Reads one line of input.
 pub(super) fn parse(line: &[u8]) -> Result<Said, BadLine> {
-    let object = object(line).map_err(|what| BadLine { event_id: None, what })?;
-    said(&object)
-        .map_err(|what| BadLine { event_id: object.get("event_id").and_then(Value::as_str).map(str::to_owned), what })
+    let object = object(line).map_err(|what| BadLine { event_id: None, field: LINE, what })?;
+    said(&object).map_err(|Wrong { field, what }| {
+        let event_id = object.get("event_id").and_then(Value::as_str).filter(|id| session_key::is_id(id));
+        BadLine { event_id: event_id.map(str::to_owned), field, what }
+    })
 }
 
 fn object(line: &[u8]) -> Result<Map<String, Value>, String> {
@@ -42,36 +68,47 @@ fn object(line: &[u8]) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn said(object: &Map<String, Value>) -> Result<Said, String> {
+fn said(object: &Map<String, Value>) -> Result<Said, Wrong> {
     match text(object, "type")? {
         None | Some("message") => message(object).map(|message| Said::Message(Box::new(message))),
         Some("reaction") => reaction(object).map(Said::Reaction),
-        Some(other) => Err(format!("the type `{other}` is not known, only `message` and `reaction`")),
+        Some(other) => Err(format!("the type `{}` is not known, only `message` and `reaction`", quoted(other)).into()),
     }
 }
 
 /// A reaction names everything: no message could be meant by default.
-fn reaction(object: &Map<String, Value>) -> Result<Reaction, String> {
+fn reaction(object: &Map<String, Value>) -> Result<Reaction, Wrong> {
     let given = |name: &str| match text(object, name)? {
-        None | Some("") => Err(format!("a reaction needs `{name}`")),
+        None | Some("") => Err(Wrong::from(format!("a reaction needs `{name}`"))),
         Some(value) => Ok(value.to_owned()),
     };
-    Ok(Reaction { user: given("user")?, channel: given("channel")?, ts: given("ts")?, reaction: given("reaction")? })
+    let reaction = given("reaction")?;
+    let named = |name| given(name).and_then(|id| checked(name, &id).map(str::to_owned));
+    Ok(Reaction { user: named("user")?, channel: named("channel")?, ts: named("ts")?, reaction })
 }
 
-fn message(object: &Map<String, Value>) -> Result<Inbound, String> {
+fn message(object: &Map<String, Value>) -> Result<Inbound, Wrong> {
     let typed = Typed {
-        event_id: text(object, "event_id")?.filter(|id| !id.is_empty()).map(str::to_owned),
+        event_id: event_id(object)?,
         user: id(object, "user")?.unwrap_or(DEFAULT_USER).to_owned(),
         channel: id(object, "channel")?.unwrap_or(DEFAULT_CHANNEL).to_owned(),
         thread_ts: match text(object, "thread_ts")? {
             Some("") => None,
             _ => id(object, "thread_ts")?.map(str::to_owned),
         },
-        text: text(object, "text")?.ok_or("there is no `text`")?.to_owned(),
+        text: text(object, "text")?.ok_or_else(|| "there is no `text`".to_owned())?.to_owned(),
     };
     let channel = typed.channel.clone();
-    typed.inbound().ok_or_else(|| format!("the channel `{channel}` begins with neither `D` nor `C`"))
+    typed.inbound().ok_or_else(|| format!("the channel `{channel}` begins with neither `D` nor `C`").into())
+}
+
+/// The message's own id, where it has one.
+fn event_id(object: &Map<String, Value>) -> Result<Option<String>, Wrong> {
+    let Some(id) = text(object, "event_id")?.filter(|id| !id.is_empty()) else { return Ok(None) };
+    if checked("event_id", id)?.chars().nth(MAX_EVENT_ID_CHARS).is_some() {
+        return Err(no_id("event_id", MAX_EVENT_ID_CHARS));
+    }
+    Ok(Some(id.to_owned()))
 }
 
 /// A text, where there is one.
@@ -84,14 +121,28 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
 }
 
 /// A text that becomes part of a session key.
-fn id<'a>(object: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a str>, String> {
+fn id<'a>(object: &'a Map<String, Value>, name: &'static str) -> Result<Option<&'a str>, Wrong> {
     match text(object, name)? {
-        Some("") => Err(format!("`{name}` is empty; leave it out, or say who or where")),
-        Some(id) if front::malformed([(name, id)]).is_some() => Err(format!(
-            "`{name}` is no id: those are of letters, digits and punctuation other than `:`, {MAX_ID_CHARS} at most"
-        )),
-        id => Ok(id),
+        Some("") => Err(Wrong { field: name, what: format!("`{name}` is empty; leave it out, or say who or where") }),
+        id => id.map(|id| checked(name, id)).transpose(),
     }
+}
+
+fn checked<'a>(name: &'static str, id: &'a str) -> Result<&'a str, Wrong> {
+    match front::malformed([(name, id)]) {
+        Some(_) => Err(no_id(name, MAX_ID_CHARS)),
+        None => Ok(id),
+    }
+}
+
+fn no_id(name: &'static str, max: usize) -> Wrong {
+    let what = format!("`{name}` is no id: those are of letters, digits and punctuation other than `:`, {max} at most");
+    Wrong { field: name, what }
+}
+
+/// Somebody's word as it can be said again.
+fn quoted(word: &str) -> String {
+    text::one_line(text::head(word, MOST_QUOTED))
 }
 
 #[cfg(test)]
@@ -150,6 +201,35 @@ mod tests {
         ] {
             assert!(refused(line).contains("is no id"), "{line}");
         }
+    }
+
+    /// Once, a message's id and what a reaction was to were not looked at.
+    #[test]
+    fn every_id_is_checked_and_named() {
+        let long = "1".repeat(MAX_ID_CHARS - 5);
+        for id in ["1 2", "1:2", "1\n2", "\u{1b}[2J", "\u{202e}1", "\u{200b}1"] {
+            for field in ["event_id", "user", "channel", "thread_ts"] {
+                let mut line = serde_json::json!({"user": "U1", "channel": "D1", "text": "q"});
+                line[field] = id.into();
+                assert_eq!(parse(line.to_string().as_bytes()).expect_err(field).field, field, "{id:?}");
+            }
+            for field in ["user", "channel", "ts"] {
+                let mut line = serde_json::json!({"type": "reaction", "user": "U1", "channel": "D1", "ts": "1.2", "reaction": "x"});
+                line[field] = id.into();
+                assert_eq!(parse(line.to_string().as_bytes()).expect_err(field).field, field, "{id:?}");
+            }
+        }
+        let line = serde_json::json!({"event_id": long, "text": "q"}).to_string();
+        let bad = parse(line.as_bytes()).expect_err("nothing could be said about it");
+        assert!(bad.field == "event_id" && bad.what.contains("117 at most"), "{}", bad.what);
+        assert_eq!(parse(br#"{"text":7}"#).expect_err("a number").field, LINE);
+    }
+
+    /// Once, it was said again as it came, however long it was.
+    #[test]
+    fn a_word_that_is_not_known_is_quoted_short_and_printable() {
+        let what = refused(&serde_json::json!({"type": format!("\u{202e}{}", "x".repeat(100_000))}).to_string());
+        assert!(what.len() < 200 && !what.contains('\u{202e}'), "{what}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What arrives over a WebSocket of Socket Mode, and what becomes of it.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     hearing::Hearing,
@@ -8,7 +9,13 @@ use super::{
     invoked,
     web::Identity,
 };
-use crate::front::{Accepted, Intake, Invocation, Notice};
+use crate::{
+    front::{Accepted, Intake, Invocation, Notice},
+    json,
+};
+
+/// An envelope's id is sent back, so it must be one: Slack's have 36 bytes.
+const MAX_ENVELOPE_ID: usize = 256;
 
 /// One text frame.
 pub(super) enum Frame {
@@ -18,63 +25,88 @@ pub(super) enum Frame {
     Disconnect { reason: String },
     /// An event, to be acknowledged once it is stored. Slack may have sent it before.
     Event { envelope: String, callback: Box<Callback>, again: bool },
-    /// A slash command or a click; or which id of it is none. Slack sends it once.
-    Invoked { envelope: String, invocation: Result<Invocation, &'static str> },
+    /// A slash command or a click. Slack sends it once.
+    Invoked { envelope: String, invocation: Invocation },
     /// Something this program does nothing with. It is acknowledged, where it can be, for it would be no
     /// more use the second time.
     Other { envelope: Option<String> },
+    /// Something that Slack does not say: this part of it has the wrong shape. It is acknowledged as the above.
+    Malformed { part: &'static str, envelope: Option<String> },
 }
 
-/// What every frame has, as far as it matters.
+/// What every frame has, as far as it matters. Of whatever kind it is: what else is wrong with an envelope does not
+/// keep it from being acknowledged.
 #[derive(Deserialize)]
 struct Head {
-    #[serde(rename = "type")]
-    kind: String,
-    reason: Option<String>,
-    envelope_id: Option<String>,
-    retry_attempt: Option<u32>,
+    #[serde(rename = "type", default)]
+    kind: Value,
+    #[serde(default)]
+    reason: Value,
+    #[serde(default)]
+    envelope_id: Value,
+    #[serde(default)]
+    retry_attempt: Value,
+}
+
+impl Head {
+    /// The id, or what is wrong with the frame without one.
+    fn envelope(&self) -> Result<Option<String>, Frame> {
+        match &self.envelope_id {
+            Value::Null => Ok(None),
+            Value::String(id) if (1..=MAX_ENVELOPE_ID).contains(&id.len()) => Ok(Some(id.clone())),
+            _ => Err(Frame::Malformed { part: "envelope_id", envelope: None }),
+        }
+    }
 }
 
 /// An envelope of type `events_api`.
 #[derive(Deserialize)]
 struct EventEnvelope {
-    envelope_id: String,
+    #[serde(deserialize_with = "json::object")]
     payload: Box<Callback>,
 }
 
 impl Frame {
     /// Reads a frame. What it says is not logged: it is what people wrote.
     pub(super) fn read(text: &str) -> Self {
-        let head: Head = match serde_json::from_str(text) {
-            Ok(head) => head,
-            Err(error) => {
-                tracing::warn!(column = error.column(), "Slack sent a frame that cannot be read");
-                return Frame::Other { envelope: None };
-            }
+        let Ok(head) = json::read_object::<Head>(text) else {
+            return Frame::Malformed { part: "frame", envelope: None };
+        };
+        let envelope = match head.envelope() {
+            Ok(envelope) => envelope,
+            Err(malformed) => return malformed,
         };
         match head.kind.as_str() {
-            "hello" => Frame::Hello,
-            "disconnect" => Frame::Disconnect { reason: head.reason.unwrap_or_default() },
-            "events_api" => match serde_json::from_str(text) {
-                Ok(EventEnvelope { envelope_id, payload }) => {
-                    let again = head.retry_attempt.is_some_and(|attempt| attempt > 0);
-                    if again {
-                        tracing::debug!(event = payload.event_id, attempt = head.retry_attempt, "redelivered");
-                    }
-                    Frame::Event { envelope: envelope_id, callback: payload, again }
-                }
-                Err(error) => {
-                    tracing::warn!(column = error.column(), "Slack sent an event that cannot be read");
-                    Frame::Other { envelope: head.envelope_id }
-                }
-            },
-            "slash_commands" | "interactive" if head.envelope_id.is_some() => {
-                Frame::Invoked { envelope: head.envelope_id.unwrap_or_default(), invocation: invoked::read(text) }
+            None => Frame::Malformed { part: "type", envelope },
+            Some("hello") => Frame::Hello,
+            Some("disconnect") => Frame::Disconnect { reason: head.reason.as_str().unwrap_or_default().to_owned() },
+            Some("events_api") => Frame::event(text, envelope, &head.retry_attempt),
+            Some("slash_commands" | "interactive") => Frame::invoked(text, envelope),
+            Some(_) => {
+                // Not its name either, which is as long as somebody likes.
+                tracing::debug!("Slack sent a kind of envelope that nothing here handles");
+                Frame::Other { envelope }
             }
-            kind => {
-                tracing::debug!(kind, "Slack sent a kind of envelope that nothing here handles");
-                Frame::Other { envelope: head.envelope_id }
-            }
+        }
+    }
+
+    fn event(text: &str, envelope: Option<String>, retry_attempt: &Value) -> Self {
+        let Some(envelope) = envelope else { return Frame::Malformed { part: "envelope_id", envelope: None } };
+        let Ok(EventEnvelope { payload }) = json::read_object(text) else {
+            return Frame::Malformed { part: "payload", envelope: Some(envelope) };
+        };
+        let again = retry_attempt.as_u64().is_some_and(|attempt| attempt > 0);
+        if again {
+            tracing::debug!(event = payload.event_id, %retry_attempt, "redelivered");
+        }
+        Frame::Event { envelope, callback: payload, again }
+    }
+
+    fn invoked(text: &str, envelope: Option<String>) -> Self {
+        let Some(envelope) = envelope else { return Frame::Malformed { part: "envelope_id", envelope: None } };
+        match invoked::read(text) {
+            Ok(invocation) => Frame::Invoked { envelope, invocation },
+            Err(part) => Frame::Malformed { part, envelope: Some(envelope) },
         }
     }
 }
@@ -110,6 +142,7 @@ impl Desk<'_> {
                     return None;
                 }
             },
+            // Acknowledged: it would be no better the second time.
             Some(News::Malformed(field)) => self.refuse(field),
             Some(News::Reaction(reaction)) => {
                 if let Err(error) = self.intake.react(reaction).await {
@@ -121,36 +154,134 @@ impl Desk<'_> {
         Some(acknowledgement(&envelope))
     }
 
-    /// Takes in a slash command or a click, and says how it is acknowledged.
-    pub(super) fn take_invocation(self, envelope: &str, invocation: Result<Invocation, &'static str>) -> String {
-        match invocation {
-            Ok(invocation) => self.intake.invoke(invocation),
-            Err(field) => self.refuse(field),
-        }
-        acknowledgement(envelope)
-    }
-
-    /// It is acknowledged all the same: it would be no better the second time.
-    fn refuse(self, field: &'static str) {
-        tracing::warn!(field, "Slack sent something with an id that is none; it is refused");
-        self.intake.notice(Notice::Malformed { field });
+    /// Takes note of something that cannot be taken in, because of this part of it.
+    pub(super) fn refuse(self, part: &'static str) {
+        tracing::warn!(part, "Slack sent what is no event as it makes them; it is refused");
+        self.intake.notice(Notice::Malformed { field: part });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_acknowledged_where_it_can_be() {
-        for (frame, expected) in [
-            (r#"{"type":"events_api","envelope_id":"e1","payload":{"surprise":1}}"#, Some("e1")),
-            (r#"{"type":"views","envelope_id":"e2","payload":{}}"#, Some("e2")),
-            (r#"{"type":"something_new"}"#, None),
-            ("not json", None),
-        ] {
+    fn what_is_not_for_us_is_acknowledged() {
+        for (frame, expected) in
+            [(r#"{"type":"views","envelope_id":"e2","payload":{}}"#, Some("e2")), (r#"{"type":"something_new"}"#, None)]
+        {
             let Frame::Other { envelope } = Frame::read(frame) else { panic!("{frame} was read") };
             assert_eq!(envelope.as_deref(), expected, "{frame}");
+        }
+    }
+
+    /// Once, what had the wrong shape was counted nowhere, and not acknowledged where another field was wrong, too.
+    #[test]
+    fn what_cannot_be_read_is_refused_and_acknowledged_where_it_can_be() {
+        let long = format!(r#"{{"type":"events_api","envelope_id":"{}","payload":{{}}}}"#, "e".repeat(1_000));
+        for (frame, part, expected) in [
+            (r#"{"type":"events_api","envelope_id":"e1","payload":{"surprise":1}}"#, "payload", Some("e1")),
+            (r#"{"type":"events_api","envelope_id":"e1"}"#, "payload", Some("e1")),
+            (r#"{"type":7,"envelope_id":"e1"}"#, "type", Some("e1")),
+            (r#"{"envelope_id":"e1","payload":{}}"#, "type", Some("e1")),
+            (r#"{"type":"events_api","envelope_id":7,"payload":{}}"#, "envelope_id", None),
+            (r#"{"type":"events_api","envelope_id":"","payload":{}}"#, "envelope_id", None),
+            (&long, "envelope_id", None),
+            (r#"{"type":"events_api","payload":{}}"#, "envelope_id", None),
+            (r#"{"type":"hello","type":"hello"}"#, "frame", None),
+            (r#"["hello",null,null,null]"#, "frame", None),
+            ("not json", "frame", None),
+        ] {
+            let Frame::Malformed { part: found, envelope } = Frame::read(frame) else { panic!("{frame} was read") };
+            assert_eq!((found, envelope.as_deref()), (part, expected), "{frame}");
+        }
+    }
+
+    /// Once, the fields' values in the order in which the program declares them were an event, too.
+    #[test]
+    fn a_list_of_values_is_no_event() {
+        let event = serde_json::json!({"type": "message", "channel": "D1", "user": "U1", "ts": "1.2", "text": "q"});
+        let said = serde_json::json!(["message", {"channel": "D1", "user": "U1", "ts": "1.2", "text": "q"}]);
+        let callback = |event: &Value| serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
+        let read = |payload: Value| {
+            let frame = serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload});
+            matches!(Frame::read(&frame.to_string()), Frame::Event { .. })
+        };
+        assert!(read(callback(&event)));
+        assert!(!read(serde_json::json!(["T1", "Ev1", null, event])));
+        assert!(!read(callback(&said)));
+    }
+
+    /// Once, `"type": 0` was a message, 1 a mention and 2 a reaction.
+    #[test]
+    fn a_number_is_no_type_of_an_event() {
+        let event = |kind: Value, item: Value| {
+            let event = serde_json::json!({
+                "type": kind, "channel": "D1", "user": "U1", "ts": "1.2", "text": "q", "reaction": "x",
+                "item": {"type": item, "channel": "D1", "ts": "1.2"},
+            });
+            let payload = serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
+            Frame::read(&serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload}).to_string())
+        };
+        for number in 0..4 {
+            for (kind, item) in [(number.into(), "message".into()), ("reaction_added".into(), number.into())] {
+                assert!(matches!(event(kind, item), Frame::Malformed { part: "payload", .. }), "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_odd_count_of_retries_keeps_no_event_out() {
+        let event = serde_json::json!({"type": "message", "channel": "D1", "user": "U1", "ts": "1.2", "text": "q"});
+        for attempt in [Value::Null, 1.into(), "1".into(), (-1).into(), 1.5.into()] {
+            let frame = serde_json::json!({
+                "type": "events_api", "envelope_id": "e1", "retry_attempt": attempt,
+                "payload": {"team_id": "T1", "event_id": "Ev1", "event": event},
+            });
+            let Frame::Event { again, .. } = Frame::read(&frame.to_string()) else { panic!("{frame} was not read") };
+            assert_eq!(again, attempt == 1, "{attempt}");
+        }
+    }
+
+    fn one_of(words: &'static str) -> impl Strategy<Value = &'static str> + Clone {
+        prop::sample::select(words.split(' ').collect::<Vec<_>>())
+    }
+
+    fn piece() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            one_of("message app_mention reaction_added 1.2 U1 D1 1:2").prop_map(Value::from),
+            ".{0,5}".prop_map(Value::from),
+        ];
+        let name = one_of("type user channel channel_type ts thread_ts item text files reaction subtype");
+        leaf.prop_recursive(3, 40, 12, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(name.clone().prop_map(str::to_owned), inner, 0..12)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in ".{0,200}") {
+            Frame::read(&text);
+        }
+
+        #[test]
+        fn what_is_taken_in_can_be_read_back(event in piece()) {
+            let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+            let payload = serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
+            let frame = serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload});
+            if let Frame::Event { callback, .. } = Frame::read(&frame.to_string())
+                && let Some(News::Message(message)) = news(*callback, &me)
+            {
+                prop_assert_eq!(message.key.to_string().parse(), Ok(message.key));
+            }
         }
     }
 

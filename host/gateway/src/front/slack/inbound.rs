@@ -11,7 +11,11 @@
 //! shape that it does not know, it leaves out the text of the message without a word.
 
 use pmk_core::{FrontName, Place, SessionKey};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize,
+    de::{Error as _, IgnoredAny},
+};
+use serde_json::{Map, Value};
 
 use super::{mrkdwn, web::Identity};
 use crate::front::{Inbound, Reaction, ReplyTo, malformed};
@@ -28,13 +32,30 @@ pub(super) struct Callback {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(try_from = "Map<String, Value>")]
 enum Event {
     Message(Said),
     AppMention(Said),
     ReactionAdded(Reacted),
-    #[serde(other)]
     Other,
+}
+
+/// By hand: a derived reader takes the number of a variant for its name.
+impl TryFrom<Map<String, Value>> for Event {
+    type Error = serde_json::Error;
+
+    fn try_from(event: Map<String, Value>) -> Result<Self, Self::Error> {
+        match kind(&event)? {
+            "message" => Said::deserialize(Value::Object(event)).map(Event::Message),
+            "app_mention" => Said::deserialize(Value::Object(event)).map(Event::AppMention),
+            "reaction_added" => Reacted::deserialize(Value::Object(event)).map(Event::ReactionAdded),
+            _ => Ok(Event::Other),
+        }
+    }
+}
+
+fn kind(object: &Map<String, Value>) -> Result<&str, serde_json::Error> {
+    object.get("type").and_then(Value::as_str).ok_or_else(|| serde_json::Error::missing_field("type"))
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,14 +79,27 @@ struct Reacted {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(try_from = "Map<String, Value>")]
 enum Item {
-    Message {
-        channel: String,
-        ts: String,
-    },
-    #[serde(other)]
+    Message(Reactable),
     Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reactable {
+    channel: String,
+    ts: String,
+}
+
+impl TryFrom<Map<String, Value>> for Item {
+    type Error = serde_json::Error;
+
+    fn try_from(item: Map<String, Value>) -> Result<Self, Self::Error> {
+        match kind(&item)? {
+            "message" => Reactable::deserialize(Value::Object(item)).map(Item::Message),
+            _ => Ok(Item::Other),
+        }
+    }
 }
 
 impl Event {
@@ -75,7 +109,7 @@ impl Event {
             Event::Message(said) | Event::AppMention(said) => {
                 (said.user.as_ref(), Some(&said.channel), Some(&said.ts), said.thread_ts.as_ref())
             }
-            Event::ReactionAdded(Reacted { user, item: Item::Message { channel, ts }, .. }) => {
+            Event::ReactionAdded(Reacted { user, item: Item::Message(Reactable { channel, ts }), .. }) => {
                 (Some(user), Some(channel), Some(ts), None)
             }
             Event::ReactionAdded(_) | Event::Other => (None, None, None, None),
@@ -104,7 +138,9 @@ pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
     match event {
         Event::Message(said) => message(team_id, event_id, said, false, me),
         Event::AppMention(said) => message(team_id, event_id, said, true, me),
-        Event::ReactionAdded(Reacted { user, reaction, item: Item::Message { channel, ts } }) if user != me.user => {
+        Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }) })
+            if user != me.user =>
+        {
             return Some(News::Reaction(Reaction { user, channel, ts, reaction }));
         }
         Event::ReactionAdded(_) | Event::Other => None,
@@ -142,7 +178,7 @@ fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

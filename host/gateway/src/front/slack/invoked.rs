@@ -4,20 +4,29 @@ use serde::Deserialize;
 
 use crate::{
     front::{Invocation, malformed},
+    json,
     may::Action,
 };
 
 /// An envelope of type `slash_commands` or `interactive`. Of a view nobody says in which channel it is.
 #[derive(Deserialize)]
 struct Envelope {
+    #[serde(deserialize_with = "json::object")]
     payload: Payload,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Payload {
-    Slash { user_id: String, channel_id: String },
-    Click { user: Id, channel: Option<Id> },
+    Slash {
+        user_id: String,
+        channel_id: String,
+    },
+    Click {
+        #[serde(deserialize_with = "json::object")]
+        user: Id,
+        channel: Option<Id>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -30,7 +39,7 @@ struct Id {
 /// # Errors
 /// An id is none; or it names nobody.
 pub(super) fn read(text: &str) -> Result<Invocation, &'static str> {
-    let Envelope { payload } = serde_json::from_str(text).map_err(|_| "user")?;
+    let Envelope { payload } = json::read_object(text).map_err(|_| "user")?;
     let (user, channel, action) = match payload {
         Payload::Slash { user_id, channel_id } => (user_id, Some(channel_id), Action::SlashCommand),
         Payload::Click { user, channel } => (user.id, channel.map(|channel| channel.id), Action::Interact),

@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
-    tungstenite::{Bytes, Error as WsError, Message},
+    tungstenite::{Bytes, Error as WsError, Message, protocol::WebSocketConfig},
 };
 
 use super::{
@@ -23,8 +23,13 @@ use super::{
     web::Token,
 };
 
-/// How many messages may wait for the intake before no more are read.
+/// How many messages may wait for the intake before no more are read,
 const MAX_IN_FLIGHT: usize = 256;
+/// and how long they may be together: each is in memory until it is stored.
+const MAX_IN_FLIGHT_BYTES: usize = 16 << 20;
+/// How long a frame may be. Slack cuts what people write at 40,000 characters; with its blocks, and every character
+/// escaped, that is less than one megabyte.
+const MAX_FRAME_BYTES: usize = 4 << 20;
 /// How long Slack may take to answer our closing of a connection; nothing depends on the answer.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
@@ -33,8 +38,9 @@ pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
     socket: WebSocketStream<S>,
     desk: Desk<'a>,
     timings: Timings,
-    /// Messages on their way into the store; each ends in its acknowledgement.
-    in_flight: FuturesUnordered<BoxFuture<'a, Option<String>>>,
+    /// Messages on their way into the store.
+    in_flight: FuturesUnordered<BoxFuture<'a, Done>>,
+    in_flight_bytes: usize,
     opened: Instant,
     /// When the last frame came.
     heard: Instant,
@@ -64,6 +70,13 @@ pub(super) enum Gone {
     Refused { what: String, hint: String },
 }
 
+/// A frame that is done with.
+struct Done {
+    acknowledgement: Option<String>,
+    /// How long it was.
+    bytes: usize,
+}
+
 /// What a frame means for the connection it came over.
 enum Step {
     Greeted,
@@ -77,7 +90,8 @@ impl<'a> Link<'a> {
     pub(super) async fn open(url: Url, tls: Arc<ClientConfig>, desk: Desk<'a>, timings: Timings) -> Result<Self, Gone> {
         let late = |_| Gone::lost(format!("it did not open within {:.1} s", timings.connect.as_secs_f64()));
         // Without Nagle's algorithm: an acknowledgement is one small frame, and Slack waits for it.
-        let connecting = connect_async_tls_with_config(url.as_str(), None, true, Some(Connector::Rustls(tls)));
+        let connecting =
+            connect_async_tls_with_config(url.as_str(), Some(bounds()), true, Some(Connector::Rustls(tls)));
         let connected = timeout(timings.connect, connecting).await.map_err(late)?;
         let (socket, _) = connected.map_err(|error| Gone::lost(describe(&error)))?;
         let mut link = Link::over(socket, desk, timings);
@@ -90,8 +104,18 @@ impl<'a> Link<'a> {
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     fn over(socket: WebSocketStream<S>, desk: Desk<'a>, timings: Timings) -> Self {
         let now = Instant::now();
-        let in_flight = FuturesUnordered::new();
-        Link { socket, desk, timings, in_flight, opened: now, heard: now, asked: None, presence: None, leaving: false }
+        Link {
+            socket,
+            desk,
+            timings,
+            in_flight: FuturesUnordered::new(),
+            in_flight_bytes: 0,
+            opened: now,
+            heard: now,
+            asked: None,
+            presence: None,
+            leaving: false,
+        }
     }
 
     async fn greeted(&mut self) -> Result<(), Gone> {
@@ -116,7 +140,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         let mut ping = interval_at(Instant::now() + self.timings.ping, self.timings.ping);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let listening = self.in_flight.len() < MAX_IN_FLIGHT;
+            let listening = self.in_flight.len() < MAX_IN_FLIGHT && self.in_flight_bytes < MAX_IN_FLIGHT_BYTES;
             if !listening {
                 // An answer would not be read either: the store is slow, not Slack.
                 self.asked = None;
@@ -126,7 +150,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
                 // What has come counts before the time that has passed: this process may have stood still.
                 biased;
                 value = &mut until => return Served::Until(value),
-                Some(ack) = self.in_flight.next() => self.acknowledge(ack).await,
+                Some(done) = self.in_flight.next() => self.acknowledge(done).await,
                 frame = self.socket.next(), if listening => self.read(frame),
                 () = reached(too_late) => Err(self.silent()),
                 _ = ping.tick(), if listening => self.ping().await,
@@ -150,8 +174,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
     pub(super) async fn retire(mut self) {
         let drain = self.timings.drain;
         let storing = async {
-            while let Some(ack) = self.in_flight.next().await {
-                if self.acknowledge(ack).await.is_err() {
+            while let Some(done) = self.in_flight.next().await {
+                if self.acknowledge(done).await.is_err() {
                     return;
                 }
             }
@@ -185,25 +209,42 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
                 self.asked = None;
                 return Ok(Step::Go);
             }
-            // Pings are answered while reading; Slack sends nothing in binary.
-            Message::Ping(_) | Message::Binary(_) | Message::Frame(_) => return Ok(Step::Go),
+            Message::Binary(_) => {
+                self.desk.refuse("frame");
+                return Ok(Step::Go);
+            }
+            // Pings are answered while reading.
+            Message::Ping(_) | Message::Frame(_) => return Ok(Step::Go),
         };
         match Frame::read(&text) {
             Frame::Hello => return Ok(Step::Greeted),
             Frame::Disconnect { reason } => return self.disconnected(&reason),
             Frame::Event { envelope, callback, again } => {
-                self.in_flight.push(self.desk.take(envelope, callback, again).boxed());
+                self.take(text.len(), self.desk.take(envelope, callback, again).boxed());
             }
             Frame::Invoked { envelope, invocation } => {
-                let ack = self.desk.take_invocation(&envelope, invocation);
-                self.in_flight.push(std::future::ready(Some(ack)).boxed());
+                self.desk.intake.invoke(invocation);
+                self.pass_over(text.len(), Some(envelope));
             }
-            Frame::Other { envelope } => {
-                let ack = envelope.as_deref().map(acknowledgement);
-                self.in_flight.push(std::future::ready(ack).boxed());
+            Frame::Other { envelope } => self.pass_over(text.len(), envelope),
+            Frame::Malformed { part, envelope } => {
+                self.desk.refuse(part);
+                self.pass_over(text.len(), envelope);
             }
         }
         Ok(Step::Go)
+    }
+
+    /// Works on a frame of that length beside reading the next ones.
+    fn take(&mut self, bytes: usize, work: BoxFuture<'a, Option<String>>) {
+        self.in_flight_bytes += bytes;
+        self.in_flight.push(work.map(move |acknowledgement| Done { acknowledgement, bytes }).boxed());
+    }
+
+    fn pass_over(&mut self, bytes: usize, envelope: Option<String>) {
+        if let Some(envelope) = envelope {
+            self.take(bytes, std::future::ready(Some(acknowledgement(&envelope))).boxed());
+        }
     }
 
     fn disconnected(&mut self, reason: &str) -> Result<Step, Gone> {
@@ -215,8 +256,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
         if std::mem::replace(&mut self.leaving, true) { Ok(Step::Go) } else { Ok(Step::Leave) }
     }
 
-    async fn acknowledge(&mut self, ack: Option<String>) -> Result<Step, Gone> {
-        match ack {
+    async fn acknowledge(&mut self, done: Done) -> Result<Step, Gone> {
+        self.in_flight_bytes -= done.bytes;
+        match done.acknowledgement {
             Some(ack) => self.send(Message::text(ack)).await,
             None => Ok(Step::Go),
         }
@@ -244,6 +286,11 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             Err(_) => Err(self.silent()),
         }
     }
+}
+
+/// What a connection takes: a longer frame ends it, and is never held whole.
+fn bounds() -> WebSocketConfig {
+    WebSocketConfig::default().max_frame_size(Some(MAX_FRAME_BYTES)).max_message_size(Some(MAX_FRAME_BYTES))
 }
 
 async fn reached(at: Option<Instant>) {

@@ -136,3 +136,83 @@ async fn a_store_that_is_stuck_is_no_dead_connection() {
     let (served, ()) = join!(served, busy);
     assert!(matches!(served, Served::Until(())), "given up while the store was stuck");
 }
+
+/// A store that takes everything, and counts what was refused before it.
+#[derive(Default)]
+struct Counting(std::sync::atomic::AtomicUsize);
+
+#[async_trait]
+impl Intake for Counting {
+    async fn accept(&self, _message: Inbound) -> Result<Accepted, StoreError> {
+        Ok(Accepted::New)
+    }
+
+    async fn react(&self, _reaction: Reaction) -> Result<(), ReactError> {
+        Ok(())
+    }
+
+    fn notice(&self, notice: crate::front::Notice) {
+        assert_eq!(notice, crate::front::Notice::Malformed { field: "frame" });
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// What becomes of a connection over which these bytes come, and how many frames of them were refused.
+async fn after(bytes: &[u8]) -> (String, usize) {
+    let (office, intake) = (Office::new(), Counting::default());
+    let (near, mut far) = duplex(16 << 20);
+    let socket = WebSocketStream::from_raw_socket(near, Role::Client, Some(bounds())).await;
+    let desk = Desk { me: &office.me, intake: &intake, hearing: &office.hearing };
+    let mut link = Link::over(socket, desk, Timings::default());
+    tokio::io::AsyncWriteExt::write_all(&mut far, bytes).await.expect("a pipe");
+    let end = match link.serve(sleep(Duration::from_secs(1))).await {
+        Served::Until(()) => "it stands".to_owned(),
+        Served::Gone(Gone::Lost { why, .. }) => why,
+        _ => "it is leaving".to_owned(),
+    };
+    drop(link);
+    (end, intake.0.into_inner())
+}
+
+/// The head of a server's frame of that kind and length.
+fn head(opcode: u8, length: u64) -> Vec<u8> {
+    [&[0x80 | opcode, 127][..], &length.to_be_bytes()].concat()
+}
+
+/// Once, a frame in binary was passed over without a word, and one of 64 MB was held.
+#[tokio::test(start_paused = true)]
+async fn frames_that_are_none_are_counted_or_end_the_connection() {
+    let (text, binary) = (1, 2);
+    assert_eq!(after(&[head(binary, 2), vec![b'{', b'}']].concat()).await, ("it stands".into(), 1));
+    assert_eq!(after(&[head(text, 2), vec![b'[', b']']].concat()).await, ("it stands".into(), 1));
+    let (why, refused) = after(&[head(text, 2), vec![0xff, 0xfe]].concat()).await;
+    assert!(why.contains("UTF-8") && refused == 0, "{why}");
+    // Its length is enough: nothing of it is waited for.
+    let (why, refused) = after(&head(text, MAX_FRAME_BYTES as u64 + 1)).await;
+    assert!(why.contains("too long") && refused == 0, "{why}");
+}
+
+/// Once, 256 messages could wait for the store however long they were.
+#[tokio::test(start_paused = true)]
+async fn long_messages_wait_at_slack_until_the_store_is_done() {
+    let office = Office::new();
+    let (mut link, far) = office.link().await;
+    let mut far = slack(far).await;
+    let text = "x".repeat(1 << 20);
+    let event = serde_json::json!({
+        "type": "events_api", "envelope_id": "e1", "payload": {"team_id": "T1", "event_id": "Ev1", "event": {
+            "type": "message", "channel": "D1", "channel_type": "im", "user": "U1", "ts": "1.2", "text": text,
+        }},
+    });
+    let sending = async {
+        for _ in 0..64 {
+            far.send(Message::text(event.to_string())).await.ok();
+        }
+        pending::<()>().await
+    };
+    select! {
+        _ = link.serve(sleep(Duration::from_secs(60))) => {}
+        () = sending => unreachable!("it goes on for ever"),
+    }
+    assert_eq!(link.in_flight.len(), MAX_IN_FLIGHT_BYTES / text.len(), "{} bytes", link.in_flight_bytes);
+}
