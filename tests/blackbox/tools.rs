@@ -18,7 +18,7 @@ fn home() -> Home {
 }
 
 fn ask(home: &Home, anthropic: &Anthropic, text: &str) -> Finished {
-    let event = format!("Ev-{text}");
+    let event = format!("Ev-{}", text.replace(' ', "-"));
     finish(home.asking(anthropic, &[]), &question(&event, text)).ok()
 }
 

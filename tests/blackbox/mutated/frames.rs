@@ -145,12 +145,15 @@ pub fn judge(mutant: &Mutant, text: &str) -> Verdict {
 
 /// Whether somebody is said to have used a slash command in a channel, or to have clicked something.
 fn is_invocation(payload: &Value) -> bool {
+    if !payload.is_object() {
+        return false;
+    }
     if let (Some(user), Some(channel)) = (payload["user_id"].as_str(), payload["channel_id"].as_str()) {
         return is_id(user) && is_id(channel);
     }
     let channel = &payload["channel"];
     let is_somewhere = channel.is_null() || channel["id"].as_str().is_some_and(is_id);
-    is_somewhere && payload["user"].is_object() && payload["user"]["id"].as_str().is_some_and(is_id)
+    is_somewhere && payload["user"]["id"].as_str().is_some_and(is_id)
 }
 
 /// Which event of a payload is stored, if any; `None` where the payload is malformed.

@@ -21,7 +21,7 @@ use crate::{
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often is looked whether a caller that says no more is still there.
+/// How often is looked whether a caller is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// So many callers are answered at once; more wait.
@@ -115,7 +115,8 @@ async fn answer(stream: UnixStream, commands: &Commands) -> io::Result<()> {
 
 /// Waits until the caller is gone. One that only says no more still wants the answer.
 async fn hung_up(stream: &UnixStream) {
-    while let Ok(ready) = stream.ready(Interest::READABLE).await {
+    // Ready to be written to it is always; asked so, it says when it is closed to both sides.
+    while let Ok(ready) = stream.ready(Interest::WRITABLE).await {
         if ready.is_write_closed() {
             return;
         }
