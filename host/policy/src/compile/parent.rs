@@ -24,6 +24,11 @@ use crate::{failure::foreign_line, limits::CompileLimits};
 /// More threads need more memory, and a component has few functions that take long.
 const MOST_THREADS: usize = 4;
 
+/// Threads of the compiler: half of the processors, so that answers do not wait for one, however low its priority.
+fn threads() -> usize {
+    (thread::available_parallelism().map_or(1, usize::from) / 2).clamp(1, MOST_THREADS)
+}
+
 /// Of what a child says, so much is read.
 const MOST_SAID: u64 = 64 << 10;
 
@@ -59,7 +64,6 @@ pub(super) fn compile(
 }
 
 fn spawn(into: File, allowed: &Allowed) -> io::Result<Child> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
     let program = this_program()?;
     let child = Command::new(&program)
         .arg0("pmk-host")
@@ -68,7 +72,7 @@ fn spawn(into: File, allowed: &Allowed) -> io::Result<Child> {
         // Tokens are in the environment.
         .env_clear()
         // How the compiler's thread pool is told.
-        .env("RAYON_NUM_THREADS", threads.to_string())
+        .env("RAYON_NUM_THREADS", threads().to_string())
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(into)
