@@ -4,10 +4,11 @@
 //! most pieces are found again, however it was cut up, reordered or decorated. What is found decides together with who
 //! wrote it:
 //!
-//! - A directive that is written out, tag and field, is nobody's but whose text that is.
-//! - What only *others* wrote (documents, atoms, results, files, summaries) is theirs, whether or not a tag stands near it.
-//! - What a *person* of the conversation wrote is their request, unless they also name the tag of the directive:
-//!   then they spell one out for the model to repeat, or pass on a text that does.
+//! - A directive that *others* wrote out (documents, atoms, results, files, summaries), tag and field, is theirs.
+//! - What only they wrote is theirs, whether or not a tag stands near it.
+//! - What a *person* of the conversation wrote is their request, in whatever words. Only where somebody, then or just
+//!   before or after, writes the tag as a tag, they spell a directive out for the model to repeat, or pass on a text that
+//!   does: `mra-ask` and not "mra, ask…", `escalate` in the marks of code and not in a sentence.
 //!
 //! Words that nobody has written, or that were translated or put differently, cannot be told from the model's own.
 //! For those there are bounds, and the asker's word ([`asked_share`]).
@@ -34,13 +35,16 @@ const STANDS: f64 = 0.6;
 /// From this share on, of its pieces or of its words, a question was asked by the people themselves.
 const ASKED: f64 = 0.5;
 
-/// What makes a tag of `escalate`, which is a word, too: marks around it, a line of its own, fields, or saying so.
-static MARKED: LazyLock<Regex> = LazyLock::new(|| {
-    let marks = r#"[`~"'“「『<\[{]\s*escalate|^\W*escalate\W*$"#;
-    let fields = r"(?:^|[\s,;.，；。])(?:repo|question|reason)\s*[:：=]";
-    let names = r"\b(?:tag|fence|fenced|code block|directive)\b|標籤|標記|區塊|指令";
-    Regex::new(&format!("(?im)(?:{marks}|{fields}|{names})")).expect("it is tested")
-});
+/// So many messages of people, before and after, stand near one.
+const NEAR: usize = 2;
+
+/// What makes a tag of `escalate`, which is a word, too: marks of code before it, or a line of its own.
+static MARKED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?im)[`~<\[{]\s*escalate|^\W*escalate\W*$").expect("it is tested"));
+
+/// What is no tag: the two words, as in a sentence or as the command is typed.
+static TWO_WORDS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(?i)mra[\s.,:;!?，。：；！？、"'“”「」()（）]+ask"#).expect("it is tested"));
 
 /// What the model was given, by who wrote it.
 #[derive(Debug, Default)]
@@ -74,7 +78,7 @@ impl Given {
                         given.people.push(Said { text: text.to_owned(), plain: plain(text) });
                     }
                     // What comes back repeats what was asked, at least where that failed.
-                    _ => given.others.push(asked.iter().fold(plain(text), |text, asked| text.replace(asked, "\n"))),
+                    _ => given.others.push(without(text, &asked)),
                 }
             }
         }
@@ -87,15 +91,14 @@ impl Given {
         let question = plain(directive.question());
         let tag = plain(directive.kind().tag());
         let field = format!("{}{question}", plain("question"));
-        let mut all = self.people.iter().map(|said| &said.plain).chain(&self.others);
-        if all.any(|text| text.split_once(&tag).is_some_and(|(_, after)| after.contains(&field))) {
+        if self.others.iter().any(|text| text.split_once(&tag).is_some_and(|(_, after)| after.contains(&field))) {
             return true;
         }
         let pieces = Pieces::of(&question);
-        let theirs = pieces.share_in(self.people.iter().map(|said| &*said.plain));
-        if theirs >= STANDS && self.people.iter().any(|said| said.names(directive.kind())) {
+        if self.is_spelled_out(directive.kind(), &pieces) {
             return true;
         }
+        let theirs = pieces.share_in(self.people.iter().map(|said| &*said.plain));
         // So few letters stand in many a text: then the tag must stand there as well.
         (pieces.are_enough || self.others.iter().any(|text| text.contains(&tag)))
             && pieces.share_in(self.others.iter().map(String::as_str)) >= STANDS
@@ -104,12 +107,22 @@ impl Given {
     }
 }
 
+impl Given {
+    /// Whether somebody has written the tag as a tag, and the question near it.
+    fn is_spelled_out(&self, kind: Kind, pieces: &Pieces) -> bool {
+        self.people.iter().enumerate().filter(|(_, said)| said.names(kind)).any(|(at, _)| {
+            let near = &self.people[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.people.len())];
+            pieces.share_in(near.iter().map(|said| &*said.plain)) >= STANDS
+        })
+    }
+}
+
 impl Said {
     /// Whether this names the tag of a directive.
     fn names(&self, kind: Kind) -> bool {
         let stands = self.plain.matches(&plain(kind.tag())).count();
         match kind {
-            Kind::MraAsk => stands > 0,
+            Kind::MraAsk => stands > TWO_WORDS.find_iter(&self.text).count(),
             Kind::Escalate => {
                 // Who disguises it does not mean the word.
                 let words = self.text.to_lowercase().matches(kind.tag()).count();
@@ -126,7 +139,28 @@ fn questions(message: &Message) -> Vec<String> {
         Block::Text { text } => fence::parse(text).directive,
         Block::ToolResult { .. } => None,
     });
-    calls.map(|directive| plain(directive.question())).filter(|question| !question.is_empty()).collect()
+    calls.map(|directive| directive.question().to_owned()).filter(|question| !plain(question).is_empty()).collect()
+}
+
+/// A text that comes back, plain, without the questions that it came for. A short one is taken out where it stands by
+/// itself only: so few letters stand in many a word.
+fn without(text: &str, asked: &[String]) -> String {
+    let (long, short): (Vec<&String>, Vec<&String>) =
+        asked.iter().partition(|question| Pieces::of(&plain(question)).are_enough);
+    let text = short.iter().fold(text.to_owned(), |text, question| without_words(&text, question));
+    long.iter().fold(plain(&text), |text, question| text.replacen(&plain(question), "\n", 1))
+}
+
+/// A text without the first place where these words stand by themselves.
+fn without_words(text: &str, words: &str) -> String {
+    let stands_alone = |(at, _): &(usize, &str)| {
+        let (before, after) = (&text[..*at], &text[at + words.len()..]);
+        !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric)
+    };
+    match text.match_indices(words).find(stands_alone) {
+        Some((at, _)) => format!("{}\n{}", &text[..at], &text[at + words.len()..]),
+        None => text.to_owned(),
+    }
 }
 
 /// A question in overlapping pieces.
