@@ -312,6 +312,11 @@ impl Say {
         self.text("already-asked", [])
     }
 
+    /// The same where they have said yes to a question: they have to say so once more.
+    pub fn confirm_again(&self) -> String {
+        self.text("confirm-again", [])
+    }
+
     /// To the asker: others should be asked, and there are none.
     pub fn nobody_to_ask(&self) -> String {
         self.text("nobody-to-ask", [])
@@ -472,6 +477,7 @@ mod tests {
             say.escalated(),
             say.nobody_to_ask(),
             say.already_asked(),
+            say.confirm_again(),
             say.used_up(Kind::Escalate, 20),
             say.used_up(Kind::MraAsk, 120),
             say.proposed(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ESCALATION, QUESTION, Stage};
 use crate::{
-    knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
+    knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
     support::{Home, Running, of_type, replies},
 };
 
@@ -98,6 +98,51 @@ fn a_word_counts_after_a_restart() {
     scene.react(ASKER, &notice, "white_check_mark");
     assert_eq!(scene.gateway.next_of("escalation")["thread_ts"], "Ev1");
     assert!(scene.gateway.end().0.success());
+}
+
+#[test]
+fn a_word_that_came_while_the_thread_waited_may_be_given_again() {
+    const OWN: &str = "Who signs the contracts?";
+    const ANSWER: &str = "The head of sales does.";
+    let mut scene = Scene::new();
+    scene.anthropic.when(OWN, Behaviour::answer(format!("```escalate\nquestion: {OWN}\n```")));
+    scene.anthropic.when(ANSWER, Behaviour::answer("Somebody knew it."));
+    let extraction = json!({"question": OWN, "summary": ANSWER, "tags": []});
+    scene.anthropic.when(CURATOR, Behaviour::answer(extraction.to_string()));
+    let in_thread = |event: &str, user: &str, text: &str| {
+        json!({"user": user, "channel": "C1", "thread_ts": "T1", "text": text, "event_id": event}).to_string()
+    };
+    assert!(scene.gateway.say(&in_thread("Ev1", ASKER, QUESTION)));
+    let notice = scene.gateway.next_of("notice");
+    scene.gateway.next_of("turn");
+    assert!(scene.gateway.say(&in_thread("Ev2", ASKER, OWN)));
+    scene.gateway.next_of("escalation");
+    scene.gateway.next_of("turn");
+    for _ in 0..2 {
+        scene.react(ASKER, &notice, "white_check_mark");
+        let reply = scene.gateway.next_of("reply");
+        assert!(reply["text"].as_str().is_some_and(|text| text.contains("waiting for the answer")), "{reply}");
+        assert_ne!(reply["ts"], notice["ts"], "the question can still be read");
+        assert_eq!(scene.gateway.next_of("turn")["command"], "escalate");
+    }
+    assert!(scene.gateway.say(&in_thread("Ev3", CONTACT, ANSWER)));
+    assert_eq!(scene.gateway.next_of("turn")["event_id"], "Ev3");
+    scene.react(ASKER, &notice, "white_check_mark");
+    let (_, lines) = scene.gateway.end();
+    let put = of_type(&lines, "escalation");
+    assert!(put.len() == 1 && put[0]["text"].as_str().is_some_and(|text| text.contains(FOREIGN)), "{lines:#?}");
+    assert_eq!(scene.home.events("escalate.triggered").len(), 2);
+}
+
+#[test]
+fn no_message_can_take_the_place_of_a_word() {
+    let mut scene = Scene::new();
+    let notice = scene.proposal("Ev1");
+    scene.say("confirmed-1", "payroll");
+    assert_eq!(scene.gateway.next_of("turn")["event_id"], "confirmed-1");
+    scene.react(ASKER, &notice, "white_check_mark");
+    let (_, lines) = scene.gateway.end();
+    assert_eq!(of_type(&lines, "escalation").len(), 1, "{lines:#?}");
 }
 
 /// Over Slack, where the answer takes the place of what was shown.

@@ -73,6 +73,7 @@ proposal = :question: { $asker } may I ask the people who know this, in your nam
 proposal-dropped = :x: Not asked.
 proposal-expired = :hourglass: Not asked: there was no word for 24 hours. Please ask again.
 already-asked = :hourglass: This thread is waiting for the answer to another question; please ask again once it is there, or in a new thread.
+confirm-again = :hourglass: This thread is waiting for the answer to another question first. Yours is kept: please say yes to it again once that answer is there.
 nobody-to-ask = :warning: Somebody who knows has to answer this, but nobody is set up to be asked; please tell an admin.
 escalation = { $contacts } could you help with a question from { $asker }?
     { $question }

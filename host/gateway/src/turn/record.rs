@@ -129,7 +129,7 @@ fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Opti
             channel_id: marker.channel_id,
             thread_ts: marker.thread_ts,
         }),
-        None => {}
+        Some(Escalating::Reopened(_)) | None => {}
     }
     if let Some(marker) = &work.turn.absorbs {
         work.journal.note(Event::EscalateAbsorbed {
