@@ -283,7 +283,11 @@ impl Say {
 
     /// Goes before an answer for which others were to be asked, and were not: so many questions an hour there may be.
     pub fn used_up(&self, kind: Kind, most: u32) -> String {
-        self.text("used-up", [("kind", kind.tag().into()), ("most", most.into())]) + "\n\n"
+        let said = match most {
+            0 => self.text("switched-off", [("kind", kind.tag().into())]),
+            most => self.text("used-up", [("kind", kind.tag().into()), ("most", most.into())]),
+        };
+        said + "\n\n"
     }
 
     /// To the asker: they are shown a question before it goes out.
@@ -480,6 +484,8 @@ mod tests {
             say.confirm_again(),
             say.used_up(Kind::Escalate, 20),
             say.used_up(Kind::MraAsk, 120),
+            say.used_up(Kind::Escalate, 0),
+            say.used_up(Kind::MraAsk, 0),
             say.proposed(),
             say.proposal("U1", "who?").text,
             say.proposal_dropped(),

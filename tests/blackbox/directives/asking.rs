@@ -4,7 +4,7 @@
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::{Value, json};
 
-use super::{ESCALATION, QUESTION, Stage};
+use super::{DIRECTIVE, ESCALATION, QUESTION, Stage};
 use crate::{
     knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
     support::{Home, Running, of_type, replies},
@@ -233,6 +233,34 @@ fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
     let what: Vec<_> =
         bounded.iter().map(|event| (event["kind"].clone(), event["of"].clone(), event["most"].clone())).collect();
     assert_eq!(what, [(json!("mra-ask"), json!("person"), json!(3)), (json!("escalate"), json!("person"), json!(2))]);
+}
+
+#[test]
+fn a_bound_that_is_met_is_all_that_is_said() {
+    let stage = Stage::new(json!({"hourly": {"escalations": 1}}));
+    stage.anthropic.push(Behaviour::answer(ESCALATION));
+    stage.ask(QUESTION);
+    stage.anthropic.push(Behaviour::answer(ESCALATION));
+    let said = ":no_entry: I have not asked anybody: for one person, and in one conversation, people are asked 1 times an \
+        hour at most. Please try again later, or ask them yourself.";
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
+    // Beside words of the model's it goes before them.
+    stage.anthropic.push(Behaviour::answer(format!("I do not know.\n{ESCALATION}")));
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [format!("{said}\n\nI do not know.")]);
+}
+
+#[test]
+fn what_is_switched_off_is_not_for_later() {
+    let stage = Stage::new(json!({"hourly": {"escalations": 0, "mraQuestions": 0}}));
+    stage.anthropic.push(Behaviour::answer(ESCALATION));
+    let said = ":no_entry: I have not asked anybody: that is switched off here. Please ask them yourself.";
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
+    stage.anthropic.push(Behaviour::answer(DIRECTIVE));
+    stage.anthropic.push(Behaviour::answer("I could not look."));
+    let said = ":no_entry: I have not looked into the code: that is switched off here.\n\nI could not look.";
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
+    let told = stage.anthropic.requests().last().expect("a request").said_now();
+    assert!(told.contains("such questions are switched off"), "{told}");
 }
 
 #[test]

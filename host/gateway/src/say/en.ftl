@@ -66,6 +66,10 @@ used-up = :no_entry: { $kind ->
     [escalate] I have not asked anybody: for one person, and in one conversation, people are asked { $most } times an hour at most. Please try again later, or ask them yourself.
    *[other] I have not looked into the code again: for one person, and in one conversation, that is done { $most } times an hour at most. Please try again later.
 }
+switched-off = :no_entry: { $kind ->
+    [escalate] I have not asked anybody: that is switched off here. Please ask them yourself.
+   *[other] I have not looked into the code: that is switched off here.
+}
 proposed = :question: Somebody who knows would have to answer this. As the question is not one of yours, you see it first; it goes out once you say yes.
 proposal = :question: { $asker } may I ask the people who know this, in your name?
     { $question }

@@ -54,6 +54,10 @@ used-up = :no_entry: { $kind ->
     [escalate] 沒有轉問：同一個人、同一個對話每小時最多轉問 { $most } 次。請稍後再試，或直接詢問負責的人。
    *[other] 沒有再查程式碼：同一個人、同一個對話每小時最多查 { $most } 次，請稍後再試。
 }
+switched-off = :no_entry: { $kind ->
+    [escalate] 沒有轉問：這裡已關閉轉問功能，請直接詢問負責的人。
+   *[other] 沒有查程式碼：這裡已關閉查程式碼的功能。
+}
 proposed = :question: 這個問題需要專人回答。因為問題不是您自己提的，先請您過目，您同意之後才會轉問。
 proposal = :question: { $asker } 要用您的名義把這個問題轉問專人嗎？
     { $question }

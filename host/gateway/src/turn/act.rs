@@ -310,8 +310,9 @@ async fn keep(
 
 /// The last words of a turn. A model that says nothing has them said for it: with the contact's own words, where
 /// those are to be passed on.
-fn done(gateway: &Gateway, work: &Work<'_>, words: &str) -> Acted {
+fn done(gateway: &Gateway, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
+        "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
         "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => gateway.say.proposed(),
         "" if work.tally.escalation.is_some() => gateway.say.escalated(),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),

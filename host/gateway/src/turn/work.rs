@@ -104,6 +104,8 @@ pub(super) struct Tally {
     pub usage: Usage,
     /// Goes before the answer.
     pub prefix: String,
+    /// Goes before it, too, or is all that is said: that others were not asked, for there were too many questions.
+    pub bounded: String,
     /// Goes before it, too: what had to be cut for it.
     pub cut: String,
     /// Rounds in which the model had something done.
