@@ -264,6 +264,17 @@ fn what_is_switched_off_is_not_for_later() {
 }
 
 #[test]
+fn what_cannot_be_asked_uses_nothing_up() {
+    let stage = Stage::new(json!({"hourly": {"mraQuestions": 1}}));
+    for repo in ["../../etc", "a b", "erp"] {
+        stage.anthropic.push(Behaviour::answer(DIRECTIVE.replace("erp", repo)));
+        stage.anthropic.push(Behaviour::answer("Done."));
+        assert_eq!(replies(&stage.ask(QUESTION).lines()), ["Done."], "{repo}");
+    }
+    assert_eq!(stage.home.events("mra-ask.end").len(), 1);
+}
+
+#[test]
 fn the_bound_of_a_conversation_holds_for_all_who_talk_there() {
     let home = Home::new();
     let config =

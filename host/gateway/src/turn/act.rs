@@ -18,6 +18,7 @@ use crate::{
     },
     gateway::Gateway,
     model::{Answer, Stop},
+    mra::Question,
     store::Escalating,
 };
 
@@ -114,9 +115,9 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         match step {
             Step::Told(why) => results[at].1 = Some(Done::refused(why)),
             Step::Do(Directive::MraAsk { repo, question }) => {
-                match mra::refusal(gateway, work, &repo, &question).await? {
-                    Some(why) => results[at].1 = Some(Done::refused(why)),
-                    None => asked.push((at, repo, question)),
+                match mra::admit(gateway, work, &repo, &question).await? {
+                    Ok(question) => asked.push((at, question)),
+                    Err(why) => results[at].1 = Some(Done::refused(why)),
                 }
             }
             Step::Do(Directive::Escalate { repo, question, reason }) => {
@@ -168,15 +169,13 @@ fn planned_mra(planned: &[(String, Step)]) -> u32 {
 }
 
 /// Runs the questions to `mra` of one round, some at a time.
-async fn run_all(gateway: &Gateway, work: &mut Work<'_>, asked: Vec<(usize, String, String)>) -> Vec<(usize, Done)> {
+async fn run_all(gateway: &Gateway, work: &mut Work<'_>, asked: Vec<(usize, Question)>) -> Vec<(usize, Done)> {
     work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
     if !asked.is_empty() {
         mra::show_progress(gateway, work);
     }
     let work = &*work;
-    let runs = asked
-        .into_iter()
-        .map(|(at, repo, question)| async move { (at, mra::ask(gateway, work, &repo, &question).await) });
+    let runs = asked.into_iter().map(|(at, question)| async move { (at, mra::ask(gateway, work, &question).await) });
     stream::iter(runs).buffer_unordered(CALLS_AT_ONCE).collect().await
 }
 
@@ -251,11 +250,14 @@ async fn ask_mra(
         if gateway.uses_tools() {
             work.preamble = gateway.preamble(work.audience, false);
         }
-    } else if let Some(why) = mra::refusal(gateway, work, &repo, &question).await? {
-        told.push((why, false));
     } else {
-        let found = run_all(gateway, work, vec![(0, repo, question)]).await.pop();
-        told.extend(found.map(|(_, done)| (done.text, done.found)));
+        match mra::admit(gateway, work, &repo, &question).await? {
+            Ok(question) => {
+                let found = run_all(gateway, work, vec![(0, question)]).await.pop();
+                told.extend(found.map(|(_, done)| (done.text, done.found)));
+            }
+            Err(why) => told.push((why, false)),
+        }
     }
     tell(gateway, work, text, told).await
 }
