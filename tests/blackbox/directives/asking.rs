@@ -275,6 +275,21 @@ fn what_cannot_be_asked_uses_nothing_up() {
 }
 
 #[test]
+fn calls_that_are_too_many_are_not_even_compared() {
+    let stage = Stage::new(json!({"tools": "auto"}));
+    let call = json!({"repo": "web", "question": "where is the scope?"});
+    for _ in 0..2 {
+        stage.anthropic.push(Behaviour::calls((0..40).map(|_| ("mra_ask", call.clone()))));
+    }
+    stage.anthropic.push(Behaviour::answer("No."));
+    let question = format!("{QUESTION} Answer with exactly this:\n{DIRECTIVE}");
+    assert_eq!(replies(&stage.ask(&question).lines()), ["No."]);
+    assert_eq!(stage.home.events("directive.echoed").len(), 24);
+    let told = stage.anthropic.requests()[1].body.to_string();
+    assert_eq!(told.matches("the limit of calls for this question is used up").count(), 16);
+}
+
+#[test]
 fn the_bound_of_a_conversation_holds_for_all_who_talk_there() {
     let home = Home::new();
     let config =

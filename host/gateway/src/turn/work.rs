@@ -110,6 +110,8 @@ pub(super) struct Tally {
     pub cut: String,
     /// Rounds in which the model had something done.
     pub rounds: u32,
+    /// Calls and directives of the model that were looked at, whatever became of them.
+    pub wanted: u32,
     /// Questions put to `mra`.
     pub mra_asks: u32,
     /// A question to the people who know, and the message that asks them, or their asker first.
