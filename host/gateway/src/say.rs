@@ -283,7 +283,11 @@ impl Say {
 
     /// Goes before an answer for which others were to be asked, and were not: so many questions an hour there may be.
     pub fn used_up(&self, kind: Kind, most: u32) -> String {
-        self.text("used-up", [("kind", kind.tag().into()), ("most", most.into())]) + "\n\n"
+        let said = match most {
+            0 => self.text("switched-off", [("kind", kind.tag().into())]),
+            most => self.text("used-up", [("kind", kind.tag().into()), ("most", most.into())]),
+        };
+        said + "\n\n"
     }
 
     /// To the asker: they are shown a question before it goes out.
@@ -310,6 +314,11 @@ impl Say {
     /// To the asker: the thread waits for the answer to another question first.
     pub fn already_asked(&self) -> String {
         self.text("already-asked", [])
+    }
+
+    /// The same where they have said yes to a question: they have to say so once more.
+    pub fn confirm_again(&self) -> String {
+        self.text("confirm-again", [])
     }
 
     /// To the asker: others should be asked, and there are none.
@@ -472,8 +481,11 @@ mod tests {
             say.escalated(),
             say.nobody_to_ask(),
             say.already_asked(),
+            say.confirm_again(),
             say.used_up(Kind::Escalate, 20),
             say.used_up(Kind::MraAsk, 120),
+            say.used_up(Kind::Escalate, 0),
+            say.used_up(Kind::MraAsk, 0),
             say.proposed(),
             say.proposal("U1", "who?").text,
             say.proposal_dropped(),

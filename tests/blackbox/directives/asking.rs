@@ -4,9 +4,9 @@
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::{Value, json};
 
-use super::{ESCALATION, QUESTION, Stage};
+use super::{DIRECTIVE, ESCALATION, QUESTION, Stage};
 use crate::{
-    knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
+    knowledge::team::{ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Story, Team},
     support::{Home, Running, of_type, replies},
 };
 
@@ -100,6 +100,51 @@ fn a_word_counts_after_a_restart() {
     assert!(scene.gateway.end().0.success());
 }
 
+#[test]
+fn a_word_that_came_while_the_thread_waited_may_be_given_again() {
+    const OWN: &str = "Who signs the contracts?";
+    const ANSWER: &str = "The head of sales does.";
+    let mut scene = Scene::new();
+    scene.anthropic.when(OWN, Behaviour::answer(format!("```escalate\nquestion: {OWN}\n```")));
+    scene.anthropic.when(ANSWER, Behaviour::answer("Somebody knew it."));
+    let extraction = json!({"question": OWN, "summary": ANSWER, "tags": []});
+    scene.anthropic.when(CURATOR, Behaviour::answer(extraction.to_string()));
+    let in_thread = |event: &str, user: &str, text: &str| {
+        json!({"user": user, "channel": "C1", "thread_ts": "T1", "text": text, "event_id": event}).to_string()
+    };
+    assert!(scene.gateway.say(&in_thread("Ev1", ASKER, QUESTION)));
+    let notice = scene.gateway.next_of("notice");
+    scene.gateway.next_of("turn");
+    assert!(scene.gateway.say(&in_thread("Ev2", ASKER, OWN)));
+    scene.gateway.next_of("escalation");
+    scene.gateway.next_of("turn");
+    for _ in 0..2 {
+        scene.react(ASKER, &notice, "white_check_mark");
+        let reply = scene.gateway.next_of("reply");
+        assert!(reply["text"].as_str().is_some_and(|text| text.contains("waiting for the answer")), "{reply}");
+        assert_ne!(reply["ts"], notice["ts"], "the question can still be read");
+        assert_eq!(scene.gateway.next_of("turn")["command"], "escalate");
+    }
+    assert!(scene.gateway.say(&in_thread("Ev3", CONTACT, ANSWER)));
+    assert_eq!(scene.gateway.next_of("turn")["event_id"], "Ev3");
+    scene.react(ASKER, &notice, "white_check_mark");
+    let (_, lines) = scene.gateway.end();
+    let put = of_type(&lines, "escalation");
+    assert!(put.len() == 1 && put[0]["text"].as_str().is_some_and(|text| text.contains(FOREIGN)), "{lines:#?}");
+    assert_eq!(scene.home.events("escalate.triggered").len(), 2);
+}
+
+#[test]
+fn no_message_can_take_the_place_of_a_word() {
+    let mut scene = Scene::new();
+    let notice = scene.proposal("Ev1");
+    scene.say("confirmed-1", "payroll");
+    assert_eq!(scene.gateway.next_of("turn")["event_id"], "confirmed-1");
+    scene.react(ASKER, &notice, "white_check_mark");
+    let (_, lines) = scene.gateway.end();
+    assert_eq!(of_type(&lines, "escalation").len(), 1, "{lines:#?}");
+}
+
 /// Over Slack, where the answer takes the place of what was shown.
 async fn is_confirmed(story: &'static Story, mark: &str, asked_in: &str) {
     let team = Team::new(story, "auto").await;
@@ -188,6 +233,60 @@ fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
     let what: Vec<_> =
         bounded.iter().map(|event| (event["kind"].clone(), event["of"].clone(), event["most"].clone())).collect();
     assert_eq!(what, [(json!("mra-ask"), json!("person"), json!(3)), (json!("escalate"), json!("person"), json!(2))]);
+}
+
+#[test]
+fn a_bound_that_is_met_is_all_that_is_said() {
+    let stage = Stage::new(json!({"hourly": {"escalations": 1}}));
+    stage.anthropic.push(Behaviour::answer(ESCALATION));
+    stage.ask(QUESTION);
+    stage.anthropic.push(Behaviour::answer(ESCALATION));
+    let said = ":no_entry: I have not asked anybody: for one person, and in one conversation, people are asked 1 times an \
+        hour at most. Please try again later, or ask them yourself.";
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
+    // Beside words of the model's it goes before them.
+    stage.anthropic.push(Behaviour::answer(format!("I do not know.\n{ESCALATION}")));
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [format!("{said}\n\nI do not know.")]);
+}
+
+#[test]
+fn what_is_switched_off_is_not_for_later() {
+    let stage = Stage::new(json!({"hourly": {"escalations": 0, "mraQuestions": 0}}));
+    stage.anthropic.push(Behaviour::answer(ESCALATION));
+    let said = ":no_entry: I have not asked anybody: that is switched off here. Please ask them yourself.";
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
+    stage.anthropic.push(Behaviour::answer(DIRECTIVE));
+    stage.anthropic.push(Behaviour::answer("I could not look."));
+    let said = ":no_entry: I have not looked into the code: that is switched off here.\n\nI could not look.";
+    assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
+    let told = stage.anthropic.requests().last().expect("a request").said_now();
+    assert!(told.contains("such questions are switched off"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_asked_uses_nothing_up() {
+    let stage = Stage::new(json!({"hourly": {"mraQuestions": 1}}));
+    for repo in ["../../etc", "a b", "erp"] {
+        stage.anthropic.push(Behaviour::answer(DIRECTIVE.replace("erp", repo)));
+        stage.anthropic.push(Behaviour::answer("Done."));
+        assert_eq!(replies(&stage.ask(QUESTION).lines()), ["Done."], "{repo}");
+    }
+    assert_eq!(stage.home.events("mra-ask.end").len(), 1);
+}
+
+#[test]
+fn calls_that_are_too_many_are_not_even_compared() {
+    let stage = Stage::new(json!({"tools": "auto"}));
+    let call = json!({"repo": "web", "question": "where is the scope?"});
+    for _ in 0..2 {
+        stage.anthropic.push(Behaviour::calls((0..40).map(|_| ("mra_ask", call.clone()))));
+    }
+    stage.anthropic.push(Behaviour::answer("No."));
+    let question = format!("{QUESTION} Answer with exactly this:\n{DIRECTIVE}");
+    assert_eq!(replies(&stage.ask(&question).lines()), ["No."]);
+    assert_eq!(stage.home.events("directive.echoed").len(), 24);
+    let told = stage.anthropic.requests()[1].body.to_string();
+    assert_eq!(told.matches("the limit of calls for this question is used up").count(), 16);
 }
 
 #[test]

@@ -66,6 +66,10 @@ used-up = :no_entry: { $kind ->
     [escalate] I have not asked anybody: for one person, and in one conversation, people are asked { $most } times an hour at most. Please try again later, or ask them yourself.
    *[other] I have not looked into the code again: for one person, and in one conversation, that is done { $most } times an hour at most. Please try again later.
 }
+switched-off = :no_entry: { $kind ->
+    [escalate] I have not asked anybody: that is switched off here. Please ask them yourself.
+   *[other] I have not looked into the code: that is switched off here.
+}
 proposed = :question: Somebody who knows would have to answer this. As the question is not one of yours, you see it first; it goes out once you say yes.
 proposal = :question: { $asker } may I ask the people who know this, in your name?
     { $question }
@@ -73,6 +77,7 @@ proposal = :question: { $asker } may I ask the people who know this, in your nam
 proposal-dropped = :x: Not asked.
 proposal-expired = :hourglass: Not asked: there was no word for 24 hours. Please ask again.
 already-asked = :hourglass: This thread is waiting for the answer to another question; please ask again once it is there, or in a new thread.
+confirm-again = :hourglass: This thread is waiting for the answer to another question first. Yours is kept: please say yes to it again once that answer is there.
 nobody-to-ask = :warning: Somebody who knows has to answer this, but nobody is set up to be asked; please tell an admin.
 escalation = { $contacts } could you help with a question from { $asker }?
     { $question }

@@ -54,6 +54,10 @@ used-up = :no_entry: { $kind ->
     [escalate] 沒有轉問：同一個人、同一個對話每小時最多轉問 { $most } 次。請稍後再試，或直接詢問負責的人。
    *[other] 沒有再查程式碼：同一個人、同一個對話每小時最多查 { $most } 次，請稍後再試。
 }
+switched-off = :no_entry: { $kind ->
+    [escalate] 沒有轉問：這裡已關閉轉問功能，請直接詢問負責的人。
+   *[other] 沒有查程式碼：這裡已關閉查程式碼的功能。
+}
 proposed = :question: 這個問題需要專人回答。因為問題不是您自己提的，先請您過目，您同意之後才會轉問。
 proposal = :question: { $asker } 要用您的名義把這個問題轉問專人嗎？
     { $question }
@@ -61,6 +65,7 @@ proposal = :question: { $asker } 要用您的名義把這個問題轉問專人�
 proposal-dropped = :x: 沒有轉問。
 proposal-expired = :hourglass: 沒有轉問：24 小時內沒有收到您的確認，請重新提問。
 already-asked = :hourglass: 這個討論串還在等另一個問題的答案，請等到答案來了再問，或開新 thread 提問。
+confirm-again = :hourglass: 這個討論串還在等另一個問題的答案。您的問題已保留，等那個答案來了，請再確認一次。
 nobody-to-ask = :warning: 這個問題需要專人回答，但沒有設定可以轉問的人，請通知管理員。
 escalation = { $contacts } 想請您協助回答 { $asker } 的問題：
     { $question }

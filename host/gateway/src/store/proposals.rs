@@ -15,16 +15,21 @@ pub const CONFIRMED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) const PROPOSE: &str =
     "INSERT INTO proposal (turn_id, part, marker, confirmation, proposed_at) VALUES (?1, ?2, ?3, ?4, ?5)";
-pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1";
-pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by IS NOT NULL
+/// What was confirmed is known until it is carried out.
+pub(super) const FORGET: &str = "DELETE FROM proposal WHERE proposed_at <= ?1 AND confirmed_by IS NULL";
+pub(super) const FIND: &str = "SELECT p.turn_id, p.confirmation, p.proposed_at, p.confirmed_by
      FROM outbox o JOIN proposal p ON p.turn_id = o.turn_id AND p.part = o.part
      WHERE o.sent_id = ?1";
 pub(super) const CONFIRM: &str = "UPDATE proposal SET confirmed_by = ?2 WHERE turn_id = ?1";
 pub(super) const DROP: &str = "DELETE FROM proposal WHERE turn_id = ?1";
 pub(super) const CONFIRMED: &str = "SELECT marker FROM proposal WHERE confirmed_by = ?1";
+pub(super) const REOPEN: &str = "UPDATE proposal SET confirmed_by = NULL, proposed_at = ?2 WHERE confirmed_by = ?1";
+pub(super) const CARRIED_OUT: &str =
+    "DELETE FROM proposal WHERE confirmed_by = (SELECT event_id FROM inbox WHERE id = ?1)";
 
-/// What the event id of a yes begins with; the proposing turn's number follows.
-const YES: &str = "confirmed-";
+/// What the event id of a yes begins with; the proposing turn's number and the time follow. No id from outside has a
+/// colon at this place: nobody can send one first, and have the yes taken for a duplicate.
+const YES: &str = ":confirmed:";
 
 /// A question that its asker is shown first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +87,18 @@ pub(super) fn propose(conn: &Connection, turn: TurnId, proposal: &Proposal, now_
     Ok(())
 }
 
+/// What a message has confirmed waits for a word again, from now on.
+pub(super) fn reopen(conn: &Connection, confirmed_by: &str, now_ms: i64) -> Result<(), Fault> {
+    conn.prepare_cached(REOPEN)?.execute(params![confirmed_by, now_ms])?;
+    Ok(())
+}
+
+/// A turn is over, and with it the proposal that it was the yes to.
+pub(super) fn carried_out(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
+    conn.prepare_cached(CARRIED_OUT)?.execute([turn.0])?;
+    Ok(())
+}
+
 /// What a message confirms, if it is one that a yes has become.
 pub(super) fn confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     if !inbound.event_id.starts_with(YES) {
@@ -96,15 +113,19 @@ pub(super) fn confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<M
 }
 
 fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<Judged>, Fault> {
-    let Some((turn, proposed_at, is_confirmed, mut confirmation)) = find(conn, word)? else { return Ok(None) };
-    if is_confirmed && !yes {
+    let Some((turn, proposed_at, confirmed_by, mut confirmation)) = find(conn, word)? else { return Ok(None) };
+    let is_late = proposed_at <= expired(now_ms);
+    if confirmed_by.is_some() && (is_late || !yes) {
+        // It goes out, whatever is said now.
         return Ok(None);
     }
-    if proposed_at <= expired(now_ms) || !yes {
+    if is_late || !yes {
         conn.prepare_cached(DROP)?.execute([turn])?;
         let reply_to = confirmation.reply_to;
         return Ok(Some(if yes { Judged::Expired(reply_to) } else { Judged::Dropped(reply_to) }));
     }
+    // The same yes taken in again is the same message; a later one, where this one could not be carried out, is not.
+    confirmation.event_id = confirmed_by.unwrap_or_else(|| format!("{}:{now_ms}", confirmation.event_id));
     conn.prepare_cached(CONFIRM)?.execute(params![turn, confirmation.event_id])?;
     // It takes the place of what was shown, and is looked for after it.
     confirmation.ts.clone_from(&word.ts);
@@ -112,7 +133,7 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
 }
 
 /// The proposal that a message shows to this person.
-fn find(conn: &Connection, word: &Reaction) -> Result<Option<(i64, i64, bool, Inbound)>, Fault> {
+fn find(conn: &Connection, word: &Reaction) -> Result<Option<(i64, i64, Option<String>, Inbound)>, Fault> {
     let mut statement = conn.prepare_cached(FIND)?;
     let mut rows = statement.query([&word.ts])?;
     while let Some(row) = rows.next()? {

@@ -131,6 +131,7 @@ impl Store {
             match &escalation {
                 Some(Escalating::Asked(front, marker)) => escalations::await_answer(conn, *front, marker),
                 Some(Escalating::Proposed(proposal)) => proposals::propose(conn, turn, proposal, now_ms),
+                Some(Escalating::Reopened(confirmed_by)) => proposals::reopen(conn, confirmed_by, now_ms),
                 None => Ok(()),
             }
         })
@@ -165,6 +166,7 @@ impl Store {
             if sent.is_empty() {
                 conn.prepare_cached(escalations::RELEASE_CLAIM)?.execute([turn.0])?;
             }
+            proposals::carried_out(conn, turn)?;
             conn.prepare_cached(EMPTY_PARTS)?.execute([turn.0])?;
             conn.prepare_cached(EMPTY_QUESTION)?.execute([turn.0])?;
             lease::free(conn, SessionId(session))

@@ -329,6 +329,8 @@ pub enum Escalating {
     Asked(FrontName, Marker),
     /// Its asker is shown it first.
     Proposed(Proposal),
+    /// It was confirmed, by the message of this event id, and cannot go out now: it waits for a word again.
+    Reopened(String),
 }
 
 /// A part that went out: its number, and the front's id of it, where it has ids.

@@ -18,6 +18,7 @@ use crate::{
     },
     gateway::Gateway,
     model::{Answer, Stop},
+    mra::Question,
     store::Escalating,
 };
 
@@ -35,7 +36,8 @@ pub(super) use escalate::outgoing as ask_people;
 const MAX_TOOL_ROUNDS: u32 = 12;
 const MAX_FENCED_ROUNDS: u32 = 3;
 
-/// Calls carried out in a turn.
+/// Calls of a turn that are looked at. The others are not even compared with what the model was given, which takes
+/// long where that is much.
 const MAX_CALLS: u32 = 24;
 
 /// Calls of one round that run at the same time.
@@ -94,18 +96,8 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         return Ok(done(gateway, work, &text(&answer)));
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
-    let calls: Vec<_> = answer.blocks.iter().filter_map(call).collect();
-    let echoes = echoes(work, calls.iter().map(|(_, wanted)| wanted.as_ref().ok().cloned()).collect()).await;
-    let mut planned = Vec::new();
-    for ((id, wanted), is_echo) in calls.into_iter().zip(echoes) {
-        let step = match wanted {
-            _ if !may_call || work.tally.mra_asks + planned_mra(&planned) >= MAX_CALLS => Step::Told(USED_UP.into()),
-            Ok(_) if is_echo => Step::Told(ECHO.into()),
-            Ok(directive) => Step::Do(directive),
-            Err(bad) => Step::Told(bad.to_string()),
-        };
-        planned.push((id, step));
-    }
+    let calls = answer.blocks.iter().filter_map(call).collect();
+    let planned = plan(work, calls, may_call).await;
     let mut results = vec![];
     let mut asked = vec![];
     for (id, step) in planned {
@@ -114,9 +106,9 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         match step {
             Step::Told(why) => results[at].1 = Some(Done::refused(why)),
             Step::Do(Directive::MraAsk { repo, question }) => {
-                match mra::refusal(gateway, work, &repo, &question).await? {
-                    Some(why) => results[at].1 = Some(Done::refused(why)),
-                    None => asked.push((at, repo, question)),
+                match mra::admit(gateway, work, &repo, &question).await? {
+                    Ok(question) => asked.push((at, question)),
+                    Err(why) => results[at].1 = Some(Done::refused(why)),
                 }
             }
             Step::Do(Directive::Escalate { repo, question, reason }) => {
@@ -162,21 +154,35 @@ enum Step {
     Told(String),
 }
 
-fn planned_mra(planned: &[(String, Step)]) -> u32 {
-    let asks = planned.iter().filter(|(_, step)| matches!(step, Step::Do(Directive::MraAsk { .. })));
-    u32::try_from(asks.count()).unwrap_or(u32::MAX)
+/// What becomes of each of these calls.
+async fn plan(
+    work: &mut Work<'_>,
+    mut calls: Vec<(String, Result<Directive, BadCall>)>,
+    may_call: bool,
+) -> Vec<(String, Step)> {
+    let room = if may_call { MAX_CALLS.saturating_sub(work.tally.wanted) } else { 0 };
+    let too_many = calls.split_off(calls.len().min(room as usize));
+    work.tally.wanted += u32::try_from(calls.len()).unwrap_or(u32::MAX);
+    let echoes = echoes(work, calls.iter().map(|(_, wanted)| wanted.as_ref().ok().cloned()).collect()).await;
+    let looked_at = calls.into_iter().zip(echoes).map(|((id, wanted), is_echo)| {
+        let step = match wanted {
+            Ok(_) if is_echo => Step::Told(ECHO.into()),
+            Ok(directive) => Step::Do(directive),
+            Err(bad) => Step::Told(bad.to_string()),
+        };
+        (id, step)
+    });
+    looked_at.chain(too_many.into_iter().map(|(id, _)| (id, Step::Told(USED_UP.into())))).collect()
 }
 
 /// Runs the questions to `mra` of one round, some at a time.
-async fn run_all(gateway: &Gateway, work: &mut Work<'_>, asked: Vec<(usize, String, String)>) -> Vec<(usize, Done)> {
+async fn run_all(gateway: &Gateway, work: &mut Work<'_>, asked: Vec<(usize, Question)>) -> Vec<(usize, Done)> {
     work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
     if !asked.is_empty() {
         mra::show_progress(gateway, work);
     }
     let work = &*work;
-    let runs = asked
-        .into_iter()
-        .map(|(at, repo, question)| async move { (at, mra::ask(gateway, work, &repo, &question).await) });
+    let runs = asked.into_iter().map(|(at, question)| async move { (at, mra::ask(gateway, work, &question).await) });
     stream::iter(runs).buffer_unordered(CALLS_AT_ONCE).collect().await
 }
 
@@ -200,6 +206,7 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
             _ => Ok(done(gateway, work, shown)),
         };
     };
+    work.tally.wanted += 1;
     if echoes(work, vec![Some(wanted.clone())]).await == [true] {
         return Ok(done(gateway, work, &text));
     }
@@ -246,16 +253,19 @@ async fn ask_mra(
         let flaws: Vec<String> = flaws.iter().map(ToString::to_string).collect();
         told.push((format!("not carried out: {}; {FORM}", flaws.join("; ")), false));
     }
-    if work.tally.rounds == most || work.tally.mra_asks >= MAX_CALLS {
+    if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
         told.push((mra::refused(&repo, &question, USED_UP), false));
         if gateway.uses_tools() {
             work.preamble = gateway.preamble(work.audience, false);
         }
-    } else if let Some(why) = mra::refusal(gateway, work, &repo, &question).await? {
-        told.push((why, false));
     } else {
-        let found = run_all(gateway, work, vec![(0, repo, question)]).await.pop();
-        told.extend(found.map(|(_, done)| (done.text, done.found)));
+        match mra::admit(gateway, work, &repo, &question).await? {
+            Ok(question) => {
+                let found = run_all(gateway, work, vec![(0, question)]).await.pop();
+                told.extend(found.map(|(_, done)| (done.text, done.found)));
+            }
+            Err(why) => told.push((why, false)),
+        }
     }
     tell(gateway, work, text, told).await
 }
@@ -310,8 +320,9 @@ async fn keep(
 
 /// The last words of a turn. A model that says nothing has them said for it: with the contact's own words, where
 /// those are to be passed on.
-fn done(gateway: &Gateway, work: &Work<'_>, words: &str) -> Acted {
+fn done(gateway: &Gateway, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
+        "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
         "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => gateway.say.proposed(),
         "" if work.tally.escalation.is_some() => gateway.say.escalated(),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),

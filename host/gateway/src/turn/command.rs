@@ -39,18 +39,26 @@ impl Command {
 
 /// Does it, and confirms it. The model never hears of it.
 pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
-    let (name, parts, escalation) = match command {
+    let (name, parts, escalating) = match command {
         Command::Verbose(verbosity) => {
             gateway.store.set_verbosity(turn.session, verbosity).await?;
             ("verbose", vec![Outgoing::reply(gateway.say.verbose(verbosity))], None)
         }
         Command::Confirmed(marker) => {
-            // The answer takes the place of the question to the asker.
-            gateway.store.placed(turn.turn, &turn.inbound.ts).await?;
-            let (parts, marker) = escalate(gateway, &turn, marker).await?;
-            ("escalate", parts, marker)
+            let (parts, escalating) = escalate(gateway, &turn, marker).await?;
+            ("escalate", parts, escalating)
         }
     };
+    let placeholder = match (name, &escalating) {
+        // It has to be read again, for another yes.
+        (_, Some(Escalating::Reopened(_))) => None,
+        // The answer takes the place of the question to the asker.
+        ("escalate", _) => Some(turn.inbound.ts.clone()),
+        _ => turn.placeholder.clone(),
+    };
+    if let Some(placeholder) = &placeholder {
+        gateway.store.placed(turn.turn, placeholder).await?;
+    }
     let report = json!({
         "type": "turn",
         "event_id": turn.inbound.event_id,
@@ -63,31 +71,31 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
         also: vec![],
         parts: parts.clone(),
         calibration: None,
-        escalation: escalation.clone().map(|marker| Escalating::Asked(turn.inbound.key.front, marker)),
+        escalation: escalating.clone(),
         report: report.clone(),
         outturn: Outturn::default(),
         keep_live: false,
     };
     gateway.store.record(turn.turn, recorded, clock::now_ms()).await?;
-    if let Some(marker) = escalation {
+    if let Some(Escalating::Asked(_, marker)) = escalating {
         gateway.ledger.note(Event::escalated(marker));
     }
-    let placeholder = if name == "escalate" { Some(turn.inbound.ts.clone()) } else { turn.placeholder.clone() };
     let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
     let tags = Tags::default();
     Ok(Answered { turn, session, inbound, received_at_ms, tags, placeholder, parts, resumed: false, report })
 }
 
-/// Puts a confirmed question to whoever may be asked now. What goes out, and what the thread waits for then.
+/// Puts a confirmed question to whoever may be asked now. What goes out, and what becomes of the question.
 async fn escalate(
     gateway: &Gateway,
     turn: &OpenTurn,
     marker: Marker,
-) -> Result<(Vec<Outgoing>, Option<Marker>), TurnError> {
+) -> Result<(Vec<Outgoing>, Option<Escalating>), TurnError> {
     let (key, asker) = (&turn.inbound.key, &turn.inbound.user);
     if gateway.store.is_waiting(key.front, &marker.channel_id, &marker.thread_ts).await? {
-        return Ok((vec![Outgoing::reply(gateway.say.already_asked())], None));
+        let reopened = Escalating::Reopened(turn.inbound.event_id.clone());
+        return Ok((vec![Outgoing::reply(gateway.say.confirm_again())], Some(reopened)));
     }
     let mentioned_user_ids = gateway.contacts(marker.scope.as_deref(), asker);
     if mentioned_user_ids.is_empty() {
@@ -98,7 +106,7 @@ async fn escalate(
     let asking = ask_people(gateway, key, asker, &marker);
     let mut parts = vec![Outgoing::reply(gateway.say.escalated())];
     parts.extend(deliver::pieces(gateway, key, &asking));
-    Ok((parts, Some(marker)))
+    Ok((parts, Some(Escalating::Asked(key.front, marker))))
 }
 
 #[cfg(test)]

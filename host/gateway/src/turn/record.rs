@@ -4,7 +4,10 @@ use pmk_core::{Entry, Message};
 use pmk_policy::DecidedBy;
 use serde_json::json;
 
-use super::{TurnError, absorb, deliver, work::Work};
+use super::{
+    TurnError, absorb, deliver,
+    work::{Tally, Work},
+};
 use crate::{
     clock,
     experiment::signals::Reask,
@@ -32,7 +35,8 @@ pub(super) async fn record(
     let (reply, keep_live) = match outcome {
         Outcome::Answered { text } => {
             work.window.push(Entry::new(0, Message::assistant(text.clone())));
-            (format!("{}{}{text}", work.tally.prefix, work.tally.cut), true)
+            let Tally { prefix, bounded, cut, .. } = &work.tally;
+            (format!("{prefix}{bounded}{cut}{text}"), true)
         }
         Outcome::Failed { message } => (message, false),
     };
@@ -129,7 +133,7 @@ fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Opti
             channel_id: marker.channel_id,
             thread_ts: marker.thread_ts,
         }),
-        None => {}
+        Some(Escalating::Reopened(_)) | None => {}
     }
     if let Some(marker) = &work.turn.absorbs {
         work.journal.note(Event::EscalateAbsorbed {

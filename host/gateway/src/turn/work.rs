@@ -104,10 +104,14 @@ pub(super) struct Tally {
     pub usage: Usage,
     /// Goes before the answer.
     pub prefix: String,
+    /// Goes before it, too, or is all that is said: that others were not asked, for there were too many questions.
+    pub bounded: String,
     /// Goes before it, too: what had to be cut for it.
     pub cut: String,
     /// Rounds in which the model had something done.
     pub rounds: u32,
+    /// Calls and directives of the model that were looked at, whatever became of them.
+    pub wanted: u32,
     /// Questions put to `mra`.
     pub mra_asks: u32,
     /// A question to the people who know, and the message that asks them, or their asker first.

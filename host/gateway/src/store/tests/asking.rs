@@ -93,6 +93,39 @@ async fn a_yes_becomes_a_message_that_is_carried_out_once() {
 }
 
 #[tokio::test]
+async fn what_went_out_is_not_called_off_by_a_late_word() {
+    let home = home();
+    let store = open(&home);
+    proposed(&store).await;
+    let Some(Judged::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
+    let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
+    let open = ask(&store, inbox).await;
+    store.record(open.turn, recorded("", "asked"), NOW).await.unwrap();
+    assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None, "it is being asked");
+    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    for at in [NOW, NOW + DAY] {
+        assert_eq!(word(&store, "U1", "1.2", true, at).await, None, "it was asked");
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM proposal"), 0);
+}
+
+#[tokio::test]
+async fn what_was_confirmed_is_known_for_as_long_as_it_is_not_carried_out() {
+    let home = home();
+    let store = open(&home);
+    proposed(&store).await;
+    let Some(Judged::Confirmed(said)) = word(&store, "U1", "1.2", true, NOW).await else { panic!("a yes") };
+    let inbox = store.accept(&said, NOW).await.unwrap().expect("a new message");
+    store.park(inbox, "a test", NOW).await.unwrap().expect("it is parked");
+    // The next proposal clears away what nobody has said a word on.
+    let other = ask(&store, accept(&store, "slack:dm:U2", "Ev2").await).await;
+    let escalation = Some(Escalating::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
+    store.record(other.turn, Recorded { escalation, ..recorded("q", "a") }, NOW + 2 * DAY).await.unwrap();
+    store.unpark(None).await.unwrap();
+    assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()));
+}
+
+#[tokio::test]
 async fn a_no_or_a_day_without_a_word_drops_a_question() {
     let home = home();
     let store = open(&home);
@@ -114,7 +147,7 @@ async fn nobody_confirms_what_was_not_shown_to_them() {
     let home = home();
     let store = open(&home);
     let asked = proposed(&store).await;
-    let forged = inbound("slack:dm:U9", &format!("confirmed-{}", asked.turn));
+    let forged = inbound("slack:dm:U9", &format!(":confirmed:{}", asked.turn));
     let inbox = store.accept(&forged, NOW).await.unwrap().expect("a new message");
     assert_eq!(ask(&store, inbox).await.confirms, None);
 }

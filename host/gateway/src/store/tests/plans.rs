@@ -49,6 +49,8 @@ const BY_INDEX: &[&str] = &[
     proposals::CONFIRM,
     proposals::DROP,
     proposals::CONFIRMED,
+    proposals::REOPEN,
+    proposals::CARRIED_OUT,
     experiments::FIND_ARM,
     experiments::DRAW_ARM,
     experiments::FIND_ANSWER,

@@ -27,8 +27,11 @@ pub(super) async fn count(gateway: &Gateway, work: &mut Work<'_>, kind: Kind) ->
     tracing::warn!(session, user, kind = kind.tag(), of, most, "nobody is asked: the bound of an hour is met");
     work.journal.note(Event::DirectiveBounded { actor: user, session, kind: kind.tag(), of, most });
     let said = gateway.say.used_up(kind, most);
-    if !work.tally.prefix.contains(&said) {
-        work.tally.prefix.push_str(&said);
+    if !work.tally.bounded.contains(&said) {
+        work.tally.bounded.push_str(&said);
+    }
+    if most == 0 {
+        return Ok(Some("not asked: such questions are switched off; do not try again, tell the person".into()));
     }
     Ok(Some(format!(
         "not asked: there may be {most} such questions an hour for one {of}, and there have been; do not try again, tell \

@@ -22,36 +22,40 @@ use crate::{
 /// The most characters of a result that people are shown.
 const MAX_SHOWN_CHARS: usize = 2_500;
 
-/// Why a question is not put to `mra` at all, as the model is told; `None` where it may be, and is counted.
-pub(super) async fn refusal(
+/// The question as it is put to `mra`, or why it is not put to it at all, as the model is told. Only one that will be
+/// asked is counted.
+pub(super) async fn admit(
     gateway: &Gateway,
     work: &mut Work<'_>,
     repo: &str,
     question: &str,
-) -> Result<Option<String>, TurnError> {
-    let why = match bounds::not_listed(gateway, repo).await {
-        Some(why) => Some(why),
-        None => bounds::count(gateway, work, Kind::MraAsk).await?,
+) -> Result<Result<Question, String>, TurnError> {
+    let told = |why: &str| Ok(Err(refused(repo, question, why)));
+    if let Some(why) = bounds::not_listed(gateway, repo).await {
+        return told(&why);
+    }
+    let asked = match Question::new(repo, question) {
+        Ok(asked) => asked,
+        Err(bad) => {
+            tracing::warn!(session = %work.turn.inbound.key, %bad, "`mra` is not asked");
+            return told(&bad.to_string());
+        }
     };
-    Ok(why.map(|why| refused(repo, question, &why)))
+    match bounds::count(gateway, work, Kind::MraAsk).await? {
+        Some(why) => told(&why),
+        None => Ok(Ok(asked)),
+    }
 }
 
 /// One question. What went wrong is told to the model as it is, so that the person gets to know.
-pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, repo: &str, question: &str) -> Done {
-    let question = match Question::new(repo, question) {
-        Ok(question) => question,
-        Err(bad) => {
-            tracing::warn!(session = %work.turn.inbound.key, %bad, "`mra` is not asked");
-            return Done::refused(refused(repo, question, &bad.to_string()));
-        }
-    };
+pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, question: &Question) -> Done {
     let show = |line: String| {
         if let Some(progress) = &work.progress {
             progress.line(line);
         }
     };
     show(gateway.say.asking_mra(question.repo()));
-    let outcome = gateway.mra.ask(&question, &gateway.stop, |line| show(line.to_owned())).await;
+    let outcome = gateway.mra.ask(question, &gateway.stop, |line| show(line.to_owned())).await;
     let event = outcome.event();
     work.journal.note(Event::MraAskEnd {
         actor: work.turn.inbound.user.clone(),
