@@ -295,9 +295,18 @@ impl Say {
         self.text("proposed", [])
     }
 
-    /// To the asker: the question that waits for their word.
-    pub fn proposal(&self, asker: &str, question: &str) -> Speech {
-        let filled = [("asker", mention(asker).into()), ("question", quoted(question).into())];
+    /// A line with the reason for a question, where there is one.
+    fn reason(&self, reason: Option<&str>) -> String {
+        match reason.map(one_line).filter(|reason| !reason.is_empty()) {
+            Some(reason) => format!("\n{}", self.text("escalation-reason", [("reason", reason.into())])),
+            None => String::new(),
+        }
+    }
+
+    /// To the asker: the question that waits for their word, with all that would be said with it.
+    pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>) -> Speech {
+        let question = quoted(question) + &self.reason(reason);
+        let filled = [("asker", mention(asker).into()), ("question", question.into())];
         Speech { text: self.text("proposal", filled), pings: vec![asker.to_owned()] }
     }
 
@@ -337,10 +346,7 @@ impl Say {
                 ("question", quoted(ask.question).into()),
             ],
         );
-        let reason = ask.reason.map(one_line).filter(|reason| !reason.is_empty());
-        if let Some(reason) = reason {
-            text = format!("{text}\n{}", self.text("escalation-reason", [("reason", reason.into())]));
-        }
+        text += &self.reason(ask.reason);
         let how = if ask.must_mention_bot { "reply-with-mention" } else { "reply-here" };
         let pings = ask.contacts.iter().cloned().chain([ask.asker.to_owned()]).collect();
         Speech { text: format!("{text}\n{}", self.text(how, [])), pings }
@@ -487,7 +493,7 @@ mod tests {
             say.used_up(Kind::Escalate, 0),
             say.used_up(Kind::MraAsk, 0),
             say.proposed(),
-            say.proposal("U1", "who?").text,
+            say.proposal("U1", "who?", Some("nobody wrote it down")).text,
             say.proposal_dropped(),
             say.proposal_expired(),
             say.escalation(&ask).text,

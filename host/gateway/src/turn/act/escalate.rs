@@ -1,6 +1,6 @@
 //! Asking the people who know.
 
-use pmk_core::{Block, Origin, Place, SessionKey};
+use pmk_core::{Block, Origin, Place, SessionKey, text};
 
 use super::{
     super::{TurnError, together, work::Work},
@@ -26,6 +26,10 @@ const PROPOSED: &str = "not asked yet: the person has not asked this themselves,
 /// From this share of its words on a question counts as asked by the person themselves: a fifth, for it should
 /// be put so that it can be understood without the conversation.
 const LEAST_ASKED: f64 = 0.2;
+
+/// Characters of a question, and of the reason given for it, that people are shown.
+const MOST_OF_A_QUESTION: usize = 2_000;
+const MOST_OF_A_REASON: usize = 300;
 
 /// What became of a question to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,9 @@ pub(super) async fn escalate(
     if let Some(why) = bounds::count(gateway, work, Kind::Escalate).await? {
         return Ok((Done::refused(why), Fate::Bounded));
     }
+    // What is confirmed reads as what is sent, and stays one message.
+    let question = text::head(&text::plain(&question), MOST_OF_A_QUESTION).to_owned();
+    let reason = reason.map(|reason| text::head(&text::plain_line(&reason), MOST_OF_A_REASON).to_owned());
     let is_askers = is_askers(gateway, work, &question).await?;
     let inbound = &work.turn.inbound;
     let marker = Marker {
@@ -117,7 +124,7 @@ pub(in crate::turn) fn outgoing(gateway: &Gateway, key: &SessionKey, asker: &str
 fn propose(gateway: &Gateway, work: &Work<'_>, marker: Marker) -> (Escalating, Outgoing) {
     let inbound = &work.turn.inbound;
     let shown = Outgoing {
-        speech: gateway.say.proposal(&inbound.user, &marker.question),
+        speech: gateway.say.proposal(&inbound.user, &marker.question, marker.reason.as_deref()),
         thread_ts: None,
         purpose: Purpose::Proposal,
     };
