@@ -3,7 +3,7 @@
 use std::{
     fs::Permissions,
     io::{BufRead, BufReader, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
@@ -44,9 +44,10 @@ pub struct Home {
 impl Home {
     pub fn new() -> Home {
         let home = Home::cold();
-        let compiled = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
+        // Beside the homes, and this user's alone: compiled code is taken from nowhere else.
+        let user = home.path().metadata().expect("a folder").uid();
+        let compiled = std::env::temp_dir().join(format!("pmk-host-tests-{user}"));
         std::fs::create_dir_all(&compiled).expect("the shared cache");
-        // Compiled code is taken from nowhere else.
         std::fs::set_permissions(&compiled, Permissions::from_mode(0o700)).expect("the shared cache");
         // Only this: the rest of the cache is about the home that it is in.
         let cache = home.path().join("cache");
