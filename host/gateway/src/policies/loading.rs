@@ -21,7 +21,7 @@ pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, LoadError> {
     }
     if let Some(Taken { cpu_ms, peak_bytes, confined }) = loaded.as_ref().ok().and_then(Policy::compiled) {
         let (file, peak_mib) = (file.display(), peak_bytes >> 20);
-        tracing::info!(%file, cpu_ms, peak_mib, ?confined, "component compiled");
+        tracing::debug!(%file, cpu_ms, peak_mib, ?confined, "component compiled");
     }
     loaded
 }
