@@ -132,8 +132,11 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     Ok(Some(Judged::Confirmed(Box::new(confirmation))))
 }
 
+/// A proposal as it is stored: its turn, when it was made, who confirmed it, and what its asker had said.
+type Found = (i64, i64, Option<String>, Inbound);
+
 /// The proposal that a message shows to this person.
-fn find(conn: &Connection, word: &Reaction) -> Result<Option<(i64, i64, Option<String>, Inbound)>, Fault> {
+fn find(conn: &Connection, word: &Reaction) -> Result<Option<Found>, Fault> {
     let mut statement = conn.prepare_cached(FIND)?;
     let mut rows = statement.query([&word.ts])?;
     while let Some(row) = rows.next()? {
