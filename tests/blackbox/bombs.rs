@@ -10,7 +10,7 @@ use self::made::Bomb;
 use crate::support::{Home, Running, component, repository, until};
 
 #[path = "bombs/made.rs"]
-mod made;
+pub mod made;
 
 /// A second and 256 MiB are more than any component needs that comes with the gateway.
 const LOWERED: &str = r#"{"version":1,"language":"en","admins":["UADMIN"],
@@ -172,7 +172,7 @@ fn a_command_that_nobody_waits_for_any_more_is_not_carried_out() {
 }
 
 /// The children of a process, which are compilers all.
-fn compilers(pid: u32) -> Vec<u32> {
+pub fn compilers(pid: u32) -> Vec<u32> {
     let parent = |stat: &str| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
     let processes = std::fs::read_dir("/proc").expect("Linux's /proc").flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());

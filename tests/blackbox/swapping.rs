@@ -6,9 +6,11 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{
+    bombs::{compilers, made},
     moments::Moments,
     support::{Finished, Home, Running, component, question, repository, until},
 };
@@ -23,6 +25,11 @@ fn decides(gateway: &mut Running) -> String {
     assert!(gateway.say(&json!({"type": "message", "text": "who decides?"}).to_string()));
     let turn = gateway.next_of("turn");
     turn["policy"]["name"].as_str().unwrap_or_else(|| panic!("{turn}")).to_owned()
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("not 0");
+    kill_process(pid, signal).expect("it runs");
 }
 
 /// Asks until that policy decides.
@@ -212,10 +219,7 @@ fn a_hangup_loads_what_a_start_would() {
     assert_eq!(decides(&mut gateway), "strict");
     configure(&["strict", "rolling-summary"]);
     assert_eq!(decides(&mut gateway), "strict", "gateway.json is not watched for this");
-    let hangup = || {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(gateway.pid()).expect("a pid")).expect("not 0");
-        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("it runs");
-    };
+    let hangup = || send(gateway.pid(), Signal::HUP);
     hangup();
     let events = await_events(&home, "policy.swapped", 1);
     assert_eq!(events[0]["by"], "signal");
@@ -322,24 +326,24 @@ fn a_cache_that_is_deleted_meanwhile_is_made_anew() {
 
 #[test]
 fn what_was_asked_for_later_goes_before_what_is_ready_later() {
-    // An interpreter takes its time to be compiled.
     let home = Home::cold();
     let mut gateway = start(&home, &[]);
     assert_eq!(decides(&mut gateway), "standard");
-    let slow = repository("plugins/examples/channels-js/channels-js.wasm").display().to_string();
-    let asking = home.command(&["policy", "use", &slow]).stderr(std::process::Stdio::piped()).spawn().expect("started");
-    until("it is being compiled", || staged(&home).then_some(()));
+    // Beside what decides a module that takes seconds to be compiled: sections are put one after the other.
+    let mut policy = std::fs::read(component("rolling-summary")).expect("a component");
+    policy.extend(&made::loops(1, 1_000)[8..]);
+    let slow = home.write("slow.wasm", policy);
+    let asking =
+        home.command(&["policy", "use", text(&slow)]).stderr(std::process::Stdio::piped()).spawn().expect("started");
+    let compiler = until("it is being compiled", || compilers(gateway.pid()).pop());
+    // It takes its time, and as much more as the other one needs.
+    send(compiler, Signal::STOP);
     policy_use(&home, &[&component("strict")]).ok();
+    send(compiler, Signal::CONT);
     let overtaken = asking.wait_with_output().expect("the command");
     let said = String::from_utf8(overtaken.stderr).expect("UTF-8");
     assert!(said.contains("policies that were asked for later decide already"), "{said}");
     assert_eq!(decides(&mut gateway), "strict");
-}
-
-/// Whether something is being compiled.
-fn staged(home: &Home) -> bool {
-    let entries = std::fs::read_dir(home.path().join("cache/components")).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".staged-"))
 }
 
 /// Resident memory in KiB.

@@ -22,15 +22,19 @@ pub fn all() -> Vec<Bomb> {
     ]
 }
 
-/// The one that takes longest for its memory: loops in a row, over many variables.
+/// The one that takes longest for its memory.
 pub fn slow() -> Bomb {
-    let turns = (0..5_000).map(|n| {
+    Bomb { name: "16 times 5,000 loops over 2,000 variables", bytes: loops(16, 5_000) }
+}
+
+/// A component of so many functions, each of so many loops in a row, over 2,000 variables.
+pub fn loops(functions: usize, each: usize) -> Vec<u8> {
+    let turns = (0..each).map(|n| {
         let [to, one, other] = [7, 11, 13].map(|step| 1 + n * step % 2_000);
         format!("(loop (local.set {to} (i32.add (local.get {one}) (local.get {other}))) (br_if 0 (local.get 0)))")
     });
     let function = format!("(func (param i32) (local {}) {})", "i32 ".repeat(2_000), turns.collect::<String>());
-    let text = in_module(&function.repeat(16));
-    Bomb { name: "16 times 5,000 loops over 2,000 variables", bytes: wat::parse_str(text).expect("a component") }
+    wat::parse_str(in_module(&function.repeat(functions))).expect("a component")
 }
 
 fn in_module(body: &str) -> String {
