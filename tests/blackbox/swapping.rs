@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     bombs::{compilers, made},
     moments::Moments,
-    support::{Finished, Home, Running, component, question, repository, until},
+    support::{Finished, Home, Running, component, question, until},
 };
 
 /// A gateway in the console, on the model that costs nothing.
