@@ -14,6 +14,7 @@ mod crash;
 mod desk;
 mod directives;
 mod dispatch;
+mod documents;
 mod doors;
 mod experiments;
 mod explain;
