@@ -13,12 +13,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    audience::Audiences,
     error::{Failure, OrHint},
-    escalation::Pools,
     experiment::ExperimentConfig,
     home, json,
     knowledge::{Ingest, UnknownIngest},
+    people::People,
     say::Language,
 };
 
@@ -94,19 +93,6 @@ pub struct Config {
     pub history_turns: Option<NonZeroU32>,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
-}
-
-/// Who is who. A running gateway follows changes of it ([`Watched`]).
-#[derive(Clone, Debug, Default)]
-pub struct People {
-    /// Users that are told when a conversation had to be rotated or could not be recovered.
-    pub admins: Vec<String>,
-    /// Users that are ignored.
-    pub blocklist: Vec<String>,
-    /// Which system prompt a person gets.
-    pub audience: Audiences,
-    /// Who answers what neither documents nor code can.
-    pub escalation: Pools,
 }
 
 /// Slack's tokens, from the environment or the file.

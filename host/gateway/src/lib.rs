@@ -5,7 +5,8 @@
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
 //! [`escalation`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
-//! [`experiment`] from live ones. What operators change meanwhile is in [`admin`]; what moves conversations between
+//! [`experiment`] from live ones. What operators change meanwhile is in [`admin`], and what they can say for it where people
+//! talk is a [`command`]; what moves conversations between
 //! stores, and over from pmk, is [`transfer`]. What the authors of policies work with is the [`desk`].
 
 pub mod admin;
@@ -15,6 +16,7 @@ pub mod calibration;
 pub mod child;
 pub mod cli;
 pub mod clock;
+pub mod command;
 pub mod compare;
 pub mod config;
 pub mod control;
@@ -35,6 +37,7 @@ pub mod may;
 pub mod model;
 pub mod mra;
 mod panics;
+pub mod people;
 pub mod policies;
 pub mod progress;
 pub mod say;

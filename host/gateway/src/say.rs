@@ -17,6 +17,8 @@ use crate::{
     store::Verbosity,
 };
 
+mod commands;
+
 /// A language that the gateway speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -45,8 +47,10 @@ impl Language {
 
     const fn catalogue(self) -> &'static str {
         match self {
-            Language::TraditionalChinese => include_str!("say/zh-TW.ftl"),
-            Language::English => include_str!("say/en.ftl"),
+            Language::TraditionalChinese => {
+                concat!(include_str!("say/zh-TW.ftl"), include_str!("say/commands/zh-TW.ftl"))
+            }
+            Language::English => concat!(include_str!("say/en.ftl"), include_str!("say/commands/en.ftl")),
         }
     }
 }
@@ -379,9 +383,12 @@ impl Say {
     }
 
     fn text<const N: usize>(&self, id: &str, filled: [(&'static str, FluentValue<'_>); N]) -> String {
+        self.fill(id, filled.into_iter().collect())
+    }
+
+    fn fill(&self, id: &str, filled: FluentArgs<'_>) -> String {
         let sentence = self.bundle.get_message(id).and_then(|message| message.value());
         let sentence = sentence.unwrap_or_else(|| panic!("every catalogue has `{id}`: tested"));
-        let filled: FluentArgs<'_> = filled.into_iter().collect();
         let mut errors = vec![];
         let text = self.bundle.format_pattern(sentence, Some(&filled), &mut errors).into_owned();
         debug_assert!(errors.is_empty(), "`{id}`: {errors:?}");

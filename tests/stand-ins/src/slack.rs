@@ -139,15 +139,22 @@ impl Slack {
         events::send(&self.inner, event)
     }
 
-    /// Somebody uses a slash command, in this channel; returns an id to await the acknowledgement of.
+    /// Somebody uses a slash command, in this channel; returns an id to await the acknowledgement of. Slack sends it
+    /// once: one that is not acknowledged is [given up](Slack::given_up), which the person is told.
     pub fn slash(&self, user: &str, channel: &str, text: &str) -> String {
+        let trigger = self.inner.state().number();
         let payload = json!({
             "token": "verification", "team_id": TEAM, "team_domain": "acme", "channel_id": channel,
             "channel_name": "somewhere", "user_id": user, "user_name": "somebody", "command": "/pmk", "text": text,
             "api_app_id": APP_ID, "is_enterprise_install": "false", "response_url": "https://hooks.slack.com/commands/1",
-            "trigger_id": "1.2.3",
+            "trigger_id": format!("{trigger}.474920.8088930838d88f008e0"),
         });
         events::send_once(&self.inner, "slash_commands", payload)
+    }
+
+    /// From now on the bot is not in this channel, and cannot post there.
+    pub fn keep_out(&self, channel: &str) {
+        self.inner.state().kept_out.insert(channel.to_owned());
     }
 
     /// Somebody clicks a button of a message.

@@ -138,6 +138,10 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         Some(user) if user.starts_with(['U', 'W']) => super::dm_channel(user),
         _ => channel(body)?.to_owned(),
     };
+    if inner.state().kept_out.contains(&channel) {
+        // Of other people's direct messages a bot does not even learn that they are there.
+        return Err(if channel.starts_with('D') { "channel_not_found" } else { "not_in_channel" });
+    }
     let mut text = said(body)?;
     let thread_ts = match scalar(body, "thread_ts") {
         Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),

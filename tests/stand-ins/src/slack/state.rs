@@ -1,7 +1,7 @@
 //! Everything the stand-in remembers.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -91,6 +91,8 @@ pub(super) struct State {
     last_ts_us: u64,
     last_id: u64,
     channels: HashMap<String, Vec<Message>>,
+    /// Channels that the bot is not in.
+    pub(super) kept_out: HashSet<String>,
     pub(super) tickets: HashMap<String, Instant>,
     pub(super) sockets: Vec<Socket>,
     pub(super) events: HashMap<String, Envelope>,

@@ -18,7 +18,7 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{mrkdwn, web::Identity};
-use crate::front::{Inbound, Reaction, ReplyTo, malformed};
+use crate::front::{Inbound, Reaction, ReplyTo, after_command, malformed};
 
 /// The payload of an envelope of type `events_api`.
 #[derive(Debug, Deserialize)]
@@ -164,13 +164,19 @@ fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &
     } else {
         return None;
     };
+    let written = said.text.unwrap_or_default();
+    let mut text = mrkdwn::plain(&written, &me.user);
+    if after_command(&text).is_some() {
+        // A command is about the people and channels that it names.
+        text = mrkdwn::with_ids(&written, &me.user);
+    }
     Some(Inbound {
         event_id,
         aliases: vec![format!("ts:{team_id}:{channel}:{ts}", ts = said.ts)],
         key: SessionKey { front: FrontName::Slack, place, thread: said.thread_ts.clone() },
         user,
         reply_to: ReplyTo { channel, thread_ts: said.thread_ts },
-        text: mrkdwn::plain(said.text.as_deref().unwrap_or_default(), &me.user),
+        text,
         files: said.files.map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)),
         ts: said.ts,
     })
@@ -254,6 +260,14 @@ mod tests {
             assert_eq!(message.reply_to.thread_ts, message.key.thread);
         }
         assert_eq!(read(mention(json!({}))).map(|message| message.text).as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn a_command_keeps_the_ids_that_it_names_and_a_question_the_names() {
+        let text = |text: &str| read(mention(json!({"text": format!("<@UBOT> {text}")}))).expect("a message").text;
+        assert_eq!(text("/pmk admin admins add <@U2|han>"), "/pmk admin admins add <@U2|han>");
+        assert_eq!(text("/pmk open R&amp;D in <#C2|lab>"), "/pmk open R&D in <#C2|lab>");
+        assert_eq!(text("is <@U2|han> in?"), "is @han in?");
     }
 
     #[test]

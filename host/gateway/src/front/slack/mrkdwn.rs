@@ -43,6 +43,22 @@ pub(super) fn counted_len(rendered: &str) -> usize {
 /// What a person wrote, as a model should read it: escapes undone, mentions of the bot `me` taken off,
 /// other control sequences readable.
 pub(super) fn plain(text: &str, me: &str) -> String {
+    read(text, me, push_readable)
+}
+
+/// The same as a command is read: mentions of people and channels stand as Slack writes them, with their ids.
+pub(super) fn with_ids(text: &str, me: &str) -> String {
+    read(text, me, |plain, sequence| match sequence.starts_with(['@', '#']) {
+        true => {
+            plain.push('<');
+            unescape_into(plain, sequence);
+            plain.push('>');
+        }
+        false => push_readable(plain, sequence),
+    })
+}
+
+fn read(text: &str, me: &str, push: impl Fn(&mut String, &str)) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, opened)) = rest.split_once('<') {
@@ -55,7 +71,7 @@ pub(super) fn plain(text: &str, me: &str) -> String {
         rest = if mentions(sequence, me) {
             after_mention(&plain, after)
         } else {
-            push_readable(&mut plain, sequence);
+            push(&mut plain, sequence);
             after
         };
     }
