@@ -6,7 +6,7 @@
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
 //! [`escalation`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
 //! [`experiment`] from live ones. What operators change meanwhile is in [`admin`]; what moves conversations between
-//! stores, and over from pmk, is [`transfer`]. What the authors of policies work with is the [`desk`].
+//! stores, and over from pmk, is [`transfer`]. Whether anybody is there to answer is [`presence`]. What the authors of policies work with is the [`desk`].
 
 pub mod admin;
 pub mod audience;
@@ -36,6 +36,7 @@ pub mod model;
 pub mod mra;
 mod panics;
 pub mod policies;
+pub mod presence;
 pub mod progress;
 pub mod say;
 pub mod search;
