@@ -36,6 +36,7 @@ mod opening;
 mod operator;
 mod plan;
 mod policies;
+mod presence;
 mod queue;
 mod recall;
 mod replies;

@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
-//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue` and `historyTurns`.
+//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns` and `presence`.
 
 use std::{
     num::NonZeroU32,
@@ -29,7 +29,7 @@ mod sections;
 mod watched;
 
 pub use policy::{PolicyConfig, PolicyLimits};
-pub use sections::{HourlyConfig, LimitsConfig, MraConfig, QueueConfig, QueueMode, ToolStyle};
+pub use sections::{HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle};
 pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
@@ -61,6 +61,7 @@ const PMK_KEYS: &[&str] = &[
     "tools",
     "queue",
     "historyTurns",
+    "presence",
 ];
 
 /// The configuration, every field with its default.
@@ -91,6 +92,8 @@ pub struct Config {
     pub queue: QueueConfig,
     /// So many turns of a direct message stay in the window at most.
     pub history_turns: Option<NonZeroU32>,
+    /// What people get to know of its being away.
+    pub presence: PresenceConfig,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
 }
@@ -187,6 +190,7 @@ impl Config {
             tools: part(&root, "tools")?.unwrap_or_default(),
             queue,
             history_turns: part(&root, "historyTurns")?,
+            presence: section(&root, "presence")?.unwrap_or_default(),
         };
         Ok((config, warnings))
     }

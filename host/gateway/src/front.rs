@@ -287,6 +287,20 @@ pub trait Front: Send + Sync {
         Ok(())
     }
 
+    /// Whether people who have not just spoken can be told something, and whether what was said while nobody listened
+    /// can be read.
+    fn reaches_absent(&self) -> bool {
+        false
+    }
+
+    /// Reads what was asked at a place while nobody listened. Takes as long as the front has to be spared.
+    ///
+    /// # Errors
+    /// It cannot be read; now, or at all.
+    async fn look_back(&self, _place: &LookBack) -> Result<Past, FrontError> {
+        Ok(Past { messages: vec![], is_whole: true })
+    }
+
     /// Whether a program reads what is delivered, and wants to know of what people are spared.
     fn tells_programs(&self) -> bool {
         false
@@ -297,6 +311,25 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It was not told.
     async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError>;
+}
+
+/// A place whose past is to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookBack {
+    pub channel: String,
+    /// The thread, where it is one; what is said in threads is not in the past of their channel.
+    pub thread_ts: Option<String>,
+    /// After the message of this `ts`.
+    pub after: String,
+}
+
+/// What was found there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// What people have asked and nobody has answered since, the oldest first.
+    pub messages: Vec<Inbound>,
+    /// Whether there was not more of it than anybody reads.
+    pub is_whole: bool,
 }
 
 /// Why a front could not do something.

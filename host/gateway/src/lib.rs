@@ -7,7 +7,8 @@
 //! [`escalation`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
 //! [`experiment`] from live ones. What operators change meanwhile is in [`admin`], and what they can say for it where people
 //! talk is a [`command`]; what moves conversations between
-//! stores, and over from pmk, is [`transfer`]. What the authors of policies work with is the [`desk`].
+//! stores, and over from pmk, is [`transfer`]. Whether anybody is there to answer is [`presence`]. What the authors of
+//! policies work with is the [`desk`].
 
 pub mod admin;
 pub mod audience;
@@ -39,6 +40,7 @@ pub mod mra;
 mod panics;
 pub mod people;
 pub mod policies;
+pub mod presence;
 pub mod progress;
 pub mod say;
 pub mod search;

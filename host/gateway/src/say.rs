@@ -115,6 +115,29 @@ impl Say {
         self.text("thinking", [])
     }
 
+    /// To everybody: the gateway goes.
+    pub fn away(&self) -> String {
+        self.text("away", [])
+    }
+
+    /// To everybody: it is there again, after so many minutes where that is known.
+    pub fn back(&self, minutes: Option<u64>) -> String {
+        match minutes {
+            Some(minutes) => self.text("back-after", [("minutes", minutes.into())]),
+            None => self.text("back", []),
+        }
+    }
+
+    /// Goes before an answer that comes so many minutes after its question.
+    pub fn late(&self, minutes: u64) -> String {
+        let (unit, count) = match minutes {
+            0..120 => ("minutes", minutes),
+            120..2_880 => ("hours", (minutes + 30) / 60),
+            _ => ("days", (minutes + 720) / 1_440),
+        };
+        self.text("late", [("unit", unit.into()), ("count", count.into())]) + "\n\n"
+    }
+
     /// Shows that `mra` is asked.
     pub fn asking_mra(&self, repo: &str) -> String {
         self.text("asking-mra", [("repo", repo.into())])
@@ -463,6 +486,13 @@ mod tests {
             Escalation { contacts: &contacts, asker: "U1", question: "q", reason: Some("r"), must_mention_bot: false };
         let mut said = vec![
             say.thinking(),
+            say.away(),
+            say.back(None),
+            say.back(Some(1)),
+            say.back(Some(7)),
+            say.late(7),
+            say.late(150),
+            say.late(4_000),
             say.asking_mra("erp"),
             say.trimmed(1),
             say.trimmed(7),
@@ -541,6 +571,22 @@ mod tests {
             say.message_too_long(120_000, Some(8_000)),
             ":x: 這則訊息太長：約 120000 tokens，上限 8000，請縮短或分成幾則"
         );
+    }
+
+    #[test]
+    fn the_words_of_seed_003() {
+        let say = Say::new(Language::default());
+        assert_eq!(say.away(), ":zzz: pmk gateway 暫離");
+        assert_eq!(say.back(Some(7)), ":wave: pmk gateway 重新上線（離線約 7 分鐘）");
+        assert_eq!(say.back(None), ":wave: pmk gateway 重新上線");
+    }
+
+    #[test]
+    fn how_late_an_answer_is_is_said_in_the_unit_that_people_would_use() {
+        let say = Say::new(Language::English);
+        for (minutes, wanted) in [(7, "about 7 minutes"), (119, "119 minutes"), (130, "2 hours"), (2_880, "2 days")] {
+            assert!(say.late(minutes).contains(wanted), "{}", say.late(minutes));
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@
 //!   `chat.postMessage` cuts at 40,000 characters;
 //! - a file is announced, sent and shared, in this order, and is as long as was announced;
 //! - the history tells metadata only to those who ask for it, and comes in pages;
-//! - about 50 updates a minute, about one post a second and channel, then 429 with Retry-After;
+//! - about 50 updates a minute, about one post a second and channel, 50 pages a minute of each method that reads
+//!   conversations, then 429 with Retry-After;
+//! - a method without its scope is refused, and the history of a channel that the bot is not in;
 //! - what the bot posts, edits and deletes comes back to it as events, with its own `bot_id`;
 //! - a WebSocket that is closed is closed by both sides, before the connection under it is.
 //!
@@ -132,6 +134,21 @@ impl Slack {
     /// Somebody reacts to a message; returns the event's id.
     pub fn react(&self, user: &str, message: &Message, reaction: &str) -> String {
         events::react(&self.inner, user, message, reaction)
+    }
+
+    /// A person says something that brings no event: talk in a channel, or what nobody was told of.
+    pub fn talk(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+        events::talk(&self.inner, channel, user, text, thread)
+    }
+
+    /// The same, so long ago.
+    pub fn talked(&self, ago: Duration, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+        events::talked(&self.inner, ago, (channel, user), text, thread)
+    }
+
+    /// A person takes back what they wrote.
+    pub fn take_back(&self, sent: &Sent) {
+        events::take_back(&self.inner, sent);
     }
 
     /// Sends any event, and returns its id.

@@ -288,7 +288,7 @@ mod tests {
 
         #[test]
         fn what_is_taken_in_can_be_read_back(event in piece()) {
-            let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+            let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
             let payload = serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             let frame = serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload});
             if let Frame::Event { callback, .. } = Frame::read(&frame.to_string())

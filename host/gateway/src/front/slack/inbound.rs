@@ -182,6 +182,20 @@ fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &
     })
 }
 
+/// A message of a channel's past, as the event of it would have brought it: `None` where there would have been none for
+/// the bot, or where it cannot be read.
+pub(super) fn of_past(mut message: Map<String, Value>, channel: &str, me: &Identity) -> Option<Inbound> {
+    message.insert("channel".into(), channel.into());
+    let event = Event::try_from(message).ok()?;
+    if malformed(event.ids()).is_some() {
+        return None;
+    }
+    let Event::Message(said) = event else { return None };
+    let event_id = format!("missed-{channel}-{}", said.ts);
+    let mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
+    self::message(me.team_id.clone(), event_id, said, mentioned, me)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -192,7 +206,13 @@ mod tests {
         let callback = json!({
             "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1_700_000_000, "event": event,
         });
-        let me = Identity { user: "UBOT".into(), bot: Some("BBOT".into()), name: "pmk".into(), team: "Acme".into() };
+        let me = Identity {
+            user: "UBOT".into(),
+            bot: Some("BBOT".into()),
+            name: "pmk".into(),
+            team: "Acme".into(),
+            team_id: "T1".into(),
+        };
         match news(serde_json::from_value(callback).expect("a callback"), &me) {
             Some(News::Message(message)) => Some(*message),
             Some(other) => panic!("{other:?}"),
@@ -202,7 +222,8 @@ mod tests {
 
     #[test]
     fn reactions_of_people_are_read() {
-        let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+        let me =
+            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
         let read = |event: Value| {
             let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             news(serde_json::from_value(callback).expect("a callback"), &me)
@@ -290,7 +311,8 @@ mod tests {
     /// Once, `thread_ts: "1 2"` was stored under a key that nobody could read back.
     #[test]
     fn an_id_that_is_none_is_refused() {
-        let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+        let me =
+            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
         let callback = |team: &str, id: &str, event: Value| {
             news(serde_json::from_value(json!({"team_id": team, "event_id": id, "event": event})).expect("one"), &me)
         };

@@ -79,6 +79,11 @@ fn read(text: &str, me: &str, push: impl Fn(&mut String, &str)) -> String {
     plain.trim().to_owned()
 }
 
+/// Whether a text as Slack has it mentions somebody.
+pub(super) fn is_mentioned(text: &str, user: &str) -> bool {
+    text.split('<').skip(1).filter_map(|opened| opened.split_once('>')).any(|(sequence, _)| mentions(sequence, user))
+}
+
 fn mentions(sequence: &str, user: &str) -> bool {
     sequence.strip_prefix('@').is_some_and(|mention| mention.split('|').next() == Some(user))
 }
