@@ -353,6 +353,14 @@ impl Slack {
         self.inner.state().command(sockets::Command::Drop);
     }
 
+    /// Breaks every connection without a word and waits until these are gone, whatever was opened meanwhile.
+    pub async fn await_dropped(&self, limit: Duration) -> bool {
+        let dropped: Vec<u64> = self.inner.state().sockets.iter().map(|open| open.id).collect();
+        self.drop_connections();
+        let gone = |state: &State| state.sockets.iter().all(|open| !dropped.contains(&open.id)).then_some(());
+        self.inner.wait_for(limit, gone).await.is_some()
+    }
+
     /// Falls silent on every socket that is open now, without closing it: what is sent there still leaves its
     /// sender, and is never answered.
     pub fn freeze_connections(&self) {
