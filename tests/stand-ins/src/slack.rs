@@ -227,6 +227,16 @@ impl Slack {
         self.inner.state().channel(channel).to_vec()
     }
 
+    /// Waits until the bot has reacted to a message, and returns the names of its reactions.
+    pub async fn await_reactions(&self, to: &Sent, limit: Duration) -> Option<Vec<String>> {
+        let find = |state: &State| {
+            let of_it = state.reactions.iter().filter(|(channel, ts, _)| *channel == to.channel && *ts == to.ts);
+            let names: Vec<String> = of_it.map(|(_, _, name)| name.clone()).collect();
+            (!names.is_empty()).then_some(names)
+        };
+        self.inner.wait_for(limit, find).await
+    }
+
     /// The file that came with a message.
     pub fn file(&self, ts: &str) -> Option<File> {
         self.inner.state().shared.get(ts).cloned()

@@ -146,6 +146,8 @@ mod tests {
             verbosity: Verbosity::Off,
             resumed: false,
             absorbs: None,
+            awaits: None,
+            reading: None,
             confirms: None,
             live: Live::default(),
             archived: 0,

@@ -102,6 +102,8 @@ mod tests {
             resumed: false,
             verbosity: crate::store::Verbosity::Off,
             absorbs: None,
+            awaits: None,
+            reading: None,
             confirms: None,
             live: Live::default(),
             archived: 0,
