@@ -17,6 +17,7 @@ mod dispatch;
 mod doors;
 mod experiments;
 mod explain;
+mod health;
 mod homes;
 mod hostile;
 mod incidents;

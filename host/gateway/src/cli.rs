@@ -1,5 +1,6 @@
 //! The command line, one file a subcommand. Data goes to standard output, everything else to standard
-//! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense).
+//! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense); of `status` 3, too (nobody
+//! is there).
 
 use std::{
     io::{self, Write},
@@ -30,6 +31,8 @@ mod policy;
 mod run;
 mod sessions;
 mod size_limit;
+mod status;
+mod stop;
 mod store;
 mod table;
 mod text;
@@ -54,6 +57,10 @@ struct Arguments {
 enum Command {
     /// Run the gateway
     Run(run::Run),
+    /// Say how the gateway does: 0 healthy, 1 degraded, 3 down
+    Status(status::StatusCommand),
+    /// End the gateway in an orderly way
+    Stop(stop::StopCommand),
     /// Show what a policy would do to a recorded conversation
     Plan(plan::PlanCommand),
     /// Compare policies on recorded conversations
@@ -122,7 +129,7 @@ pub fn main() -> ExitCode {
     };
     let json = arguments.json == Json::Stdout;
     match dispatch(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) if json => {
             note_json(&failure.document());
             ExitCode::FAILURE
@@ -141,13 +148,15 @@ fn usage(error: &clap::Error) -> Failure {
     Failure::new(what.strip_prefix("error: ").unwrap_or(what)).hint("`--help` shows the arguments")
 }
 
-fn dispatch(arguments: Arguments) -> Result<(), Failure> {
+fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
     let json = arguments.json == Json::Stdout;
     let context = Context { home: home::resolve(arguments.home.as_deref())?, json };
     home::check_trusted(&context.home)?;
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    match arguments.command {
+    let done = match arguments.command {
         Command::Run(run) => run.execute(&context),
+        Command::Status(status) => return status.execute(&context),
+        Command::Stop(stop) => stop.execute(&context),
         Command::Plan(plan) => plan.execute(&context),
         Command::Compare(compare) => compare.execute(&context),
         Command::Policy(policy) => policy.execute(&context),
@@ -159,7 +168,8 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Escalation(escalation) => escalation.execute(&context),
         Command::Experiment(experiment) => experiment.execute(&context),
         Command::Store(store) => store.execute(&context),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Prints data. A reader that has seen enough is no error.

@@ -29,7 +29,10 @@ use crate::{
     ledger::{Event, Ledger},
     model::{self, Environment, Model, ModelSpec, OpenError},
     policies::Swapper,
-    presence::Presence,
+    presence::{
+        Presence,
+        state::{Phase, State},
+    },
     store::{Store, StoreError},
 };
 
@@ -99,11 +102,13 @@ impl Run {
             tracing::warn!("{warning}");
         }
         let lock = HomeLock::take(&context.home)?;
+        let mut state = State::of_this_process();
+        state.write(&context.home);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-        let finished = runtime.block_on(self.serve(context, &lock, config, connection, notes));
+        let finished = runtime.block_on(self.serve(context, &lock, &mut state, config, connection, notes));
         // A terminal or a stream that never ends has a reader that cannot be woken.
         runtime.shutdown_timeout(Duration::from_millis(100));
         finished
@@ -113,6 +118,7 @@ impl Run {
         self,
         context: &Context,
         lock: &HomeLock,
+        state: &mut State,
         config: Config,
         connection: Connection,
         mut notes: Vec<Note>,
@@ -165,9 +171,11 @@ impl Run {
         let gateway = Gateway::new(parts, stop);
         let dispatcher = gateway.dispatcher();
         let swapper = Swapper::new(&context.home, Arc::clone(&gateway), loader, &policies);
-        let mut swaps = swapping::start(lock, swapper, &dispatcher, at_a_terminal)?;
+        let mut swaps = swapping::start(lock, swapper, (&gateway, &dispatcher), at_a_terminal)?;
         // Nothing of the start can fail from here on.
         let presence = Presence::begin(&context.home, &gateway, &dispatcher).await?;
+        state.phase = Phase::Ready;
+        state.write(&context.home);
         let finished = tokio::select! {
             finished = while_present(&gateway, &dispatcher, &presence, &asked) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.

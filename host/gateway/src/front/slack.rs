@@ -21,7 +21,9 @@ use self::{
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, ReplyTo, TurnReport};
+use super::{
+    Connection, Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, ReplyTo, TurnReport,
+};
 
 mod address;
 #[cfg(test)]
@@ -140,6 +142,7 @@ pub struct Slack {
     tls: Arc<ClientConfig>,
     timings: Timings,
     pace: Pace,
+    hearing: Hearing,
 }
 
 impl fmt::Debug for Slack {
@@ -169,7 +172,8 @@ impl Slack {
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let pace = Pace::new(config.timings.look_back);
-        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace })
+        let hearing = Hearing::new(&config.timings);
+        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace, hearing })
     }
 }
 
@@ -191,8 +195,7 @@ fn check_kind(kind: &str, token: &str, prefix: &str, other: &str) -> Result<(), 
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let hearing = Hearing::new(&self.timings);
-        let desk = Desk { me: &self.me, intake, hearing: &hearing };
+        let desk = Desk { me: &self.me, intake, hearing: &self.hearing };
         Sockets::new(&self.web, &self.tls, self.timings, desk).run(&stop).await;
         Ok(())
     }
@@ -241,6 +244,10 @@ impl Front for Slack {
 
     async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        Some(self.hearing.connection(self.timings.connections))
     }
 
     fn reaches_absent(&self) -> bool {
