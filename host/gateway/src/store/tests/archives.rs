@@ -96,7 +96,10 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "DROP TABLE asked; DROP TABLE proposal; ALTER TABLE turn DROP COLUMN asked_by;
+        "DROP INDEX inbox_by_place; DROP INDEX session_unread; DROP INDEX session_by_activity;
+         ALTER TABLE session DROP COLUMN channel; ALTER TABLE session DROP COLUMN read_from;
+         DROP TABLE outage; DROP TABLE told;
+         DROP TABLE asked; DROP TABLE proposal; ALTER TABLE turn DROP COLUMN asked_by;
          DROP TABLE bound; ALTER TABLE calibration ADD COLUMN window INTEGER;
          DROP TABLE model_tools;
          DROP INDEX inbox_parked;
