@@ -93,6 +93,35 @@ enum Command {
     Store(store::StoreCommand),
 }
 
+/// What a command needs of its home.
+#[derive(Clone, Copy)]
+enum UseOfHome {
+    /// It makes one where there is none.
+    Makes,
+    /// It is about what is in it.
+    Wants,
+    /// It does without, unless one is named.
+    Takes,
+}
+
+impl Command {
+    fn use_of_home(&self) -> UseOfHome {
+        match self {
+            Command::Run(_) => UseOfHome::Makes,
+            Command::Plan(_) | Command::Compare(_) | Command::Policy(_) | Command::Model(_) => UseOfHome::Takes,
+            Command::Status(_)
+            | Command::Stop(_)
+            | Command::Sessions(_)
+            | Command::Atoms(_)
+            | Command::Audience(_)
+            | Command::Audit(_)
+            | Command::Escalation(_)
+            | Command::Experiment(_)
+            | Command::Store(_) => UseOfHome::Wants,
+        }
+    }
+}
+
 /// Where JSON goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Json {
@@ -151,6 +180,14 @@ fn usage(error: &clap::Error) -> Failure {
 fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
     let json = arguments.json == Json::Stdout;
     let context = Context { home: home::resolve(arguments.home.as_deref())?, json };
+    let is_wanted = match arguments.command.use_of_home() {
+        UseOfHome::Makes => false,
+        UseOfHome::Wants => true,
+        UseOfHome::Takes => home::is_named(arguments.home.as_deref()),
+    };
+    if is_wanted {
+        home::check_exists(&context.home)?;
+    }
     home::check_trusted(&context.home)?;
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     let done = match arguments.command {
