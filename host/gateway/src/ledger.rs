@@ -168,6 +168,21 @@ pub enum Event {
         /// Whether the smaller request was answered: then it was the size.
         helped: bool,
     },
+    /// The model said the prompt was too long: seed 001's name for `context.exceeded`.
+    #[serde(rename = "queue.context_overflow.detected")]
+    OverflowDetected { actor: String, session: String },
+    /// On that, a part of the conversation was summed up.
+    #[serde(rename = "queue.context_overflow.compacted")]
+    OverflowCompacted { actor: String, session: String, turns: u32 },
+    /// On that, the conversation goes on in a fresh session.
+    #[serde(rename = "queue.context_overflow.new_session")]
+    OverflowNewSession { actor: String, session: String, has_summary: bool, summary_length: usize },
+    /// Nothing helped.
+    #[serde(rename = "queue.context_overflow.recovery_failed")]
+    OverflowRecoveryFailed { actor: String, session: String },
+    /// A summary was made without the model, and the fresh session has it.
+    #[serde(rename = "daemon.context_overflow.recovery")]
+    OverflowRecovery { actor: String, session: String, entries_left_behind: usize },
     /// The trim rung was used.
     #[serde(rename = "context.force-pruned")]
     ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },

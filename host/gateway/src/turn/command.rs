@@ -1,4 +1,4 @@
-//! Messages that are orders to the gateway: `verbose off|summary|full` says what a conversation is shown of
+//! Messages that are orders to the gateway: `verbose off|progress|summary|full` says what a conversation is shown of
 //! tool calls; a yes of an asker lets a question go out that they were shown.
 
 use serde_json::json;
@@ -118,6 +118,7 @@ mod tests {
         for (text, verbosity) in [
             ("verbose full", Verbosity::Full),
             (" /Verbose  OFF ", Verbosity::Off),
+            ("verbose progress", Verbosity::Progress),
             ("verbose summary", Verbosity::Summary),
         ] {
             assert_eq!(Command::of_text(text), Some(Command::Verbose(verbosity)), "{text}");
