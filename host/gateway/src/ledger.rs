@@ -427,12 +427,21 @@ struct Writing {
 impl Ledger {
     /// A ledger in this folder.
     pub fn open(folder: impl Into<PathBuf>) -> Self {
-        let folder = folder.into();
+        Ledger::open_named(folder, "events")
+    }
+
+    /// That of a dry run, which nobody counts.
+    pub fn open_dry_run(folder: impl Into<PathBuf>) -> Self {
+        Ledger::open_named(folder, "dryrun-events")
+    }
+
+    fn open_named(folder: impl Into<PathBuf>, name: &'static str) -> Self {
+        let place = Place { folder: folder.into(), name };
         let (sender, receiver) = channel();
         let uncounted = Arc::<AtomicU64>::default();
         let mut lost = Lost { uncounted: Arc::clone(&uncounted), is_told: false };
         let spawned =
-            std::thread::Builder::new().name("ledger".into()).spawn(move || write_all(&folder, &receiver, &mut lost));
+            std::thread::Builder::new().name("ledger".into()).spawn(move || write_all(&place, &receiver, &mut lost));
         let (sender, writer) = match spawned {
             Ok(writer) => (Some(sender), Some(writer)),
             Err(error) => {
@@ -472,14 +481,14 @@ impl Drop for Writing {
 }
 
 /// Waits for events and writes all that are waiting in one go.
-fn write_all(folder: &Path, events: &Receiver<Noted>, lost: &mut Lost) {
+fn write_all(place: &Place, events: &Receiver<Noted>, lost: &mut Lost) {
     while let Ok(first) = events.recv() {
         let mut month = String::new();
         let mut lines = Vec::new();
         for (at, event, tags) in std::iter::once(first).chain(events.try_iter()) {
             let this_month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
             if this_month != month {
-                flush(folder, &month, &mut lines, lost);
+                flush(place, &month, &mut lines, lost);
                 month = this_month;
             }
             let line = Line { at: format!("{at:.3}"), event: &event, tags: &tags };
@@ -487,8 +496,15 @@ fn write_all(folder: &Path, events: &Receiver<Noted>, lost: &mut Lost) {
                 lines.push(b'\n');
             }
         }
-        flush(folder, &month, &mut lines, lost);
+        flush(place, &month, &mut lines, lost);
     }
+}
+
+/// Where lines go.
+struct Place {
+    folder: PathBuf,
+    /// What the files' names begin with.
+    name: &'static str,
 }
 
 /// What could not be written.
@@ -519,11 +535,11 @@ impl Lost {
     }
 }
 
-fn flush(folder: &Path, month: &str, lines: &mut Vec<u8>, lost: &mut Lost) {
+fn flush(Place { folder, name }: &Place, month: &str, lines: &mut Vec<u8>, lost: &mut Lost) {
     if lines.is_empty() {
         return;
     }
-    let path = folder.join(format!("events-{month}.log"));
+    let path = folder.join(format!("{name}-{month}.log"));
     let count = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
     match append(&path, lines) {
         Ok(()) => lost.is_over(folder),
