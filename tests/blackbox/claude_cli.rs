@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::support::{Home, finish, of_type, question, replies, stand_in};
 
-/// A home whose `claude` plays a script, and which is the model because gateway.json names none.
+/// A home that pmk has set up, whose `claude` plays a script, and which is the model because gateway.json names none.
 struct Stage {
     home: Home,
     script: PathBuf,
@@ -20,7 +20,11 @@ struct Stage {
 impl Stage {
     fn new(script: &str) -> Stage {
         let home = Home::new();
-        home.write("gateway.json", json!({"version": 1, "language": "en", "mra": {"command": ["echo"]}}).to_string());
+        home.write(
+            "gateway.json",
+            json!({"version": 1, "language": "en", "apiKey": {"cmd": "false"}, "mra": {"command": ["echo"]}})
+                .to_string(),
+        );
         let script = home.write("claude.script", script);
         let folder = home.path().join("bin");
         std::fs::create_dir(&folder).expect("a folder");
@@ -33,7 +37,7 @@ impl Stage {
 
     /// `run` in the environment of a host with secrets.
     fn run(&self) -> Command {
-        let mut command = self.home.command(&["run"]);
+        let mut command = self.home.command(&["run", "--front", "console"]);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.home.path().join("bin").display()));
         for name in ["PMK_SLACK_BOT_TOKEN", "OPENAI_API_KEY", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "NODE_OPTIONS"] {

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::{Home, component, question};
+use crate::support::{Home, component, finish, question, repository};
 
 /// A user that is nobody in particular.
 const SOMEBODY_ELSE: u32 = 65_534;
@@ -67,6 +67,60 @@ fn one_of_another_user_is_refused() {
 }
 
 /// Whether the tests run as the administrator.
+/// Once, `audit --home /typo` printed zeros, and `audience set` made a home of a slip of the pen.
+#[test]
+fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
+    let home = Home::new();
+    let missing = home.path().join("typo");
+    let strict = component("strict");
+    let history = repository("tests/fixtures/marker-and-giant-mixed.json").display().to_string();
+    let commands: &[&[&str]] = &[
+        &["status"],
+        &["stop"],
+        &["audit"],
+        &["sessions", "list"],
+        &["sessions", "show", "slack:dm:U1"],
+        &["sessions", "parked"],
+        &["atoms", "list"],
+        &["audience", "list"],
+        &["audience", "set", "U1", "pm"],
+        &["escalation", "list"],
+        &["escalation", "add", "default", "U1"],
+        &["experiment", "status"],
+        &["experiment", "stop"],
+        &["store", "check"],
+        &["store", "renew"],
+        &["model", "forget"],
+        &["model", "tokens", "/dev/null"],
+        &["policy", "inspect", &strict],
+        &["policy", "use", &strict],
+        &["plan", "--policy", &strict, "--history", &history],
+        &["compare", "--policy", &strict, "--histories", &history],
+    ];
+    for arguments in commands {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+        command.env_clear().env("HOME", home.path()).arg("--home").arg(&missing).args(*arguments);
+        let finished = finish(command, "");
+        assert_eq!(
+            (finished.status.code(), finished.stdout.as_str()),
+            (Some(1), ""),
+            "{arguments:?}: {}",
+            finished.stderr
+        );
+        let said = finished.stderr.replace(home.path().to_str().expect("UTF-8"), "[home]");
+        assert!(said.starts_with("error: there is no home `[home]/typo`\n  hint: "), "{arguments:?}: {said}");
+        assert!(!missing.exists(), "{arguments:?} has made one");
+    }
+    // What needs none does without, as long as nobody names one.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+    command.env_clear().env("HOME", home.path().join("nobody")).args(["policy", "inspect", &strict]);
+    finish(command, "").ok();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+    command.env_clear().env("HOME", home.path()).arg("--home").arg(&missing).args(["run", "--model", "sim"]);
+    finish(command, "").ok();
+    assert!(missing.exists());
+}
+
 fn is_root() -> bool {
     std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("Linux's /proc")) == 0
 }

@@ -73,6 +73,9 @@ fn compaction_saves_a_turn_and_the_summary_rolls_on() {
     assert!(compacted.len() > 1, "the window fills up again: {compacted:#?}");
     assert_eq!(compacted[0]["recovering"], true);
     assert!(compacted[1..].iter().any(|event| event["recovering"] == false), "ahead of the call: {compacted:#?}");
+    // By seed 001's name only what followed an overflow.
+    let recovering = compacted.iter().filter(|event| event["recovering"] == true).count();
+    assert_eq!(events(&home, "queue.context_overflow.compacted").len(), recovering);
     let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
     assert_eq!(shown.matches("summary (").count(), 1, "one summary at a time:\n{shown}");
     let archive = home.run(&["sessions", "show", "console:dm:U1", "--full"], "").ok().stdout;
@@ -100,6 +103,11 @@ fn rotation_saves_a_turn_and_the_admins_are_told() {
     let rotated = &events(&home, "context.rotated")[0];
     assert_eq!(rotated["hasSummary"], true);
     assert!(rotated["summaryLength"].as_u64() > Some(50) && rotated["entriesLeftBehind"].as_u64() > Some(2));
+    let overflow = |name: &str| events(&home, &format!("queue.context_overflow.{name}"));
+    assert_eq!(overflow("detected").len(), events(&home, "context.exceeded").len());
+    let fresh = &overflow("new_session")[0];
+    assert_eq!((&fresh["hasSummary"], &fresh["summaryLength"]), (&rotated["hasSummary"], &rotated["summaryLength"]));
+    assert_eq!(events(&home, "daemon.context_overflow.recovery").len(), 1);
 }
 
 #[test]
@@ -115,6 +123,7 @@ fn when_all_rungs_fail_the_person_is_told_and_the_next_turn_works() {
     assert_eq!(replies(&lines), [":x: 對話太長，請開新 thread 重新提問"]);
     assert_eq!(rungs(&lines)[0].last().map(String::as_str), Some("give-up"));
     assert_eq!(events(&home, "context.recovery_failed").len(), 1);
+    assert_eq!(events(&home, "queue.context_overflow.recovery_failed").len(), 1);
     assert!(of_type(&lines, "notice").iter().any(|notice| notice["channel"] == "U0ADMIN"), "{lines:#?}");
     let fresh = Anthropic::start_blocking();
     let lines = run(&home, &fresh, &["standard"], &[turn(5)]);

@@ -115,7 +115,7 @@ fn what_is_missing_is_named_before_anything_starts() {
     assert!(missing.contains("ANTHROPIC_API_KEY") && missing.contains("hint: "), "{missing}");
     let unknown = run(&["run", "--model", "gpt"]);
     assert!(unknown.contains("`gpt`") && unknown.contains("hint: "), "{unknown}");
-    home.write("gateway.json", r#"{"version":1}"#);
+    home.write("gateway.json", r#"{"version":1,"apiKey":"sk-1"}"#);
     let cli = run(&["run"]);
     assert!(cli.contains("claude-cli") && cli.contains("--model"), "{cli}");
 }

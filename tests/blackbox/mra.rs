@@ -42,6 +42,8 @@ impl Stage {
         let script = home.write("mra.script", script);
         let command = stand_in("mra", &script);
         let mut config = json!({"version": 1, "language": "en", "limits": limits, "mra": {"command": command}});
+        // What is said when it goes is no part of this.
+        config["presence"] = json!({"broadcast": false});
         config["mra"].as_object_mut().expect("an object").extend(mra.as_object().expect("an object").clone());
         home.write("gateway.json", config.to_string());
         let anthropic = Anthropic::start_blocking();
@@ -91,7 +93,7 @@ impl Stage {
 #[test]
 fn what_mra_finds_is_in_the_second_prompt() {
     let stage = Stage::new("out [ask] PKB loaded\nout \u{1b}[2min app/models/sales.rb\u{1b}[0m", json!({}));
-    let mut command = stage.home.asking(&stage.anthropic, &[]);
+    let mut command = stage.home.asking(&stage.anthropic, &["--front", "console"]);
     command.env("PMK_SLACK_BOT_TOKEN", "xoxb-secret").env("LANG", "C.UTF-8");
     let lines = finish(command, &question("Ev1", QUESTION)).ok().lines();
     assert_eq!(replies(&lines), [ANSWER]);
@@ -238,6 +240,26 @@ async fn progress_is_shown_as_it_comes_and_never_after_the_answer() {
     assert!(gateway.terminate().success());
     assert_eq!(slack.replies(&asked.channel), [answer]);
     assert_eq!(slack.violations(), [] as [&str; 0]);
+}
+
+/// Once, `verbose off` was what nobody had chosen, and progress was shown all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn verbose_off_silences_progress_on_every_front() {
+    let stage = Stage::new("out in app/models/sales.rb", json!({}));
+    let input = [question("Ev0", "verbose off"), question("Ev1", QUESTION)].join("\n");
+    let lines = finish(stage.home.asking(&stage.anthropic, &[]), &input).ok().lines();
+    assert_eq!(of_type(&lines, "progress"), [] as [&Value; 0]);
+    assert_eq!(replies(&lines).last(), Some(&ANSWER));
+    let slack = Slack::start(rules()).await;
+    let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let off = slack.dm("U1", "verbose off");
+    assert!(slack.await_reply(&off, PATIENCE).await.is_some());
+    let asked = slack.dm("U1", QUESTION);
+    let is_answer = |message: &Message| message.text == ANSWER;
+    let answer = slack.await_message(&asked.channel, PATIENCE, is_answer).await.expect("a reply");
+    assert_eq!(answer.history, [":hourglass_flowing_sand: Thinking…"]);
+    assert!(gateway.terminate().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use crate::{
 mod missed;
 
 /// As if the last run had ended so long ago. Nobody waits that long in a test.
-fn age(home: &Home, ago: Duration) {
+pub fn age(home: &Home, ago: Duration) {
     let then = jiff::Timestamp::now() - jiff::SignedDuration::try_from(ago).expect("a short while");
     home.write("gateway/heartbeat", format!("{then}\n"));
     if home.path().join("gateway/shutdown").exists() {

@@ -52,7 +52,8 @@ impl Gateway {
         Gateway::spawn(home, command)
     }
 
-    fn spawn(home: &Home, mut command: Command) -> Gateway {
+    /// Starts one by this command.
+    pub fn spawn(home: &Home, mut command: Command) -> Gateway {
         let log = home.path().join("stderr.log");
         let stderr = File::options().create(true).append(true).open(&log).expect("a file in the home");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);

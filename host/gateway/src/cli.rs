@@ -1,5 +1,6 @@
 //! The command line, one file a subcommand. Data goes to standard output, everything else to standard
-//! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense).
+//! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense); of `status` 3, too (nobody
+//! is there).
 
 use std::{
     io::{self, Write},
@@ -31,6 +32,8 @@ mod policy;
 mod run;
 mod sessions;
 mod size_limit;
+mod status;
+mod stop;
 mod store;
 mod table;
 mod text;
@@ -55,6 +58,10 @@ struct Arguments {
 enum Command {
     /// Run the gateway
     Run(run::Run),
+    /// Say how the gateway does: 0 healthy, 1 degraded, 3 down
+    Status(status::StatusCommand),
+    /// End the gateway in an orderly way
+    Stop(stop::StopCommand),
     /// Show what a policy would do to a recorded conversation
     Plan(plan::PlanCommand),
     /// Compare policies on recorded conversations
@@ -88,6 +95,36 @@ enum Command {
     /// Back up, check, restore and renew the database of conversations
     #[command(subcommand)]
     Store(store::StoreCommand),
+}
+
+/// What a command needs of its home.
+#[derive(Clone, Copy)]
+enum UseOfHome {
+    /// It makes one where there is none.
+    Makes,
+    /// It is about what is in it.
+    Wants,
+    /// It does without, unless one is named.
+    Takes,
+}
+
+impl Command {
+    fn use_of_home(&self) -> UseOfHome {
+        match self {
+            Command::Run(_) => UseOfHome::Makes,
+            Command::Plan(_) | Command::Compare(_) | Command::Policy(_) | Command::Model(_) => UseOfHome::Takes,
+            Command::Status(_)
+            | Command::Stop(_)
+            | Command::Sessions(_)
+            | Command::Atoms(_)
+            | Command::Admin(_)
+            | Command::Audience(_)
+            | Command::Audit(_)
+            | Command::Escalation(_)
+            | Command::Experiment(_)
+            | Command::Store(_) => UseOfHome::Wants,
+        }
+    }
 }
 
 /// Where JSON goes.
@@ -126,7 +163,7 @@ pub fn main() -> ExitCode {
     };
     let json = arguments.json == Json::Stdout;
     match dispatch(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) if json => {
             note_json(&failure.document());
             ExitCode::FAILURE
@@ -145,13 +182,23 @@ fn usage(error: &clap::Error) -> Failure {
     Failure::new(what.strip_prefix("error: ").unwrap_or(what)).hint("`--help` shows the arguments")
 }
 
-fn dispatch(arguments: Arguments) -> Result<(), Failure> {
+fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
     let json = arguments.json == Json::Stdout;
     let context = Context { home: home::resolve(arguments.home.as_deref())?, json };
+    let is_wanted = match arguments.command.use_of_home() {
+        UseOfHome::Makes => false,
+        UseOfHome::Wants => true,
+        UseOfHome::Takes => home::is_named(arguments.home.as_deref()),
+    };
+    if is_wanted {
+        home::check_exists(&context.home)?;
+    }
     home::check_trusted(&context.home)?;
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    match arguments.command {
+    let done = match arguments.command {
         Command::Run(run) => run.execute(&context),
+        Command::Status(status) => return status.execute(&context),
+        Command::Stop(stop) => stop.execute(&context),
         Command::Plan(plan) => plan.execute(&context),
         Command::Compare(compare) => compare.execute(&context),
         Command::Policy(policy) => policy.execute(&context),
@@ -164,7 +211,8 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Escalation(escalation) => escalation.execute(&context),
         Command::Experiment(experiment) => experiment.execute(&context),
         Command::Store(store) => store.execute(&context),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Prints data. A reader that has seen enough is no error.

@@ -8,12 +8,10 @@ use std::{
 };
 
 use pmk_policy::files;
-use secrecy::SecretString;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    error::{Failure, OrHint},
+    error::Failure,
     experiment::ExperimentConfig,
     home, json,
     knowledge::{Ingest, UnknownIngest},
@@ -25,10 +23,12 @@ mod document;
 mod edit;
 mod people;
 mod policy;
+mod secret;
 mod sections;
 mod watched;
 
 pub use policy::{PolicyConfig, PolicyLimits};
+pub use secret::Secret;
 pub use sections::{HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle};
 pub use watched::{Trial, Watched};
 
@@ -98,23 +98,20 @@ pub struct Config {
     pub api_key: Option<Secret>,
 }
 
-/// Slack's tokens, from the environment or the file.
+/// Slack's tokens, or where to get them.
 #[derive(Clone, Debug, Default)]
 pub struct SlackTokens {
-    pub app_token: Option<SecretString>,
-    pub bot_token: Option<SecretString>,
-}
-
-/// A secret that is written out, or where to get it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Secret {
-    Literal(SecretString),
-    Env { env: String },
-    Command { cmd: String },
+    pub app_token: Option<Secret>,
+    pub bot_token: Option<Secret>,
 }
 
 impl Config {
+    /// Whether somebody has set this gateway up to answer people, by hand or with pmk: then an absent `model` means
+    /// `claude-cli` (seed 000). A file that holds nothing but what a command has written there does not say that.
+    pub fn is_set_up(&self) -> bool {
+        self.api_key.is_some() || self.slack.app_token.is_some() || self.slack.bot_token.is_some()
+    }
+
     /// Reads the file of a home; without one, everything has its default. What is not understood but
     /// harmless comes back as warnings.
     ///
@@ -181,8 +178,7 @@ impl Config {
             limits,
             hourly: section(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
-            api_key: part(&root, "apiKey")
-                .map_err(|_| r#"`apiKey` is neither a text nor {"env":"NAME"} nor {"cmd":"COMMAND"}"#.to_owned())?,
+            api_key: Secret::read("apiKey", root.get("apiKey"))?,
             language: part(&root, "language")?.unwrap_or_default(),
             default_ingest: ingest(&root)?,
             mra_workspace: part(&root, "mraWorkspace")?,
@@ -226,20 +222,13 @@ fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
     items.iter().enumerate().map(user).collect()
 }
 
-/// What the file holds is never in the error: it may be half a token.
 fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
     let slack = match root.get("slack") {
         None | Some(Value::Null) => return Ok(SlackTokens::default()),
         Some(Value::Object(slack)) => slack,
         Some(other) => return Err(format!("`slack` is {}, not an object", json::kind(other))),
     };
-    let token = |key: &str| match slack.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(token)) => {
-            Ok(Some(token.as_str()).filter(|token| !token.is_empty()).map(SecretString::from))
-        }
-        Some(other) => Err(format!("`slack.{key}` is {}, not a text", json::kind(other))),
-    };
+    let token = |key: &str| Secret::read(&format!("slack.{key}"), slack.get(key));
     Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")? })
 }
 
@@ -249,34 +238,6 @@ fn ingest(root: &Map<String, Value>) -> Result<Option<Ingest>, String> {
     text.filter(|text| !text.trim().is_empty())
         .map(|text| text.parse().map_err(|error: UnknownIngest| error.to_string()))
         .transpose()
-}
-
-impl Secret {
-    /// The secret itself.
-    ///
-    /// # Errors
-    /// The variable is not set, or the command fails.
-    pub fn resolve(&self) -> Result<SecretString, Failure> {
-        match self {
-            Secret::Literal(secret) => Ok(secret.clone()),
-            Secret::Env { env } => std::env::var(env).map(SecretString::from).map_err(|_| {
-                Failure::new(format!("`apiKey` of gateway.json names the variable `{env}`, which is not set"))
-            }),
-            Secret::Command { cmd } => {
-                let output = std::process::Command::new("sh")
-                    .args(["-c", cmd])
-                    .stderr(std::process::Stdio::inherit())
-                    .output()
-                    .or_hint("`apiKey.cmd` of gateway.json is run by `sh -c`")?;
-                if !output.status.success() {
-                    return Err(Failure::new(format!("`apiKey.cmd` of gateway.json failed with {}", output.status)));
-                }
-                let text = String::from_utf8(output.stdout)
-                    .map_err(|_| Failure::new("`apiKey.cmd` of gateway.json printed something that is no text"))?;
-                Ok(SecretString::from(text.trim().to_owned()))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -309,8 +270,9 @@ mod tests {
             (r#"{"version":1,"policy":[["a.wasm"]]}"#, "`policy` is a list, not an object"),
             (r#"{"version":1,"experiment":[]}"#, "`experiment` is a list, not an object"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
-            (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, not a text"),
-            (r#"{"version":1,"apiKey":7}"#, "`apiKey` is neither a text nor"),
+            (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, neither a text nor"),
+            (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),
+            (r#"{"version":1,"slack":{"appToken":{"cmd":7}}}"#, "`slack.appToken` is an object, neither a text nor"),
         ] {
             let error = Config::parse(text).expect_err(text);
             assert!(error.contains(wanted), "{error}");

@@ -9,10 +9,11 @@
 //! |---|---|
 //! | `{"command":"policy.use","files":["/path/a.wasm"]}` | the components of these files decide from the next turn on, the last on top; paths are absolute |
 //! | `{"command":"policy.previous"}` | those decide again that decided before, as they were then |
+//! | `{"command":"status"}` | nothing; how the gateway does |
 //! | `{"command":"sessions.retry","key":"slack:dm:U1"}` | parked messages of that conversation are taken up again; of all without `key` |
 //!
 //! A swap that was made is answered with `{"type":"swapped"}` and the fields of [`Swapped`], messages that were taken up
-//! with `{"type":"retried","messages":N,"unreadable":N}`; whatever went wrong with
+//! with `{"type":"retried","messages":N,"unreadable":N}`, how it does with `{"type":"status"}` and the fields of [`Report`]; whatever went wrong with
 //! `{"type":"error","message":…,"hint":…}`, as everywhere else, and then everything is as it was. Later versions may
 //! add requests and fields; an unknown request is an error, an unknown field of an answer is to be passed over.
 //!
@@ -24,12 +25,12 @@ use std::path::{Path, PathBuf};
 use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Failure, home, policies::Swapped};
+use crate::{error::Failure, home, policies::Swapped, presence::health::Report};
 
 mod client;
 mod server;
 
-pub use client::ask;
+pub use client::{ask, ask_within};
 pub use server::{Commands, Server};
 
 /// The most bytes of a request.
@@ -51,6 +52,9 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<SessionKey>,
     },
+    /// Say how you do.
+    #[serde(rename = "status")]
+    Status,
 }
 
 /// What it answers.
@@ -59,6 +63,7 @@ pub enum Request {
 pub enum Reply {
     Swapped(Swapped),
     Retried { messages: usize, unreadable: usize },
+    Status(Report),
     Error { message: String, hint: Option<String> },
 }
 
@@ -68,8 +73,10 @@ impl Reply {
         match self {
             Reply::Error { message, hint: Some(hint) } => Failure::new(message).hint(hint),
             Reply::Error { message, hint: None } => Failure::new(message),
-            Reply::Swapped(_) | Reply::Retried { .. } => Failure::new("the gateway answered another question")
-                .hint("run the gateway and this command from the same version of pmk-host"),
+            Reply::Swapped(_) | Reply::Retried { .. } | Reply::Status(_) => {
+                Failure::new("the gateway answered another question")
+                    .hint("run the gateway and this command from the same version of pmk-host")
+            }
         }
     }
 }
@@ -91,6 +98,7 @@ mod tests {
                 Request::PolicyUse { files: vec!["/path/a.wasm".into()] },
             ),
             (r#"{"command":"policy.previous"}"#, Request::PolicyPrevious),
+            (r#"{"command":"status"}"#, Request::Status),
             (r#"{"command":"sessions.retry"}"#, Request::SessionsRetry { key: None }),
             (
                 r#"{"command":"sessions.retry","key":"slack:dm:U1"}"#,

@@ -128,9 +128,7 @@ impl Dispatcher {
         for (inbox, why) in open.unreadable {
             self.park(inbox, &why).await;
         }
-        for pending in open.pending {
-            self.enter(pending);
-        }
+        self.enter_all(open.pending);
         let dispatcher = Arc::clone(self);
         Ok(tokio::spawn(async move { dispatcher.sweep().await }))
     }
@@ -147,9 +145,7 @@ impl Dispatcher {
         if messages > 0 {
             self.turns.note(Event::TurnRetried { session: key.map(SessionKey::to_string), messages });
         }
-        for pending in &unparked.pending {
-            self.enter(pending.clone());
-        }
+        self.enter_all(unparked.pending.clone());
         Ok(unparked)
     }
 
@@ -185,8 +181,23 @@ impl Dispatcher {
 
     /// Queues a stored message, and gives its conversation a worker if it has none. Harmless for one that is queued
     /// or being worked on.
-    fn enter(self: &Arc<Self>, Pending { inbox, key, ts }: Pending) {
-        if queues::lock(&self.queues).enter(&key, Waiting { ts, inbox }) == Entered::First {
+    fn enter(self: &Arc<Self>, pending: Pending) {
+        self.enter_all([pending]);
+    }
+
+    /// The same for several. No worker begins before all of them are queued: those that belong together are seen
+    /// together, and in their order.
+    fn enter_all(self: &Arc<Self>, all: impl IntoIterator<Item = Pending>) {
+        let mut begin = Vec::new();
+        {
+            let mut queues = queues::lock(&self.queues);
+            for Pending { inbox, key, ts } in all {
+                if queues.enter(&key, Waiting { ts, inbox }) == Entered::First {
+                    begin.push(key);
+                }
+            }
+        }
+        for key in begin {
             let dispatcher = Arc::clone(self);
             self.tasks.spawn(async move { dispatcher.work(key).await });
         }

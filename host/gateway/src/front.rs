@@ -293,6 +293,11 @@ pub trait Front: Send + Sync {
         false
     }
 
+    /// How it is connected, where it has to be.
+    fn connection(&self) -> Option<Connection> {
+        None
+    }
+
     /// Reads what was asked at a place while nobody listened. Takes as long as the front has to be spared.
     ///
     /// # Errors
@@ -327,6 +332,17 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It was not told.
     async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError>;
+}
+
+/// How a front is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    /// Connections that work, as far as anybody knows.
+    pub open: usize,
+    /// So many there should be.
+    pub of: usize,
+    /// How often one was lost within the last ten minutes.
+    pub reconnects: u32,
 }
 
 /// A place whose past is to be read.

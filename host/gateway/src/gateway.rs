@@ -34,6 +34,7 @@ use crate::{
     mra::Mra,
     panics,
     policies::Policies,
+    presence::health::Report,
     progress::{self, Updates},
     say::Say,
     store::{Parked, SessionId, Store, StoreError},
@@ -237,6 +238,11 @@ impl Gateway {
         })
         .await
         .expect("the knowledge base does not panic")
+    }
+
+    /// How it does, for an operator.
+    pub(crate) fn report(&self) -> Report {
+        Report { connection: self.front.connection(), lost_lines: self.ledger.uncounted() }
     }
 
     /// Does something that nobody waits for, except the gateway before it ends.

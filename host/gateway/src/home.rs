@@ -33,6 +33,25 @@ pub fn compile_cache_dir(home: &Path) -> PathBuf {
 /// The variable that names the folder where `--home` does not.
 const VARIABLE: &str = "PMK_HOME";
 
+/// Whether somebody has said which folder it is.
+pub fn is_named(given: Option<&Path>) -> bool {
+    given.is_some() || std::env::var_os(VARIABLE).is_some_and(|home| !home.is_empty())
+}
+
+/// Refuses a home that does not exist: looked into, it would seem to be one in which nothing ever happened.
+///
+/// # Errors
+/// It does not exist, or nobody can tell.
+pub fn check_exists(home: &Path) -> Result<(), Failure> {
+    match home.try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::new(format!("there is no home `{}`", home.display()))
+            .hint("say which one with `--home DIR`; the first `pmk-host run` makes it")),
+        Err(error) => Err(Failure::new(format!("cannot look at `{}`: {error}", home.display()))
+            .hint("check that you may look into the folders above it")),
+    }
+}
+
 /// The folder given, else the one that the environment names, else `~/.pmk`. Absolute, because the compile
 /// cache insists on it.
 ///

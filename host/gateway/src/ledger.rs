@@ -2,7 +2,8 @@
 //! them (seeds 000 §3 and 003 §12). People read and edit it; it never holds the text of a message.
 //!
 //! Lines are written by one thread in whole lines, so an event costs a turn nothing and two events
-//! never mix. Writing is best effort: a ledger that cannot be written must not stop a conversation.
+//! never mix. Writing is best effort: a ledger that cannot be written must not stop a conversation. What is lost is
+//! [counted](WriteFailures).
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,13 +11,16 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     thread::JoinHandle,
 };
 
+mod failures;
 mod tags;
 
+pub use failures::{FILE_NAME as FAILURES_FILE, WriteFailures};
 pub use tags::{InExperiment, LoadedArm, Tags};
 
 use jiff::{Timestamp, tz::TimeZone};
@@ -170,6 +174,21 @@ pub enum Event {
         /// Whether the smaller request was answered: then it was the size.
         helped: bool,
     },
+    /// The model said the prompt was too long: seed 001's name for `context.exceeded`.
+    #[serde(rename = "queue.context_overflow.detected")]
+    OverflowDetected { actor: String, session: String },
+    /// On that, a part of the conversation was summed up.
+    #[serde(rename = "queue.context_overflow.compacted")]
+    OverflowCompacted { actor: String, session: String, turns: u32 },
+    /// On that, the conversation goes on in a fresh session.
+    #[serde(rename = "queue.context_overflow.new_session")]
+    OverflowNewSession { actor: String, session: String, has_summary: bool, summary_length: usize },
+    /// Nothing helped.
+    #[serde(rename = "queue.context_overflow.recovery_failed")]
+    OverflowRecoveryFailed { actor: String, session: String },
+    /// A summary was made without the model, and the fresh session has it.
+    #[serde(rename = "daemon.context_overflow.recovery")]
+    OverflowRecovery { actor: String, session: String, entries_left_behind: usize },
     /// The trim rung was used.
     #[serde(rename = "context.force-pruned")]
     ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },
@@ -413,21 +432,41 @@ pub struct Ledger(Arc<Writing>);
 struct Writing {
     sender: Option<Sender<Noted>>,
     writer: Option<JoinHandle<()>>,
+    /// Lines that are lost and not even counted in the file.
+    uncounted: Arc<AtomicU64>,
 }
 
 impl Ledger {
     /// A ledger in this folder.
     pub fn open(folder: impl Into<PathBuf>) -> Self {
-        let folder = folder.into();
+        Ledger::open_named(folder, "events")
+    }
+
+    /// That of a dry run, which nobody counts.
+    pub fn open_dry_run(folder: impl Into<PathBuf>) -> Self {
+        Ledger::open_named(folder, "dryrun-events")
+    }
+
+    fn open_named(folder: impl Into<PathBuf>, name: &'static str) -> Self {
+        let place = Place { folder: folder.into(), name };
         let (sender, receiver) = channel();
-        let writer = std::thread::Builder::new().name("ledger".into()).spawn(move || write_all(&folder, &receiver));
-        match writer {
-            Ok(writer) => Ledger(Arc::new(Writing { sender: Some(sender), writer: Some(writer) })),
+        let uncounted = Arc::<AtomicU64>::default();
+        let mut lost = Lost { uncounted: Arc::clone(&uncounted), is_told: false };
+        let spawned =
+            std::thread::Builder::new().name("ledger".into()).spawn(move || write_all(&place, &receiver, &mut lost));
+        let (sender, writer) = match spawned {
+            Ok(writer) => (Some(sender), Some(writer)),
             Err(error) => {
                 tracing::warn!(%error, "the ledger cannot be written: no thread");
-                Ledger(Arc::new(Writing { sender: None, writer: None }))
+                (None, None)
             }
-        }
+        };
+        Ledger(Arc::new(Writing { sender, writer, uncounted }))
+    }
+
+    /// So many lines are lost and could not even be counted in the file.
+    pub fn uncounted(&self) -> u64 {
+        self.0.uncounted.load(Ordering::Relaxed)
     }
 
     /// Notes an event that belongs to no turn, now.
@@ -454,15 +493,14 @@ impl Drop for Writing {
 }
 
 /// Waits for events and writes all that are waiting in one go.
-fn write_all(folder: &Path, events: &Receiver<Noted>) {
-    let mut failures = 0u64;
+fn write_all(place: &Place, events: &Receiver<Noted>, lost: &mut Lost) {
     while let Ok(first) = events.recv() {
         let mut month = String::new();
         let mut lines = Vec::new();
         for (at, event, tags) in std::iter::once(first).chain(events.try_iter()) {
             let this_month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
             if this_month != month {
-                flush(folder, &month, &mut lines, &mut failures);
+                flush(place, &month, &mut lines, lost);
                 month = this_month;
             }
             let line = Line { at: format!("{at:.3}"), event: &event, tags: &tags };
@@ -470,22 +508,58 @@ fn write_all(folder: &Path, events: &Receiver<Noted>) {
                 lines.push(b'\n');
             }
         }
-        flush(folder, &month, &mut lines, &mut failures);
+        flush(place, &month, &mut lines, lost);
     }
 }
 
-fn flush(folder: &Path, month: &str, lines: &mut Vec<u8>, failures: &mut u64) {
+/// Where lines go.
+struct Place {
+    folder: PathBuf,
+    /// What the files' names begin with.
+    name: &'static str,
+}
+
+/// What could not be written.
+struct Lost {
+    uncounted: Arc<AtomicU64>,
+    /// Whether the operator knows of this trouble.
+    is_told: bool,
+}
+
+impl Lost {
+    fn note(&mut self, folder: &Path, lines: u64, error: &io::Error) {
+        let lines = self.uncounted.load(Ordering::Relaxed) + lines;
+        // On a full disk the count has no room either: then it is kept until there is.
+        let uncounted = match WriteFailures::add(folder, lines, &error.to_string()) {
+            Ok(()) => 0,
+            Err(_) => lines,
+        };
+        self.uncounted.store(uncounted, Ordering::Relaxed);
+    }
+
+    /// It works again.
+    fn is_over(&mut self, folder: &Path) {
+        self.is_told = false;
+        let lines = self.uncounted.load(Ordering::Relaxed);
+        if lines > 0 && WriteFailures::add(folder, lines, "there was no room to count them then").is_ok() {
+            self.uncounted.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+fn flush(Place { folder, name }: &Place, month: &str, lines: &mut Vec<u8>, lost: &mut Lost) {
     if lines.is_empty() {
         return;
     }
-    let path = folder.join(format!("events-{month}.log"));
+    let path = folder.join(format!("{name}-{month}.log"));
+    let count = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
     match append(&path, lines) {
-        Ok(()) => *failures = 0,
+        Ok(()) => lost.is_over(folder),
         Err(error) => {
-            *failures += 1;
-            if *failures == 1 {
+            if !std::mem::replace(&mut lost.is_told, true) {
                 tracing::warn!(path = %path.display(), %error, "the ledger cannot be written; events are lost");
             }
+            lost.note(folder, count, &error);
         }
     }
     lines.clear();
@@ -545,6 +619,28 @@ mod tests {
         let good: Vec<bool> =
             text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).collect();
         assert_eq!(good, [false, true, true], "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_counted_over_restarts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let month = Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
+        // A folder in the file's place.
+        let path = folder.path().join(format!("events-{month}.log"));
+        std::fs::create_dir(&path).expect("a folder");
+        for count in [1, 2] {
+            note_one(folder.path());
+            let failures = WriteFailures::read(folder.path()).expect("a count");
+            assert_eq!(failures.count, count);
+            assert!(!failures.last_error.is_empty() && failures.last_at.ends_with('Z'), "{failures:?}");
+        }
+        std::fs::remove_dir(&path).expect("mended");
+        note_one(folder.path());
+        assert_eq!(
+            WriteFailures::read(folder.path()).map(|failures| failures.count),
+            Some(2),
+            "it stays until somebody looks"
+        );
     }
 
     #[test]

@@ -4,15 +4,18 @@
 //! - [`signs`]: what a run leaves in the home about itself: a heartbeat, and a marker where it ended in an orderly way.
 //! - [`outage`]: what those tell the next run, and what a clock tells one whose machine slept.
 //! - [`broadcast`]: who is told, at most once an hour.
+//! - [`state`], [`health`]: what `status` shows.
 //! - [`missed`]: Slack sends again for about five minutes; what is older is read back.
 //!
 //! What is owed after an outage (people to tell, conversations to read) is in the store before anything says that the
 //! gateway is back. So a kill in the middle of it, or a start that fails, leaves it for the next start.
 
 mod broadcast;
+pub mod health;
 mod missed;
 mod outage;
 mod signs;
+pub mod state;
 
 use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 

@@ -604,6 +604,8 @@ mod tests {
             say.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
             say.nothing_to_read(),
             say.blocked(),
+            say.verbose(Verbosity::Off),
+            say.verbose(Verbosity::Progress),
             say.verbose(Verbosity::Summary),
             say.mra_asked("erp", true, "3.2"),
             say.mra_asked("erp", false, "3.2"),

@@ -3,7 +3,6 @@
 use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
-    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -12,11 +11,10 @@ use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, layers::LayerArguments, logging, tokens, variable};
+use super::{Context, layers::LayerArguments, logging, tokens as count, variable};
 use crate::{
     calibration::Calibration,
-    config::{Config, SlackTokens},
-    dispatch::Dispatcher,
+    config::Config,
     error::{Failure, OrHint},
     front::{
         Front, FrontError,
@@ -26,20 +24,31 @@ use crate::{
     gateway::{Gateway, Parts},
     home::{self, HomeLock},
     knowledge::Library,
-    ledger::{Event, Ledger},
-    model::{self, Environment, Model, ModelSpec, OpenError},
+    ledger::Ledger,
+    model::{self, Environment, Model, ModelSpec, Provider},
     policies::Swapper,
-    presence::Presence,
-    store::{Store, StoreError},
+    presence::{
+        Presence,
+        state::{Phase, State},
+    },
+    store::Store,
 };
 
+mod ending;
 mod parts;
 mod swapping;
+mod tokens;
+
+use ending::{lost, stop_on_signals, while_present};
+use tokens::{Tokens, half};
 
 /// The model of a configuration that names none (seed 000).
 const DEFAULT_MODEL: &str = "claude-cli";
 /// The model where there is no configuration either.
 const MODEL_WITHOUT_CONFIG: &str = "sim";
+
+/// The variable that keeps a gateway from writing to Slack.
+const DRY_RUN: &str = "PMK_DRY_RUN";
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
@@ -55,7 +64,7 @@ pub(super) struct Run {
     model: Option<String>,
 
     /// The model's context window in tokens, where it is not the provider's
-    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     window: Option<u64>,
 
     /// The base of Slack's Web API; any host may be named here, the tokens are sent there
@@ -93,17 +102,27 @@ impl Run {
         config.mra_workspace = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or(config.mra_workspace);
         let terminal = std::io::stdin().is_terminal() && !context.json;
         let mut notes = Vec::new();
-        let connection = self.choose_front(&slack_tokens(&config.slack), terminal, &mut notes)?;
+        if is_dry_run()? {
+            notes.push(Note {
+                what: format!("dry run, because {DRY_RUN} is set: nothing that writes reaches Slack"),
+                hint:
+                    "the ledger goes to `dryrun-events-YYYY-MM.log`; what is answered counts as answered in this home"
+                        .into(),
+            });
+        }
+        let connection = self.choose_front(&Tokens::of(&config.slack), terminal, &mut notes)?;
         logging::start(matches!(connection, Connection::Chat), context.json);
         for warning in warnings {
             tracing::warn!("{warning}");
         }
         let lock = HomeLock::take(&context.home)?;
+        let mut state = State::of_this_process();
+        state.write(&context.home);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-        let finished = runtime.block_on(self.serve(context, &lock, config, connection, notes));
+        let finished = runtime.block_on(self.serve(context, &lock, &mut state, config, connection, notes));
         // A terminal or a stream that never ends has a reader that cannot be woken.
         runtime.shutdown_timeout(Duration::from_millis(100));
         finished
@@ -113,6 +132,7 @@ impl Run {
         self,
         context: &Context,
         lock: &HomeLock,
+        state: &mut State,
         config: Config,
         connection: Connection,
         mut notes: Vec<Note>,
@@ -150,7 +170,10 @@ impl Run {
             stack,
             model,
             front,
-            ledger: Ledger::open(home::gateway_dir(&context.home)),
+            ledger: match is_dry_run()? {
+                true => Ledger::open_dry_run(home::gateway_dir(&context.home)),
+                false => Ledger::open(home::gateway_dir(&context.home)),
+            },
             library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
@@ -165,9 +188,11 @@ impl Run {
         let gateway = Gateway::new(parts, stop);
         let dispatcher = gateway.dispatcher();
         let swapper = Swapper::new(&context.home, Arc::clone(&gateway), loader, &policies);
-        let mut swaps = swapping::start(lock, swapper, &dispatcher, at_a_terminal)?;
+        let mut swaps = swapping::start(lock, swapper, (&gateway, &dispatcher), at_a_terminal)?;
         // Nothing of the start can fail from here on.
         let presence = Presence::begin(&context.home, &gateway, &dispatcher).await?;
+        state.phase = Phase::Ready;
+        state.write(&context.home);
         let finished = tokio::select! {
             finished = while_present(&gateway, &dispatcher, &presence, &asked) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.
@@ -185,21 +210,16 @@ impl Run {
     }
 
     /// Slack where it was asked for or its tokens are there, else the console.
-    fn choose_front(&self, tokens: &SlackTokens, terminal: bool, notes: &mut Vec<Note>) -> Result<Connection, Failure> {
+    fn choose_front(&self, tokens: &Tokens, terminal: bool, notes: &mut Vec<Note>) -> Result<Connection, Failure> {
         let console = if terminal { Connection::Chat } else { Connection::Lines };
-        let missing = match (&tokens.app_token, &tokens.bot_token) {
+        let missing = match (&tokens.app, &tokens.bot) {
             _ if self.front == Some(FrontChoice::Console) => None,
-            (Some(app_token), Some(bot_token)) => {
-                return Ok(Connection::Slack { app_token: app_token.clone(), bot_token: bot_token.clone() });
+            (Some(app), Some(bot)) => {
+                return Ok(Connection::Slack { app_token: app.resolve()?, bot_token: bot.resolve()? });
             }
-            (None, Some(_)) => Some((
-                "the Slack app token (xapp-…) is missing",
-                "set PMK_SLACK_APP_TOKEN, or `slack.appToken` in gateway.json",
-            )),
-            (Some(_), None) => Some((
-                "the Slack bot token (xoxb-…) is missing",
-                "set PMK_SLACK_BOT_TOKEN, or `slack.botToken` in gateway.json",
-            )),
+            // Whoever has set one of them means Slack.
+            (None, Some(_)) => return Err(half("the Slack app token (xapp-…)", "PMK_SLACK_APP_TOKEN", "appToken")),
+            (Some(_), None) => return Err(half("the Slack bot token (xoxb-…)", "PMK_SLACK_BOT_TOKEN", "botToken")),
             (None, None) => Some((
                 "there are no Slack tokens",
                 "set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json",
@@ -224,26 +244,31 @@ impl Run {
 
     fn open_model(&self, home: &Path, config: &Config, notes: &mut Vec<Note>) -> Result<Arc<dyn Model>, Failure> {
         let mut environment = Environment::of_process(home);
-        if let (None, Some(key)) = (&environment.anthropic_api_key, &config.api_key) {
-            environment.anthropic_api_key = Some(key.resolve()?);
-        }
         environment.idle_timeout = Some(Duration::from_secs_f64(config.limits.model_idle_seconds));
         environment.call_timeout = Some(Duration::from_secs_f64(config.limits.model_total_seconds));
-        let open = |name: &str| -> Result<Arc<dyn Model>, OpenError> {
-            model::open(&name.parse::<ModelSpec>()?.with_window(self.window), &environment)
+        let mut open = |name: &str| -> Result<Arc<dyn Model>, Failure> {
+            let spec = name.parse::<ModelSpec>()?.with_window(self.window);
+            if let (Provider::AnthropicApi, None, Some(key)) =
+                (spec.provider, &environment.anthropic_api_key, &config.api_key)
+            {
+                environment.anthropic_api_key = Some(key.resolve()?);
+            }
+            Ok(model::open(&spec, &environment)?)
         };
         match self.model.as_deref().or(config.model.as_deref()) {
-            Some(named) => Ok(open(named)?),
-            None if config.exists => open(DEFAULT_MODEL).map_err(|error| {
-                Failure::new(format!("gateway.json names no `model`, and the default does not do: {error}"))
-                    .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
-            }),
+            Some(named) => open(named),
+            None if config.exists && (config.is_set_up() || Tokens::of(&config.slack).are_any()) => open(DEFAULT_MODEL)
+                .map_err(|error| {
+                    let error = error.message();
+                    Failure::new(format!("gateway.json names no `model`, and the default does not do: {error}"))
+                        .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
+                }),
             None => {
                 notes.push(Note {
                     what: "model: sim, a stand-in that quotes the conversation, because no model is named".into(),
                     hint: "`--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one".into(),
                 });
-                Ok(open(MODEL_WITHOUT_CONFIG)?)
+                open(MODEL_WITHOUT_CONFIG)
             }
         }
     }
@@ -258,6 +283,7 @@ impl Run {
         let mut slack = SlackConfig::new(app_token, bot_token);
         slack.api_url = api_url.unwrap_or(slack.api_url);
         slack.allow_any_api_url = self.slack_api_url.is_some();
+        slack.dry_run = is_dry_run()?;
         slack.request_timeout = Duration::from_secs_f64(config.limits.slack_call_seconds);
         Slack::connect(slack).await.map_err(|error| match error {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
@@ -266,67 +292,12 @@ impl Run {
     }
 }
 
-/// The tokens of the environment, else of the file.
-fn slack_tokens(file: &SlackTokens) -> SlackTokens {
-    let token =
-        |name: &str, file: &Option<SecretString>| variable(name).map(SecretString::from).or_else(|| file.clone());
-    SlackTokens {
-        app_token: token("PMK_SLACK_APP_TOKEN", &file.app_token),
-        bot_token: token("PMK_SLACK_BOT_TOKEN", &file.bot_token),
+/// Whether nothing may be written to Slack.
+fn is_dry_run() -> Result<bool, Failure> {
+    match variable(DRY_RUN).as_deref().map(str::trim) {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        // Taken for no, it would write to everybody.
+        Some(_) => Err(Failure::new(format!("{DRY_RUN} is neither 0 nor 1")).hint("set it to 1, or unset it")),
     }
-}
-
-/// The end of a gateway that has lost its store.
-fn lost(gateway: &Gateway, how: StoreError) -> Failure {
-    gateway.stop.cancel();
-    gateway.ledger.note(Event::StoreLost { reason: how.to_string() });
-    how.into()
-}
-
-/// Runs the gateway, and says goodbye when it is asked to end or its input has ended.
-async fn while_present(
-    gateway: &Arc<Gateway>,
-    dispatcher: &Arc<Dispatcher>,
-    presence: &Presence,
-    asked: &CancellationToken,
-) -> Result<(), Failure> {
-    let mut running = pin!(gateway.run(dispatcher));
-    tokio::select! {
-        finished = &mut running => {
-            if finished.is_ok() {
-                presence.leave().await;
-            }
-            finished
-        }
-        () = asked.cancelled() => {
-            let ((), finished) = tokio::join!(presence.leave(), running);
-            finished
-        }
-        never = presence.keep() => match never {},
-    }
-}
-
-/// The first SIGINT or SIGTERM lets running turns finish, the second ends the process: everything
-/// accepted is stored. That somebody asked is told before anything stops.
-fn stop_on_signals(stop: &CancellationToken, asked: &CancellationToken) -> Result<(), Failure> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let cannot = |error| Failure::new(format!("cannot listen for signals: {error}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
-    let (stop, asked) = (stop.clone(), asked.clone());
-    tokio::spawn(async move {
-        for again in [false, true] {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            if again {
-                std::process::exit(130);
-            }
-            tracing::info!("stopping: running turns finish, nothing new begins");
-            asked.cancel();
-            stop.cancel();
-        }
-    });
-    Ok(())
 }

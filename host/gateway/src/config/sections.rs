@@ -63,7 +63,7 @@ impl ToolStyle {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct QueueConfig {
     pub mode: QueueMode,
-    /// How long to wait for more of them, in milliseconds; not in `sequential`.
+    /// How long to wait for more where several have come, in milliseconds; not in `sequential`.
     pub debounce_ms: u64,
     /// How many are answered together at most.
     pub most: usize,

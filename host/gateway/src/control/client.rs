@@ -4,6 +4,7 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::Path,
+    time::Duration,
 };
 
 use super::{Reply, Request, socket};
@@ -17,7 +18,24 @@ use crate::{
 /// # Errors
 /// No gateway runs there, or it cannot be talked to.
 pub fn ask(home: &Path, request: &Request) -> Result<Reply, Failure> {
-    let stream = UnixStream::connect(socket(home)).map_err(|error| unreachable(home, &error))?;
+    ask_in(home, request, None)
+}
+
+/// The same, and waits no longer than this.
+///
+/// # Errors
+/// It did not answer in time, too.
+pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<Reply, Failure> {
+    ask_in(home, request, Some(patience))
+}
+
+fn ask_in(home: &Path, request: &Request, patience: Option<Duration>) -> Result<Reply, Failure> {
+    let connected = UnixStream::connect(socket(home)).and_then(|stream| {
+        stream.set_read_timeout(patience)?;
+        stream.set_write_timeout(patience)?;
+        Ok(stream)
+    });
+    let stream = connected.map_err(|error| unreachable(home, &error))?;
     exchange(&stream, request).map_err(|error| format!("the gateway did not answer: {error}")).or_hint(
         "look at its log, then at `policy.swapped` in the ledger: it may have done what it was asked for all the same",
     )

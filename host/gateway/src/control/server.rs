@@ -13,6 +13,7 @@ use super::{MAX_REQUEST_BYTES, Reply, Request, socket};
 use crate::{
     dispatch::Dispatcher,
     error::{Failure, OrHint},
+    gateway::Gateway,
     home::HomeLock,
     policies::Swapper,
     store::Unparked,
@@ -32,6 +33,7 @@ const AT_ONCE: usize = 16;
 pub struct Commands {
     pub swapper: Arc<Swapper>,
     pub dispatcher: Arc<Dispatcher>,
+    pub gateway: Arc<Gateway>,
 }
 
 /// Takes commands; the socket goes when this is dropped.
@@ -141,6 +143,7 @@ async fn carry_out(request: Request, commands: &Commands) -> Reply {
     let done = match request {
         Request::PolicyUse { files } => commands.swapper.choose(files).await.map(Reply::Swapped),
         Request::PolicyPrevious => commands.swapper.go_back().await.map(Reply::Swapped),
+        Request::Status => Ok(Reply::Status(commands.gateway.report())),
         Request::SessionsRetry { key } => {
             let retried = commands.dispatcher.retry(key.as_ref()).await;
             retried.map(retried_as_reply).map_err(Failure::from)

@@ -52,7 +52,8 @@ impl Dispatcher {
         let QueueConfig { mode, most, .. } = self.queue;
         match begun {
             Begun::Nothing => return None,
-            Begun::First if mode != QueueMode::Sequential => {
+            // One that is alone is answered at once: the pause begins with the second.
+            Begun::First if mode != QueueMode::Sequential && queues::lock(&self.queues).waiting(key) > 0 => {
                 self.await_more(key).await;
                 queues::lock(&self.queues).take(key, most - 1);
             }

@@ -55,9 +55,7 @@ impl Dispatcher {
             }
             Ok(None) => {
                 // It may be open still: then it is worked on, whatever became of it before.
-                for pending in self.store.open_in(&message.key).await? {
-                    self.enter(pending);
-                }
+                self.enter_all(self.store.open_in(&message.key).await?);
                 Ok(Accepted::Duplicate)
             }
             Err(error) => Err(error),

@@ -49,7 +49,7 @@ impl Dispatcher {
             self.swept.fetch_add(messages, Ordering::Relaxed);
             self.turns.note(Event::QueueSwept { messages });
         }
-        lost.into_iter().for_each(|pending| self.enter(pending));
+        self.enter_all(lost);
         suspected.into_iter().map(|pending| pending.inbox).collect()
     }
 

@@ -15,6 +15,7 @@ use crate::{
     store::{Begin, InboxId, TurnId},
 };
 
+mod collecting;
 mod holding;
 mod losing;
 mod parking;

@@ -21,12 +21,15 @@ use self::{
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, ReplyTo, TurnReport};
+use super::{
+    Connection, Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, ReplyTo, TurnReport,
+};
 
 mod address;
 #[cfg(test)]
 mod cpu_time;
 mod delivery;
+mod dry_run;
 mod envelope;
 mod failure;
 mod hearing;
@@ -68,6 +71,8 @@ pub struct SlackConfig {
     pub allow_any_api_url: bool,
     /// How long one call of the Web API may take.
     pub request_timeout: Duration,
+    /// Nothing that writes is sent.
+    pub dry_run: bool,
     pub timings: Timings,
 }
 
@@ -80,6 +85,7 @@ impl SlackConfig {
             api_url: DEFAULT_API_URL.to_owned(),
             allow_any_api_url: false,
             request_timeout: Duration::from_secs(10),
+            dry_run: false,
             timings: Timings::default(),
         }
     }
@@ -140,6 +146,7 @@ pub struct Slack {
     tls: Arc<ClientConfig>,
     timings: Timings,
     pace: Pace,
+    hearing: Hearing,
 }
 
 impl fmt::Debug for Slack {
@@ -156,8 +163,9 @@ impl Slack {
     /// [`FrontError::Fatal`] names the call, the kind of token and what to do.
     pub async fn connect(config: SlackConfig) -> Result<Self, FrontError> {
         let address = ApiAddress::parse(&config.api_url, config.allow_any_api_url)?;
-        check_kind("app", config.app_token.expose_secret(), "xapp-", "xoxb-")?;
-        check_kind("bot", config.bot_token.expose_secret(), "xoxb-", "xapp-")?;
+        check_kind("app", config.app_token.expose_secret(), &["xapp-"])?;
+        // A token that is rotated has a longer beginning.
+        check_kind("bot", config.bot_token.expose_secret(), &["xoxb-", "xoxe.xoxb-"])?;
         let tls = tls::client_config().map_err(|error| FrontError::Fatal {
             what: format!("no TLS to reach Slack with: {error}"),
             hint: "this is a defect of the build; please report it".to_owned(),
@@ -169,30 +177,44 @@ impl Slack {
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let pace = Pace::new(config.timings.look_back);
-        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace })
+        let hearing = Hearing::new(&config.timings);
+        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace, hearing })
     }
 }
 
+/// How Slack's tokens begin, and what they are.
+const KNOWN_KINDS: [(&str, &str); 5] = [
+    ("xapp-", "the app token"),
+    ("xoxb-", "the bot token"),
+    ("xoxp-", "a user's token"),
+    ("xoxe", "a token to rotate others with"),
+    ("xox", "a token of another kind"),
+];
+
 /// Catches tokens that are missing, misplaced or cannot be sent, before they are.
-fn check_kind(kind: &str, token: &str, prefix: &str, other: &str) -> Result<(), FrontError> {
+fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontError> {
     let token = token.trim();
+    let known = KNOWN_KINDS.into_iter().find(|(beginning, _)| token.starts_with(beginning));
     let what = if token.is_empty() {
         format!("the Slack {kind} token is empty")
-    } else if token.starts_with(other) {
-        format!("the Slack {kind} token begins with `{other}`, so it is the other one")
+    } else if !prefixes.iter().any(|prefix| token.starts_with(prefix)) {
+        match known {
+            Some((beginning, what)) => format!("the Slack {kind} token begins with `{beginning}`, so it is {what}"),
+            // Nothing of it is shown: it may be a secret of something else.
+            None => format!("the Slack {kind} token is none of Slack's"),
+        }
     } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         format!("the Slack {kind} token holds characters that no token has")
     } else {
         return Ok(());
     };
-    Err(FrontError::Fatal { what, hint: format!("a Slack {kind} token begins with `{prefix}`") })
+    Err(FrontError::Fatal { what, hint: format!("a Slack {kind} token begins with `{}`", prefixes[0]) })
 }
 
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let hearing = Hearing::new(&self.timings);
-        let desk = Desk { me: &self.me, intake, hearing: &hearing };
+        let desk = Desk { me: &self.me, intake, hearing: &self.hearing };
         Sockets::new(&self.web, &self.tls, self.timings, desk).run(&stop).await;
         Ok(())
     }
@@ -259,6 +281,10 @@ impl Front for Slack {
 
     async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        Some(self.hearing.connection(self.timings.connections))
     }
 
     fn reaches_absent(&self) -> bool {

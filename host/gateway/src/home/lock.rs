@@ -21,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it looks meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// How often it is looked for who has it.
+const HOLDER_LOOKS: u32 = 100;
+
 /// Of the command that has the home, so much is shown.
 const MOST_OF_A_COMMAND: usize = 200;
 
@@ -139,6 +142,27 @@ impl HomeLock {
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(source)) => Err(HomeError::Io { path, source }),
         }
+    }
+}
+
+impl HomeLock {
+    /// The `run` that is alive in this home, where there is one.
+    ///
+    /// # Errors
+    /// The lock file is there but cannot be asked, or does not say whose it is.
+    pub fn holder_of(home: &Path) -> Result<Option<Holder>, HomeError> {
+        // Whoever has just taken the lock writes its number in a moment.
+        for _ in 0..HOLDER_LOOKS {
+            if !HomeLock::is_held(home)? {
+                return Ok(None);
+            }
+            if let Some(holder) = File::open(lock_file(home)).ok().and_then(|file| holder(&file)) {
+                return Ok(Some(holder));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        let source = io::Error::other("it is locked, and does not say by which process");
+        Err(HomeError::Io { path: lock_file(home), source })
     }
 }
 

@@ -54,7 +54,8 @@ nothing-to-read = :grey_question: There was no text to read in this message
 blocked = this account is on the blocklist; its messages are not answered
 
 verbose = { $verbosity ->
-    [off] Tool calls are no longer shown
+    [off] Nothing of tool calls is shown, not even that they are under way
+    [progress] While a tool call is under way, how it is getting on is shown
     [summary] Each tool call is shown in one line
    *[full] Each tool call is shown with its result
 }

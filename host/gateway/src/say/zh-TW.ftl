@@ -39,7 +39,8 @@ nothing-to-read = :grey_question: 這則訊息沒有文字可讀
 blocked = 這個帳號在封鎖名單上，訊息不會得到回答
 
 verbose = { $verbosity ->
-    [off] 不再顯示工具呼叫
+    [off] 不再顯示工具呼叫，也不顯示進度
+    [progress] 工具呼叫進行時只顯示進度
     [summary] 每次工具呼叫會顯示一行摘要
    *[full] 每次工具呼叫會顯示摘要與結果
 }

@@ -14,6 +14,7 @@ mod losses;
 mod moves;
 mod opening;
 mod plans;
+mod presence;
 mod repeats;
 mod seeds;
 mod windows;

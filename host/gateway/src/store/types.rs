@@ -164,9 +164,11 @@ pub(super) enum Concern {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verbosity {
-    /// Nothing at all.
-    #[default]
+    /// Nothing at all, not even that something goes on.
     Off,
+    /// How it is getting on, for as long as it does.
+    #[default]
+    Progress,
     /// One line a call.
     Summary,
     /// And what came of it.
@@ -174,12 +176,13 @@ pub enum Verbosity {
 }
 
 impl Verbosity {
-    const ALL: [Verbosity; 3] = [Verbosity::Off, Verbosity::Summary, Verbosity::Full];
+    const ALL: [Verbosity; 4] = [Verbosity::Off, Verbosity::Progress, Verbosity::Summary, Verbosity::Full];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Verbosity::Off => "off",
+            Verbosity::Progress => "progress",
             Verbosity::Summary => "summary",
             Verbosity::Full => "full",
         }

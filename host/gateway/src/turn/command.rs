@@ -1,4 +1,4 @@
-//! Messages that are orders to the gateway: [`/pmk …`](crate::command); `verbose off|summary|full`, which says what a
+//! Messages that are orders to the gateway: [`/pmk …`](crate::command); `verbose off|progress|summary|full`, which says what a
 //! conversation is shown of tool calls; a yes of an asker, which lets a question go out that they were shown.
 
 use super::{
@@ -124,6 +124,7 @@ mod tests {
         for (text, verbosity) in [
             ("verbose full", Verbosity::Full),
             (" /Verbose  OFF ", Verbosity::Off),
+            ("verbose progress", Verbosity::Progress),
             ("verbose summary", Verbosity::Summary),
         ] {
             assert!(matches!(Command::of_text(text), Some(Command::Verbose(read)) if read == verbosity), "{text}");

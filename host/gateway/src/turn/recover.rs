@@ -140,6 +140,8 @@ fn note_overflow(work: &Work<'_>, observed_tokens: Option<u64>, allowed_tokens: 
         allowed_tokens,
         "queue.context_overflow.detected"
     );
+    let (actor, session) = (work.turn.inbound.user.clone(), work.turn.inbound.key.to_string());
+    work.journal.note(Event::OverflowDetected { actor, session });
     work.journal.note(Event::ContextExceeded {
         actor: work.turn.inbound.user.clone(),
         session_tokens_before: work.tally.tokens_after,
@@ -197,6 +199,8 @@ pub(super) fn note_failed(work: &Work<'_>) {
 /// Nothing helped, not even the new message alone. What is kept leaves as much room again for the next one.
 async fn give_up(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     tracing::error!(session = %work.turn.inbound.key, rungs = ?work.tally.rungs, "queue.context_overflow.recovery_failed");
+    let (actor, session) = (work.turn.inbound.user.clone(), work.turn.inbound.key.to_string());
+    work.journal.note(Event::OverflowRecoveryFailed { actor, session });
     work.tally.rungs.push(Rung::GiveUp.name());
     work.tally.gave_up = true;
     note_failed(work);

@@ -1,4 +1,4 @@
-//! What operators have a running gateway do: take parked messages up again, and have other policies take over, by a
+//! What operators have a running gateway do: say how it does, take parked messages up again, and have other policies take over, by a
 //! command, a changed file, a hangup signal, or an arm of an experiment that is promoted.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
     error::Failure,
+    gateway::Gateway,
     home::HomeLock,
     policies::{self, By, Swapper},
 };
@@ -20,14 +21,18 @@ use crate::{
 pub(super) fn start(
     lock: &HomeLock,
     swapper: Swapper,
-    dispatcher: &Arc<Dispatcher>,
+    (gateway, dispatcher): (&Arc<Gateway>, &Arc<Dispatcher>),
     at_a_terminal: bool,
 ) -> Result<JoinSet<()>, Failure> {
     let swapper = Arc::new(swapper);
     let mut tasks = JoinSet::new();
     match Server::bind(lock) {
         Ok(server) => {
-            let commands = Commands { swapper: Arc::clone(&swapper), dispatcher: Arc::clone(dispatcher) };
+            let commands = Commands {
+                swapper: Arc::clone(&swapper),
+                dispatcher: Arc::clone(dispatcher),
+                gateway: Arc::clone(gateway),
+            };
             tasks.spawn(server.serve(commands));
         }
         Err(error) => tracing::warn!("there is no control socket, so commands cannot reach this gateway: {error}"),

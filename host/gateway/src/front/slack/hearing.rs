@@ -18,11 +18,14 @@ use tokio::{
 use super::Timings;
 use crate::{
     clock,
-    front::{Intake, Notice},
+    front::{Connection, Intake, Notice},
 };
 
 /// How long a silence may last before it is noticed, at most: late messages of that time are remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
+
+/// How long a lost connection is remembered.
+const LATELY: Duration = Duration::from_secs(600);
 
 /// What all connections of the bot hear together.
 pub(super) struct Hearing {
@@ -40,6 +43,8 @@ struct State {
     deaf_since: Option<Instant>,
     /// The last silence that is over, until its count is final.
     silence: Option<Silence>,
+    /// When connections were lost.
+    lost: VecDeque<Instant>,
     /// When messages came late.
     late: VecDeque<Instant>,
     /// Silences whose counts are final and which nobody was told of.
@@ -106,6 +111,20 @@ impl Hearing {
             self.changed.notify_one();
         }
         Presence { hearing: self, silent_since: None }
+    }
+
+    /// A connection broke that was not about to be closed.
+    pub(super) fn lost_one(&self) {
+        self.state().lost.push_back(Instant::now());
+    }
+
+    /// How well it hears, where there should be so many connections.
+    pub(super) fn connection(&self, of: usize) -> Connection {
+        let mut state = self.state();
+        while state.lost.front().is_some_and(|lost| lost.elapsed() > LATELY) {
+            state.lost.pop_front();
+        }
+        Connection { open: state.open, of, reconnects: u32::try_from(state.lost.len()).unwrap_or(u32::MAX) }
     }
 
     /// A message came that was not known: late where Slack had to send it again, or sent it while nobody heard.

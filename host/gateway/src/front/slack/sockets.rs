@@ -131,6 +131,7 @@ impl<'a> Sockets<'a> {
     fn lost(&self, link: Link<'a>, gone: Gone) {
         // From here on it does not count as open.
         drop(link);
+        self.desk.hearing.lost_one();
         match gone {
             Gone::Lost { why, .. } => tracing::info!("a connection to Slack was lost: {why}"),
             Gone::Refused { what, hint } => self.refused(what, hint),

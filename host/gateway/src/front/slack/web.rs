@@ -24,6 +24,7 @@ use slack_morphism::{
 use super::{
     SlackConfig,
     address::ApiAddress,
+    dry_run::DryRun,
     failure::{CallFailure, Cause},
     tls,
 };
@@ -65,6 +66,8 @@ pub(super) struct Web {
     app_token: SlackApiToken,
     bot_token: SlackApiToken,
     time_limit: Duration,
+    /// Answers what writes, where nothing may.
+    dry_run: Option<DryRun>,
     /// Until when Slack wants to hear nothing more of this kind.
     paused: Mutex<HashMap<Lane, Instant>>,
 }
@@ -103,6 +106,7 @@ impl Web {
             app_token: token(config.app_token.expose_secret()),
             bot_token: token(config.bot_token.expose_secret()),
             time_limit: config.request_timeout,
+            dry_run: config.dry_run.then(DryRun::default),
             paused: Mutex::default(),
         }
     }
@@ -197,9 +201,22 @@ impl Web {
         lane: Lane,
         request: &Q,
     ) -> Result<R, CallFailure> {
+        if let Some(answer) = self.instead_of(lane.0, request) {
+            return answer;
+        }
         let session = self.client.open_session(&self.bot_token);
         let answer = session.http_session_api.http_post(lane.0, request, None);
         self.call(lane, Token::Bot, answer).await
+    }
+
+    /// The answer to a call that is not made, in a dry run.
+    pub(super) fn instead_of<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        request: &Q,
+    ) -> Option<Result<R, CallFailure>> {
+        let answer = self.dry_run.as_ref()?.answer(method, request);
+        Some(answer.map_err(|cause| CallFailure { method, token: Token::Bot, cause }))
     }
 
     /// Sends a file to the address that Slack has given for it.

@@ -22,3 +22,6 @@ CREATE TABLE told (
     at       INTEGER NOT NULL,
     message  TEXT                       -- the front's id of it, once that is known
 ) STRICT, WITHOUT ROWID;
+
+-- `off` was what nobody had chosen, and silences progress, too, from now on.
+UPDATE session SET verbose = NULL WHERE verbose = 'off';

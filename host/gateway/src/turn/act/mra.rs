@@ -75,7 +75,7 @@ async fn show_call(gateway: &Gateway, work: &Work<'_>, outcome: &Outcome) {
     let seconds = format!("{:.1}", outcome.duration.as_secs_f64());
     let mut text = gateway.say.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
     match work.turn.verbosity {
-        Verbosity::Off => return,
+        Verbosity::Off | Verbosity::Progress => return,
         Verbosity::Summary => {}
         Verbosity::Full => {
             // No fence in it may end ours.
@@ -98,9 +98,9 @@ pub(super) fn refused(repo: &str, question: &str, why: &str) -> String {
     format!("`mra ask {repo} {question}` 失敗：\n{why}")
 }
 
-/// Begins to show on the placeholder how it goes.
+/// Begins to show on the placeholder how it goes, unless people want to see nothing of it.
 pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
-    if work.progress.is_some() {
+    if work.progress.is_some() || work.turn.verbosity == Verbosity::Off {
         return;
     }
     let front = Arc::clone(&gateway.front);

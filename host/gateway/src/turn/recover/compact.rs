@@ -82,9 +82,16 @@ async fn compact(
         tracing::warn!(session, after, before = base.tokens, "a compaction did not help");
         return Ok(None);
     }
-    tracing::info!(session, turns, after, "queue.context_overflow.compacted");
+    let actor = work.turn.inbound.user.clone();
+    if recovering {
+        tracing::info!(session, turns, after, "queue.context_overflow.compacted");
+        work.journal.note(Event::OverflowCompacted { actor: actor.clone(), session: session.clone(), turns });
+    } else {
+        // Nothing has overflowed: a policy wanted it.
+        tracing::info!(session, turns, after, "compacted ahead of the call");
+    }
     work.journal.note(Event::ContextCompacted {
-        actor: work.turn.inbound.user.clone(),
+        actor,
         session,
         turns,
         tokens_before: base.tokens,

@@ -36,8 +36,12 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
     let summary_length = text.chars().count();
     let session = work.turn.inbound.key.to_string();
     tracing::warn!(session, has_summary, summary_length, left_behind, "queue.context_overflow.new_session");
+    let actor = work.turn.inbound.user.clone();
+    let new_session =
+        Event::OverflowNewSession { actor: actor.clone(), session: session.clone(), has_summary, summary_length };
+    work.journal.note(new_session);
     work.journal.note(Event::ContextRotated {
-        actor: work.turn.inbound.user.clone(),
+        actor: actor.clone(),
         session: session.clone(),
         has_summary,
         summary_length,
@@ -45,6 +49,8 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
     });
     fold(gateway, work, base, fresh).await?;
     tracing::info!(session, "daemon.context_overflow.recovery");
+    let delivered = Event::OverflowRecovery { actor, session: session.clone(), entries_left_behind: left_behind };
+    work.journal.note(delivered);
     gateway.tell_admins(gateway.say.rotated_for_admins(&session, left_behind));
     work.tally.cut = gateway.say.rotated(turns);
     Ok(true)

@@ -1,0 +1,155 @@
+//! `status`: how the gateway of a home does. Asked of itself where it answers, read from its files where it does not.
+//! Nothing of gateway.json is looked at, so no command that names a secret is run.
+
+use std::{fmt::Write, process::ExitCode, time::Duration};
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Context, note, print, print_json};
+use crate::{
+    clock,
+    control::{self, Reply, Request},
+    error::Failure,
+    home::{self, HomeLock},
+    ledger::WriteFailures,
+    presence::{
+        Signs,
+        health::{Freshness, Level, Report, Signals, judge},
+        state::State,
+    },
+};
+
+/// How long a running gateway may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The exit code where nobody is there, as of service scripts.
+const NOT_RUNNING: u8 = 3;
+
+#[derive(Debug, Args)]
+pub(super) struct StatusCommand {}
+
+/// Everything that is shown.
+struct Shown {
+    pid: Option<u32>,
+    state: Option<State>,
+    beat_ms: Option<i64>,
+    age: Option<Duration>,
+    report: Option<Report>,
+    lost: Option<WriteFailures>,
+    level: Level,
+    heartbeat: Freshness,
+    reasons: Vec<String>,
+}
+
+impl StatusCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
+        let shown = look(context)?;
+        if context.json {
+            print_json(&shown.document())?;
+        } else {
+            print(&shown.page())?;
+            if shown.lost.is_some() {
+                let file = home::gateway_dir(&context.home).join(crate::ledger::FAILURES_FILE);
+                note(format_args!(
+                    "  hint: see to what `{}` says (room on the disk, permissions), then delete it",
+                    file.display()
+                ));
+            }
+        }
+        Ok(match shown.level {
+            Level::Down => ExitCode::from(NOT_RUNNING),
+            Level::Degraded => ExitCode::FAILURE,
+            Level::Healthy if shown.lost.is_some() => ExitCode::FAILURE,
+            Level::Healthy => ExitCode::SUCCESS,
+        })
+    }
+}
+
+fn look(context: &Context) -> Result<Shown, Failure> {
+    let home = &context.home;
+    let holder = HomeLock::holder_of(home)?;
+    let pid = holder.as_ref().map(|holder| holder.pid);
+    // What another process has left says nothing about this one.
+    let state = State::read(home).filter(|state| Some(state.pid) == pid);
+    let beat_ms = Signs::of(home).read().beat_ms;
+    let age = beat_ms.map(|beat| Duration::from_millis(u64::try_from(clock::now_ms() - beat).unwrap_or(0)));
+    let report = match holder {
+        Some(_) => match control::ask_within(home, &Request::Status, PATIENCE) {
+            Ok(Reply::Status(report)) => Some(report),
+            Ok(_) | Err(_) => None,
+        },
+        None => None,
+    };
+    let mut lost = WriteFailures::read(&home::gateway_dir(home));
+    if let Some(uncounted) = report.as_ref().map(|report| report.lost_lines).filter(|lines| *lines > 0) {
+        lost.get_or_insert_default().count += uncounted;
+    }
+    let heartbeat = Freshness::of(age);
+    let signals = Signals {
+        is_alive: holder.is_some(),
+        phase: state.as_ref().map(|state| state.phase),
+        heartbeat,
+        report: report.clone(),
+    };
+    let (level, mut reasons) = judge(&signals);
+    if let Some(WriteFailures { count, .. }) = &lost {
+        reasons.push(format!("{count} lines of the ledger could not be written"));
+    }
+    Ok(Shown { pid, state, beat_ms, age, report, lost, level, heartbeat, reasons })
+}
+
+impl Shown {
+    fn page(&self) -> String {
+        let mut page = format!("{}\n", self.level.name());
+        let mut line = |name: &str, value: String| {
+            let _ = writeln!(page, "  {name:<12} {value}");
+        };
+        for reason in &self.reasons {
+            line("because", reason.clone());
+        }
+        if let Some(pid) = self.pid {
+            line("process", pid.to_string());
+        }
+        if let Some(State { started_at, phase, supervised, .. }) = &self.state {
+            line("phase", format!("{}, started {started_at}", phase.name()));
+            line("supervised", if *supervised { "yes" } else { "no" }.to_owned());
+        }
+        line(
+            "heartbeat",
+            match self.age {
+                Some(age) => format!("{}, {} s ago", self.heartbeat.name(), age.as_secs()),
+                None => "none".to_owned(),
+            },
+        );
+        if let Some(connection) = self.report.as_ref().and_then(|report| report.connection) {
+            let (open, of, reconnects) = (connection.open, connection.of, connection.reconnects);
+            line("sockets", format!("{open} of {of} connected, {reconnects} reconnects in the last 10 minutes"));
+        }
+        if let Some(WriteFailures { last_error, last_at, .. }) = &self.lost {
+            line("ledger", format!("last failure {last_at}: {last_error}"));
+        }
+        page
+    }
+
+    fn document(&self) -> Value {
+        let connection = self.report.as_ref().and_then(|report| report.connection);
+        json!({
+            "level": self.level,
+            "reasons": self.reasons,
+            "pid": self.pid,
+            "phase": self.state.as_ref().map(|state| state.phase),
+            "started_at": self.state.as_ref().map(|state| &state.started_at),
+            "supervised": self.state.as_ref().map(|state| state.supervised),
+            "heartbeat": {
+                "freshness": self.heartbeat,
+                "at": self.beat_ms.and_then(|beat| Timestamp::from_millisecond(beat).ok()).map(|at| format!("{at:.3}")),
+                "age_seconds": self.age.map(|age| age.as_secs()),
+            },
+            "answers": self.report.is_some(),
+            "sockets": connection,
+            "ledger_write_failures": self.lost,
+        })
+    }
+}

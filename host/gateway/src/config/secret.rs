@@ -1,0 +1,141 @@
+//! Secrets of gateway.json: written out, or where to get them. One that is not needed is not got.
+
+use std::process::{Command, Stdio};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    error::{Failure, OrHint},
+    json,
+};
+
+/// A secret, and where in gateway.json it stands.
+#[derive(Clone, Debug)]
+pub struct Secret {
+    key: String,
+    source: Source,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Source {
+    Literal(SecretString),
+    Env(OfEnvironment),
+    Command(OfCommand),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfEnvironment {
+    env: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfCommand {
+    cmd: String,
+}
+
+impl Secret {
+    /// Reads the value of a key; an empty text is none. What the file holds is never in the error: it may be half a
+    /// secret.
+    pub(super) fn read(key: &str, value: Option<&Value>) -> Result<Option<Secret>, String> {
+        let value = match value {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(text)) if text.trim().is_empty() => return Ok(None),
+            Some(value) => value,
+        };
+        let source = match value {
+            Value::String(_) | Value::Object(_) => Source::deserialize(value).ok(),
+            // A list would be read as the fields of an object, one after the other.
+            _ => None,
+        };
+        let source = source.ok_or_else(|| {
+            let kind = json::kind(value);
+            format!(r#"`{key}` is {kind}, neither a text nor {{"env":"NAME"}} nor {{"cmd":"COMMAND"}}"#)
+        })?;
+        Ok(Some(Secret { key: key.to_owned(), source }))
+    }
+
+    /// The secret itself.
+    ///
+    /// # Errors
+    /// The variable is not set, or the command fails or prints nothing.
+    pub fn resolve(&self) -> Result<SecretString, Failure> {
+        match &self.source {
+            Source::Literal(secret) => Ok(secret.clone()),
+            Source::Env(OfEnvironment { env }) => self.of_environment(env),
+            Source::Command(OfCommand { cmd }) => self.of_command(cmd),
+        }
+    }
+
+    fn of_environment(&self, name: &str) -> Result<SecretString, Failure> {
+        let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        set.map(SecretString::from).ok_or_else(|| {
+            Failure::new(format!("`{}` of gateway.json names the variable `{name}`, which is not set", self.key))
+                .hint("set it where the gateway is started")
+        })
+    }
+
+    fn of_command(&self, command: &str) -> Result<SecretString, Failure> {
+        let key = &self.key;
+        let output = Command::new("sh")
+            .args(["-c", command])
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .or_hint(format!("`{key}.cmd` of gateway.json is run by `sh -c`"))?;
+        let hint = "run it by hand: what it prints on standard output is the secret, and nothing else";
+        if !output.status.success() {
+            let status = output.status;
+            return Err(Failure::new(format!("`{key}.cmd` of gateway.json failed with {status}")).hint(hint));
+        }
+        let text = String::from_utf8(output.stdout).map_err(|_| {
+            Failure::new(format!("`{key}.cmd` of gateway.json printed something that is no text")).hint(hint)
+        })?;
+        match text.trim() {
+            "" => Err(Failure::new(format!("`{key}.cmd` of gateway.json printed nothing")).hint(hint)),
+            text => Ok(SecretString::from(text.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+    use serde_json::json;
+
+    use super::*;
+
+    fn resolve(value: Value) -> Result<String, String> {
+        let secret = Secret::read("slack.botToken", Some(&value))?.ok_or("none")?;
+        secret.resolve().map(|secret| secret.expose_secret().to_owned()).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_secret_is_written_out_or_got() {
+        assert_eq!(resolve(json!("xoxb-1")), Ok("xoxb-1".into()));
+        assert_eq!(resolve(json!({"cmd": "printf ' xoxb-2\\n'"})), Ok("xoxb-2".into()));
+        let path = std::env::var("PATH").expect("a path");
+        assert_eq!(resolve(json!({"env": "PATH"})), Ok(path));
+        assert_eq!(resolve(json!("  ")), Err("none".into()));
+    }
+
+    #[test]
+    fn what_gives_no_secret_is_named_and_nothing_of_it_is_shown() {
+        for (value, wanted) in [
+            (json!({"env": "PMK_NO_SUCH_VARIABLE"}), "names the variable `PMK_NO_SUCH_VARIABLE`, which is not set"),
+            (json!({"cmd": "exit 3"}), "failed with exit status: 3"),
+            (json!({"cmd": "true"}), "printed nothing"),
+            (json!({"cmd": "printf '\\377'"}), "no text"),
+            (json!({"env": "A", "cmd": "b"}), "neither a text nor"),
+            (json!(["xoxb-secret"]), "is a list, neither"),
+        ] {
+            let error = resolve(value.clone()).expect_err("no secret");
+            assert!(error.contains("`slack.botToken") && error.contains(wanted), "{value}: {error}");
+            assert!(!error.contains("xoxb-secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What of the ledger could not be written: `audit-write-failures.json` counts it over restarts, until somebody who has
+//! seen to it deletes the file.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use pmk_policy::files;
+use serde::{Deserialize, Serialize};
+
+use crate::home;
+
+/// Its name, beside the ledger.
+pub const FILE_NAME: &str = "audit-write-failures.json";
+
+/// The count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WriteFailures {
+    /// Lines that are lost.
+    pub count: u64,
+    pub last_error: String,
+    pub last_at: String,
+}
+
+impl WriteFailures {
+    /// What the file in this folder says; `None` where nothing was lost. One that cannot be read says that something was.
+    pub fn read(folder: &Path) -> Option<WriteFailures> {
+        let path = path(folder);
+        match files::read_text(&path) {
+            Ok(text) => Some(serde_json::from_str(&text).unwrap_or_else(|error| WriteFailures {
+                count: 1,
+                last_error: format!("`{}` cannot be read: {error}", path.display()),
+                last_at: String::new(),
+            })),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => Some(WriteFailures { count: 1, last_error: error.to_string(), last_at: String::new() }),
+        }
+    }
+
+    /// Adds lines that are lost.
+    ///
+    /// # Errors
+    /// They are not counted.
+    pub(super) fn add(folder: &Path, lines: u64, error: &str) -> std::io::Result<()> {
+        let before = WriteFailures::read(folder).map_or(0, |failures| failures.count);
+        let failures = WriteFailures {
+            count: before.saturating_add(lines),
+            last_error: error.to_owned(),
+            last_at: format!("{:.3}", Timestamp::now()),
+        };
+        let text = serde_json::to_string(&failures).map_err(std::io::Error::from)?;
+        home::replace_private_file(&path(folder), format!("{text}\n").as_bytes())
+    }
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join(FILE_NAME)
+}

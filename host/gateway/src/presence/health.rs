@@ -1,0 +1,151 @@
+//! How well a gateway does, from the outside: from its files, and from itself where it answers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
+use crate::front::Connection;
+
+/// So many lost connections within a while are too many.
+const MANY_RECONNECTS: u32 = 2;
+
+/// How old the heartbeat is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Freshness {
+    Fresh,
+    Aging,
+    Stale,
+}
+
+impl Freshness {
+    /// Of one that is so old; there may be none.
+    pub fn of(age: Option<Duration>) -> Freshness {
+        match age {
+            Some(age) if age < BEAT_EVERY => Freshness::Fresh,
+            Some(age) if age < AWAY_AFTER => Freshness::Aging,
+            Some(_) | None => Freshness::Stale,
+        }
+    }
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Freshness::Fresh => "fresh",
+            Freshness::Aging => "aging",
+            Freshness::Stale => "stale",
+        }
+    }
+}
+
+/// How well it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Healthy,
+    /// It is there, and something is not as it should be.
+    Degraded,
+    /// Nobody is there to answer.
+    Down,
+}
+
+impl Level {
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Healthy => "healthy",
+            Level::Degraded => "degraded",
+            Level::Down => "down",
+        }
+    }
+}
+
+/// What a running gateway says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Its sockets, where its front has any.
+    pub connection: Option<Connection>,
+    /// Lines of the ledger that it could not write, and could not even count in the file.
+    pub lost_lines: u64,
+}
+
+/// What is known of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signals {
+    pub is_alive: bool,
+    pub phase: Option<Phase>,
+    pub heartbeat: Freshness,
+    /// `None` where it did not answer.
+    pub report: Option<Report>,
+}
+
+/// How well it does, and what is not as it should be.
+pub fn judge(signals: &Signals) -> (Level, Vec<String>) {
+    if !signals.is_alive {
+        return (Level::Down, vec!["no gateway runs here".to_owned()]);
+    }
+    let mut reasons = Vec::new();
+    let is_starting = signals.phase == Some(Phase::Starting);
+    match signals.heartbeat {
+        _ if is_starting => reasons.push("it is starting".to_owned()),
+        Freshness::Stale => return (Level::Down, vec!["it runs, but its heart has stopped".to_owned()]),
+        Freshness::Aging => reasons.push("its heartbeat is late".to_owned()),
+        Freshness::Fresh => {}
+    }
+    match &signals.report {
+        None if is_starting => {}
+        None => reasons.push("it does not answer, so the state of its sockets is unknown".to_owned()),
+        Some(Report { connection: Some(Connection { open: 0, .. }), .. }) => {
+            reasons.push("it is reconnecting".to_owned());
+        }
+        Some(Report { connection: Some(connection), .. }) if connection.reconnects >= MANY_RECONNECTS => {
+            reasons.push(format!("it has reconnected {} times lately", connection.reconnects));
+        }
+        Some(_) => {}
+    }
+    (if reasons.is_empty() { Level::Healthy } else { Level::Degraded }, reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signals(heartbeat: Freshness, connection: Option<Connection>) -> Signals {
+        let report = Some(Report { connection, lost_lines: 0 });
+        Signals { is_alive: true, phase: Some(Phase::Ready), heartbeat, report }
+    }
+
+    #[test]
+    fn a_heartbeat_ages_in_half_minutes() {
+        let of = |seconds| Freshness::of(Some(Duration::from_millis(seconds)));
+        assert_eq!([of(0), of(29_999)], [Freshness::Fresh; 2]);
+        assert_eq!([of(30_000), of(59_999)], [Freshness::Aging; 2]);
+        assert_eq!([of(60_000), Freshness::of(None)], [Freshness::Stale; 2]);
+    }
+
+    #[test]
+    fn each_level_has_its_reasons() {
+        let sockets = |open, reconnects| Some(Connection { open, of: 2, reconnects });
+        let fresh = |connection| signals(Freshness::Fresh, connection);
+        let dead = Signals { is_alive: false, ..fresh(sockets(2, 0)) };
+        let silent = Signals { report: None, ..fresh(None) };
+        let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
+        for (signals, level, reason) in [
+            (fresh(sockets(2, 0)), Level::Healthy, ""),
+            (fresh(sockets(1, 1)), Level::Healthy, ""),
+            (fresh(None), Level::Healthy, ""),
+            (fresh(sockets(0, 1)), Level::Degraded, "reconnecting"),
+            (fresh(sockets(2, 2)), Level::Degraded, "2 times"),
+            (signals(Freshness::Aging, sockets(2, 0)), Level::Degraded, "late"),
+            (silent, Level::Degraded, "unknown"),
+            (starting, Level::Degraded, "starting"),
+            (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
+            (dead, Level::Down, "no gateway"),
+        ] {
+            let (judged, reasons) = judge(&signals);
+            assert_eq!(judged, level, "{signals:?}");
+            assert!(reasons.concat().contains(reason) && reasons.is_empty() == reason.is_empty(), "{reasons:?}");
+        }
+    }
+}

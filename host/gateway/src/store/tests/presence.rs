@@ -1,0 +1,136 @@
+//! What is owed after an outage survives whatever comes in between.
+
+use pmk_core::FrontName;
+
+use super::*;
+
+const HOUR: i64 = 60 * 60 * 1_000;
+const DAY: i64 = 24 * HOUR;
+
+fn at(key: &str, event_id: &str, ts: &str) -> Inbound {
+    Inbound { ts: ts.into(), ..inbound(key, event_id) }
+}
+
+/// A moment as Slack writes it.
+fn ts(at_ms: i64) -> String {
+    format!("{}.000100", at_ms / 1_000)
+}
+
+#[tokio::test]
+async fn nobody_is_told_twice_an_hour_and_a_restart_changes_nothing_about_that() {
+    let home = home();
+    let store = open(&home);
+    let claim = async |store: &Store, now| store.claim_telling("U1", now, HOUR).await.unwrap();
+    assert_eq!(claim(&store, NOW).await, Telling::New);
+    assert_eq!(claim(&store, NOW + 1).await, Telling::Not, "nobody knows which message it was");
+    store.told("U1", Some("1.000001".into())).await.unwrap();
+    drop(store);
+    let store = open(&home);
+    assert_eq!(claim(&store, NOW + HOUR - 1).await, Telling::InPlaceOf("1.000001".into()));
+    assert_eq!(claim(&store, NOW + HOUR).await, Telling::New);
+    store.untold("U1").await.unwrap();
+    assert_eq!(claim(&store, NOW + HOUR + 1).await, Telling::New, "they were not told after all");
+}
+
+#[tokio::test]
+async fn an_outage_that_nobody_was_told_of_is_part_of_the_next() {
+    let home = home();
+    let store = open(&home);
+    let outage = |since_ms, until_ms, announce: Option<&str>| Outage {
+        since_ms,
+        until_ms,
+        announce: announce.map(str::to_owned),
+        read: false,
+    };
+    assert_eq!(store.came_back(outage(Some(NOW - 1), NOW, None)).await.unwrap(), None);
+    let first = store.came_back(outage(Some(NOW - HOUR), NOW, Some("crash-recovery"))).await.unwrap();
+    assert_eq!(first, Some(Owed { since_ms: Some(NOW - HOUR), until_ms: NOW, reason: "crash-recovery".into() }));
+    // Killed before it told anybody; the next start was soon, so by itself it would say nothing.
+    drop(store);
+    let store = open(&home);
+    assert_eq!(store.came_back(outage(Some(NOW + 1), NOW + 2, None)).await.unwrap(), first);
+    let later = store.came_back(outage(Some(NOW + 5), NOW + DAY, Some("graceful-restart"))).await.unwrap();
+    let all = Owed { since_ms: Some(NOW - HOUR), until_ms: NOW + DAY, reason: "graceful-restart".into() };
+    assert_eq!(later, Some(all));
+    store.forget_owed(NOW + DAY).await.unwrap();
+    assert!(store.owed().await.unwrap().is_some());
+    store.settled().await.unwrap();
+    assert_eq!(store.owed().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_went() {
+    let home = home();
+    let store = open(&home);
+    let gone = NOW;
+    for (key, event, when) in [
+        ("slack:dm:U1", "Ev1", gone - 2 * HOUR),
+        ("slack:dm:U1", "Ev2", gone - HOUR),
+        // It came when the gateway was back, before anybody looked.
+        ("slack:dm:U1", "Ev3", gone + HOUR),
+        ("slack:dm:U2", "Ev4", gone - 3 * DAY),
+        ("slack:channel:C1:5.000001", "Ev5", gone - HOUR),
+        ("console:dm:U1", "Ev6", gone - HOUR),
+    ] {
+        store.accept(&at(key, event, &ts(when)), NOW).await.unwrap().expect("new");
+    }
+    let outage = Outage { since_ms: Some(gone), until_ms: gone + HOUR, announce: None, read: true };
+    store.came_back(outage.clone()).await.unwrap();
+    let unread = async |store: &Store| {
+        let unread = store.unread(0, 100).await.unwrap();
+        let mut shown: Vec<(String, i64)> = unread
+            .into_iter()
+            .map(|unread| (unread.key.to_string(), unread.after.split('.').next().unwrap().parse::<i64>().unwrap()))
+            .collect();
+        shown.sort();
+        shown
+    };
+    // A little of what is known is read again, for messages arrive in any order.
+    let overlap = |at_ms: i64| at_ms / 1_000 - 360;
+    let expected = [
+        // In the channel itself nothing was asked yet; what begins there is in no thread.
+        ("slack:channel:C1".to_owned(), overlap(gone - HOUR)),
+        ("slack:channel:C1:5.000001".to_owned(), overlap(gone - HOUR)),
+        ("slack:dm:U1".to_owned(), overlap(gone - HOUR)),
+        ("slack:dm:U2".to_owned(), overlap(gone - DAY)),
+    ];
+    assert_eq!(unread(&store).await, expected);
+    store.read_back(&"slack:dm:U1".parse().unwrap()).await.unwrap();
+    // Killed, and another outage: what was not read yet is still read from where it was to be.
+    drop(store);
+    let store = open(&home);
+    let later = Outage { since_ms: Some(gone + 10 * HOUR), until_ms: gone + 11 * HOUR, ..outage };
+    store.came_back(later).await.unwrap();
+    let again = unread(&store).await;
+    assert_eq!(again[1], expected[1]);
+    assert_eq!(again[2], ("slack:dm:U1".to_owned(), overlap(gone + HOUR)));
+}
+
+/// Names are remembered for a day; a weekend is longer.
+#[tokio::test]
+async fn what_is_read_back_is_known_however_long_ago_it_came_in() {
+    let home = home();
+    let store = open(&home);
+    let message = at("slack:dm:U1", "Ev1", &ts(NOW));
+    store.accept(&message, NOW).await.unwrap().expect("new");
+    let found = Inbound { event_id: "missed-D1".into(), ..message };
+    assert_eq!(store.accept_missed(&found, NOW + 3 * DAY).await.unwrap(), None);
+    let other = Inbound { ts: ts(NOW + 1_000), aliases: vec!["ts:T1:D1:x".into()], ..found };
+    assert!(store.accept_missed(&other, NOW + 3 * DAY).await.unwrap().is_some());
+    let redelivered = Inbound { event_id: "Ev2".into(), ..other };
+    assert_eq!(store.accept(&redelivered, NOW + 3 * DAY).await.unwrap(), None, "answered once");
+}
+
+#[tokio::test]
+async fn who_talked_by_direct_message_since_is_known_with_its_channel() {
+    let home = home();
+    let store = open(&home);
+    for (key, event) in [("slack:dm:U1", "Ev1"), ("slack:dm:U1:5.000001", "Ev2"), ("slack:channel:C1", "Ev3")] {
+        accept(&store, key, event).await;
+    }
+    accept(&store, "console:dm:U2", "Ev4").await;
+    let talks = store.talking_since(FrontName::Slack, NOW).await.unwrap();
+    let expected = Talk { user: "U1".into(), channel: Some("D1".into()) };
+    assert_eq!(talks, [expected.clone(), expected]);
+    assert_eq!(store.talking_since(FrontName::Slack, NOW + 1).await.unwrap(), []);
+}

@@ -1,0 +1,152 @@
+//! `status` and `stop`, from the outside.
+
+use std::{fs, time::Duration};
+
+use pmk_stand_ins::slack::Slack;
+use serde_json::{Value, json};
+
+use crate::{
+    presence::age,
+    support::{Home, PATIENCE, Running, question, until, until_async},
+    workspace::{Gateway, rules},
+};
+
+/// A document without what differs from run to run.
+fn still(mut document: Value) -> Value {
+    for key in ["pid", "started_at"] {
+        if !document[key].is_null() {
+            document[key] = json!("…");
+        }
+    }
+    for key in ["at", "age_seconds"] {
+        if !document["heartbeat"][key].is_null() {
+            document["heartbeat"][key] = json!("…");
+        }
+    }
+    document
+}
+
+/// A page without what differs from run to run.
+fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\d+ s ago", "N s ago");
+    settings.add_filter(r"process      \d+", "process      PID");
+    settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME");
+    settings.add_filter(r"`/[^`]*/gateway/", "`HOME/gateway/");
+    settings
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_in_slack_is_healthy_and_says_why_it_is_not() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    let healthy = || {
+        let shown = home.run(&["status"], "");
+        shown.stdout.starts_with("healthy").then_some(shown)
+    };
+    let shown =
+        until_async("both sockets are heard", || healthy().filter(|shown| shown.stdout.contains("2 of 2 connected")))
+            .await;
+    assert_eq!(shown.status.code(), Some(0));
+    settings().bind(|| insta::assert_snapshot!("healthy", shown.stdout));
+    insta::assert_json_snapshot!("healthy_json", still(home.run(&["status", "--json"], "").ok().json()));
+
+    // What it could not write of the ledger counts, however well it does.
+    let failures =
+        r#"{"count":3,"lastError":"No space left on device (os error 28)","lastAt":"2026-11-22T18:00:00.000Z"}"#;
+    home.write("gateway/audit-write-failures.json", failures);
+    let shown = home.run(&["status"], "");
+    assert_eq!(shown.status.code(), Some(1));
+    settings().bind(|| insta::assert_snapshot!("lost_lines", format!("{}{}", shown.stdout, shown.stderr)));
+    fs::remove_file(home.path().join("gateway/audit-write-failures.json")).expect("somebody has seen to it");
+
+    age(&home, Duration::from_secs(40));
+    let aging = home.run(&["status", "--json"], "");
+    assert_eq!((aging.status.code(), &aging.json()["level"]), (Some(1), &json!("degraded")));
+    age(&home, Duration::from_secs(70));
+    let stale = home.run(&["status"], "");
+    assert_eq!(stale.status.code(), Some(3));
+    settings().bind(|| insta::assert_snapshot!("stale", stale.stdout));
+    gateway.kill();
+    let dead = home.run(&["status"], "");
+    assert_eq!(dead.status.code(), Some(3));
+    settings().bind(|| insta::assert_snapshot!("dead", dead.stdout));
+    insta::assert_json_snapshot!("dead_json", still(home.run(&["status", "--json"], "").json()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_has_reconnected_twice_is_degraded() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    until("a healthy gateway", || home.run(&["status"], "").status.success().then_some(()));
+    slack.drop_connections();
+    let shown = until("a degraded one", || {
+        let shown = home.run(&["status"], "");
+        (shown.stdout.contains("it has reconnected 2 times lately")).then_some(shown)
+    });
+    assert_eq!(shown.status.code(), Some(1), "{}", shown.stdout);
+}
+
+/// A process that is stopped, as by a debugger, is there and does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_does_not_answer_is_degraded_and_its_sockets_are_unknown() {
+    let home = Home::new();
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    signal(gateway.pid(), "STOP");
+    let shown = home.run(&["status"], "");
+    assert_eq!(shown.status.code(), Some(1), "{}", shown.stdout);
+    settings().bind(|| insta::assert_snapshot!("silent", shown.stdout));
+    signal(gateway.pid(), "CONT");
+    until("it answers again", || home.run(&["status"], "").status.success().then_some(()));
+}
+
+#[test]
+fn a_secret_that_is_a_command_is_not_run_by_a_look() {
+    let home = Home::new();
+    let touched = home.path().join("touched");
+    let command = json!({"cmd": format!("touch {}; echo xoxb-1", touched.display())});
+    let config = json!({"version": 1, "slack": {"appToken": command, "botToken": command}, "apiKey": command});
+    home.write("gateway.json", config.to_string());
+    for arguments in [&["status"][..], &["stop"], &["audit"], &["run", "--front", "console", "--model", "sim"]] {
+        home.run(arguments, "");
+        assert!(!touched.exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn stop_ends_it_in_an_orderly_way_and_says_when_there_is_none() {
+    let home = Home::new();
+    let none = home.run(&["stop"], "").ok();
+    assert_eq!(none.stdout, "not running\n");
+    let mut gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    gateway.say(&question("Ev1", "hello"));
+    gateway.next_of("turn");
+    assert_eq!(home.run(&["stop"], "").ok().stdout, "stopped\n");
+    let (status, _) = gateway.until_it_ends();
+    assert!(status.success());
+    assert!(home.path().join("gateway/shutdown").exists(), "the next start knows");
+    assert_eq!(home.run(&["stop", "--json"], "").ok().json(), json!({"stopped": false, "pid": null}));
+    let gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    let pid = gateway.pid();
+    // Not before it listens for signals: that is what `ready` says.
+    until("it is ready", || (home.run(&["status", "--json"], "").json()["phase"] == "ready").then_some(()));
+    assert_eq!(home.run(&["stop", "--json"], "").ok().json(), json!({"stopped": true, "pid": pid}));
+    drop(gateway);
+    // Killed: nobody has to be stopped, and the file that it left does not count.
+    let gateway = Running::start(home.command(&["run", "--model", "sim"]));
+    until("it is ready", || (home.run(&["status", "--json"], "").json()["phase"] == "ready").then_some(()));
+    gateway.kill();
+    assert_eq!(home.run(&["stop"], "").ok().stdout, "not running\n");
+    assert_eq!(home.run(&["status", "--json"], "").json()["phase"], Value::Null);
+}
+
+fn signal(pid: u32, signal: &str) {
+    let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status();
+    assert!(sent.expect("kill is installed").success());
+}

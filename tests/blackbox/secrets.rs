@@ -1,0 +1,133 @@
+//! Slack's tokens and API keys: where they come from, when they are got, and what is said of one that does not do.
+
+use pmk_stand_ins::slack::Slack;
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Finished, Home, PATIENCE, finish},
+    workspace::{Gateway, command, rules},
+};
+
+/// Runs to the end of an empty input with this configuration and these variables. What is asked of Slack goes nowhere.
+fn run_with(config: &Value, arguments: &[&str], variables: &[(&str, &str)]) -> Finished {
+    let home = Home::new();
+    home.write("gateway.json", config.to_string());
+    let mut command = home.command(&[&["run", "--model", "sim"], arguments].concat());
+    command.env("PMK_SLACK_API_URL", "http://127.0.0.1:9/api").envs(variables.iter().copied());
+    finish(command, "")
+}
+
+fn with_slack(app: &Value, bot: &Value) -> Value {
+    json!({"version": 1, "slack": {"appToken": app, "botToken": bot}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_a_variable_and_of_a_command_connect_slack() {
+    let slack = Slack::start(rules()).await;
+    let home = Home::new();
+    let counted = home.path().join("counted");
+    let print = format!("echo run >> {}; echo {}", counted.display(), slack.rules().bot_token);
+    home.write("gateway.json", with_slack(&json!({"env": "MY_APP_TOKEN"}), &json!({"cmd": print})).to_string());
+    let mut command = command(&home, &slack, &[]);
+    command.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+    command.env("MY_APP_TOKEN", &slack.rules().app_token);
+    let gateway = Gateway::spawn(&home, command);
+    assert!(slack.await_connected(PATIENCE).await);
+    assert!(slack.await_reply(&slack.dm("U1", "hello"), PATIENCE).await.is_some());
+    assert!(gateway.terminate().success());
+    assert_eq!(std::fs::read_to_string(counted).expect("it ran"), "run\n", "once");
+}
+
+/// Once, a key's command was run whatever model was asked, and a token could be neither a variable nor a command.
+#[test]
+fn a_secret_that_is_not_needed_is_not_got() {
+    let failing = json!({"cmd": "echo should not be run >&2; exit 1"});
+    let mut config = with_slack(&failing, &failing);
+    config["apiKey"] = failing;
+    let finished = run_with(&config, &["--front", "console"], &[]).ok();
+    assert!(!finished.stderr.contains("should not be run"), "{}", finished.stderr);
+    // The environment goes before the file.
+    let tokens = [("PMK_SLACK_APP_TOKEN", "xapp-1"), ("PMK_SLACK_BOT_TOKEN", "xoxb-1")];
+    let finished = run_with(&config, &[], &tokens);
+    assert!(finished.stderr.contains("did not reach Slack"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("should not be run"), "{}", finished.stderr);
+}
+
+#[test]
+fn what_gives_no_token_is_one_clear_line() {
+    let mut shown = String::new();
+    let good = json!("xoxb-1");
+    for (what, app) in [
+        ("a variable that is not set", json!({"env": "PMK_NO_SUCH_TOKEN"})),
+        ("a command that fails", json!({"cmd": "exit 3"})),
+        ("a command that prints nothing", json!({"cmd": "true"})),
+        ("neither", json!({"file": "token"})),
+    ] {
+        let finished = run_with(&with_slack(&app, &good), &[], &[]);
+        assert_eq!(finished.status.code(), Some(1), "{what}");
+        let home = finished.stderr.split('`').nth(1).filter(|path| path.ends_with("gateway.json")).unwrap_or_default();
+        let stderr = if home.is_empty() {
+            finished.stderr.clone()
+        } else {
+            finished.stderr.replace(home, "[home]/gateway.json")
+        };
+        shown += &format!("== {what}\n{stderr}");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+/// Once, `xoxp-` went to Slack as the bot token.
+#[test]
+fn a_token_of_the_wrong_kind_is_told_before_slack_is_asked() {
+    let mut shown = String::new();
+    for (app, bot) in [
+        ("xoxb-1", "xapp-1"),
+        ("xapp-1", "xapp-1"),
+        ("xapp-1", "xoxp-1"),
+        ("xapp-1", "sk-secret"),
+        ("xapp-1", "xoxb-1\u{7}"),
+    ] {
+        let finished = run_with(&with_slack(&json!(app), &json!(bot)), &[], &[]);
+        assert_eq!(finished.status.code(), Some(1), "{app} {bot}");
+        assert!(!finished.stderr.contains("sk-secret"), "{}", finished.stderr);
+        shown += &format!("== {app} {}\n{}", bot.escape_default(), finished.stderr);
+    }
+    insta::assert_snapshot!(shown);
+    let rotated = run_with(&with_slack(&json!("xapp-1"), &json!("xoxe.xoxb-1")), &[], &[]);
+    assert!(rotated.stderr.contains("did not reach Slack"), "{}", rotated.stderr);
+}
+
+/// Once, a gateway with one token was a console that nobody talked to.
+#[test]
+fn half_a_pair_of_tokens_is_an_error_and_no_silent_console() {
+    let home = Home::new();
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = home.command(&[&["run", "--model", "sim"], arguments].concat());
+        command.envs(variables.iter().copied());
+        finish(command, "")
+    };
+    let mut shown = String::new();
+    for half in [("PMK_SLACK_APP_TOKEN", "xapp-1"), ("PMK_SLACK_BOT_TOKEN", "xoxb-1")] {
+        let refused = run(&[], &[half]);
+        assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+        shown += &refused.stderr;
+        run(&["--front", "console"], &[half]).ok();
+    }
+    insta::assert_snapshot!(shown);
+}
+
+/// Once, `audience set` in a fresh home made the next `run` want `claude`.
+#[test]
+fn a_file_that_a_command_has_written_names_no_model_and_wants_none() {
+    let home = Home::new();
+    home.run(&["audience", "set", "U1", "pm"], "").ok();
+    let started = home.run(&["run"], "").ok();
+    assert!(started.stderr.contains("model: sim"), "{}", started.stderr);
+    for set_up in [json!({"apiKey": "sk-1"}), json!({"slack": {"appToken": "xapp-1", "botToken": "xoxb-1"}})] {
+        let mut config = set_up;
+        config["version"] = json!(1);
+        home.write("gateway.json", config.to_string());
+        let refused = home.run(&["run", "--front", "console"], "");
+        assert!(refused.stderr.starts_with("error: gateway.json names no `model`"), "{}", refused.stderr);
+    }
+}
