@@ -18,6 +18,7 @@ use crate::{error::Failure, home, json};
 mod atoms;
 mod audience;
 mod audit;
+mod case;
 mod change;
 mod compare;
 mod escalation;
@@ -64,6 +65,9 @@ enum Command {
     /// Look at, reset and move conversations
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Look at what channels look into, and write it to files
+    #[command(subcommand)]
+    Case(case::CaseCommand),
     /// Look at answers that people gave, and say which may be found
     #[command(subcommand)]
     Atoms(atoms::AtomsCommand),
@@ -152,6 +156,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Compare(compare) => compare.execute(&context),
         Command::Policy(policy) => policy.execute(&context),
         Command::Sessions(sessions) => sessions.execute(&context),
+        Command::Case(case) => case.execute(&context),
         Command::Atoms(atoms) => atoms.execute(&context),
         Command::Model(model) => model.execute(&context),
         Command::Audience(audience) => audience.execute(&context),

@@ -9,7 +9,8 @@
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
 //! [`absorb`] is what is different where the message is an answer that somebody waits for, [`together`] where
-//! several messages are answered at once, [`command`] where it is an order to the gateway. A turn under way
+//! several messages are answered at once, [`command`] where it is an order to the gateway, [`track`] where it
+//! belongs to a case. A turn under way
 //! is a [`work::Work`] with its [`window`] and its [`journal`].
 
 mod absorb;
@@ -26,6 +27,7 @@ mod preamble;
 mod record;
 pub(crate) mod recover;
 mod together;
+mod track;
 pub(crate) mod window;
 mod work;
 

@@ -147,6 +147,7 @@ mod tests {
             resumed: false,
             absorbs: None,
             confirms: None,
+            case: None,
             live: Live::default(),
             archived: 0,
         }

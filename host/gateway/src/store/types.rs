@@ -5,8 +5,9 @@ use std::{fmt, sync::Arc};
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal};
+use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal};
 use crate::{
+    case::CaseId,
     escalation::Marker,
     front::{Inbound, Speech, TurnReport},
     ledger::Tags,
@@ -142,6 +143,8 @@ pub struct OpenTurn {
     pub absorbs: Option<Marker>,
     /// What the message lets go out, where it is its asker's yes.
     pub confirms: Option<Box<Marker>>,
+    /// The case that it belongs to.
+    pub case: Option<CaseId>,
     pub live: Live,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
@@ -235,6 +238,8 @@ pub enum Purpose {
     Escalation,
     /// It asks the asker whether they are to be asked.
     Proposal,
+    /// It tells what the answer has added to a case.
+    Tracked,
     /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.
     Notice {
         /// The file's text.
@@ -313,6 +318,8 @@ pub struct Recorded {
     pub calibration: Option<Learnt>,
     /// What becomes of a question to people.
     pub escalation: Option<Escalating>,
+    /// What is kept with a case.
+    pub case: Option<InCase>,
     /// What the front is told after delivery.
     pub report: TurnReport,
     /// What is counted of it.

@@ -72,6 +72,7 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
         parts: parts.clone(),
         calibration: None,
         escalation: escalating.clone(),
+        case: None,
         report: report.clone(),
         outturn: Outturn::default(),
         keep_live: false,

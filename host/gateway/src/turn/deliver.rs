@@ -175,7 +175,7 @@ async fn deliver_part(
         Purpose::PassedOn => (Kind::Reply, None),
         Purpose::Document => (Kind::Document, None),
         Purpose::Escalation => (Kind::Escalation, None),
-        Purpose::Proposal => (Kind::Notice, None),
+        Purpose::Proposal | Purpose::Tracked => (Kind::Notice, None),
         Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
     let delivery = Delivery {
@@ -189,9 +189,12 @@ async fn deliver_part(
     };
     match purpose {
         Purpose::Notice { atom } => notice(gateway, delivery, atom, doubt).await,
-        Purpose::Reply | Purpose::PassedOn | Purpose::Document | Purpose::Escalation | Purpose::Proposal => {
-            Ok(send(gateway, delivery, doubt).await?)
-        }
+        Purpose::Reply
+        | Purpose::PassedOn
+        | Purpose::Document
+        | Purpose::Escalation
+        | Purpose::Proposal
+        | Purpose::Tracked => Ok(send(gateway, delivery, doubt).await?),
     }
 }
 

@@ -103,6 +103,7 @@ mod tests {
             verbosity: crate::store::Verbosity::Off,
             absorbs: None,
             confirms: None,
+            case: None,
             live: Live::default(),
             archived: 0,
         }
