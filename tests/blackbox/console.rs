@@ -186,8 +186,8 @@ fn the_ledger_speaks_pmks_language_and_holds_no_text() {
     home.run(&["run", "--model", "sim"], &question("Ev1", "heliotrope")).ok();
     let ledger = home.ledger();
     let kinds: Vec<&str> = ledger.iter().filter_map(|event| event["type"].as_str()).collect();
-    assert_eq!(kinds, ["token.usage", "turn.processed"]);
-    assert_eq!(ledger[1]["actor"], "U1");
+    assert_eq!(kinds, ["gateway.online", "token.usage", "turn.processed", "gateway.offline"]);
+    assert_eq!(ledger[2]["actor"], "U1");
     assert!(ledger.iter().all(|event| !event.to_string().contains("heliotrope")));
 }
 

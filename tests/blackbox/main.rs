@@ -6,6 +6,7 @@ mod blocked;
 mod bombs;
 mod chat;
 mod claude_cli;
+mod commands;
 mod compare;
 #[path = "../../host/policy/tests/policies/component.rs"]
 mod component;
@@ -35,6 +36,7 @@ mod opening;
 mod operator;
 mod plan;
 mod policies;
+mod presence;
 mod queue;
 mod recall;
 mod replies;

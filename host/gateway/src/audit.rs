@@ -26,6 +26,8 @@ pub struct Audit {
     pub conversations: Conversations,
     #[serde(skip_serializing_if = "Connections::are_unbroken")]
     pub connections: Connections,
+    #[serde(skip_serializing_if = "Presence::is_nothing")]
+    pub presence: Presence,
     pub context_safety: ContextSafety,
     pub policies: Policies,
     pub tokens: Tokens,
@@ -101,6 +103,26 @@ impl Connections {
     /// Whether there is nothing to tell.
     pub fn are_unbroken(&self) -> bool {
         *self == Connections::default()
+    }
+}
+
+/// How often nobody was there to answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Presence {
+    /// How often the gateway was back, by reason, and how long it was away all together where that is known.
+    pub online: Counts,
+    pub away_ms: u64,
+    /// How often it was asked to end.
+    pub offline: u64,
+    /// Messages that were found by reading back, and conversations that could not be read.
+    pub caught_up: u64,
+    pub unreadable: u64,
+}
+
+impl Presence {
+    /// Whether there is nothing to tell.
+    pub fn is_nothing(&self) -> bool {
+        *self == Presence::default()
     }
 }
 

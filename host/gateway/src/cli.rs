@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::{error::Failure, home, json};
 
+mod admin;
 mod atoms;
 mod audience;
 mod audit;
@@ -74,6 +75,9 @@ enum Command {
     /// Look at how models count and what their errors mean
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Choose who may change the gateway from Slack, and see what was changed
+    #[command(subcommand)]
+    Admin(admin::AdminCommand),
     /// Choose how the model speaks to whom
     #[command(subcommand)]
     Audience(audience::AudienceCommand),
@@ -159,6 +163,7 @@ fn dispatch(arguments: Arguments) -> Result<(), Failure> {
         Command::Case(case) => case.execute(&context),
         Command::Atoms(atoms) => atoms.execute(&context),
         Command::Model(model) => model.execute(&context),
+        Command::Admin(admin) => admin.execute(&context),
         Command::Audience(audience) => audience.execute(&context),
         Command::Audit(audit) => audit.execute(&context),
         Command::Escalation(escalation) => escalation.execute(&context),

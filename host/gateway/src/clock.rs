@@ -1,9 +1,22 @@
 //! The one place that reads the clock.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Milliseconds since the epoch.
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long the machine has been up, the time that it slept included. Nobody can set it.
+pub fn since_boot() -> Duration {
+    #[cfg(target_os = "linux")]
+    const UP: ClockId = ClockId::Boottime;
+    // Elsewhere it is this one that goes on while the machine sleeps, or none.
+    #[cfg(not(target_os = "linux"))]
+    const UP: ClockId = ClockId::Monotonic;
+    let up = clock_gettime(UP);
+    Duration::new(u64::try_from(up.tv_sec).unwrap_or(0), u32::try_from(up.tv_nsec).unwrap_or(0))
 }

@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
-//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue` and `historyTurns`.
+//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns` and `presence`.
 
 use std::{
     num::NonZeroU32,
@@ -13,12 +13,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    audience::Audiences,
     error::{Failure, OrHint},
-    escalation::Pools,
     experiment::ExperimentConfig,
     home, json,
     knowledge::{Ingest, UnknownIngest},
+    people::People,
     say::Language,
 };
 
@@ -30,7 +29,7 @@ mod sections;
 mod watched;
 
 pub use policy::{PolicyConfig, PolicyLimits};
-pub use sections::{HourlyConfig, LimitsConfig, MraConfig, QueueConfig, QueueMode, ToolStyle};
+pub use sections::{HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle};
 pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
@@ -62,6 +61,7 @@ const PMK_KEYS: &[&str] = &[
     "tools",
     "queue",
     "historyTurns",
+    "presence",
 ];
 
 /// The configuration, every field with its default.
@@ -92,21 +92,10 @@ pub struct Config {
     pub queue: QueueConfig,
     /// So many turns of a direct message stay in the window at most.
     pub history_turns: Option<NonZeroU32>,
+    /// What people get to know of its being away.
+    pub presence: PresenceConfig,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
-}
-
-/// Who is who. A running gateway follows changes of it ([`Watched`]).
-#[derive(Clone, Debug, Default)]
-pub struct People {
-    /// Users that are told when a conversation had to be rotated or could not be recovered.
-    pub admins: Vec<String>,
-    /// Users that are ignored.
-    pub blocklist: Vec<String>,
-    /// Which system prompt a person gets.
-    pub audience: Audiences,
-    /// Who answers what neither documents nor code can.
-    pub escalation: Pools,
 }
 
 /// Slack's tokens, from the environment or the file.
@@ -201,6 +190,7 @@ impl Config {
             tools: part(&root, "tools")?.unwrap_or_default(),
             queue,
             history_turns: part(&root, "historyTurns")?,
+            presence: section(&root, "presence")?.unwrap_or_default(),
         };
         Ok((config, warnings))
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{knowledge::LibraryError, may::Action, store::StoreError};
+use crate::{knowledge::LibraryError, store::StoreError};
 
 pub mod console;
 pub mod slack;
@@ -37,6 +37,11 @@ pub struct Inbound {
 }
 
 impl Inbound {
+    /// Whether it is a command to the gateway: then it is neither a question nor anybody's answer.
+    pub fn is_command(&self) -> bool {
+        after_command(&self.text).is_some()
+    }
+
     /// The thread that the message is in, or the one that begins with it.
     pub fn thread(&self) -> &str {
         match &self.reply_to.thread_ts {
@@ -45,6 +50,16 @@ impl Inbound {
             None => &self.ts,
         }
     }
+}
+
+/// What commands begin with, however they come in.
+const COMMAND: &str = "/pmk";
+
+/// What stands after the name of the command in a text that is one; `None` where it is none.
+pub(crate) fn after_command(text: &str) -> Option<&str> {
+    let (name, rest) = text.trim().split_at_checked(COMMAND.len())?;
+    let is_command = name.eq_ignore_ascii_case(COMMAND) && (rest.is_empty() || rest.starts_with(char::is_whitespace));
+    is_command.then_some(rest.trim_start())
 }
 
 /// The first of these named ids that is none. Every front asks this at its door: what is stored under such an id
@@ -64,14 +79,12 @@ pub struct Reaction {
     pub reaction: String,
 }
 
-/// Somebody uses a slash command, or clicks something in a message.
+/// Somebody clicks something in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     pub user: String,
     /// Where, as far as that is somewhere.
     pub channel: Option<String>,
-    /// Which of the two.
-    pub action: Action,
 }
 
 /// A place that a reply can be posted to.
@@ -106,7 +119,7 @@ pub trait Intake: Send + Sync {
     /// It could not be done and may be tried again.
     async fn react(&self, reaction: Reaction) -> Result<(), ReactError>;
 
-    /// Takes in a slash command or a click. Does not block.
+    /// Takes in a click. Does not block.
     fn invoke(&self, _invocation: Invocation) {}
 
     /// Takes note of something about the way to people that an operator should know. Does not block.
@@ -274,6 +287,20 @@ pub trait Front: Send + Sync {
         Ok(())
     }
 
+    /// Whether people who have not just spoken can be told something, and whether what was said while nobody listened
+    /// can be read.
+    fn reaches_absent(&self) -> bool {
+        false
+    }
+
+    /// Reads what was asked at a place while nobody listened. Takes as long as the front has to be spared.
+    ///
+    /// # Errors
+    /// It cannot be read; now, or at all.
+    async fn look_back(&self, _place: &LookBack) -> Result<Past, FrontError> {
+        Ok(Past { messages: vec![], is_whole: true })
+    }
+
     /// Whether a program reads what is delivered, and wants to know of what people are spared.
     fn tells_programs(&self) -> bool {
         false
@@ -284,6 +311,25 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It was not told.
     async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError>;
+}
+
+/// A place whose past is to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookBack {
+    pub channel: String,
+    /// The thread, where it is one; what is said in threads is not in the past of their channel.
+    pub thread_ts: Option<String>,
+    /// After the message of this `ts`.
+    pub after: String,
+}
+
+/// What was found there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// What people have asked and nobody has answered since, the oldest first.
+    pub messages: Vec<Inbound>,
+    /// Whether there was not more of it than anybody reads.
+    pub is_whole: bool,
 }
 
 /// Why a front could not do something.

@@ -1,7 +1,7 @@
 //! The running gateway: everything a turn needs, and the way from the front to the dispatcher.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -49,6 +49,7 @@ mod verdict;
 
 /// Everything a turn needs.
 pub struct Gateway {
+    pub(crate) home: PathBuf,
     pub(crate) store: Store,
     pub(crate) policies: Policies,
     pub(crate) model: Arc<dyn Model>,
@@ -120,6 +121,7 @@ impl Gateway {
         });
         let min_gap = Duration::from_secs_f64(parts.config.limits.progress_seconds);
         Arc::new(Gateway {
+            home: parts.home.to_owned(),
             store: parts.store,
             policies: Policies::new(&parts.stack),
             toolbox,
@@ -287,9 +289,9 @@ impl Intake for Door {
         Ok(verdict::judge(&self.gateway, reaction).await?)
     }
 
-    fn invoke(&self, Invocation { user, channel, action }: Invocation) {
-        if self.gateway.may(&user, action, channel.as_deref()).is_allowed() {
-            tracing::debug!(user, ?action, "nothing here handles it");
+    fn invoke(&self, Invocation { user, channel }: Invocation) {
+        if self.gateway.may(&user, Action::Interact, channel.as_deref()).is_allowed() {
+            tracing::debug!(user, "nothing here handles a click");
         }
     }
 

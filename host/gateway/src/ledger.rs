@@ -337,6 +337,31 @@ pub enum Event {
     /// A reply could not be delivered and will not be tried again.
     #[serde(rename = "reply.undelivered")]
     ReplyUndelivered { actor: String, session: String, reason: String },
+    /// The gateway is there, or there again.
+    #[serde(rename = "gateway.online")]
+    GatewayOnline {
+        /// Whether people are told.
+        broadcast: bool,
+        /// `crash-recovery`, `fast-recovery`, `graceful-fast-restart`, `graceful-restart`.
+        reason: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offline_duration_ms: Option<u64>,
+    },
+    /// It was asked to end, and does.
+    #[serde(rename = "gateway.offline")]
+    GatewayOffline { broadcast: bool, reason: &'static str },
+    /// What was said while nobody listened was read back.
+    #[serde(rename = "gateway.caught-up")]
+    GatewayCaughtUp {
+        /// Those that were read.
+        conversations: usize,
+        /// Messages that were found in them and are answered now.
+        messages: usize,
+        /// Conversations that the gateway may not read.
+        unreadable: usize,
+        /// Conversations that were read back in part, for there was too much.
+        cut: usize,
+    },
     /// The store's file was deleted, replaced or emptied while it was open, and the gateway ended.
     #[serde(rename = "store.lost")]
     StoreLost { reason: String },

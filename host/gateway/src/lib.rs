@@ -5,8 +5,10 @@
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
 //! [`escalation`]; what a channel is looking into is a [`case`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
-//! [`experiment`] from live ones. What operators change meanwhile is in [`admin`]; what moves conversations between
-//! stores, and over from pmk, is [`transfer`]. What the authors of policies work with is the [`desk`].
+//! [`experiment`] from live ones. What operators change meanwhile is in [`admin`], and what they can say for it where people
+//! talk is a [`command`]; what moves conversations between
+//! stores, and over from pmk, is [`transfer`]. Whether anybody is there to answer is [`presence`]. What the authors of
+//! policies work with is the [`desk`].
 
 pub mod admin;
 pub mod audience;
@@ -16,6 +18,7 @@ pub mod case;
 pub mod child;
 pub mod cli;
 pub mod clock;
+pub mod command;
 pub mod compare;
 pub mod config;
 pub mod control;
@@ -36,7 +39,9 @@ pub mod may;
 pub mod model;
 pub mod mra;
 mod panics;
+pub mod people;
 pub mod policies;
+pub mod presence;
 pub mod progress;
 pub mod say;
 pub mod search;

@@ -1,5 +1,5 @@
 //! The one question about permission: may somebody do this? Every door asks it, once for each thing that comes in,
-//! by what it is: messages when their turn begins; reactions, slash commands and clicks when they arrive. So does
+//! by what it is: messages and slash commands when their turn begins; reactions and clicks when they arrive. So does
 //! whoever is about to say something to somebody who has not just spoken.
 //!
 //! What follows from a thing itself (only who gave an answer may judge it, only who asked may confirm a question) is
@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use crate::config::People;
+use crate::people::People;
 
 /// What somebody is about to do, or is about to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,20 +15,42 @@ use crate::config::People;
 pub enum Action {
     /// Write to the model.
     Speak,
-    /// Give the gateway an order, in a message.
+    /// Give the gateway an order, in a message or by a slash command.
     Command,
+    /// Look at how the gateway is set up, or change it, by such an order.
+    Administer,
     /// Answer what was asked of them.
     Answer,
     /// Say yes or no by a reaction: to an atom, or to a question that is to be put to others.
     Judge,
     /// Say by a reaction what they think of an answer.
     Vote,
-    /// Use a slash command.
-    SlashCommand,
     /// Click something in a message.
     Interact,
     /// Get to read something that they have not just asked for: a question, an answer, news for the admins.
     Hear,
+}
+
+/// Where it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Between them and the gateway.
+    Direct,
+    /// Where others see it.
+    Channel,
+    /// Nobody says, or it is in no conversation.
+    Nowhere,
+}
+
+impl Place {
+    /// The place that a front calls so: the ids of direct messages begin with a D on all of them.
+    pub fn of(channel: Option<&str>) -> Place {
+        match channel {
+            Some(channel) if channel.starts_with('D') => Place::Direct,
+            Some(_) => Place::Channel,
+            None => Place::Nowhere,
+        }
+    }
 }
 
 /// The answer.
@@ -44,6 +66,21 @@ pub enum Ruling {
 pub enum Reason {
     /// They are on the blocklist of gateway.json.
     Blocked,
+    /// Others would see it.
+    NotADirectMessage,
+    /// They are not among the `admins` of gateway.json.
+    NotAnAdmin,
+}
+
+impl Reason {
+    /// The words for it in the admin log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::Blocked => "on the blocklist",
+            Reason::NotADirectMessage => "not a direct message",
+            Reason::NotAnAdmin => "not an admin",
+        }
+    }
 }
 
 impl Ruling {
@@ -53,11 +90,22 @@ impl Ruling {
     }
 }
 
-/// Whether somebody may do this. The blocklist goes before everything else that a person is: contact, admin, asker.
-pub fn may(people: &People, actor: &str, _action: Action) -> Ruling {
-    match people.blocklist.iter().any(|blocked| blocked.trim() == actor) {
-        true => Ruling::Refused { reason: Reason::Blocked },
-        false => Ruling::Allowed,
+/// Whether somebody may do this there. The blocklist goes before everything else that a person is: contact, admin, asker.
+/// Who is an admin is told to nobody in a channel.
+pub fn may(people: &People, actor: &str, action: Action, place: Place) -> Ruling {
+    let refused = |reason| Ruling::Refused { reason };
+    match action {
+        _ if people.is_blocked(actor) => refused(Reason::Blocked),
+        Action::Administer if place != Place::Direct => refused(Reason::NotADirectMessage),
+        Action::Administer if !people.is_admin(actor) => refused(Reason::NotAnAdmin),
+        Action::Administer
+        | Action::Speak
+        | Action::Command
+        | Action::Answer
+        | Action::Judge
+        | Action::Vote
+        | Action::Interact
+        | Action::Hear => Ruling::Allowed,
     }
 }
 
@@ -65,26 +113,48 @@ pub fn may(people: &People, actor: &str, _action: Action) -> Ruling {
 mod tests {
     use super::*;
 
+    const ACTIONS: [Action; 8] = [
+        Action::Speak,
+        Action::Command,
+        Action::Administer,
+        Action::Answer,
+        Action::Judge,
+        Action::Vote,
+        Action::Interact,
+        Action::Hear,
+    ];
+    const PLACES: [Place; 3] = [Place::Direct, Place::Channel, Place::Nowhere];
+
     #[test]
     fn who_is_blocked_may_do_nothing_whatever_else_they_are() {
         let blocklist = vec!["U9".into(), " U8 ".into()];
         let people = People { admins: vec!["U9".into(), "U1".into()], blocklist, ..People::default() };
-        let actions = [
-            Action::Speak,
-            Action::Command,
-            Action::Answer,
-            Action::Judge,
-            Action::Vote,
-            Action::SlashCommand,
-            Action::Interact,
-            Action::Hear,
-        ];
-        for action in actions {
+        for (action, place) in ACTIONS.into_iter().flat_map(|action| PLACES.map(|place| (action, place))) {
             for blocked in ["U8", "U9"] {
-                assert_eq!(may(&people, blocked, action), Ruling::Refused { reason: Reason::Blocked }, "{action:?}");
+                let ruling = may(&people, blocked, action, place);
+                assert_eq!(ruling, Ruling::Refused { reason: Reason::Blocked }, "{action:?} {place:?}");
             }
             for other in ["U1", "u9", "U99", ""] {
-                assert!(may(&people, other, action).is_allowed(), "{other} {action:?}");
+                let is_open = action != Action::Administer || (other == "U1" && place == Place::Direct);
+                assert_eq!(may(&people, other, action, place).is_allowed(), is_open, "{other} {action:?} {place:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_admins_administer_and_nobody_in_a_channel_learns_who_they_are() {
+        let people = People { admins: vec![" U1 ".into()], ..People::default() };
+        let ruling = |actor, channel| may(&people, actor, Action::Administer, Place::of(channel));
+        assert_eq!(ruling("U1", Some("D1")), Ruling::Allowed);
+        assert_eq!(ruling("U2", Some("D2")), Ruling::Refused { reason: Reason::NotAnAdmin });
+        assert_eq!(ruling("", Some("D2")), Ruling::Refused { reason: Reason::NotAnAdmin });
+        for actor in ["U1", "U2"] {
+            for channel in [Some("C1"), Some("G1"), Some(""), None] {
+                assert_eq!(
+                    ruling(actor, channel),
+                    Ruling::Refused { reason: Reason::NotADirectMessage },
+                    "{channel:?}"
+                );
             }
         }
     }

@@ -19,6 +19,8 @@ use crate::{
     store::Verbosity,
 };
 
+mod commands;
+
 /// A language that the gateway speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -47,8 +49,10 @@ impl Language {
 
     const fn catalogue(self) -> &'static str {
         match self {
-            Language::TraditionalChinese => include_str!("say/zh-TW.ftl"),
-            Language::English => include_str!("say/en.ftl"),
+            Language::TraditionalChinese => {
+                concat!(include_str!("say/zh-TW.ftl"), include_str!("say/commands/zh-TW.ftl"))
+            }
+            Language::English => concat!(include_str!("say/en.ftl"), include_str!("say/commands/en.ftl")),
         }
     }
 }
@@ -111,6 +115,29 @@ impl Say {
     /// Shows that an answer is being made.
     pub fn thinking(&self) -> String {
         self.text("thinking", [])
+    }
+
+    /// To everybody: the gateway goes.
+    pub fn away(&self) -> String {
+        self.text("away", [])
+    }
+
+    /// To everybody: it is there again, after so many minutes where that is known.
+    pub fn back(&self, minutes: Option<u64>) -> String {
+        match minutes {
+            Some(minutes) => self.text("back-after", [("minutes", minutes.into())]),
+            None => self.text("back", []),
+        }
+    }
+
+    /// Goes before an answer that comes so many minutes after its question.
+    pub fn late(&self, minutes: u64) -> String {
+        let (unit, count) = match minutes {
+            0..120 => ("minutes", minutes),
+            120..2_880 => ("hours", (minutes + 30) / 60),
+            _ => ("days", (minutes + 720) / 1_440),
+        };
+        self.text("late", [("unit", unit.into()), ("count", count.into())]) + "\n\n"
     }
 
     /// Shows that `mra` is asked.
@@ -381,9 +408,12 @@ impl Say {
     }
 
     fn text<const N: usize>(&self, id: &str, filled: [(&'static str, FluentValue<'_>); N]) -> String {
+        self.fill(id, filled.into_iter().collect())
+    }
+
+    fn fill(&self, id: &str, filled: FluentArgs<'_>) -> String {
         let sentence = self.bundle.get_message(id).and_then(|message| message.value());
         let sentence = sentence.unwrap_or_else(|| panic!("every catalogue has `{id}`: tested"));
-        let filled: FluentArgs<'_> = filled.into_iter().collect();
         let mut errors = vec![];
         let text = self.bundle.format_pattern(sentence, Some(&filled), &mut errors).into_owned();
         debug_assert!(errors.is_empty(), "`{id}`: {errors:?}");
@@ -458,6 +488,13 @@ mod tests {
             Escalation { contacts: &contacts, asker: "U1", question: "q", reason: Some("r"), must_mention_bot: false };
         let mut said = vec![
             say.thinking(),
+            say.away(),
+            say.back(None),
+            say.back(Some(1)),
+            say.back(Some(7)),
+            say.late(7),
+            say.late(150),
+            say.late(4_000),
             say.asking_mra("erp"),
             say.trimmed(1),
             say.trimmed(7),
@@ -537,6 +574,22 @@ mod tests {
             say.message_too_long(120_000, Some(8_000)),
             ":x: 這則訊息太長：約 120000 tokens，上限 8000，請縮短或分成幾則"
         );
+    }
+
+    #[test]
+    fn the_words_of_seed_003() {
+        let say = Say::new(Language::default());
+        assert_eq!(say.away(), ":zzz: pmk gateway 暫離");
+        assert_eq!(say.back(Some(7)), ":wave: pmk gateway 重新上線（離線約 7 分鐘）");
+        assert_eq!(say.back(None), ":wave: pmk gateway 重新上線");
+    }
+
+    #[test]
+    fn how_late_an_answer_is_is_said_in_the_unit_that_people_would_use() {
+        let say = Say::new(Language::English);
+        for (minutes, wanted) in [(7, "about 7 minutes"), (119, "119 minutes"), (130, "2 hours"), (2_880, "2 days")] {
+            assert!(say.late(minutes).contains(wanted), "{}", say.late(minutes));
+        }
     }
 
     #[test]

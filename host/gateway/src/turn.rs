@@ -9,8 +9,8 @@
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
 //! [`absorb`] is what is different where the message is an answer that somebody waits for, [`together`] where
-//! several messages are answered at once, [`command`] where it is an order to the gateway, [`track`] where it
-//! belongs to a case. A turn under way
+//! several messages are answered at once, [`command`] where it is an order to the gateway, [`late`] where they waited for
+//! long, [`track`] where it belongs to a case. A turn under way
 //! is a [`work::Work`] with its [`window`] and its [`journal`].
 
 mod absorb;
@@ -23,6 +23,7 @@ mod decided;
 mod deliver;
 mod gather;
 mod journal;
+mod late;
 mod preamble;
 mod record;
 pub(crate) mod recover;
@@ -127,6 +128,7 @@ async fn answer(
     together::merge(&mut turn, &also);
     let (placeholder, begun) = tokio::join!(deliver::placeholder(gateway, &turn), async {
         let mut work = gather::gather(gateway, &turn, live).await?;
+        work.tally.late = late::notice(gateway, &turn, &also);
         work.also = also;
         budget::budget(gateway, &mut work).await?;
         Ok::<_, TurnError>(work)

@@ -136,20 +136,27 @@ pub fn judge(mutant: &Mutant, text: &str) -> Verdict {
             None => Verdict { acknowledged, ..refused },
         },
         Some("slash_commands" | "interactive") if acknowledged.is_none() => refused,
-        Some("slash_commands" | "interactive") if !is_invocation(&frame["payload"]) => {
-            Verdict { acknowledged, ..refused }
-        }
+        Some("slash_commands") => match command(&frame) {
+            Some(stored) => Verdict { acknowledged, stored: Some(stored), ..Verdict::default() },
+            None => Verdict { acknowledged, ..refused },
+        },
+        Some("interactive") if !is_click(&frame["payload"]) => Verdict { acknowledged, ..refused },
         Some(_) => Verdict { acknowledged, ..Verdict::default() },
     }
 }
 
-/// Whether somebody is said to have used a slash command in a channel, or to have clicked something.
-fn is_invocation(payload: &Value) -> bool {
+/// What a slash command is stored as, where it says who has used it and where.
+fn command(frame: &Value) -> Option<String> {
+    let payload = frame["payload"].as_object().map(|_| &frame["payload"])?;
+    let id = payload["trigger_id"].as_str().or(frame["envelope_id"].as_str())?;
+    let ids = [payload["user_id"].as_str()?, payload["channel_id"].as_str()?, id];
+    ids.into_iter().all(is_id).then(|| format!(":slash:{id}"))
+}
+
+/// Whether somebody is said to have clicked something.
+fn is_click(payload: &Value) -> bool {
     if !payload.is_object() {
         return false;
-    }
-    if let (Some(user), Some(channel)) = (payload["user_id"].as_str(), payload["channel_id"].as_str()) {
-        return is_id(user) && is_id(channel);
     }
     let channel = &payload["channel"];
     let is_somewhere = channel.is_null() || channel["id"].as_str().is_some_and(is_id);

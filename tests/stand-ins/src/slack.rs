@@ -8,7 +8,9 @@
 //!   `chat.postMessage` cuts at 40,000 characters;
 //! - a file is announced, sent and shared, in this order, and is as long as was announced;
 //! - the history tells metadata only to those who ask for it, and comes in pages;
-//! - about 50 updates a minute, about one post a second and channel, then 429 with Retry-After;
+//! - about 50 updates a minute, about one post a second and channel, 50 pages a minute of each method that reads
+//!   conversations, then 429 with Retry-After;
+//! - a method without its scope is refused, and the history of a channel that the bot is not in;
 //! - what the bot posts, edits and deletes comes back to it as events, with its own `bot_id`;
 //! - a WebSocket that is closed is closed by both sides, before the connection under it is.
 //!
@@ -134,20 +136,42 @@ impl Slack {
         events::react(&self.inner, user, message, reaction)
     }
 
+    /// A person says something that brings no event: talk in a channel, or what nobody was told of.
+    pub fn talk(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+        events::talk(&self.inner, channel, user, text, thread)
+    }
+
+    /// The same, so long ago.
+    pub fn talked(&self, ago: Duration, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+        events::talked(&self.inner, ago, (channel, user), text, thread)
+    }
+
+    /// A person takes back what they wrote.
+    pub fn take_back(&self, sent: &Sent) {
+        events::take_back(&self.inner, sent);
+    }
+
     /// Sends any event, and returns its id.
     pub fn send_event(&self, event: Value) -> String {
         events::send(&self.inner, event)
     }
 
-    /// Somebody uses a slash command, in this channel; returns an id to await the acknowledgement of.
+    /// Somebody uses a slash command, in this channel; returns an id to await the acknowledgement of. Slack sends it
+    /// once: one that is not acknowledged is [given up](Slack::given_up), which the person is told.
     pub fn slash(&self, user: &str, channel: &str, text: &str) -> String {
+        let trigger = self.inner.state().number();
         let payload = json!({
             "token": "verification", "team_id": TEAM, "team_domain": "acme", "channel_id": channel,
             "channel_name": "somewhere", "user_id": user, "user_name": "somebody", "command": "/pmk", "text": text,
             "api_app_id": APP_ID, "is_enterprise_install": "false", "response_url": "https://hooks.slack.com/commands/1",
-            "trigger_id": "1.2.3",
+            "trigger_id": format!("{trigger}.474920.8088930838d88f008e0"),
         });
         events::send_once(&self.inner, "slash_commands", payload)
+    }
+
+    /// From now on the bot is not in this channel, and cannot post there.
+    pub fn keep_out(&self, channel: &str) {
+        self.inner.state().kept_out.insert(channel.to_owned());
     }
 
     /// Somebody clicks a button of a message.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pmk_core::FrontName;
+
 /// A person, and the way they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
@@ -9,9 +11,20 @@ pub enum Actor {
     Cli { user: String },
     /// In Slack, by their id there.
     Slack { user: String },
+    /// On the console of a running gateway, by the id that they give.
+    Console { user: String },
 }
 
 impl Actor {
+    /// Somebody who talks to the gateway.
+    pub fn of_person(front: FrontName, user: &str) -> Self {
+        let user = user.to_owned();
+        match front {
+            FrontName::Slack => Actor::Slack { user },
+            FrontName::Console => Actor::Console { user },
+        }
+    }
+
     /// Whoever runs this process.
     pub fn of_process() -> Self {
         let uid = rustix::process::getuid().as_raw();
@@ -27,6 +40,7 @@ impl Actor {
         match self {
             Actor::Cli { .. } => "cli",
             Actor::Slack { .. } => "slack",
+            Actor::Console { .. } => "console",
         }
     }
 }
@@ -35,7 +49,7 @@ impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Actor::Cli { user } => write!(f, "cli:{user}"),
-            Actor::Slack { user } => f.write_str(user),
+            Actor::Slack { user } | Actor::Console { user } => f.write_str(user),
         }
     }
 }

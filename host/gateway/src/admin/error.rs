@@ -28,6 +28,12 @@ pub enum ChangeError {
     InPool { user: String, pool: String },
     #[error("`{user}` is not in the pool `{pool}`")]
     NotInPool { user: String, pool: String },
+    #[error("`{0}` is an admin already")]
+    IsAdmin(String),
+    #[error("`{0}` is no admin")]
+    NotAdmin(String),
+    #[error("cannot remove last admin")]
+    LastAdmin,
     #[error("{0}")]
     BadExperiment(String),
     #[error("there is no experiment")]
@@ -47,6 +53,36 @@ impl From<WrongShape> for ChangeError {
 }
 
 impl ChangeError {
+    /// What the log says.
+    pub fn reason(&self) -> String {
+        match self {
+            ChangeError::LastAdmin => "last-admin protection".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether everything is as the change would have made it.
+    pub fn is_so_already(&self) -> bool {
+        match self {
+            ChangeError::NoAudience(_)
+            | ChangeError::NoPool(_)
+            | ChangeError::InPool { .. }
+            | ChangeError::NotInPool { .. }
+            | ChangeError::IsAdmin(_)
+            | ChangeError::NotAdmin(_) => true,
+            ChangeError::Config(_)
+            | ChangeError::Audience(_)
+            | ChangeError::Id(_)
+            | ChangeError::Repo(_)
+            | ChangeError::LastAdmin
+            | ChangeError::BadExperiment(_)
+            | ChangeError::NoExperiment
+            | ChangeError::ExperimentOn(_)
+            | ChangeError::ExperimentOff(_)
+            | ChangeError::NoArm { .. } => false,
+        }
+    }
+
     /// What to do about it, where that is not plain.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -59,6 +95,8 @@ impl ChangeError {
             ChangeError::NoPool(_) | ChangeError::NotInPool { .. } => {
                 Some("`pmk-host escalation list` shows who is where")
             }
+            ChangeError::NotAdmin(_) => Some("`pmk-host admin list` shows them"),
+            ChangeError::LastAdmin => Some("add another one first: nobody in Slack can make one"),
             ChangeError::BadExperiment(_) => Some(
                 "an experiment is `name`, `control`, and `arms` of `name`, `policy` (`files`, `settings`) and `weight` or `shadow`",
             ),
@@ -70,7 +108,7 @@ impl ChangeError {
                 Some("`experiment start` begins it; `policy use FILE --persist` has policies decide without one")
             }
             ChangeError::NoArm { .. } => Some("`experiment status` shows its arms"),
-            ChangeError::Audience(_) | ChangeError::InPool { .. } => None,
+            ChangeError::Audience(_) | ChangeError::InPool { .. } | ChangeError::IsAdmin(_) => None,
         }
     }
 }

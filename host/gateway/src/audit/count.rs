@@ -52,6 +52,15 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
                 audit.connections.deaf_ms += event["deafMs"].as_u64().unwrap_or(0);
                 audit.connections.late += event["late"].as_u64().unwrap_or(0);
             }
+            "gateway.online" => {
+                add(&mut audit.presence.online, text(event, "reason"));
+                audit.presence.away_ms += event["offlineDurationMs"].as_u64().unwrap_or(0);
+            }
+            "gateway.offline" => audit.presence.offline += 1,
+            "gateway.caught-up" => {
+                audit.presence.caught_up += event["messages"].as_u64().unwrap_or(0);
+                audit.presence.unreadable += event["unreadable"].as_u64().unwrap_or(0);
+            }
             "access.refused" => add(&mut audit.refused.access, text(event, "action")),
             "directive.echoed" => add(&mut audit.refused.echoed, text(event, "kind")),
             "directive.bounded" => add(&mut audit.refused.bounded, text(event, "kind")),

@@ -24,8 +24,6 @@ use crate::{
 
 mod edit;
 
-/// Minute and four digits: as much of an id as one can type, and enough nearly always.
-const SHORT_ID_CHARS: usize = "2026-04-28T0213-5388".len();
 /// As much of a question as a line of the list can bear, in characters.
 const LISTED_CHARS: usize = 60;
 
@@ -98,13 +96,6 @@ impl Shelf {
         // Where there is an atom there is a folder.
         self.files.as_ref().map(|files| (files, stored)).ok_or_else(|| ModerationError::NotFound(prefix.into()).into())
     }
-
-    /// The beginning of an id that is enough to find its atom.
-    fn short_id<'a>(&self, id: &'a str) -> &'a str {
-        let others = || self.atoms.iter().map(|it| it.atom.meta.id.as_str()).filter(|other| *other != id);
-        let ends = id.char_indices().map(|(at, _)| at).chain([id.len()]).skip(SHORT_ID_CHARS);
-        ends.map(|end| &id[..end]).find(|short| !others().any(|other| other.starts_with(short))).unwrap_or(id)
-    }
 }
 
 impl List {
@@ -124,7 +115,7 @@ impl List {
         let rows: Vec<Vec<String>> = std::iter::once(heading)
             .chain(atoms.into_iter().map(|StoredAtom { atom, .. }| {
                 vec![
-                    printable(shelf.short_id(&atom.meta.id)),
+                    printable(moderation::short_id(&shelf.atoms, &atom.meta.id)),
                     status_name(atom.meta.status).to_owned(),
                     printable(&atom.meta.scope),
                     atom.due_at_ms().map_or_else(|| "-".into(), time),
@@ -277,7 +268,7 @@ mod tests {
             atom: Atom::parse(&format!("---\nid: {id}\nquestion: q\n---\n")).unwrap(),
         });
         let shelf = Shelf { files: None, atoms: atoms.into() };
-        let short = ids.map(|id| shelf.short_id(id));
+        let short = ids.map(|id| moderation::short_id(&shelf.atoms, id));
         assert_eq!(short, ["a", ids[1], ids[2], "2026-04-28T0213-53ff", ids[4]]);
         for (short, id) in short.into_iter().zip(ids) {
             assert_eq!(shelf.find(short).unwrap().atom.meta.id, id);

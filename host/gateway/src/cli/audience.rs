@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Context, change::record, note, print, print_json, table, text::printable};
+use super::{Context, change::make, note, print, print_json, table, text::printable};
 use crate::{
-    admin,
+    admin::{Change, ChangeError},
     audience::{Audience, Audiences},
     config::Config,
     error::Failure,
@@ -80,8 +80,8 @@ fn list(context: &Context) -> Result<(), Failure> {
 
 impl SetDefault {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        let changed = admin::set_default_audience(&context.home, &self.audience).map_err(Failure::from);
-        let audience = record(context, "audience.default", &[&self.audience], changed)?;
+        make(context, &Change::DefaultAudience { audience: self.audience.clone() })?;
+        let audience: Audience = self.audience.parse().map_err(ChangeError::from)?;
         if context.json {
             return print_json(&json!({"default": audience}));
         }
@@ -92,8 +92,8 @@ impl SetDefault {
 
 impl Set {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        let changed = admin::set_audience(&context.home, &self.id, &self.audience).map_err(Failure::from);
-        let audience = record(context, "audience.set", &[&self.id, &self.audience], changed)?;
+        make(context, &Change::SetAudience { id: self.id.clone(), audience: self.audience.clone() })?;
+        let audience: Audience = self.audience.parse().map_err(ChangeError::from)?;
         if context.json {
             return print_json(&json!({"id": self.id, "audience": audience}));
         }
@@ -104,8 +104,7 @@ impl Set {
 
 impl Unset {
     fn run(self, context: &Context) -> Result<(), Failure> {
-        let changed = admin::unset_audience(&context.home, &self.id).map_err(Failure::from);
-        record(context, "audience.unset", &[&self.id], changed)?;
+        make(context, &Change::UnsetAudience { id: self.id.clone() })?;
         if context.json {
             return print_json(&json!({"id": self.id, "audience": null}));
         }

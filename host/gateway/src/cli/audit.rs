@@ -111,6 +111,21 @@ fn page(audit: &Audit) -> String {
         page.line("front.malformed", connections.malformed);
     }
 
+    let presence = &audit.presence;
+    if !presence.is_nothing() {
+        page.section("Presence");
+        page.summed("gateway.online", &presence.online);
+        page.line("gateway.offline", presence.offline);
+        page.line("away all together", duration(Some(presence.away_ms)));
+        page.line(
+            "gateway.caught-up",
+            format!(
+                "{} messages read back, {} conversations could not be read",
+                presence.caught_up, presence.unreadable
+            ),
+        );
+    }
+
     page.section("Context safety");
     let safety = &audit.context_safety;
     page.summed("context.exceeded", &safety.exceeded);

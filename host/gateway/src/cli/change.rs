@@ -2,9 +2,17 @@
 
 use super::Context;
 use crate::{
-    admin::{Actor, AdminLog, ChangeError},
+    admin::{Actor, AdminLog, Change, ChangeError},
     error::Failure,
 };
+
+/// Makes a change, and notes what came of it.
+pub(super) fn make(context: &Context, change: &Change) -> Result<(), Failure> {
+    let made = change.make(&context.home);
+    let reason = made.as_ref().err().map(ChangeError::reason);
+    note(context, change.action(), &change.arguments(), reason.as_deref().map_or(Ok(()), Err));
+    Ok(made?)
+}
 
 /// Notes what came of a change, and passes it on.
 pub(super) fn record<T>(
@@ -13,16 +21,16 @@ pub(super) fn record<T>(
     args: &[&str],
     outcome: Result<T, Failure>,
 ) -> Result<T, Failure> {
+    note(context, action, &args.join(" "), outcome.as_ref().map(|_| ()).map_err(Failure::message));
+    outcome
+}
+
+/// A log that cannot be written keeps nothing from being done.
+fn note(context: &Context, action: &str, args: &str, outcome: Result<(), &str>) {
     let log = AdminLog::new(&context.home, Actor::of_process());
-    let noted = log.note(action, &args.join(" "), outcome.as_ref().map(|_| ()).map_err(Failure::message));
-    match (outcome, noted) {
-        (outcome, Ok(())) => outcome,
-        (Ok(_), Err(error)) => Err(Failure::new(format!("the change is made, but nothing tells of it: {error}"))
-            .hint("make room or correct the permissions, then look at what the change did")),
-        (Err(failure), Err(error)) => {
-            context.warn(&error.to_string());
-            Err(failure)
-        }
+    if let Err(error) = log.note(action, args, outcome) {
+        let what = if outcome.is_ok() { "it is done" } else { "it is not done" };
+        context.warn(&format!("{what}, but nothing tells of it: {error}"));
     }
 }
 

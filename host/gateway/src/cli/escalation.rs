@@ -9,12 +9,12 @@ use serde_json::json;
 
 use super::{
     Context, block_on,
-    change::record,
+    change::{make, record},
     note, print, print_json, table,
     text::{one_line, printable, time},
 };
 use crate::{
-    admin,
+    admin::Change,
     config::Config,
     error::Failure,
     escalation::{self, Marker, Pools},
@@ -138,14 +138,12 @@ impl Import {
 
 impl Contact {
     fn add(self, context: &Context) -> Result<(), Failure> {
-        let changed = admin::add_contact(&context.home, &self.pool, &self.user).map_err(Failure::from);
-        record(context, "escalation.add", &[&self.pool, &self.user], changed)?;
+        make(context, &Change::AddContact { pool: self.pool.clone(), user: self.user.clone() })?;
         self.told(context, true)
     }
 
     fn remove(self, context: &Context) -> Result<(), Failure> {
-        let changed = admin::remove_contact(&context.home, &self.pool, &self.user).map_err(Failure::from);
-        record(context, "escalation.remove", &[&self.pool, &self.user], changed)?;
+        make(context, &Change::RemoveContact { pool: self.pool.clone(), user: self.user.clone() })?;
         self.told(context, false)
     }
 

@@ -3,6 +3,7 @@
 use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -15,6 +16,7 @@ use super::{Context, layers::LayerArguments, logging, tokens, variable};
 use crate::{
     calibration::Calibration,
     config::{Config, SlackTokens},
+    dispatch::Dispatcher,
     error::{Failure, OrHint},
     front::{
         Front, FrontError,
@@ -27,6 +29,7 @@ use crate::{
     ledger::{Event, Ledger},
     model::{self, Environment, Model, ModelSpec, OpenError},
     policies::Swapper,
+    presence::Presence,
     store::{Store, StoreError},
 };
 
@@ -121,8 +124,8 @@ impl Run {
         parts::check_window(&*model, &prompts, &config)?;
         let store = Store::open(&context.home)?;
         store.void_leases(lock).await?;
-        let stop = CancellationToken::new();
-        stop_on_signals(&stop)?;
+        let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
+        stop_on_signals(&stop, &asked)?;
         for Note { what, hint } in notes {
             context.notice(&what, Some(&hint));
         }
@@ -163,15 +166,17 @@ impl Run {
         let dispatcher = gateway.dispatcher();
         let swapper = Swapper::new(&context.home, Arc::clone(&gateway), loader, &policies);
         let mut swaps = swapping::start(lock, swapper, &dispatcher, at_a_terminal)?;
+        // Nothing of the start can fail from here on.
+        let presence = Presence::begin(&context.home, &gateway, &dispatcher).await?;
         let finished = tokio::select! {
-            finished = gateway.run(&dispatcher) => finished,
+            finished = while_present(&gateway, &dispatcher, &presence, &asked) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.
             how = store.lost() => Err(lost(&gateway, how)),
         };
         drop(store);
         // They hold the gateway, which writes its last events when it goes.
         swaps.shutdown().await;
-        drop((dispatcher, gateway));
+        drop((presence, dispatcher, gateway));
         match lines.as_ref().and_then(|lines| lines.failure()) {
             Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
                 .hint("what was accepted is stored, and answered at the next start")),
@@ -278,14 +283,37 @@ fn lost(gateway: &Gateway, how: StoreError) -> Failure {
     how.into()
 }
 
+/// Runs the gateway, and says goodbye when it is asked to end or its input has ended.
+async fn while_present(
+    gateway: &Arc<Gateway>,
+    dispatcher: &Arc<Dispatcher>,
+    presence: &Presence,
+    asked: &CancellationToken,
+) -> Result<(), Failure> {
+    let mut running = pin!(gateway.run(dispatcher));
+    tokio::select! {
+        finished = &mut running => {
+            if finished.is_ok() {
+                presence.leave().await;
+            }
+            finished
+        }
+        () = asked.cancelled() => {
+            let ((), finished) = tokio::join!(presence.leave(), running);
+            finished
+        }
+        never = presence.keep() => match never {},
+    }
+}
+
 /// The first SIGINT or SIGTERM lets running turns finish, the second ends the process: everything
-/// accepted is stored.
-fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
+/// accepted is stored. That somebody asked is told before anything stops.
+fn stop_on_signals(stop: &CancellationToken, asked: &CancellationToken) -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let cannot = |error| Failure::new(format!("cannot listen for signals: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
-    let stop = stop.clone();
+    let (stop, asked) = (stop.clone(), asked.clone());
     tokio::spawn(async move {
         for again in [false, true] {
             tokio::select! {
@@ -296,6 +324,7 @@ fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
                 std::process::exit(130);
             }
             tracing::info!("stopping: running turns finish, nothing new begins");
+            asked.cancel();
             stop.cancel();
         }
     });

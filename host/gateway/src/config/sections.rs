@@ -141,6 +141,22 @@ impl LimitsConfig {
     }
 }
 
+/// What people get to know of the gateway's being away.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PresenceConfig {
+    /// Whether they are told when it goes and is back.
+    pub broadcast: bool,
+    /// Whether what they wrote meanwhile is read back and answered.
+    pub read_missed: bool,
+}
+
+impl Default for PresenceConfig {
+    fn default() -> Self {
+        PresenceConfig { broadcast: true, read_missed: true }
+    }
+}
+
 /// How often others are asked within an hour on behalf of one person, and in one conversation.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Config, People, PolicyConfig};
-use crate::{experiment::ExperimentConfig, home, stamp::Stamp};
+use super::{Config, PolicyConfig};
+use crate::{experiment::ExperimentConfig, home, people::People, stamp::Stamp};
 
 /// The parts of a configuration that may change, as the file has them now.
 #[derive(Debug)]

@@ -9,6 +9,15 @@ use crate::{
     store::{Pending, StoreError},
 };
 
+/// How a message came to be known.
+#[derive(Clone, Copy)]
+enum Way {
+    /// The front brought it.
+    Told,
+    /// By reading back.
+    Found,
+}
+
 impl Dispatcher {
     /// Stores a message and has it worked on. When this returns, the message survives a crash. A caller that goes
     /// away meanwhile, because its socket died, changes nothing: whatever gets stored is worked on.
@@ -16,14 +25,30 @@ impl Dispatcher {
     /// # Errors
     /// The message was not stored.
     pub async fn take_in(self: &Arc<Self>, message: Inbound) -> Result<Accepted, StoreError> {
+        self.spawn_taking(message, Way::Told).await
+    }
+
+    /// The same for a message that was found by reading back.
+    ///
+    /// # Errors
+    /// The message was not stored.
+    pub async fn take_in_missed(self: &Arc<Self>, message: Inbound) -> Result<Accepted, StoreError> {
+        self.spawn_taking(message, Way::Found).await
+    }
+
+    async fn spawn_taking(self: &Arc<Self>, message: Inbound, way: Way) -> Result<Accepted, StoreError> {
         let dispatcher = Arc::clone(self);
-        let taken = self.tasks.spawn(async move { dispatcher.store_and_enter(message).await });
+        let taken = self.tasks.spawn(async move { dispatcher.store_and_enter(message, way).await });
         // It only fails when it panicked; then nothing is known to be stored.
         taken.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    async fn store_and_enter(self: &Arc<Self>, message: Inbound) -> Result<Accepted, StoreError> {
-        match self.store.accept(&message, clock::now_ms()).await {
+    async fn store_and_enter(self: &Arc<Self>, message: Inbound, way: Way) -> Result<Accepted, StoreError> {
+        let accepted = match way {
+            Way::Told => self.store.accept(&message, clock::now_ms()).await,
+            Way::Found => self.store.accept_missed(&message, clock::now_ms()).await,
+        };
+        match accepted {
             Ok(Some(inbox)) => {
                 self.enter(Pending { inbox, key: message.key, ts: message.ts });
                 Ok(Accepted::New)

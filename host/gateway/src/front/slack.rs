@@ -17,10 +17,11 @@ use self::{
     envelope::Desk,
     failure::CallFailure,
     hearing::Hearing,
+    look_back::Pace,
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{Delivery, Found, Front, FrontError, Intake, Kind, Progress, ReplyTo, TurnReport};
+use super::{Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, ReplyTo, TurnReport};
 
 mod address;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod inbound;
 mod invoked;
 mod lines;
 mod link;
+mod look_back;
 mod markdown;
 mod mrkdwn;
 mod sockets;
@@ -109,6 +111,8 @@ pub struct Timings {
     pub stragglers: Duration,
     /// How long storing may take when a connection is closed.
     pub drain: Duration,
+    /// The time between two calls that read conversations back: Slack takes some fifty a minute.
+    pub look_back: Duration,
 }
 
 impl Default for Timings {
@@ -124,6 +128,7 @@ impl Default for Timings {
             settle: Duration::from_secs(5),
             stragglers: Duration::from_secs(75),
             drain: Duration::from_secs(5),
+            look_back: Duration::from_millis(1_300),
         }
     }
 }
@@ -134,6 +139,7 @@ pub struct Slack {
     me: Identity,
     tls: Arc<ClientConfig>,
     timings: Timings,
+    pace: Pace,
 }
 
 impl fmt::Debug for Slack {
@@ -162,7 +168,8 @@ impl Slack {
             return Err(FrontError::Fatal { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
-        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings })
+        let pace = Pace::new(config.timings.look_back);
+        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace })
     }
 }
 
@@ -234,6 +241,14 @@ impl Front for Slack {
 
     async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
+    }
+
+    fn reaches_absent(&self) -> bool {
+        true
+    }
+
+    async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
+        look_back::look_back(&self.web, &self.me, &self.pace, place).await.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.

@@ -3,15 +3,15 @@
 use super::Gateway;
 use crate::{
     ledger::Event,
-    may::{Action, Ruling, may},
+    may::{Action, Place, Ruling, may},
 };
 
 impl Gateway {
     /// Whether somebody may do this there. To be asked once for each thing that they do: a no is logged, and an event.
     pub(crate) fn may(&self, actor: &str, action: Action, channel: Option<&str>) -> Ruling {
-        let ruling = may(&self.people.now(), actor, action);
+        let ruling = may(&self.people.now(), actor, action, Place::of(channel));
         if let Ruling::Refused { reason } = ruling {
-            tracing::info!(user = actor, channel, ?action, ?reason, "ignored");
+            tracing::info!(user = actor, channel, ?action, ?reason, "refused");
             let (actor, channel_id) = (actor.to_owned(), channel.map(str::to_owned));
             self.ledger.note(Event::AccessRefused { actor, action, channel_id, reason });
         }
@@ -20,19 +20,20 @@ impl Gateway {
 
     /// Whether somebody is to be told things. Nobody has done anything, so a no is not noted.
     pub(crate) fn may_hear(&self, person: &str) -> bool {
-        may(&self.people.now(), person, Action::Hear).is_allowed()
+        may(&self.people.now(), person, Action::Hear, Place::Nowhere).is_allowed()
     }
 
     /// The admins who are to be told things.
     pub(super) fn admins(&self) -> Vec<String> {
         let people = self.people.now();
-        let told = people.admins.iter().filter(|admin| may(&people, admin, Action::Hear).is_allowed());
+        let told = people.admins.iter().filter(|admin| may(&people, admin, Action::Hear, Place::Nowhere).is_allowed());
         told.cloned().collect()
     }
 
     /// Whom to ask about a repository on somebody's behalf; empty where there is nobody.
     pub(crate) fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
         let people = self.people.now();
-        people.escalation.contacts(repo, |contact| contact != asker && may(&people, contact, Action::Hear).is_allowed())
+        let may_hear = |contact: &str| may(&people, contact, Action::Hear, Place::Nowhere).is_allowed();
+        people.escalation.contacts(repo, |contact| contact != asker && may_hear(contact))
     }
 }

@@ -135,6 +135,16 @@ pub fn find<'a>(atoms: &'a [StoredAtom], prefix: &str) -> Result<&'a StoredAtom,
     }
 }
 
+/// Minute and four digits: as much of an id as one can type, and enough nearly always.
+const SHORT_ID_CHARS: usize = "2026-04-28T0213-5388".len();
+
+/// The beginning of an id that is enough to [`find`] its atom among these.
+pub fn short_id<'a>(atoms: &[StoredAtom], id: &'a str) -> &'a str {
+    let others = || atoms.iter().map(|it| it.atom.meta.id.as_str()).filter(|other| *other != id);
+    let ends = id.char_indices().map(|(at, _)| at).chain([id.len()]).skip(SHORT_ID_CHARS);
+    ends.map(|end| &id[..end]).find(|short| !others().any(|other| other.starts_with(short))).unwrap_or(id)
+}
+
 /// The atom that a notice asks about.
 pub fn find_by_notice<'a>(atoms: &'a [StoredAtom], notice: &Notice) -> Option<&'a StoredAtom> {
     atoms.iter().find(|it| it.atom.meta.approval.as_ref() == Some(notice))

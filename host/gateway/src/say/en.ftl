@@ -1,6 +1,17 @@
 # What the gateway itself says, in English.
 
 thinking = :hourglass_flowing_sand: Thinking…
+away = :zzz: pmk gateway is away for a while
+back = :wave: pmk gateway is back
+back-after = :wave: pmk gateway is back (it was away for about { $minutes ->
+    [one] one minute
+   *[other] { $minutes } minutes
+})
+late = :alarm_clock: This answer comes { $unit ->
+    [minutes] about { $count } minutes
+    [hours] about { $count } hours
+   *[days] about { $count } days
+} late
 asking-mra = Looking into { $repo }…
 
 trimmed = :scissors: { $turns ->

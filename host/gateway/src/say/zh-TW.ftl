@@ -1,6 +1,14 @@
 # What the gateway itself says, in Traditional Chinese. The words of the seeds stand where they give any.
 
 thinking = :hourglass_flowing_sand: 思考中…
+away = :zzz: pmk gateway 暫離
+back = :wave: pmk gateway 重新上線
+back-after = :wave: pmk gateway 重新上線（離線約 { $minutes } 分鐘）
+late = :alarm_clock: 這則回覆晚了約 { $count } { $unit ->
+    [minutes] 分鐘
+    [hours] 小時
+   *[days] 天
+}
 asking-mra = 正在查詢 { $repo }…
 
 trimmed = :scissors: 對話過長，已自動裁掉 { $turns } 輪舊訊息

@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_bounds.sql"),
     include_str!("migrations/0009_asking.sql"),
     include_str!("migrations/0010_cases.sql"),
+    include_str!("migrations/0013_presence.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

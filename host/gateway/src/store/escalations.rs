@@ -63,6 +63,9 @@ impl Store {
 /// turn is recorded and the marker gone.
 pub(super) fn claim(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let Some(thread_ts) = &inbound.reply_to.thread_ts else { return Ok(None) };
+    if inbound.is_command() {
+        return Ok(None);
+    }
     let place = params![front_name(inbound.key.front), inbound.reply_to.channel, thread_ts, turn.0];
     let marker: Option<String> = conn.prepare_cached(FIND_MARKER)?.query_row(place, |row| row.get(0)).optional()?;
     let Some(json) = marker else { return Ok(None) };

@@ -20,8 +20,9 @@ pub(super) const CLEAR_SEEN: &str = "DELETE FROM seen WHERE (front, key) IN
 pub(super) const IS_SEEN: &str = "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > ?3";
 pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3)
      ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
-pub(super) const ENTER_SESSION: &str = "INSERT INTO session (key, created_at, active_at) VALUES (?1, ?2, ?2)
-     ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at RETURNING id";
+pub(super) const ENTER_SESSION: &str =
+    "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)
+     ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at, channel = excluded.channel RETURNING id";
 pub(super) const ENTER_INBOX: &str =
     "INSERT INTO inbox (session_id, event_id, received_at, ts, message) VALUES (?1, ?2, ?3, ?4, ?5)";
 pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
@@ -91,7 +92,7 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
     Ok(work)
 }
 
-fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
+pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
     let front = front_name(inbound.key.front);
     let expired = now_ms.saturating_sub(SEEN_FOR.as_millis() as i64);
     let names = || std::iter::once(&inbound.event_id).chain(&inbound.aliases);
@@ -112,7 +113,9 @@ fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Resu
     conn.prepare_cached(CLEAR_SEEN)?.execute(params![expired, CLEARED_AT_ONCE])?;
 
     let key = inbound.key.to_string();
-    let session: i64 = conn.prepare_cached(ENTER_SESSION)?.query_row(params![key, now_ms], |row| row.get(0))?;
+    let session: i64 = conn
+        .prepare_cached(ENTER_SESSION)?
+        .query_row(params![key, now_ms, inbound.reply_to.channel], |row| row.get(0))?;
     conn.prepare_cached(ENTER_INBOX)?.execute(params![session, inbound.event_id, now_ms, inbound.ts, json])?;
     Ok(Some(InboxId(conn.last_insert_rowid())))
 }

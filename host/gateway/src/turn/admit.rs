@@ -8,7 +8,7 @@ use crate::{
     clock,
     front::{Delivery, Speech},
     gateway::Gateway,
-    may::Action,
+    may::{Action, Reason, Ruling},
     store::{Answered, Begin, InboxId, OpenTurn},
 };
 
@@ -43,16 +43,21 @@ async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnEr
     let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
         (Some(_), _) => (Action::Answer, None),
         (None, Some(command @ Command::Confirmed(_))) => (Action::Judge, Some(command)),
-        (None, Some(command)) => (Action::Command, Some(command)),
+        (None, Some(command)) => (command.action(), Some(command)),
         (None, None) => (Action::Speak, None),
     };
-    if !gateway.may(&turn.inbound.user, action, Some(&turn.inbound.reply_to.channel)).is_allowed() {
-        ignore(gateway, turn).await?;
-        return Ok(Admitted::Nothing);
-    }
-    Ok(match command {
-        Some(command) => Admitted::Command(turn, command),
-        None => Admitted::Ask(turn),
+    let ruling = gateway.may(&turn.inbound.user, action, Some(&turn.inbound.reply_to.channel));
+    Ok(match (ruling, command) {
+        (Ruling::Allowed, Some(command)) => Admitted::Command(turn, command),
+        (Ruling::Allowed, None) => Admitted::Ask(turn),
+        // Who may give this order to no effect is told so.
+        (Ruling::Refused { reason }, Some(Command::Pmk(asked, _))) if reason != Reason::Blocked => {
+            Admitted::Command(turn, Command::Pmk(asked, Some(reason)))
+        }
+        (Ruling::Refused { .. }, _) => {
+            ignore(gateway, turn).await?;
+            Admitted::Nothing
+        }
     })
 }
 

@@ -1,21 +1,28 @@
-//! Messages that are orders to the gateway: `verbose off|summary|full` says what a conversation is shown of
-//! tool calls; a yes of an asker lets a question go out that they were shown.
+//! Messages that are orders to the gateway: [`/pmk …`](crate::command); `verbose off|summary|full`, which says what a
+//! conversation is shown of tool calls; a yes of an asker, which lets a question go out that they were shown.
 
 use serde_json::json;
 
 use super::{TurnError, act::ask_people, deliver};
 use crate::{
     clock,
+    command::Asked,
     escalation::Marker,
+    front::Speech,
     gateway::Gateway,
     ledger::{Event, Tags},
+    may::{Action, Reason},
     model::Usage,
     store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Recorded, Verbosity},
 };
 
+mod pmk;
+
 /// An order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Command {
+    /// What is asked for, and why it is refused, where it is.
+    Pmk(Asked, Option<Reason>),
     Verbose(Verbosity),
     /// Put this to the people who know.
     Confirmed(Marker),
@@ -27,7 +34,19 @@ impl Command {
         turn.confirms.as_deref().cloned().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
     }
 
+    /// What somebody does by it.
+    pub fn action(&self) -> Action {
+        match self {
+            Command::Pmk(asked, _) => asked.action(),
+            Command::Verbose(_) => Action::Command,
+            Command::Confirmed(_) => Action::Judge,
+        }
+    }
+
     fn of_text(text: &str) -> Option<Command> {
+        if let Some(asked) = Asked::of(text) {
+            return Some(Command::Pmk(asked, None));
+        }
         let mut words = text.split_whitespace();
         let (order, value, more) = (words.next()?, words.next()?, words.next());
         if more.is_some() || !order.trim_start_matches('/').eq_ignore_ascii_case("verbose") {
@@ -40,6 +59,10 @@ impl Command {
 /// Does it, and confirms it. The model never hears of it.
 pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
     let (name, parts, escalating) = match command {
+        Command::Pmk(asked, refused) => {
+            let answer = pmk::carry_out(gateway, &turn, asked, refused).await?;
+            ("pmk", deliver::parts(gateway, &turn.inbound.key, Speech { text: answer, pings: vec![] }), None)
+        }
         Command::Verbose(verbosity) => {
             gateway.store.set_verbosity(turn.session, verbosity).await?;
             ("verbose", vec![Outgoing::reply(gateway.say.verbose(verbosity))], None)
@@ -121,10 +144,10 @@ mod tests {
             (" /Verbose  OFF ", Verbosity::Off),
             ("verbose summary", Verbosity::Summary),
         ] {
-            assert_eq!(Command::of_text(text), Some(Command::Verbose(verbosity)), "{text}");
+            assert!(matches!(Command::of_text(text), Some(Command::Verbose(read)) if read == verbosity), "{text}");
         }
         for text in ["verbose", "verbose loud", "verbose full please", "why is it verbose off?", ""] {
-            assert_eq!(Command::of_text(text), None, "{text}");
+            assert!(Command::of_text(text).is_none(), "{text}");
         }
     }
 }

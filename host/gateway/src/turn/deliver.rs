@@ -17,6 +17,8 @@ use crate::{
     store::{Answered, OpenTurn, Outgoing, Part, Purpose},
 };
 
+mod in_person;
+
 /// Attempts at a placeholder; without one the reply is posted as a message of its own.
 const PLACEHOLDER_ATTEMPTS: u32 = 2;
 
@@ -129,14 +131,20 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
             _ => None,
         };
         let is_file = part.outgoing.purpose == Purpose::Document;
-        let id = match deliver_part(gateway, &answered, part, doubt.take()).await {
+        let in_doubt = doubt.take();
+        let id = match deliver_part(gateway, &answered, part, in_doubt).await {
             Err(TurnError::Front(FrontError::Refused { what })) if is_file => {
                 note_cut(gateway, &answered, what);
                 None
             }
             Err(TurnError::Front(FrontError::Refused { what })) => {
-                note_undelivered(gateway, &answered, what);
-                None
+                match in_person::deliver(gateway, &answered, part, in_doubt).await? {
+                    Some(id) => Some(id),
+                    None => {
+                        note_undelivered(gateway, &answered, what);
+                        None
+                    }
+                }
             }
             id => {
                 in_file |= is_file;

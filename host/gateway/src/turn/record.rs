@@ -35,10 +35,10 @@ pub(super) async fn record(
     let (reply, keep_live) = match outcome {
         Outcome::Answered { text } => {
             work.window.push(Entry::new(0, Message::assistant(text.clone())));
-            let Tally { prefix, bounded, cut, .. } = &work.tally;
-            (format!("{prefix}{bounded}{cut}{text}"), true)
+            let Tally { late, prefix, bounded, cut, .. } = &work.tally;
+            (format!("{late}{prefix}{bounded}{cut}{text}"), true)
         }
-        Outcome::Failed { message } => (message, false),
+        Outcome::Failed { message } => (format!("{}{message}", work.tally.late), false),
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // An answer that people gave reaches who asked, whatever the model has made of it.

@@ -105,6 +105,8 @@ pub(super) struct Tally {
     /// Questions that were put to the model.
     pub calls: u32,
     pub usage: Usage,
+    /// Goes before everything else: how late the answer comes.
+    pub late: String,
     /// Goes before the answer.
     pub prefix: String,
     /// Goes before it, too, or is all that is said: that others were not asked, for there were too many questions.

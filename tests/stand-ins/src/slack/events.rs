@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Value, json};
@@ -22,21 +22,7 @@ use super::{
 /// mention in a channel is two events where the app is subscribed to both.
 pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
     let is_dm = channel.starts_with('D');
-    let ts = {
-        let mut state = inner.state();
-        let ts = state.ts();
-        state.add(Message {
-            channel: channel.to_owned(),
-            ts: ts.clone(),
-            thread_ts: thread.map(str::to_owned),
-            user: user.to_owned(),
-            by_bot: false,
-            text: text.to_owned(),
-            history: Vec::new(),
-            metadata: None,
-        });
-        ts
-    };
+    let ts = talk(inner, channel, user, text, thread).ts;
     let event = |kind: &str| {
         let mut event = json!({
             "type": kind, "user": user, "channel": channel, "ts": ts, "event_ts": ts, "text": text, "team": TEAM,
@@ -62,6 +48,43 @@ pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thr
         send(inner, event("app_mention"))
     };
     Sent { event_id, channel: channel.to_owned(), ts, thread_ts: thread.map(str::to_owned) }
+}
+
+/// A person says something, and the app is told nothing.
+pub(super) fn talk(inner: &Inner, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+    talked(inner, Duration::ZERO, (channel, user), text, thread)
+}
+
+/// The same, so long ago.
+pub(super) fn talked(
+    inner: &Inner,
+    ago: Duration,
+    (channel, user): (&str, &str),
+    text: &str,
+    thread: Option<&str>,
+) -> Sent {
+    let (channel, thread_ts) = (channel.to_owned(), thread.map(str::to_owned));
+    let mut state = inner.state();
+    let ts = state.ts_ago(ago);
+    state.add(Message {
+        channel: channel.clone(),
+        ts: ts.clone(),
+        thread_ts: thread_ts.clone(),
+        user: user.to_owned(),
+        by_bot: false,
+        text: text.to_owned(),
+        history: Vec::new(),
+        metadata: None,
+    });
+    Sent { event_id: String::new(), channel, ts, thread_ts }
+}
+
+/// A person deletes what they wrote.
+pub(super) fn take_back(inner: &Arc<Inner>, sent: &Sent) {
+    let deleted = inner.state().remove(&sent.channel, &sent.ts);
+    if let Some(message) = deleted {
+        self::deleted(inner, &message);
+    }
 }
 
 /// A person reacts to a message.

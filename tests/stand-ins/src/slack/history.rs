@@ -2,7 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Inner, methods::Answer, request::scalar, state::Message};
+use super::{
+    Inner,
+    methods::Answer,
+    request::scalar,
+    state::{Message, State},
+};
 
 /// The most messages a page holds.
 const MAX_PAGE: usize = 1_000;
@@ -26,6 +31,19 @@ pub(super) fn replies(inner: &Inner, channel: &str, body: &Value) -> Answer {
     page(inner, body, messages, |message| message.ts == ts)
 }
 
+/// Who has replied in the thread that a message begins, where it does.
+fn repliers<'a>(state: &'a State, parent: &Message) -> Option<Vec<&'a str>> {
+    if parent.thread_ts.as_ref().is_some_and(|thread| *thread != parent.ts) {
+        return None;
+    }
+    let replies = state.channel(&parent.channel).iter();
+    let replies = replies.filter(|reply| reply.thread_ts.as_ref() == Some(&parent.ts) && reply.ts != parent.ts);
+    let mut users: Vec<&str> = replies.map(|reply| reply.user.as_str()).collect();
+    users.sort_unstable();
+    users.dedup();
+    (!users.is_empty()).then_some(users)
+}
+
 fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn(&Message) -> bool) -> Answer {
     let oldest = scalar(body, "oldest").unwrap_or_default();
     messages.retain(|message| message.ts > oldest || always(message));
@@ -43,6 +61,10 @@ fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn
         let mut json = super::methods::as_json(message);
         if !with_metadata {
             json.as_object_mut().expect("a message is an object").remove("metadata");
+        }
+        if let Some(repliers) = repliers(&state, message) {
+            json["reply_users"] = json!(repliers);
+            json["reply_users_count"] = json!(repliers.len());
         }
         if let Some(file) = state.shared.get(&message.ts) {
             json["files"] = json!([{"id": file.id, "name": file.name, "title": file.name}]);

@@ -12,11 +12,13 @@ pub struct Limits {
     pub updates_a_minute: usize,
     /// This many posts at once into one channel, and then one a second.
     pub post_burst: usize,
+    /// Tier 3: this many pages of one method that reads conversations, a minute.
+    pub pages_a_minute: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { updates_a_minute: 50, post_burst: 5 }
+        Limits { updates_a_minute: 50, post_burst: 5, pages_a_minute: 50 }
     }
 }
 
@@ -24,6 +26,7 @@ impl Default for Limits {
 #[derive(Default)]
 pub(super) struct Traffic {
     updates: VecDeque<Instant>,
+    pages: HashMap<String, VecDeque<Instant>>,
     posts: HashMap<String, VecDeque<Instant>>,
 }
 
@@ -36,6 +39,10 @@ impl Traffic {
                 let burst = u32::try_from(limits.post_burst).unwrap_or(u32::MAX);
                 let posts = self.posts.entry(channel.to_owned()).or_default();
                 take(posts, limits.post_burst, Duration::from_secs(1).saturating_mul(burst))
+            }
+            "conversations.history" | "conversations.replies" => {
+                let pages = self.pages.entry(method.to_owned()).or_default();
+                take(pages, limits.pages_a_minute, Duration::from_secs(60))
             }
             _ => Ok(()),
         }
@@ -63,7 +70,7 @@ mod tests {
 
     #[test]
     fn too_much_is_refused_with_a_wait() {
-        let limits = Limits { updates_a_minute: 2, post_burst: 1 };
+        let limits = Limits { updates_a_minute: 2, post_burst: 1, pages_a_minute: 1 };
         let mut traffic = Traffic::default();
         assert_eq!(traffic.call("chat.update", "C1", &limits), Ok(()));
         assert_eq!(traffic.call("chat.update", "C2", &limits), Ok(()));
@@ -72,5 +79,8 @@ mod tests {
         assert_eq!(traffic.call("chat.postMessage", "C1", &limits), Ok(()));
         assert_eq!(traffic.call("chat.postMessage", "C2", &limits), Ok(()), "channels are counted apart");
         assert!(traffic.call("chat.postMessage", "C1", &limits).is_err());
+        assert_eq!(traffic.call("conversations.history", "C1", &limits), Ok(()));
+        assert!(traffic.call("conversations.history", "C2", &limits).is_err(), "all channels are counted together");
+        assert_eq!(traffic.call("conversations.replies", "C1", &limits), Ok(()), "each method has its own");
     }
 }

@@ -80,8 +80,13 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
     if let Err(code) = authorize(&inner, &method, asked.token.as_deref()) {
         return answer(Err(code));
     }
+    let channel = asked.parameters["channel"].as_str().unwrap_or_default();
+    if let Some(needed) = inner.rules.missing_scope(&method, channel) {
+        let provided = inner.rules.scopes.join(",");
+        return Json(json!({"ok": false, "error": "missing_scope", "needed": needed, "provided": provided}))
+            .into_response();
+    }
     if let Some(limits) = &inner.rules.limits {
-        let channel = asked.parameters["channel"].as_str().unwrap_or_default();
         if let Err(wait) = inner.state().traffic.call(&method, channel, limits) {
             return rate_limited(wait);
         }
@@ -108,8 +113,8 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         "chat.postMessage" => post(inner, body),
         "chat.update" => update(inner, body),
         "chat.delete" => delete(inner, body),
-        "conversations.history" => channel(body).and_then(|channel| history::history(inner, channel, body)),
-        "conversations.replies" => channel(body).and_then(|channel| history::replies(inner, channel, body)),
+        "conversations.history" => readable(inner, body).and_then(|channel| history::history(inner, channel, body)),
+        "conversations.replies" => readable(inner, body).and_then(|channel| history::replies(inner, channel, body)),
         // Slack takes this one only as a form.
         "files.getUploadURLExternal" if asked.is_json => Err("invalid_arguments"),
         "files.getUploadURLExternal" => files::announce(inner, body),
@@ -138,6 +143,10 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         Some(user) if user.starts_with(['U', 'W']) => super::dm_channel(user),
         _ => channel(body)?.to_owned(),
     };
+    if inner.state().kept_out.contains(&channel) {
+        // Of other people's direct messages a bot does not even learn that they are there.
+        return Err(if channel.starts_with('D') { "channel_not_found" } else { "not_in_channel" });
+    }
     let mut text = said(body)?;
     let thread_ts = match scalar(body, "thread_ts") {
         Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
@@ -216,6 +225,15 @@ fn delete(inner: &Arc<Inner>, body: &Value) -> Answer {
 
 fn channel(body: &Value) -> Result<&str, &'static str> {
     body["channel"].as_str().filter(|channel| channel.starts_with(['C', 'D', 'G'])).ok_or("channel_not_found")
+}
+
+/// The channel, where the bot may read it: only its members do.
+fn readable<'a>(inner: &Inner, body: &'a Value) -> Result<&'a str, &'static str> {
+    let channel = channel(body)?;
+    match inner.rules.foreign_channels.contains(&channel) {
+        true => Err("not_in_channel"),
+        false => Ok(channel),
+    }
 }
 
 fn said(body: &Value) -> Result<String, &'static str> {

@@ -21,6 +21,10 @@ pub struct SlackRules {
     pub limits: Option<Limits>,
     /// Whether the app is subscribed to `message.channels`, so that a mention arrives twice.
     pub channel_messages: bool,
+    /// What the bot token may do.
+    pub scopes: Vec<&'static str>,
+    /// Channels that the bot is not a member of.
+    pub foreign_channels: Vec<&'static str>,
     /// What the text of a message that is still to be replaced begins with.
     pub placeholder: String,
 }
@@ -36,12 +40,47 @@ impl Default for SlackRules {
             ping_every: Duration::from_secs(30),
             limits: Some(Limits::default()),
             channel_messages: true,
+            scopes: ALL_SCOPES.to_vec(),
+            foreign_channels: vec![],
             placeholder: ":hourglass".to_owned(),
         }
     }
 }
 
+/// All that any method here asks for.
+const ALL_SCOPES: [&str; 8] = [
+    "chat:write",
+    "im:history",
+    "mpim:history",
+    "channels:history",
+    "groups:history",
+    "app_mentions:read",
+    "reactions:read",
+    "files:write",
+];
+
 impl SlackRules {
+    /// Without these scopes.
+    pub fn without_scopes(mut self, taken: &[&str]) -> Self {
+        self.scopes.retain(|scope| !taken.contains(scope));
+        self
+    }
+
+    /// What a method needs at that channel, where the token does not have it.
+    pub(super) fn missing_scope(&self, method: &str, channel: &str) -> Option<&'static str> {
+        let needed = match method {
+            "chat.postMessage" | "chat.update" | "chat.delete" => "chat:write",
+            "files.getUploadURLExternal" | "files.completeUploadExternal" => "files:write",
+            "conversations.history" | "conversations.replies" => match channel.as_bytes().first() {
+                Some(b'D') => "im:history",
+                Some(b'G') => "groups:history",
+                _ => "channels:history",
+            },
+            _ => return None,
+        };
+        (!self.scopes.contains(&needed)).then_some(needed)
+    }
+
     /// The same rules, with waits that a test can afford. An acknowledgement still has Slack's three seconds: no slow
     /// machine breaks a rule.
     pub fn quick() -> Self {

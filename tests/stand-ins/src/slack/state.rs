@@ -1,7 +1,7 @@
 //! Everything the stand-in remembers.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -91,6 +91,8 @@ pub(super) struct State {
     last_ts_us: u64,
     last_id: u64,
     channels: HashMap<String, Vec<Message>>,
+    /// Channels that the bot is not in.
+    pub(super) kept_out: HashSet<String>,
     pub(super) tickets: HashMap<String, Instant>,
     pub(super) sockets: Vec<Socket>,
     pub(super) events: HashMap<String, Envelope>,
@@ -134,12 +136,21 @@ impl State {
         format!("{}.{:06}", self.last_ts_us / 1_000_000, self.last_ts_us % 1_000_000)
     }
 
+    /// The same, so long ago.
+    pub(super) fn ts_ago(&mut self, ago: Duration) -> String {
+        self.ts();
+        let then = self.last_ts_us.saturating_sub(ago.as_micros() as u64);
+        format!("{}.{:06}", then / 1_000_000, then % 1_000_000)
+    }
+
     pub(super) fn channel(&self, channel: &str) -> &[Message] {
         self.channels.get(channel).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn add(&mut self, message: Message) {
-        self.channels.entry(message.channel.clone()).or_default().push(message);
+        let messages = self.channels.entry(message.channel.clone()).or_default();
+        let at = messages.partition_point(|other| other.ts < message.ts);
+        messages.insert(at, message);
     }
 
     pub(super) fn remove(&mut self, channel: &str, ts: &str) -> Option<Message> {

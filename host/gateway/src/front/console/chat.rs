@@ -19,6 +19,7 @@ use crate::front::{Delivery, Front, FrontError, Intake, Kind, Progress, Reaction
 const HELP: &str = "\
 type a question and press Enter; what was said before is remembered, also from the last time
   /help   this page
+  /pmk    what else the gateway can be told to do: `/pmk help`
   /yes    your word on the question that you were shown last, where one waits for it; or /no
   Ctrl-D  leave; the answers under way still come
 the dim line tells which policy decided what the model got to see, and how much that was";
@@ -159,6 +160,10 @@ impl Front for Chat {
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
+        if report.get("command").is_some() {
+            // Nothing was decided for it.
+            return Ok(());
+        }
         let number = |pointer: &str| report.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or(0);
         let policy = report.pointer("/policy/name").and_then(serde_json::Value::as_str).unwrap_or("?");
         let mut line = format!("{policy}: {} of {} tokens", number("/tokens/after"), number("/tokens/limit"));

@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::{
     hearing::Hearing,
     inbound::{Callback, News, news},
-    invoked,
+    invoked::{self, Invoked},
     web::Identity,
 };
 use crate::{
-    front::{Accepted, Intake, Invocation, Notice},
+    front::{Accepted, Inbound, Intake, Invocation, Notice},
     json,
 };
 
@@ -25,8 +25,10 @@ pub(super) enum Frame {
     Disconnect { reason: String },
     /// An event, to be acknowledged once it is stored. Slack may have sent it before.
     Event { envelope: String, callback: Box<Callback>, again: bool },
-    /// A slash command or a click. Slack sends it once.
-    Invoked { envelope: String, invocation: Invocation },
+    /// A slash command, to be acknowledged once it is stored. Slack sends it once, and tells the person when it is not.
+    Command { envelope: String, message: Box<Inbound> },
+    /// A click. Slack sends it once.
+    Click { envelope: String, invocation: Invocation },
     /// Something this program does nothing with. It is acknowledged, where it can be, for it would be no
     /// more use the second time.
     Other { envelope: Option<String> },
@@ -105,7 +107,8 @@ impl Frame {
     fn invoked(text: &str, envelope: Option<String>) -> Self {
         let Some(envelope) = envelope else { return Frame::Malformed { part: "envelope_id", envelope: None } };
         match invoked::read(text) {
-            Ok(invocation) => Frame::Invoked { envelope, invocation },
+            Ok(Invoked::Command(message)) => Frame::Command { envelope, message },
+            Ok(Invoked::Click(invocation)) => Frame::Click { envelope, invocation },
             Err(part) => Frame::Malformed { part, envelope: Some(envelope) },
         }
     }
@@ -152,6 +155,17 @@ impl Desk<'_> {
             }
         }
         Some(acknowledgement(&envelope))
+    }
+
+    /// Takes a slash command in. Without an acknowledgement Slack tells the person that it has failed.
+    pub(super) async fn obey(self, envelope: String, message: Box<Inbound>) -> Option<String> {
+        match self.intake.accept(*message).await {
+            Ok(Accepted::New | Accepted::Duplicate) => Some(acknowledgement(&envelope)),
+            Err(error) => {
+                tracing::error!(%error, "a slash command could not be stored; Slack tells the person so");
+                None
+            }
+        }
     }
 
     /// Takes note of something that cannot be taken in, because of this part of it.
@@ -274,7 +288,7 @@ mod tests {
 
         #[test]
         fn what_is_taken_in_can_be_read_back(event in piece()) {
-            let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+            let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
             let payload = serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             let frame = serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload});
             if let Frame::Event { callback, .. } = Frame::read(&frame.to_string())

@@ -18,7 +18,7 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{mrkdwn, web::Identity};
-use crate::front::{Inbound, Reaction, ReplyTo, malformed};
+use crate::front::{Inbound, Reaction, ReplyTo, after_command, malformed};
 
 /// The payload of an envelope of type `events_api`.
 #[derive(Debug, Deserialize)]
@@ -164,16 +164,36 @@ fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &
     } else {
         return None;
     };
+    let written = said.text.unwrap_or_default();
+    let mut text = mrkdwn::plain(&written, &me.user);
+    if after_command(&text).is_some() {
+        // A command is about the people and channels that it names.
+        text = mrkdwn::with_ids(&written, &me.user);
+    }
     Some(Inbound {
         event_id,
         aliases: vec![format!("ts:{team_id}:{channel}:{ts}", ts = said.ts)],
         key: SessionKey { front: FrontName::Slack, place, thread: said.thread_ts.clone() },
         user,
         reply_to: ReplyTo { channel, thread_ts: said.thread_ts },
-        text: mrkdwn::plain(said.text.as_deref().unwrap_or_default(), &me.user),
+        text,
         files: said.files.map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)),
         ts: said.ts,
     })
+}
+
+/// A message of a channel's past, as the event of it would have brought it: `None` where there would have been none for
+/// the bot, or where it cannot be read.
+pub(super) fn of_past(mut message: Map<String, Value>, channel: &str, me: &Identity) -> Option<Inbound> {
+    message.insert("channel".into(), channel.into());
+    let event = Event::try_from(message).ok()?;
+    if malformed(event.ids()).is_some() {
+        return None;
+    }
+    let Event::Message(said) = event else { return None };
+    let event_id = format!("missed-{channel}-{}", said.ts);
+    let mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
+    self::message(me.team_id.clone(), event_id, said, mentioned, me)
 }
 
 #[cfg(test)]
@@ -186,7 +206,13 @@ mod tests {
         let callback = json!({
             "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1_700_000_000, "event": event,
         });
-        let me = Identity { user: "UBOT".into(), bot: Some("BBOT".into()), name: "pmk".into(), team: "Acme".into() };
+        let me = Identity {
+            user: "UBOT".into(),
+            bot: Some("BBOT".into()),
+            name: "pmk".into(),
+            team: "Acme".into(),
+            team_id: "T1".into(),
+        };
         match news(serde_json::from_value(callback).expect("a callback"), &me) {
             Some(News::Message(message)) => Some(*message),
             Some(other) => panic!("{other:?}"),
@@ -196,7 +222,8 @@ mod tests {
 
     #[test]
     fn reactions_of_people_are_read() {
-        let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+        let me =
+            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
         let read = |event: Value| {
             let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             news(serde_json::from_value(callback).expect("a callback"), &me)
@@ -257,6 +284,14 @@ mod tests {
     }
 
     #[test]
+    fn a_command_keeps_the_ids_that_it_names_and_a_question_the_names() {
+        let text = |text: &str| read(mention(json!({"text": format!("<@UBOT> {text}")}))).expect("a message").text;
+        assert_eq!(text("/pmk admin admins add <@U2|han>"), "/pmk admin admins add <@U2|han>");
+        assert_eq!(text("/pmk open R&amp;D in <#C2|lab>"), "/pmk open R&D in <#C2|lab>");
+        assert_eq!(text("is <@U2|han> in?"), "is @han in?");
+    }
+
+    #[test]
     fn what_is_not_for_the_bot_is_ignored() {
         for (why, event) in [
             ("the bot's own", dm(json!({"user": "UBOT"}))),
@@ -276,7 +311,8 @@ mod tests {
     /// Once, `thread_ts: "1 2"` was stored under a key that nobody could read back.
     #[test]
     fn an_id_that_is_none_is_refused() {
-        let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+        let me =
+            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
         let callback = |team: &str, id: &str, event: Value| {
             news(serde_json::from_value(json!({"team_id": team, "event_id": id, "event": event})).expect("one"), &me)
         };

@@ -222,7 +222,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             Frame::Event { envelope, callback, again } => {
                 self.take(text.len(), self.desk.take(envelope, callback, again).boxed());
             }
-            Frame::Invoked { envelope, invocation } => {
+            Frame::Command { envelope, message } => {
+                self.take(text.len(), self.desk.obey(envelope, message).boxed());
+            }
+            Frame::Click { envelope, invocation } => {
                 self.desk.intake.invoke(invocation);
                 self.pass_over(text.len(), Some(envelope));
             }

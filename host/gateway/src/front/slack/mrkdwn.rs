@@ -43,6 +43,22 @@ pub(super) fn counted_len(rendered: &str) -> usize {
 /// What a person wrote, as a model should read it: escapes undone, mentions of the bot `me` taken off,
 /// other control sequences readable.
 pub(super) fn plain(text: &str, me: &str) -> String {
+    read(text, me, push_readable)
+}
+
+/// The same as a command is read: mentions of people and channels stand as Slack writes them, with their ids.
+pub(super) fn with_ids(text: &str, me: &str) -> String {
+    read(text, me, |plain, sequence| match sequence.starts_with(['@', '#']) {
+        true => {
+            plain.push('<');
+            unescape_into(plain, sequence);
+            plain.push('>');
+        }
+        false => push_readable(plain, sequence),
+    })
+}
+
+fn read(text: &str, me: &str, push: impl Fn(&mut String, &str)) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, opened)) = rest.split_once('<') {
@@ -55,12 +71,17 @@ pub(super) fn plain(text: &str, me: &str) -> String {
         rest = if mentions(sequence, me) {
             after_mention(&plain, after)
         } else {
-            push_readable(&mut plain, sequence);
+            push(&mut plain, sequence);
             after
         };
     }
     unescape_into(&mut plain, rest);
     plain.trim().to_owned()
+}
+
+/// Whether a text as Slack has it mentions somebody.
+pub(super) fn is_mentioned(text: &str, user: &str) -> bool {
+    text.split('<').skip(1).filter_map(|opened| opened.split_once('>')).any(|(sequence, _)| mentions(sequence, user))
 }
 
 fn mentions(sequence: &str, user: &str) -> bool {

@@ -51,6 +51,7 @@ pub(super) struct Identity {
     pub(super) bot: Option<String>,
     pub(super) name: String,
     pub(super) team: String,
+    pub(super) team_id: String,
 }
 
 /// What Slack limits together: a method, and for posts the channel with it.
@@ -103,6 +104,7 @@ impl Web {
             user: answer.user_id.0,
             bot: answer.bot_id.map(|bot| bot.0),
             team: answer.team,
+            team_id: answer.team_id.0,
         })
     }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, calibrations, cases, dump, escalations, experiments, intake, lease, proposals, reset, restore,
-    sessions, tools, turns, window,
+    archive, asked, calibrations, cases, dump, escalations, experiments, intake, lease, presence, proposals, reset,
+    restore, sessions, tools, turns, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -54,6 +54,16 @@ const BY_INDEX: &[&str] = &[
     cases::travel::RESTORE,
     cases::travel::IS_THERE,
     cases::travel::NOTE_SOURCE,
+    presence::OWE,
+    presence::OWED,
+    presence::SETTLED,
+    presence::UNREAD,
+    presence::READ_BACK,
+    presence::IS_KNOWN,
+    presence::LAST_TOLD,
+    presence::CLAIM_TELLING,
+    presence::TOLD,
+    presence::UNTOLD,
     proposals::PROPOSE,
     proposals::FORGET,
     proposals::FIND,

@@ -41,7 +41,8 @@ struct Office {
 
 impl Office {
     fn new() -> Office {
-        let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into() };
+        let me =
+            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
         Office { me, hearing: Hearing::new(&Timings::default()) }
     }
 

@@ -1,0 +1,152 @@
+//! `admin list|add|remove|log`: who may change the gateway from where people talk, and what was changed (seed 003 §11).
+//! The first admin can only be made here.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{
+    Context,
+    change::make,
+    note, print, print_json, table,
+    text::{one_line, printable},
+};
+use crate::{
+    admin::{self, Change, LogEntry},
+    config::Config,
+    error::{Failure, OrHint},
+};
+
+/// As much of a reason as a line of the log can bear, in characters.
+const LISTED_CHARS: usize = 80;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AdminCommand {
+    /// List the admins
+    List,
+    /// Make a person an admin
+    Add(One),
+    /// Make a person an admin no longer; the last one stays
+    Remove(One),
+    /// Show the last changes, refused ones too, the oldest first
+    Log(Log),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct One {
+    /// A person's id (U…, W…)
+    user: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Log {
+    /// So many of them
+    #[arg(long, value_name = "N", default_value_t = admin::SHOWN, value_parser = count)]
+    last: usize,
+}
+
+impl AdminCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            AdminCommand::List => list(context),
+            AdminCommand::Add(one) => one.add(context),
+            AdminCommand::Remove(one) => one.remove(context),
+            AdminCommand::Log(log) => log.run(context),
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let (config, warnings) = Config::load(&context.home)?;
+    for warning in warnings {
+        context.warn(&warning);
+    }
+    let admins = config.people.admins;
+    if context.json {
+        return print_json(&json!(admins));
+    }
+    if admins.is_empty() {
+        context.notice("there are no admins", Some("`pmk-host admin add USER` makes one"));
+        return Ok(());
+    }
+    print(&admins.iter().map(|admin| printable(admin) + "\n").collect::<String>())
+}
+
+impl One {
+    fn add(self, context: &Context) -> Result<(), Failure> {
+        make(context, &Change::AddAdmin { user: self.user.clone() })?;
+        self.told(context, true)
+    }
+
+    fn remove(self, context: &Context) -> Result<(), Failure> {
+        make(context, &Change::RemoveAdmin { user: self.user.clone() })?;
+        self.told(context, false)
+    }
+
+    fn told(&self, context: &Context, is_admin: bool) -> Result<(), Failure> {
+        if context.json {
+            return print_json(&json!({"user": self.user, "is_admin": is_admin}));
+        }
+        note(format!("`{}` is {} admin", self.user, if is_admin { "an" } else { "no longer an" }));
+        Ok(())
+    }
+}
+
+impl Log {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let entries = admin::last_changes(&context.home, self.last)
+            .or_hint("check that you may read the folder `gateway` of the home")?;
+        if context.json {
+            return print_json(&json!(entries));
+        }
+        if entries.is_empty() {
+            note(format!("nothing was changed yet in `{}`", context.home.display()));
+            return Ok(());
+        }
+        let heading = ["AT", "ACTOR", "ORIGIN", "ACTION", "ARGUMENTS", "DONE"].map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(heading).chain(entries.iter().map(row)).collect();
+        print(&table::columns(&rows))
+    }
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("give a whole number, 1 or more".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}
+
+fn row(entry: &LogEntry) -> Vec<String> {
+    let LogEntry { at, actor, origin, action, args, ok, reason } = entry;
+    let done = match (ok, reason) {
+        (true, _) => "yes".to_owned(),
+        (false, Some(reason)) => format!("no: {}", one_line(reason, LISTED_CHARS)),
+        (false, None) => "no".to_owned(),
+    };
+    let texts = [at, actor, origin, action, args].map(|text| one_line(text, LISTED_CHARS));
+    texts.into_iter().chain([done]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::{cli::Arguments, command::TABLE};
+
+    /// One table serves both: what it says of the host is so.
+    #[test]
+    fn every_command_that_the_host_has_too_is_there_with_the_same_arguments() {
+        let mut found = 0;
+        for entry in TABLE.iter().filter(|entry| !entry.on_host.is_empty()) {
+            let program = Arguments::command();
+            let command = entry.on_host.iter().fold(&program, |command, word| {
+                command.find_subcommand(word).unwrap_or_else(|| panic!("no `{}`", entry.on_host.join(" ")))
+            });
+            if entry.changes {
+                let given = entry.arguments.split_whitespace().count();
+                assert_eq!(command.get_positionals().count(), given, "{}", entry.on_host.join(" "));
+            }
+            found += 1;
+        }
+        assert!(found > 10);
+    }
+}

@@ -1,0 +1,18 @@
+//! Commands: `/pmk …`, by slash command and as text in Slack, and on the console (seed 003 §11).
+//!
+//! One [table](TABLE) says which there are, how they are written, what permission they take, and which of them the
+//! command line of the host has, too. [`Asked`] is what a text asks for by it, an [`Order`] what is to be done,
+//! [`Clerk`] does what touches files and keeps the log, [`show`] and [`help`] put into words what comes of it. Who may
+//! is asked of [`may`](crate::may), by whoever carries a command out.
+
+mod clerk;
+pub mod help;
+mod order;
+pub mod show;
+mod table;
+mod words;
+
+pub use clerk::{Clerk, Failed, Listed};
+pub use order::{OnCase, Order, Which};
+pub use table::{Entry, TABLE};
+pub use words::Asked;

@@ -1,0 +1,157 @@
+//! Lists and pages that commands answer with, in Markdown. Ids stand as code, so that nobody is pinged by a list, and
+//! what others wrote is one line, or a quotation.
+
+use super::clerk::{Failed, Listed};
+use crate::{
+    admin::{Change, ChangeError, LogEntry},
+    audience::{Audience, Audiences},
+    escalation::Pools,
+    knowledge::{Status, atom::Atom, moderation::ModerationError},
+    people::People,
+    say::Say,
+};
+
+/// As much of a question as a line of a list can bear, in characters.
+const LISTED_CHARS: usize = 60;
+
+/// How the gateway is set up.
+pub fn status(say: &Say, workspace: Option<&str>, ingest: Option<&str>, people: &People) -> String {
+    let Pools { default, repos } = &people.escalation;
+    let sizes = std::iter::once(("default", default)).chain(repos.iter().map(|(repo, pool)| (repo.as_str(), pool)));
+    let sizes: Vec<String> = sizes.map(|(pool, contacts)| format!("{} {}", code(pool), contacts.len())).collect();
+    let audience = people.audience.default.unwrap_or(Audience::FALLBACK).name();
+    let nothing = say.nothing();
+    let shown = |text: Option<&str>| text.map_or_else(|| nothing.clone(), code);
+    say.status(&shown(workspace), &shown(ingest), audience, people.admins.len(), &sizes.join(", "))
+}
+
+/// Who has which audience.
+pub fn audiences(say: &Say, Audiences { default, users, channels }: &Audiences) -> String {
+    let own = users.iter().chain(channels).map(|(id, audience)| format!("\n- {}: `{audience}`", code(id)));
+    say.default_audience(default.unwrap_or(Audience::FALLBACK).name()) + &own.collect::<String>()
+}
+
+/// Who is asked about what.
+pub fn contacts(say: &Say, Pools { default, repos }: &Pools) -> String {
+    let pools = std::iter::once(("default", default)).chain(repos.iter().map(|(repo, pool)| (repo.as_str(), pool)));
+    say.contacts() + &pools.map(|(pool, ids)| format!("\n- {}: {}", code(pool), listed(say, ids))).collect::<String>()
+}
+
+/// Who the admins are.
+pub fn admins(say: &Say, admins: &[String]) -> String {
+    say.admins(&listed(say, admins))
+}
+
+fn listed(say: &Say, ids: &[String]) -> String {
+    match ids {
+        [] => say.nothing(),
+        ids => ids.iter().map(|id| code(id.trim())).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Some atoms.
+pub fn atoms(say: &Say, Listed { atoms, more }: &Listed) -> String {
+    if atoms.is_empty() {
+        return say.no_atoms();
+    }
+    let line = |listed: &super::clerk::ListedAtom| {
+        let Atom { meta, .. } = &listed.atom.atom;
+        let question = one_line(&meta.question);
+        let question = match pmk_core::text::head(&question, LISTED_CHARS) {
+            short if short.len() < question.len() => format!("{short}…"),
+            short => short.to_owned(),
+        };
+        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(meta.status), code(&meta.scope))
+    };
+    let mut lines: Vec<String> = atoms.iter().map(line).collect();
+    if *more > 0 {
+        lines.push(say.more_atoms(*more));
+    }
+    lines.join("\n")
+}
+
+/// One atom, whole.
+pub fn atom(say: &Say, atom: &Atom) -> String {
+    let meta = &atom.meta;
+    let heading = say.atom(&[
+        ("id", code(&meta.id)),
+        ("status", status_name(meta.status).to_owned()),
+        ("scope", code(&meta.scope)),
+        ("contributor", code(&meta.source.contributor_user_id)),
+        ("question", one_line(&meta.question)),
+    ]);
+    format!("{heading}\n{}", quoted(atom.answer()))
+}
+
+/// The last changes.
+pub fn log(say: &Say, entries: &[LogEntry]) -> String {
+    if entries.is_empty() {
+        return say.no_changes();
+    }
+    let line = |LogEntry { at, actor, origin, action, args, ok, reason }: &LogEntry| {
+        let mark = if *ok { ":white_check_mark:" } else { ":x:" };
+        let what = format!("{action} {args}");
+        let why = reason.as_deref().map(|reason| format!(" ({})", one_line(reason))).unwrap_or_default();
+        format!("- {mark} {} {} ({}) {}{why}", one_line(at), code(actor), one_line(origin), code(what.trim()))
+    };
+    entries.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What a change has come to.
+pub fn changed(say: &Say, change: &Change) -> String {
+    match change {
+        Change::DefaultAudience { audience } => say.changed("changed-default-audience", &[("audience", audience)]),
+        Change::SetAudience { id, audience } => say.changed("changed-audience", &[("id", id), ("audience", audience)]),
+        Change::UnsetAudience { id } => say.changed("changed-no-audience", &[("id", id)]),
+        Change::AddContact { pool, user } => say.changed("changed-contact", &[("user", user), ("pool", pool)]),
+        Change::RemoveContact { pool, user } => say.changed("changed-no-contact", &[("user", user), ("pool", pool)]),
+        Change::AddAdmin { user } => say.changed("changed-admin", &[("user", user)]),
+        Change::RemoveAdmin { user } => say.changed("changed-no-admin", &[("user", user)]),
+    }
+}
+
+/// Why something was not done.
+pub fn failed(say: &Say, failed: &Failed) -> String {
+    match failed {
+        Failed::Change(error) => not_changed(say, error),
+        Failed::Atom(ModerationError::NotFound(prefix)) => say.changed("failed-no-atom", &[("prefix", prefix)]),
+        Failed::Atom(ModerationError::Ambiguous { prefix, .. }) => {
+            say.changed("failed-many-atoms", &[("prefix", prefix)])
+        }
+        other => say.changed("failed", &[("why", &other.to_string())]),
+    }
+}
+
+fn not_changed(say: &Say, error: &ChangeError) -> String {
+    match error {
+        ChangeError::NoAudience(id) => say.changed("failed-no-audience", &[("id", id)]),
+        ChangeError::NoPool(pool) => say.changed("failed-no-pool", &[("pool", pool)]),
+        ChangeError::InPool { user, pool } => say.changed("failed-in-pool", &[("user", user), ("pool", pool)]),
+        ChangeError::NotInPool { user, pool } => say.changed("failed-not-in-pool", &[("user", user), ("pool", pool)]),
+        ChangeError::IsAdmin(user) => say.changed("failed-is-admin", &[("user", user)]),
+        ChangeError::NotAdmin(user) => say.changed("failed-no-admin", &[("user", user)]),
+        ChangeError::LastAdmin => say.changed("failed-last-admin", &[]),
+        other => say.changed("failed", &[("why", &other.to_string())]),
+    }
+}
+
+const fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "pending",
+        Status::Approved => "approved",
+    }
+}
+
+/// Foreign words as code, which is shown as it is.
+fn code(text: &str) -> String {
+    let line = one_line(text).replace('`', "'");
+    if line.is_empty() { "-".to_owned() } else { format!("`{line}`") }
+}
+
+fn one_line(text: &str) -> String {
+    pmk_core::text::printable(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+fn quoted(text: &str) -> String {
+    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+}

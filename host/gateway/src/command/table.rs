@@ -1,0 +1,197 @@
+//! The table of commands.
+
+use super::{
+    order::{OnCase, Order, Which},
+    words::{audience, channel, user},
+};
+use crate::{
+    admin::{Change, Pool, SHOWN},
+    knowledge::reaction::Verdict,
+    may::Action,
+};
+
+/// The most entries of the log that fit into a few messages.
+const MOST_SHOWN: usize = 100;
+
+/// One command.
+#[derive(Debug)]
+pub struct Entry {
+    /// What stands after `/pmk`.
+    pub words: &'static [&'static str],
+    /// What stands after that, as the page on usage shows it.
+    pub arguments: &'static str,
+    /// What somebody does by it: whether they may is asked of this, and so is where.
+    pub action: Action,
+    /// Its name in the admin log; none where it changes nothing and is open to everybody.
+    pub logged_as: &'static str,
+    /// Whether it changes something: then a slip of the pen is in the log, too.
+    pub changes: bool,
+    /// The same on the command line of the host, where that has it.
+    pub on_host: &'static [&'static str],
+    /// The order, from the arguments; none where they make no sense.
+    pub order: fn(&[&str]) -> Option<Order>,
+}
+
+/// Something that only an admin may look at.
+const fn look(
+    words: &'static [&'static str],
+    arguments: &'static str,
+    on_host: &'static [&'static str],
+    logged_as: &'static str,
+    order: fn(&[&str]) -> Option<Order>,
+) -> Entry {
+    Entry { words, arguments, action: Action::Administer, logged_as, changes: false, on_host, order }
+}
+
+/// Something that only an admin may change.
+const fn change(
+    words: &'static [&'static str],
+    arguments: &'static str,
+    on_host: &'static [&'static str],
+    logged_as: &'static str,
+    order: fn(&[&str]) -> Option<Order>,
+) -> Entry {
+    Entry { words, arguments, action: Action::Administer, logged_as, changes: true, on_host, order }
+}
+
+/// Something about the cases of a channel, which everybody in it may want.
+const fn case(
+    words: &'static [&'static str],
+    arguments: &'static str,
+    on_host: &'static [&'static str],
+    order: fn(&[&str]) -> Option<Order>,
+) -> Entry {
+    Entry { words, arguments, action: Action::Command, logged_as: "", changes: false, on_host, order }
+}
+
+/// Every command, in the order in which the pages show them. Not among them are those that are the host's alone: tokens
+/// would be seen, `atoms edit` would put what is pasted before everybody, nobody stops the gateway from where people
+/// talk, and who is ignored is decided by who owns the host.
+pub const TABLE: &[Entry] = &[
+    Entry {
+        words: &["help"],
+        arguments: "",
+        action: Action::Command,
+        logged_as: "",
+        changes: false,
+        on_host: &[],
+        order: |given| given.is_empty().then_some(Order::Help),
+    },
+    case(&["open"], "TITLE", &[], |given| (!given.is_empty()).then(|| Order::Case(OnCase::Open(given.join(" "))))),
+    case(&["show"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Show))),
+    case(&["close"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Close))),
+    case(&["cases"], "", &["case", "list"], |given| given.is_empty().then_some(Order::Case(OnCase::List))),
+    look(&["admin", "help"], "", &[], "help", |given| given.is_empty().then_some(Order::AdminHelp)),
+    look(&["admin", "status"], "", &[], "status", |given| given.is_empty().then_some(Order::Status)),
+    change(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {
+        match given {
+            [who, which] => Some(Order::Change(Change::SetAudience { id: user(who)?, audience: audience(which)? })),
+            _ => None,
+        }
+    }),
+    change(&["admin", "audience", "unset"], "@user", &["audience", "unset"], "audience.unset", |given| match given {
+        [who] => Some(Order::Change(Change::UnsetAudience { id: user(who)? })),
+        _ => None,
+    }),
+    change(
+        &["admin", "audience", "default"],
+        "tech|pm|biz|exec",
+        &["audience", "default"],
+        "audience.default",
+        |given| match given {
+            [which] => Some(Order::Change(Change::DefaultAudience { audience: audience(which)? })),
+            _ => None,
+        },
+    ),
+    change(
+        &["admin", "audience", "set-channel"],
+        "#channel tech|pm|biz|exec",
+        &["audience", "set"],
+        "audience.set-channel",
+        |given| match given {
+            [place, which] => {
+                Some(Order::Change(Change::SetAudience { id: channel(place)?, audience: audience(which)? }))
+            }
+            _ => None,
+        },
+    ),
+    change(
+        &["admin", "audience", "unset-channel"],
+        "#channel",
+        &["audience", "unset"],
+        "audience.unset-channel",
+        |given| match given {
+            [place] => Some(Order::Change(Change::UnsetAudience { id: channel(place)? })),
+            _ => None,
+        },
+    ),
+    look(&["admin", "audience", "list"], "", &["audience", "list"], "audience.list", |given| {
+        given.is_empty().then_some(Order::ListAudiences)
+    }),
+    change(&["admin", "escalation", "add"], "REPO|default @user", &["escalation", "add"], "escalation.add", |given| {
+        match given {
+            [pool, who] => Some(Order::Change(Change::AddContact { pool: pool_name(pool)?, user: user(who)? })),
+            _ => None,
+        }
+    }),
+    change(
+        &["admin", "escalation", "remove"],
+        "REPO|default @user",
+        &["escalation", "remove"],
+        "escalation.remove",
+        |given| match given {
+            [pool, who] => Some(Order::Change(Change::RemoveContact { pool: pool_name(pool)?, user: user(who)? })),
+            _ => None,
+        },
+    ),
+    look(&["admin", "escalation", "list"], "", &["escalation", "list"], "escalation.list", |given| {
+        given.is_empty().then_some(Order::ListContacts)
+    }),
+    look(
+        &["admin", "atoms", "list"],
+        "[pending|approved|all]",
+        &["atoms", "list"],
+        "atoms.list",
+        |given| match given {
+            [] => Some(Order::ListAtoms(Which::All)),
+            [which] => Which::from_name(which).map(Order::ListAtoms),
+            _ => None,
+        },
+    ),
+    look(&["admin", "atoms", "show"], "ID-PREFIX", &["atoms", "show"], "atoms.show", |given| match given {
+        [prefix] => Some(Order::ShowAtom((*prefix).to_owned())),
+        _ => None,
+    }),
+    change(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| match given {
+        [prefix] => Some(Order::JudgeAtom(Verdict::Approve, (*prefix).to_owned())),
+        _ => None,
+    }),
+    change(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| match given {
+        [prefix] => Some(Order::JudgeAtom(Verdict::Reject, (*prefix).to_owned())),
+        _ => None,
+    }),
+    look(&["admin", "admins", "list"], "", &["admin", "list"], "admins.list", |given| {
+        given.is_empty().then_some(Order::ListAdmins)
+    }),
+    change(&["admin", "admins", "add"], "@user", &["admin", "add"], "admins.add", |given| match given {
+        [who] => Some(Order::Change(Change::AddAdmin { user: user(who)? })),
+        _ => None,
+    }),
+    change(&["admin", "admins", "remove"], "@user", &["admin", "remove"], "admins.remove", |given| match given {
+        [who] => Some(Order::Change(Change::RemoveAdmin { user: user(who)? })),
+        _ => None,
+    }),
+    look(&["admin", "audit"], "[N]", &["admin", "log"], "audit", |given| match given {
+        [] => Some(Order::ShowLog(SHOWN)),
+        [most] => {
+            let most = most.parse().ok().filter(|most| (1..=MOST_SHOWN).contains(most))?;
+            Some(Order::ShowLog(most))
+        }
+        _ => None,
+    }),
+];
+
+/// The name of a pool that there can be.
+fn pool_name(text: &str) -> Option<String> {
+    Pool::parse(text).ok().map(|pool| pool.to_string())
+}

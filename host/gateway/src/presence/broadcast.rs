@@ -1,0 +1,113 @@
+//! Telling people that the gateway goes, or is back: in every direct message that was active in the day before, and in
+//! every channel with an open case.
+//!
+//! One person gets at most one such message an hour. What there is to say within that hour takes the place of the last
+//! one: an edit rings nobody's phone, and what stands there is true.
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt, stream};
+use pmk_core::FrontName;
+
+use crate::{
+    clock,
+    front::{Delivery, FrontError, ReplyTo, Speech},
+    gateway::Gateway,
+    store::{StoreError, Talk, Telling},
+};
+
+/// So long ago somebody may have talked with the gateway to be told.
+pub(super) const ACTIVE_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// How long somebody is left in peace after a message.
+const PEACE_MS: i64 = 60 * 60 * 1_000;
+
+/// So many are told at once.
+const AT_ONCE: usize = 8;
+
+/// Somebody who is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listener {
+    /// A person, or a channel.
+    id: String,
+    /// Where they are told, as far as that is known. Slack takes a person's id for their direct message, but edits
+    /// nothing there.
+    channel: Option<String>,
+}
+
+/// Tells everybody who has been active since. One whom it does not reach keeps it from nobody else. Whether nobody is
+/// left who may be reached later.
+pub(super) async fn tell(gateway: &Gateway, text: &str, active_since_ms: i64) -> bool {
+    let listeners = match listeners(gateway, active_since_ms).await {
+        Ok(listeners) => listeners,
+        Err(error) => {
+            tracing::warn!(%error, "who is to be told of the gateway's coming and going is not known");
+            return false;
+        }
+    };
+    let speech = Speech { text: text.to_owned(), pings: vec![] };
+    let told = stream::iter(listeners).map(|listener| tell_one(gateway, listener, &speech)).buffer_unordered(AT_ONCE);
+    told.all(|told| async move { told }).await
+}
+
+/// Who they are. People who are blocked are told nothing.
+async fn listeners(gateway: &Gateway, since_ms: i64) -> Result<Vec<Listener>, StoreError> {
+    let mut people: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for Talk { user, channel } in gateway.store.talking_since(FrontName::Slack, since_ms).await? {
+        let known = people.entry(user).or_default();
+        *known = known.take().or(channel);
+    }
+    people.retain(|user, _| gateway.may_hear(user));
+    let people = people.into_iter().map(|(id, channel)| Listener { id, channel });
+    let cases = gateway.store.channels_with_open_case(FrontName::Slack).await?;
+    let channels = cases.into_iter().map(|channel| Listener { channel: Some(channel.clone()), id: channel });
+    Ok(people.chain(channels).collect())
+}
+
+/// False where it may work later.
+async fn tell_one(gateway: &Gateway, listener: Listener, speech: &Speech) -> bool {
+    // Claimed before it is said: a kill in between costs them one word, and never brings them two.
+    let now_ms = clock::now_ms();
+    let told = match gateway.store.claim_telling(&listener.id, now_ms, PEACE_MS).await {
+        Ok(Telling::New) => post(gateway, &listener, speech).await,
+        Ok(Telling::InPlaceOf(last)) => {
+            replace(gateway, &listener, &last, speech).await;
+            return true;
+        }
+        Ok(Telling::Not) => return true,
+        Err(error) => Err(FrontError::Refused { what: error.to_string() }),
+    };
+    match told {
+        Ok(message) => {
+            if let Err(error) = gateway.store.told(&listener.id, message).await {
+                tracing::debug!(%error, "a broadcast will not be edited");
+            }
+            true
+        }
+        Err(error) => {
+            tracing::warn!(to = listener.id, %error, "somebody was not told of the gateway's coming or going");
+            // Nobody knows whether one without an answer has arrived: it counts as said.
+            let is_put_off = matches!(error, FrontError::Transient { retry_after: Some(_), .. });
+            let was_not_said = is_put_off || !matches!(error, FrontError::Transient { .. });
+            if was_not_said && let Err(error) = gateway.store.untold(&listener.id).await {
+                tracing::debug!(%error, "somebody counts as told who was not");
+            }
+            !is_put_off
+        }
+    }
+}
+
+async fn post(gateway: &Gateway, listener: &Listener, speech: &Speech) -> Result<Option<String>, FrontError> {
+    let channel = listener.channel.clone().unwrap_or_else(|| listener.id.clone());
+    gateway.front.deliver(Delivery::notice("", &ReplyTo { channel, thread_ts: None }, speech)).await
+}
+
+/// Takes the place of what was said last. A courtesy: where it does not work, that stands.
+async fn replace(gateway: &Gateway, listener: &Listener, last: &str, speech: &Speech) {
+    let Some(channel) = listener.channel.clone() else { return };
+    let reply_to = ReplyTo { channel, thread_ts: None };
+    let replacing = Delivery { replaces: Some(last), ..Delivery::notice("", &reply_to, speech) };
+    if let Err(error) = gateway.front.deliver(replacing).await {
+        tracing::warn!(to = listener.id, %error, "what was said of the gateway's coming or going still stands there");
+    }
+}

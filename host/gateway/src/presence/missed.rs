@@ -1,0 +1,92 @@
+//! What was said while nobody listened. Slack sends an event again for about five minutes; after a longer outage the
+//! conversations that the gateway knows are read back, once each, and what is still open there goes through the same
+//! inbox as everything else: what comes by both ways is answered once.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    clock,
+    dispatch::Dispatcher,
+    front::{Accepted, FrontError, LookBack, Past},
+    gateway::Gateway,
+    ledger::Event,
+    store::{StoreError, Unread},
+};
+
+/// After a shorter outage Slack sends everything again by itself.
+pub(super) const READ_AFTER: Duration = Duration::from_secs(4 * 60);
+
+/// So many conversations are read back, those that were active last.
+const MOST_CONVERSATIONS: u32 = 200;
+
+/// Those that were quiet for longer are not.
+const ACTIVE_FOR_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+
+/// What came of reading.
+#[derive(Default)]
+struct Reading {
+    conversations: usize,
+    messages: usize,
+    /// Conversations that the gateway may not read, and that were too long to be read to their end.
+    unreadable: usize,
+    cut: usize,
+}
+
+/// Reads what is to be read. What is put off stays to be read.
+pub(super) async fn read(gateway: &Gateway, dispatcher: &Arc<Dispatcher>) {
+    let since_ms = clock::now_ms().saturating_sub(ACTIVE_FOR_MS);
+    let unread = match gateway.store.unread(since_ms, MOST_CONVERSATIONS).await {
+        Ok(unread) if unread.is_empty() => return,
+        Ok(unread) => unread,
+        Err(error) => {
+            tracing::error!(%error, "which conversations are to be read back is not known");
+            return;
+        }
+    };
+    let mut reading = Reading::default();
+    for conversation in unread {
+        if gateway.stop.is_cancelled() {
+            break;
+        }
+        if let Err(error) = read_one(gateway, dispatcher, &conversation, &mut reading).await {
+            tracing::error!(session = %conversation.key, %error, "what was missed there could not be stored");
+            break;
+        }
+    }
+    let Reading { conversations, messages, unreadable, cut } = reading;
+    if conversations + unreadable > 0 {
+        tracing::info!(conversations, messages, unreadable, cut, "read back what was missed");
+        gateway.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut });
+    }
+}
+
+async fn read_one(
+    gateway: &Gateway,
+    dispatcher: &Arc<Dispatcher>,
+    unread: &Unread,
+    reading: &mut Reading,
+) -> Result<(), StoreError> {
+    let place =
+        LookBack { channel: unread.channel.clone(), thread_ts: unread.key.thread.clone(), after: unread.after.clone() };
+    let Past { messages, is_whole } = match gateway.front.look_back(&place).await {
+        Ok(past) => past,
+        Err(FrontError::Transient { what, .. }) => {
+            tracing::warn!(session = %unread.key, what, "what was missed there cannot be read now");
+            return Ok(());
+        }
+        Err(error) => {
+            tracing::warn!(session = %unread.key, %error, "what was missed there cannot be read");
+            reading.unreadable += 1;
+            return gateway.store.read_back(&unread.key).await;
+        }
+    };
+    reading.conversations += 1;
+    reading.cut += usize::from(!is_whole);
+    for message in messages {
+        // Not even a place in the inbox: nobody waits for an answer there.
+        if gateway.may_hear(&message.user) && dispatcher.take_in_missed(message).await? == Accepted::New {
+            reading.messages += 1;
+        }
+    }
+    gateway.store.read_back(&unread.key).await
+}

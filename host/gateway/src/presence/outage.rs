@@ -1,0 +1,187 @@
+//! Whether the gateway was away, and for how long: from what the last run left, or from clocks.
+
+use std::time::Duration;
+
+use super::{
+    missed::READ_AFTER,
+    signs::{End, Seen},
+};
+use crate::clock;
+
+/// A heartbeat that is older means that nobody was there.
+pub const AWAY_AFTER: Duration = Duration::from_secs(60);
+
+/// Nobody is told of a shorter outage.
+const TOLD_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// A run that was asked to end is gone by then.
+const OUTLIVED_MS: i64 = 60_000;
+
+/// Why the gateway was away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It ended without a word, or was never there.
+    CrashRecovery,
+    /// It ended without a word, and was back soon.
+    FastRecovery,
+    /// It was asked to end, and was back soon.
+    GracefulFastRestart,
+    /// It was asked to end, and was back later.
+    GracefulRestart,
+}
+
+impl Reason {
+    /// As the ledger has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::CrashRecovery => "crash-recovery",
+            Reason::FastRecovery => "fast-recovery",
+            Reason::GracefulFastRestart => "graceful-fast-restart",
+            Reason::GracefulRestart => "graceful-restart",
+        }
+    }
+}
+
+/// The gateway is there again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Back {
+    pub reason: Reason,
+    /// When it was last there, where that is known.
+    pub since_ms: Option<i64>,
+    pub offline_ms: Option<u64>,
+    /// Whether people are to be told.
+    pub is_told: bool,
+    /// Whether Slack may have given up sending again.
+    pub is_long: bool,
+}
+
+impl Back {
+    fn after(offline: Option<Duration>, was_asked: bool, now_ms: i64) -> Back {
+        // Of an outage that nobody can measure the worst is assumed.
+        let lasted = |least: Duration| offline.is_none_or(|offline| offline >= least);
+        let is_told = lasted(TOLD_AFTER);
+        let reason = match (was_asked, is_told) {
+            (true, false) => Reason::GracefulFastRestart,
+            (true, true) => Reason::GracefulRestart,
+            (false, false) => Reason::FastRecovery,
+            (false, true) => Reason::CrashRecovery,
+        };
+        let offline_ms = offline.map(|offline| u64::try_from(offline.as_millis()).unwrap_or(u64::MAX));
+        let since_ms = offline_ms.and_then(|ms| now_ms.checked_sub(i64::try_from(ms).ok()?));
+        Back { reason, since_ms, offline_ms, is_told, is_long: lasted(READ_AFTER) }
+    }
+}
+
+/// What the signs of the last run say at a start.
+pub(super) fn at_start(seen: Seen, now_ms: i64) -> Back {
+    let (was_asked, ended_ms) = match seen.end {
+        // One that a run outlived, because nobody could remove it, is used up.
+        End::Asked { at_ms: Some(at) } if seen.beat_ms.is_some_and(|beat| beat - at > OUTLIVED_MS) => {
+            (false, seen.beat_ms)
+        }
+        // A run may have ended long after its last beat.
+        End::Asked { at_ms } => (true, at_ms.max(seen.beat_ms)),
+        End::Crash => (false, seen.beat_ms),
+    };
+    // A time to come is one of another clock, and tells nothing; a moment of it may be.
+    let away_after = AWAY_AFTER.as_millis() as i64;
+    let offline = ended_ms.map(|ended| now_ms - ended).filter(|ms| *ms >= -away_after);
+    Back::after(offline.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0))), was_asked, now_ms)
+}
+
+/// What the clocks say at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub wall_ms: i64,
+    /// Since the machine was started; goes on while it sleeps, and nobody can set it.
+    pub up: Duration,
+}
+
+impl Reading {
+    pub fn now() -> Reading {
+        Reading { wall_ms: clock::now_ms(), up: clock::since_boot() }
+    }
+}
+
+/// Whether this process stood still between two beats: the machine slept, or somebody stopped it. A wall clock that
+/// somebody sets says nothing about that. But a machine may also be frozen as a whole, by whoever it is a guest of: then
+/// only the wall clock tells, once it is set. So after a leap forward what was missed is read, and nobody is told.
+pub(super) fn between(last: Reading, now: Reading) -> Option<Back> {
+    let up = now.up.saturating_sub(last.up);
+    if up > AWAY_AFTER {
+        return Some(Back::after(Some(up), false, now.wall_ms));
+    }
+    let wall = Duration::from_millis(u64::try_from(now.wall_ms.saturating_sub(last.wall_ms)).unwrap_or(0));
+    let leap = wall.saturating_sub(up);
+    (leap >= READ_AFTER).then(|| Back {
+        reason: Reason::FastRecovery,
+        is_told: false,
+        ..Back::after(Some(wall), false, now.wall_ms)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_777_342_416_133;
+    const MINUTE: i64 = 60_000;
+
+    fn start(beat: Option<i64>, end: End) -> (Reason, Option<u64>, bool, bool) {
+        let seen = Seen { beat_ms: beat.map(|ago| NOW - ago), end };
+        let Back { reason, offline_ms, is_told, is_long, .. } = at_start(seen, NOW);
+        (reason, offline_ms, is_told, is_long)
+    }
+
+    fn asked(ago: i64) -> End {
+        End::Asked { at_ms: Some(NOW - ago) }
+    }
+
+    #[test]
+    fn a_start_says_what_the_last_run_left() {
+        use Reason::*;
+        let unreadable = End::Asked { at_ms: None };
+        for (beat, end, expected) in [
+            // The first start ever, too.
+            (None, End::Crash, (CrashRecovery, None, true, true)),
+            (Some(7 * MINUTE), End::Crash, (CrashRecovery, Some(420_000), true, true)),
+            (Some(5 * MINUTE), End::Crash, (CrashRecovery, Some(300_000), true, true)),
+            (Some(5 * MINUTE - 1), End::Crash, (FastRecovery, Some(299_999), false, true)),
+            (Some(2 * MINUTE), End::Crash, (FastRecovery, Some(120_000), false, false)),
+            (Some(5_000), End::Crash, (FastRecovery, Some(5_000), false, false)),
+            (Some(10_000), asked(2_000), (GracefulFastRestart, Some(2_000), false, false)),
+            (Some(8 * MINUTE), asked(7 * MINUTE), (GracefulRestart, Some(420_000), true, true)),
+            // It beat once more while its turns finished.
+            (Some(10_000), asked(30_000), (GracefulFastRestart, Some(10_000), false, false)),
+            // A marker that a run has outlived.
+            (Some(10_000), asked(9 * MINUTE), (FastRecovery, Some(10_000), false, false)),
+            (Some(6 * MINUTE), unreadable, (GracefulRestart, Some(360_000), true, true)),
+            (None, unreadable, (GracefulRestart, None, true, true)),
+            // Somebody has set the clock back.
+            (Some(-3_600_000), End::Crash, (CrashRecovery, None, true, true)),
+            (Some(-1_000), End::Crash, (FastRecovery, Some(0), false, false)),
+        ] {
+            assert_eq!(start(beat, end), expected, "{beat:?} {end:?}");
+        }
+    }
+
+    fn at(wall_s: i64, up_s: u64) -> Reading {
+        Reading { wall_ms: NOW + wall_s * 1_000, up: Duration::from_secs(up_s) }
+    }
+
+    #[test]
+    fn a_machine_that_slept_was_away_and_a_clock_that_was_set_was_not() {
+        let before = at(0, 1_000);
+        let told = |now| between(before, now).map(|back| (back.reason, back.offline_ms, back.is_told, back.is_long));
+        assert_eq!(told(at(30, 1_030)), None);
+        assert_eq!(told(at(59, 1_059)), None, "a slow machine");
+        assert_eq!(told(at(600, 1_600)), Some((Reason::CrashRecovery, Some(600_000), true, true)));
+        assert_eq!(told(at(120, 1_120)), Some((Reason::FastRecovery, Some(120_000), false, false)));
+        // The clock was set back while it slept, and set to the right time after it had lost it.
+        assert_eq!(told(at(-3_600, 1_600)), Some((Reason::CrashRecovery, Some(600_000), true, true)));
+        assert_eq!(told(at(-3_600, 1_030)), None);
+        assert_eq!(told(at(100, 1_030)), None);
+        // Set by hours, or a guest that was frozen: nobody is told, and what may have been missed is read.
+        assert_eq!(told(at(7_200, 1_030)), Some((Reason::FastRecovery, Some(7_200_000), false, true)));
+    }
+}

@@ -1,0 +1,174 @@
+//! What a run leaves in its home about itself: `gateway/heartbeat`, when it was last there, and `gateway/shutdown`, where
+//! it ended because it was asked to.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+use pmk_policy::files;
+use serde_json::json;
+
+use crate::home;
+
+/// The signs of one home.
+#[derive(Clone, Debug)]
+pub struct Signs {
+    heartbeat: PathBuf,
+    marker: PathBuf,
+    /// Whether the operator knows that the heartbeat cannot be written.
+    told: Arc<AtomicBool>,
+}
+
+/// What they say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// When the gateway was last there, in milliseconds since the epoch.
+    pub beat_ms: Option<i64>,
+    pub end: End,
+}
+
+/// How the last run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// It left no word.
+    #[default]
+    Crash,
+    /// It was asked to, at this time; of a marker that cannot be read nobody knows when.
+    Asked { at_ms: Option<i64> },
+}
+
+impl Signs {
+    /// Nothing is opened yet.
+    pub fn of(home: &Path) -> Self {
+        let folder = home::gateway_dir(home);
+        Signs { heartbeat: folder.join("heartbeat"), marker: folder.join("shutdown"), told: Arc::default() }
+    }
+
+    /// Reads both. What cannot be read says nothing; but a marker that is there was left.
+    pub fn read(&self) -> Seen {
+        let beat_ms = text(&self.heartbeat).and_then(|text| time(&text));
+        let end = match fs::symlink_metadata(&self.marker) {
+            Ok(_) => End::Asked { at_ms: text(&self.marker).and_then(|text| time_of_marker(&text)) },
+            Err(_) => End::Crash,
+        };
+        Seen { beat_ms, end }
+    }
+
+    /// The gateway is there now.
+    pub fn beat(&self, now_ms: i64) {
+        match put(&self.heartbeat, &format!("{}\n", shown(now_ms))) {
+            Ok(()) => self.told.store(false, Ordering::Relaxed),
+            Err(error) if !self.told.swap(true, Ordering::Relaxed) => {
+                let path = self.heartbeat.display();
+                tracing::warn!("`{path}` cannot be written, so this gateway seems to be away: {error}");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// It ends now because it was asked to.
+    pub fn leave_marker(&self, now_ms: i64) {
+        let marker = json!({"at": shown(now_ms), "reason": "shutdown", "pid": std::process::id()});
+        if let Err(error) = put(&self.marker, &format!("{marker}\n")) {
+            let path = self.marker.display();
+            tracing::warn!("`{path}` cannot be written, so the next start takes this end for a crash: {error}");
+        }
+    }
+
+    /// It was used. Whatever stands there in its place goes, too, so that it is not taken for one again.
+    pub fn remove_marker(&self) {
+        let removed = match fs::remove_file(&self.marker) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(_) => fs::remove_dir_all(&self.marker),
+            Ok(()) => home::sync_folder_of(&self.marker),
+        };
+        if let Err(error) = removed {
+            let path = self.marker.display();
+            tracing::warn!("`{path}` cannot be removed, so the next end is taken for an orderly one: {error}");
+        }
+    }
+}
+
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    home::replace_private_file(path, text.as_bytes())
+}
+
+fn text(path: &Path) -> Option<String> {
+    files::read_text(path).ok()
+}
+
+fn shown(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| format!("{at:.3}"))
+}
+
+/// A time as we write it, or as milliseconds since the epoch.
+fn time(text: &str) -> Option<i64> {
+    let text = text.trim();
+    text.parse::<Timestamp>().map(Timestamp::as_millisecond).ok().or_else(|| text.parse().ok())
+}
+
+fn time_of_marker(text: &str) -> Option<i64> {
+    let marker: serde_json::Value = serde_json::from_str(text).ok()?;
+    time(marker.get("at")?.as_str()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signs() -> (tempfile::TempDir, Signs) {
+        let home = tempfile::tempdir().expect("a home");
+        home::create_private_dir(&home::gateway_dir(home.path())).expect("a folder");
+        let signs = Signs::of(home.path());
+        (home, signs)
+    }
+
+    #[test]
+    fn what_a_run_leaves_is_what_the_next_one_reads() {
+        let (_home, signs) = signs();
+        assert_eq!(signs.read(), Seen::default());
+        signs.beat(1_777_342_416_133);
+        assert_eq!(fs::read_to_string(&signs.heartbeat).expect("a file"), "2026-04-28T02:13:36.133Z\n");
+        assert_eq!(signs.read(), Seen { beat_ms: Some(1_777_342_416_133), end: End::Crash });
+        signs.leave_marker(1_777_342_420_000);
+        let end = End::Asked { at_ms: Some(1_777_342_420_000) };
+        assert_eq!(signs.read(), Seen { beat_ms: Some(1_777_342_416_133), end });
+        signs.remove_marker();
+        assert_eq!(signs.read().end, End::Crash);
+    }
+
+    #[test]
+    fn a_heartbeat_in_milliseconds_is_read_and_one_that_is_none_says_nothing() {
+        let (_home, signs) = signs();
+        for (text, read) in [
+            ("1777342416133", Some(1_777_342_416_133)),
+            ("2026-04-28T02:13:36Z\n", Some(1_777_342_416_000)),
+            ("", None),
+            ("soon", None),
+        ] {
+            fs::write(&signs.heartbeat, text).expect("a file");
+            assert_eq!(signs.read().beat_ms, read, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_marker_that_cannot_be_read_was_left_all_the_same_and_is_removed() {
+        let (_home, signs) = signs();
+        for text in ["", "{", "{\"at\":7}", "[]"] {
+            fs::write(&signs.marker, text).expect("a file");
+            assert_eq!(signs.read().end, End::Asked { at_ms: None }, "{text}");
+            signs.remove_marker();
+            assert_eq!(signs.read().end, End::Crash, "{text}");
+        }
+        fs::create_dir(&signs.marker).expect("a folder");
+        assert_eq!(signs.read().end, End::Asked { at_ms: None });
+        signs.remove_marker();
+        assert_eq!(signs.read().end, End::Crash);
+    }
+}

@@ -1,0 +1,110 @@
+//! What commands answer with.
+
+use fluent_bundle::FluentValue;
+
+use super::{Say, code};
+use crate::may::Reason;
+
+impl Say {
+    /// Goes before a list of commands.
+    pub fn commands(&self) -> String {
+        self.text("commands", [])
+    }
+
+    /// Goes before the commands that somebody may have meant.
+    pub fn usage(&self) -> String {
+        self.text("usage", [])
+    }
+
+    /// There is no such command, or none for admins.
+    pub fn unknown_command(&self, is_admins: bool, word: &str) -> String {
+        let id = if is_admins { "unknown-admin-command" } else { "unknown-command" };
+        self.text(id, [("word", code(word).into())])
+    }
+
+    /// What the command of these words does.
+    pub fn about_command(&self, words: &[&str]) -> String {
+        self.text(&format!("about-{}", words.join("-")), [])
+    }
+
+    /// To somebody who may not do what they wanted.
+    pub fn may_not(&self, reason: Reason) -> String {
+        let id = match reason {
+            Reason::Blocked => "blocked",
+            Reason::NotADirectMessage => "only-in-dm",
+            Reason::NotAnAdmin => "only-admins",
+        };
+        self.text(id, [])
+    }
+
+    /// How the gateway is set up.
+    pub fn status(&self, workspace: &str, ingest: &str, audience: &str, admins: usize, pools: &str) -> String {
+        let filled = [
+            ("workspace", workspace.into()),
+            ("ingest", ingest.into()),
+            ("audience", audience.into()),
+            ("admins", admins.into()),
+            ("pools", pools.into()),
+        ];
+        self.text("status", filled)
+    }
+
+    /// Goes before those who have another audience.
+    pub fn default_audience(&self, audience: &str) -> String {
+        self.text("default-audience", [("audience", audience.into())])
+    }
+
+    /// Goes before the pools.
+    pub fn contacts(&self) -> String {
+        self.text("contacts", [])
+    }
+
+    /// Who the admins are.
+    pub fn admins(&self, list: &str) -> String {
+        self.text("admins", [("list", list.into())])
+    }
+
+    /// In the place of a list without entries, or of a value that is not set.
+    pub fn nothing(&self) -> String {
+        self.text("nothing", [])
+    }
+
+    pub fn no_atoms(&self) -> String {
+        self.text("no-atoms", [])
+    }
+
+    /// The last line of a list of atoms.
+    pub fn more_atoms(&self, more: usize) -> String {
+        self.text("more-atoms", [("more", more.into())])
+    }
+
+    /// The heading of an atom.
+    pub fn atom(&self, filled: &[(&'static str, String); 5]) -> String {
+        self.text("atom", filled.clone().map(|(name, value)| (name, value.into())))
+    }
+
+    pub fn no_changes(&self) -> String {
+        self.text("no-changes", [])
+    }
+
+    /// What a change has come to, by the name of the sentence: `changed-…` or `failed-…`.
+    pub fn changed(&self, sentence: &str, filled: &[(&'static str, &str)]) -> String {
+        let filled = filled.iter().map(|(name, value)| (*name, FluentValue::from(code(value))));
+        self.fill(sentence, filled.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::say::Language;
+
+    #[test]
+    fn the_words_of_seed_003() {
+        let say = Say::new(Language::TraditionalChinese);
+        assert!(say.may_not(Reason::NotADirectMessage).starts_with(":no_entry_sign: "));
+        assert!(say.may_not(Reason::NotADirectMessage).contains("只能在 DM"));
+        assert!(say.may_not(Reason::NotAnAdmin).contains("限管理員"));
+        assert_eq!(say.unknown_command(true, "frob"), ":grey_question: 未知的 admin 子指令 `frob`");
+    }
+}

@@ -1,0 +1,68 @@
+# What commands answer with, in Traditional Chinese.
+
+commands = 可用的指令：
+usage = 用法：
+unknown-command = :grey_question: 未知的指令 { $word }，`/pmk help` 會列出全部
+unknown-admin-command = :grey_question: 未知的 admin 子指令 { $word }
+only-in-dm = :no_entry_sign: `/pmk admin` 只能在 DM 使用，沒有執行任何動作
+only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作
+
+about-help = 這份說明
+about-open = 在這個頻道開案，之後在這裡問我的都屬於這個案件
+about-show = 顯示這個頻道進行中的案件
+about-close = 結案
+about-cases = 列出這個頻道的案件
+about-admin-help = 管理員的指令，限 DM
+about-admin-status = 目前的設定
+about-admin-audience-set = 設定某人的受眾，也就是模型對他說話的方式
+about-admin-audience-unset = 取消某人自己的受眾
+about-admin-audience-default = 設定預設的受眾
+about-admin-audience-set-channel = 設定頻道的受眾；個人的設定優先
+about-admin-audience-unset-channel = 取消頻道自己的受眾
+about-admin-audience-list = 列出所有受眾設定
+about-admin-escalation-add = 在某個 repo 或預設的名單加入可轉問的人
+about-admin-escalation-remove = 從名單移除
+about-admin-escalation-list = 列出可轉問的人
+about-admin-atoms-list = 列出同事給過的回答
+about-admin-atoms-show = 顯示其中一則
+about-admin-atoms-approve = 立即採用
+about-admin-atoms-reject = 刪除
+about-admin-admins-list = 列出管理員
+about-admin-admins-add = 加入管理員
+about-admin-admins-remove = 移除管理員
+about-admin-audit = 最近的異動，預設 20 筆，被拒絕的也列出
+
+status = :gear: 目前的設定
+    - mra workspace：{ $workspace }
+    - 預設 ingest：{ $ingest }
+    - 預設受眾：`{ $audience }`
+    - 管理員人數：{ $admins }
+    - 轉問名單人數：{ $pools }
+nothing = 無
+default-audience = 其他人：`{ $audience }`
+contacts = 可轉問的人：
+admins = 管理員：{ $list }
+no-atoms = 沒有符合的 atom
+more-atoms = …還有 { $more } 則，在主機上執行 `pmk-host atoms list` 可列出全部
+atom = { $id }，{ $status }，{ $scope }，由 { $contributor } 提供
+    { $question }
+no-changes = 還沒有任何異動
+
+changed-default-audience = :white_check_mark: 預設受眾改為 { $audience }
+changed-audience = :white_check_mark: { $id } 的受眾是 { $audience }
+changed-no-audience = :white_check_mark: { $id } 不再有自己的受眾
+changed-contact = :white_check_mark: { $user } 已在 { $pool } 的名單上
+changed-no-contact = :white_check_mark: { $user } 已不在 { $pool } 的名單上
+changed-admin = :white_check_mark: { $user } 是管理員
+changed-no-admin = :white_check_mark: { $user } 不再是管理員
+
+failed = :x: 沒有完成：{ $why }
+failed-no-audience = :x: { $id } 沒有自己的受眾
+failed-no-pool = :x: 沒有 { $pool } 這份名單
+failed-in-pool = :x: { $user } 已經在 { $pool } 的名單上
+failed-not-in-pool = :x: { $user } 不在 { $pool } 的名單上
+failed-is-admin = :x: { $user } 已經是管理員
+failed-no-admin = :x: { $user } 不是管理員
+failed-last-admin = :x: 不能移除最後一位管理員，請先加入另一位
+failed-no-atom = :x: 沒有 id 以 { $prefix } 開頭的 atom
+failed-many-atoms = :x: 不只一個 id 以 { $prefix } 開頭，請多打幾個字

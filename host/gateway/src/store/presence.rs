@@ -1,0 +1,275 @@
+//! What is owed after an outage: people to tell, conversations to read back.
+
+use std::collections::HashSet;
+
+use pmk_core::{FrontName, Place, SessionKey};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{InboxId, Store, StoreError, codec, error::Fault, intake, sessions};
+use crate::front::Inbound;
+
+pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
+     ON CONFLICT (id) DO UPDATE SET since = min(since, excluded.since), until = excluded.until, reason = excluded.reason";
+pub(super) const OWED: &str = "SELECT since, until, reason FROM outage WHERE id = 1";
+pub(super) const SETTLED: &str = "DELETE FROM outage WHERE id = 1";
+pub(super) const FORGET_OWED: &str = "DELETE FROM outage WHERE until < ?1";
+/// From the last message that was known when the gateway went, and not from longer ago than a day before that: nobody
+/// else knows what was answered then. An earlier wish to read stands.
+const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
+            WHERE i.session_id = session.id AND i.ts > ?1 AND (?2 IS NULL OR i.ts <= ?2)), ?1)
+     WHERE channel IS NOT NULL AND read_from IS NULL AND key LIKE 'slack:%'";
+pub(super) const UNREAD: &str = "SELECT key, channel, read_from FROM session
+     WHERE read_from IS NOT NULL AND active_at >= ?1 ORDER BY active_at DESC LIMIT ?2";
+pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
+pub(super) const IS_KNOWN: &str = "SELECT 1 FROM session s JOIN inbox i ON i.session_id = s.id
+     WHERE s.key = ?1 AND i.ts = ?2";
+const TALKING: &str = "SELECT key, channel FROM session WHERE active_at >= ?1 ORDER BY active_at DESC";
+pub(super) const LAST_TOLD: &str = "SELECT message FROM told WHERE listener = ?1 AND at > ?2";
+pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (?1, ?2)
+     ON CONFLICT (listener) DO UPDATE SET at = excluded.at, message = NULL";
+pub(super) const TOLD: &str = "UPDATE told SET message = ?2 WHERE listener = ?1";
+pub(super) const UNTOLD: &str = "DELETE FROM told WHERE listener = ?1";
+
+/// A day, in seconds as Slack's timestamps count.
+const READ_BACK_MOST_S: i64 = 24 * 60 * 60;
+
+/// Messages may have arrived out of order: so much of what is known is read again. What Slack sends again comes within
+/// that time.
+const OVERLAP_S: i64 = 6 * 60;
+
+/// An outage that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the gateway was last there, milliseconds since the epoch, where that is known.
+    pub since_ms: Option<i64>,
+    pub until_ms: i64,
+    /// Why it was away, where people are to be told.
+    pub announce: Option<String>,
+    /// Whether conversations are to be read back.
+    pub read: bool,
+}
+
+/// An outage of which people are to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owed {
+    pub since_ms: Option<i64>,
+    pub until_ms: i64,
+    pub reason: String,
+}
+
+/// A conversation that is to be read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    pub key: SessionKey,
+    pub channel: String,
+    /// The `ts` after which.
+    pub after: String,
+}
+
+/// Somebody who talks with the gateway by direct message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Talk {
+    pub user: String,
+    /// Of the direct message itself, where it is known.
+    pub channel: Option<String>,
+}
+
+/// How somebody may be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// By a new message, which counts as sent from now on.
+    New,
+    /// In the place of this one, for it is not long ago.
+    InPlaceOf(String),
+    /// Not at all: there was one not long ago, and nobody knows which.
+    Not,
+}
+
+impl Store {
+    /// Remembers what is owed after an outage; what people are to be told of now, where there is anything. One of
+    /// which they were not told before is part of it.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn came_back(&self, outage: Outage) -> Result<Option<Owed>, StoreError> {
+        let Outage { since_ms, until_ms, announce, read } = outage;
+        self.write(move |conn| {
+            if let Some(reason) = &announce {
+                conn.prepare_cached(OWE)?.execute(params![since_ms, until_ms, reason])?;
+            }
+            if read {
+                let gone_s = since_ms.unwrap_or(until_ms) / 1_000;
+                let least = ts(gone_s - READ_BACK_MOST_S);
+                conn.prepare_cached(TO_READ)?.execute(params![least, since_ms.map(|_| ts(gone_s + 1))])?;
+            }
+            owed(conn)
+        })
+        .await
+    }
+
+    /// What people are still to be told of.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn owed(&self) -> Result<Option<Owed>, StoreError> {
+        self.read(owed).await
+    }
+
+    /// Everybody was told.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn settled(&self) -> Result<(), StoreError> {
+        self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.execute([]).map(drop)?)).await
+    }
+
+    /// Whoever was not told of an outage that ended before then is not told any more.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn forget_owed(&self, before_ms: i64) -> Result<(), StoreError> {
+        self.write(move |conn| Ok(conn.prepare_cached(FORGET_OWED)?.execute([before_ms]).map(drop)?)).await
+    }
+
+    /// Conversations that are to be read back and were active since, the last active first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn unread(&self, active_since_ms: i64, most: u32) -> Result<Vec<Unread>, StoreError> {
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(UNREAD)?;
+            let mut rows = statement.query(params![active_since_ms, most])?;
+            let mut unread = Vec::new();
+            while let Some(row) = rows.next()? {
+                let after: String = row.get(2)?;
+                unread.push(Unread { key: codec::key(row.get_ref(0)?)?, channel: row.get(1)?, after: earlier(&after) });
+            }
+            with_places(conn, unread)
+        })
+        .await
+    }
+
+    /// A conversation was read back.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn read_back(&self, key: &SessionKey) -> Result<(), StoreError> {
+        let key = key.to_string();
+        self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.execute([key]).map(drop)?)).await
+    }
+
+    /// As [`accept`](Store::accept), for a message that was found by reading back: it may have come in longer ago than
+    /// names are remembered.
+    ///
+    /// # Errors
+    /// Nothing was stored.
+    pub async fn accept_missed(&self, inbound: &Inbound, now_ms: i64) -> Result<Option<InboxId>, StoreError> {
+        let inbound = inbound.clone();
+        let json = codec::to_json(&inbound);
+        self.write(move |conn| {
+            match conn.prepare_cached(IS_KNOWN)?.exists(params![inbound.key.to_string(), inbound.ts])? {
+                true => Ok(None),
+                false => intake::accept(conn, &inbound, &json, now_ms),
+            }
+        })
+        .await
+    }
+
+    /// The direct messages of a front that were active since, the last active first; a person may be there more than
+    /// once.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn talking_since(&self, front: FrontName, since_ms: i64) -> Result<Vec<Talk>, StoreError> {
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(TALKING)?;
+            let mut rows = statement.query([since_ms])?;
+            let mut talks = Vec::new();
+            while let Some(row) = rows.next()? {
+                let key = codec::key(row.get_ref(0)?)?;
+                if let (true, Place::Dm(user)) = (key.front == front, key.place) {
+                    talks.push(Talk { user, channel: row.get(1)? });
+                }
+            }
+            Ok(talks)
+        })
+        .await
+    }
+
+    /// Claims the right to tell somebody something: by a new message only where there was none for so long.
+    ///
+    /// # Errors
+    /// Nothing was stored: they must not be told.
+    pub async fn claim_telling(&self, listener: &str, now_ms: i64, peace_ms: i64) -> Result<Telling, StoreError> {
+        let listener = listener.to_owned();
+        self.write(move |conn| {
+            let last: Option<Option<String>> = conn
+                .prepare_cached(LAST_TOLD)?
+                .query_row(params![listener, now_ms.saturating_sub(peace_ms)], |row| row.get(0))
+                .optional()?;
+            Ok(match last {
+                Some(Some(message)) => Telling::InPlaceOf(message),
+                Some(None) => Telling::Not,
+                None => {
+                    conn.prepare_cached(CLAIM_TELLING)?.execute(params![listener, now_ms])?;
+                    Telling::New
+                }
+            })
+        })
+        .await
+    }
+
+    /// Remembers by which message they were told.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn told(&self, listener: &str, message: Option<String>) -> Result<(), StoreError> {
+        let listener = listener.to_owned();
+        self.write(move |conn| Ok(conn.prepare_cached(TOLD)?.execute(params![listener, message]).map(drop)?)).await
+    }
+
+    /// They were not told after all.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn untold(&self, listener: &str) -> Result<(), StoreError> {
+        let listener = listener.to_owned();
+        self.write(move |conn| Ok(conn.prepare_cached(UNTOLD)?.execute([listener]).map(drop)?)).await
+    }
+}
+
+/// With those that were only talked to in threads so far: what begins anew there is not in any of them.
+fn with_places(conn: &Connection, unread: Vec<Unread>) -> Result<Vec<Unread>, Fault> {
+    let mut is_there = conn.prepare_cached(sessions::FIND_SESSION)?;
+    let mut added = HashSet::new();
+    let mut places = Vec::new();
+    for thread in unread.iter().filter(|unread| unread.key.thread.is_some()) {
+        let key = SessionKey { thread: None, ..thread.key.clone() };
+        if !is_there.exists([key.to_string()])? && added.insert(key.clone()) {
+            places.push(Unread { key, ..thread.clone() });
+        }
+    }
+    // Before their threads: the wish to read goes with those.
+    places.extend(unread);
+    Ok(places)
+}
+
+fn owed(conn: &Connection) -> Result<Option<Owed>, Fault> {
+    let mut statement = conn.prepare_cached(OWED)?;
+    let owed =
+        statement.query_row([], |row| Ok(Owed { since_ms: row.get(0)?, until_ms: row.get(1)?, reason: row.get(2)? }));
+    Ok(owed.optional()?)
+}
+
+/// A second as Slack writes it.
+fn ts(seconds: i64) -> String {
+    format!("{seconds}.000000")
+}
+
+/// The `ts` from which reading begins, a little before the last message that is known.
+fn earlier(last: &str) -> String {
+    match last.split_once('.').and_then(|(seconds, _)| seconds.parse::<i64>().ok()) {
+        Some(seconds) => ts(seconds - OVERLAP_S),
+        None => last.to_owned(),
+    }
+}

@@ -1,0 +1,136 @@
+//! `/pmk …`: carried out, or refused with a word and a line in the log.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pmk_core::Place;
+
+use super::super::TurnError;
+use crate::{
+    admin::Actor,
+    case::{self, Cases},
+    command::{Asked, Clerk, Failed, OnCase, Order, help, show},
+    config::Config,
+    gateway::Gateway,
+    knowledge::reaction::Verdict,
+    ledger::Event,
+    may::{Action, Reason},
+    store::OpenTurn,
+};
+
+/// Does what is asked for, and says what came of it; where it may not be done, that.
+pub(super) async fn carry_out(
+    gateway: &Gateway,
+    turn: &OpenTurn,
+    asked: Asked,
+    refused: Option<Reason>,
+) -> Result<String, TurnError> {
+    let clerk = clerk(gateway, turn);
+    let (action, arguments) = asked.logged();
+    if let Some(reason) = refused {
+        return Ok(refuse(clerk, action, arguments, reason.name(), gateway.say.may_not(reason)).await);
+    }
+    let Some(order) = asked.order() else {
+        let usage = help::usage(&gateway.say, &asked);
+        let changes = matches!(&asked, Asked::Entry { entry, .. } if entry.changes);
+        let is_admins = asked.action() == Action::Administer;
+        return Ok(match asked {
+            Asked::Entry { .. } if changes => refuse(clerk, action, arguments, "not of this form", usage).await,
+            Asked::Unknown { .. } if is_admins => refuse(clerk, action, arguments, "no such command", usage).await,
+            Asked::Entry { .. } | Asked::Group { .. } | Asked::Unknown { .. } => usage,
+        });
+    };
+    Ok(answer(gateway, turn, clerk, order, action).await)
+}
+
+/// Notes a refusal, and passes the words for it on.
+async fn refuse(clerk: Clerk, action: String, arguments: String, why: &'static str, words: String) -> String {
+    blocking(move || clerk.refuse(&action, &arguments, why)).await;
+    words
+}
+
+async fn answer(gateway: &Gateway, turn: &OpenTurn, clerk: Clerk, order: Order, action: String) -> String {
+    let (say, people) = (&gateway.say, gateway.people.now());
+    let done = match order {
+        Order::Help => Ok(help::page(say, Action::Command)),
+        Order::AdminHelp => Ok(help::page(say, Action::Administer)),
+        Order::Status => {
+            let Config { mra_workspace, default_ingest, .. } = &gateway.config;
+            let workspace = mra_workspace.as_ref().map(|path| path.display().to_string());
+            let ingest = default_ingest.as_ref().map(ToString::to_string);
+            Ok(show::status(say, workspace.as_deref(), ingest.as_deref(), &people))
+        }
+        Order::ListAudiences => Ok(show::audiences(say, &people.audience)),
+        Order::ListContacts => Ok(show::contacts(say, &people.escalation)),
+        Order::ListAdmins => Ok(show::admins(say, &people.admins)),
+        Order::ListAtoms(which) => blocking(move || clerk.list(which)).await.map(|listed| show::atoms(say, &listed)),
+        Order::ShowAtom(prefix) => {
+            blocking(move || clerk.show(&prefix)).await.map(|stored| show::atom(say, &stored.atom))
+        }
+        Order::ShowLog(most) => blocking(move || clerk.log(most)).await.map(|entries| show::log(say, &entries)),
+        Order::JudgeAtom(verdict, prefix) => judge(gateway, turn, clerk, action, (verdict, prefix)).await,
+        Order::Case(wanted) => Ok(on_case(gateway, turn, wanted).await),
+        Order::Change(change) => {
+            let change = Arc::new(change);
+            let made = Arc::clone(&change);
+            blocking(move || clerk.change(&action, &made)).await.map(|()| show::changed(say, &change))
+        }
+    };
+    done.unwrap_or_else(|failed| show::failed(say, &failed))
+}
+
+/// The same order that comes again after a crash is one order: it has the same event id.
+async fn on_case(gateway: &Gateway, turn: &OpenTurn, wanted: OnCase) -> String {
+    let Gateway { store, say, ledger, .. } = gateway;
+    let cases = Cases { store, say, ledger };
+    let inbound = &turn.inbound;
+    let channel = match &inbound.key.place {
+        Place::Channel(channel) => channel.clone(),
+        Place::Dm(_) => inbound.reply_to.channel.clone(),
+    };
+    let (front, user, event_id) = (inbound.key.front, inbound.user.clone(), inbound.event_id.clone());
+    let order = case::Order { front, channel, user, event_id };
+    let done = match wanted {
+        OnCase::Open(title) => cases.open(&order, &title).await,
+        OnCase::Show => cases.show(front, &order.channel).await,
+        OnCase::Close => cases.close(&order).await,
+        OnCase::List => cases.list(front, &order.channel).await,
+    };
+    done.unwrap_or_else(|error| {
+        tracing::info!(session = %inbound.key, %error, "an order about a case is not carried out");
+        say.case_refused(&error)
+    })
+}
+
+async fn judge(
+    gateway: &Gateway,
+    turn: &OpenTurn,
+    clerk: Clerk,
+    action: String,
+    (verdict, prefix): (Verdict, String),
+) -> Result<String, Failed> {
+    let atom_id = blocking(move || clerk.judge(&action, verdict, &prefix)).await?;
+    let actor = turn.inbound.user.clone();
+    let (words, event) = match verdict {
+        Verdict::Approve => {
+            (gateway.say.atom_approved(&atom_id), Event::AtomApproved { actor, atom_id: atom_id.clone() })
+        }
+        Verdict::Reject => {
+            (gateway.say.atom_rejected(&atom_id), Event::AtomRejected { actor, atom_id: atom_id.clone() })
+        }
+    };
+    gateway.ledger.note(event);
+    Ok(words)
+}
+
+fn clerk(gateway: &Gateway, turn: &OpenTurn) -> Clerk {
+    let actor = Actor::of_person(turn.inbound.key.front, &turn.inbound.user);
+    // An earlier attempt may have come as far as the change.
+    let again_since = turn.resumed.then(|| Timestamp::from_millisecond(turn.received_at_ms).unwrap_or_default());
+    Clerk { home: gateway.home.clone(), actor, again_since }
+}
+
+/// Files are read and changed beside everything else.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("a clerk does not panic")
+}

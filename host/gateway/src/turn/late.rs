@@ -1,0 +1,58 @@
+//! How late an answer comes: a person who asked while nobody was there is told so, before anything else.
+
+use std::time::Duration;
+
+use crate::{clock, gateway::Gateway, store::OpenTurn};
+
+/// An answer that is begun sooner after its question is not late.
+const LATE_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// What goes before the answer to these messages; nothing where it is in time. A contact who answers late is nobody's
+/// delay of ours.
+pub(super) fn notice(gateway: &Gateway, turn: &OpenTurn, also: &[OpenTurn]) -> String {
+    if turn.absorbs.is_some() {
+        return String::new();
+    }
+    let oldest = also.iter().chain([turn]).map(|turn| asked_at_ms(&turn.inbound.ts, turn.received_at_ms)).min();
+    match oldest.and_then(|asked| minutes_late(asked, clock::now_ms())) {
+        Some(minutes) => gateway.say.late(minutes),
+        None => String::new(),
+    }
+}
+
+/// When it was written, by Slack's `ts`; where that is no time, when it came in.
+fn asked_at_ms(ts: &str, received_at_ms: i64) -> i64 {
+    let written = ts.split_once('.').and_then(|(seconds, _)| seconds.parse::<i64>().ok()?.checked_mul(1_000));
+    written.filter(|written| (0..=received_at_ms).contains(written)).unwrap_or(received_at_ms)
+}
+
+/// How many minutes, where that is late.
+fn minutes_late(asked_ms: i64, now_ms: i64) -> Option<u64> {
+    let late = u64::try_from(now_ms.checked_sub(asked_ms)?).ok().map(Duration::from_millis)?;
+    (late >= LATE_AFTER).then(|| (late.as_secs() + 30) / 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_777_342_416_133;
+
+    #[test]
+    fn an_answer_is_late_from_five_minutes_on() {
+        for (ago_s, minutes) in
+            [(0, None), (299, None), (300, Some(5)), (449, Some(7)), (450, Some(8)), (7_200, Some(120))]
+        {
+            assert_eq!(minutes_late(NOW - ago_s * 1_000, NOW), minutes, "{ago_s}");
+        }
+        assert_eq!(minutes_late(NOW + 3_600_000, NOW), None, "clocks differ");
+    }
+
+    #[test]
+    fn the_question_was_asked_when_it_was_written() {
+        assert_eq!(asked_at_ms("1777342000.000100", NOW), 1_777_342_000_000);
+        for none in ["", "Ev1", "x.1", "99999999999999999999.0", "1999999999.000100"] {
+            assert_eq!(asked_at_ms(none, NOW), NOW, "{none}");
+        }
+    }
+}

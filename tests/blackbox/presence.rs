@@ -1,0 +1,191 @@
+//! Honest about being away: who is told, what is read back, and what a kill in the middle of it changes.
+
+use std::time::Duration;
+
+use pmk_stand_ins::slack::{Fault, Message, Slack, dm_channel};
+use serde_json::Value;
+
+use crate::{
+    support::{Home, PATIENCE, finish, until_async},
+    workspace::{Gateway, command, rules},
+};
+
+mod missed;
+
+/// As if the last run had ended so long ago. Nobody waits that long in a test.
+fn age(home: &Home, ago: Duration) {
+    let then = jiff::Timestamp::now() - jiff::SignedDuration::try_from(ago).expect("a short while");
+    home.write("gateway/heartbeat", format!("{then}\n"));
+    if home.path().join("gateway/shutdown").exists() {
+        home.write("gateway/shutdown", format!("{{\"at\":\"{then}\",\"reason\":\"shutdown\"}}\n"));
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What a channel was told of the gateway's coming and going.
+fn told(slack: &Slack, channel: &str) -> Vec<Message> {
+    let messages = slack.messages(channel).into_iter();
+    messages.filter(|message| message.text.starts_with(":zzz:") || message.text.starts_with(":wave:")).collect()
+}
+
+/// The reasons for which it was back, and whether people were to be told, oldest first.
+fn online(home: &Home) -> Vec<(String, bool)> {
+    let of = |event: Value| {
+        (event["reason"].as_str().expect("a reason").to_owned(), event["broadcast"].as_bool().expect("a bool"))
+    };
+    home.events("gateway.online").into_iter().map(of).collect()
+}
+
+/// Starts one, and has people talk with it.
+async fn talking_with(home: &Home, slack: &Slack, users: &[&str]) -> Gateway {
+    let gateway = Gateway::start(home, slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    for user in users {
+        let asked = slack.dm(user, "hello");
+        assert!(slack.await_reply(&asked, PATIENCE).await.is_some(), "{user}");
+    }
+    gateway
+}
+
+async fn await_told(slack: &Slack, channel: &str, text: &str) -> Message {
+    let told = slack.await_message(channel, PATIENCE, |message| message.text == text).await;
+    told.unwrap_or_else(|| panic!("{channel} was not told {text}: {:#?}", slack.messages(channel)))
+}
+
+/// Waits until nothing is owed any more after an outage: everybody was told, and everything read back.
+async fn made_good(home: &Home) {
+    let store = rusqlite::Connection::open(home.path().join("gateway/pmk-host.db")).expect("the store");
+    let owed = "SELECT (SELECT count(*) FROM outage) + (SELECT count(*) FROM session WHERE read_from IS NOT NULL)";
+    until_async("the outage is made good", || {
+        store.query_row(owed, [], |row| row.get::<_, i64>(0)).is_ok_and(|owed| owed == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_told_when_it_goes_and_when_it_is_back_by_one_message_an_hour() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    let gateway = talking_with(&home, &slack, &["U1", "U2", "U9"]).await;
+    home.write("gateway.json", r#"{"version":1,"blocklist":["U9"]}"#);
+    assert!(gateway.terminate().success());
+    for user in ["U1", "U2"] {
+        await_told(&slack, &dm_channel(user), ":zzz: pmk gateway 暫離").await;
+    }
+    let offline = home.events("gateway.offline");
+    assert_eq!((&offline[0]["broadcast"], &offline[0]["reason"]), (&true.into(), &"shutdown".into()));
+
+    age(&home, 7 * MINUTE);
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    for user in ["U1", "U2"] {
+        let channel = dm_channel(user);
+        let back = await_told(&slack, &channel, ":wave: pmk gateway 重新上線（離線約 7 分鐘）").await;
+        // Within the hour it takes the place of what was said last.
+        assert_eq!(back.history, [":zzz: pmk gateway 暫離"]);
+        assert_eq!(told(&slack, &channel).len(), 1);
+    }
+    assert_eq!(told(&slack, &dm_channel("U9")), [], "who is blocked is told nothing");
+    let online = home.await_events("gateway.online", 2);
+    assert_eq!((&online[0]["reason"], &online[0]["offlineDurationMs"]), (&"crash-recovery".into(), &Value::Null));
+    assert_eq!((&online[1]["reason"], &online[1]["broadcast"]), (&"graceful-restart".into(), &true.into()));
+    let offline_ms = online[1]["offlineDurationMs"].as_u64().expect("a duration");
+    assert!((420_000..480_000).contains(&offline_ms), "{offline_ms}");
+    assert!(!home.path().join("gateway/shutdown").exists(), "the marker is used once");
+    assert_eq!(slack.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_kill_people_are_told_once_however_often_it_is_killed_again() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    let channel = dm_channel("U1");
+    assert_eq!(told(&slack, &channel), []);
+
+    age(&home, 10 * MINUTE);
+    let gateway = Gateway::start(&home, &slack, &[]);
+    await_told(&slack, &channel, ":wave: pmk gateway 重新上線（離線約 10 分鐘）").await;
+    gateway.kill();
+    for start in 0..3 {
+        let gateway = Gateway::start(&home, &slack, &[]);
+        home.await_events("gateway.online", 3 + start);
+        // The kill may have come before the program knew that everybody was told: then this start looks again.
+        made_good(&home).await;
+        gateway.kill();
+    }
+    assert_eq!(told(&slack, &channel).len(), 1, "{:#?}", slack.messages(&channel));
+    assert_eq!(online(&home)[0].0, "crash-recovery");
+    assert_eq!(online(&home)[1], ("crash-recovery".to_owned(), true));
+    assert_eq!(online(&home).last(), Some(&("fast-recovery".to_owned(), false)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_fails_half_way_leaves_the_outage_to_the_next() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    assert!(talking_with(&home, &slack, &["U1"]).await.terminate().success());
+    age(&home, 7 * MINUTE);
+    slack.fault_times("auth.test", 1, Fault::Error("invalid_auth"));
+    let failing = command(&home, &slack, &[]);
+    let failed = tokio::task::spawn_blocking(move || finish(failing, "")).await.expect("it ends");
+    assert_eq!(failed.status.code(), Some(1), "{}", failed.stderr);
+    assert!(home.path().join("gateway/shutdown").exists());
+    assert_eq!(home.events("gateway.online").len(), 1, "it was not there");
+
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    await_told(&slack, &dm_channel("U1"), ":wave: pmk gateway 重新上線（離線約 7 分鐘）").await;
+    assert_eq!(online(&home)[1], ("graceful-restart".to_owned(), true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short_outages_are_silent_and_a_marker_is_used_once_even_if_it_makes_no_sense() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    for (marker, ago, reason) in [
+        (None, 2 * MINUTE, "fast-recovery"),
+        (Some("{}"), 2 * MINUTE, "graceful-fast-restart"),
+        (Some("no JSON at all"), Duration::from_secs(10), "graceful-fast-restart"),
+    ] {
+        age(&home, ago);
+        if let Some(marker) = marker {
+            home.write("gateway/shutdown", marker);
+        }
+        let starts = online(&home).len();
+        let gateway = Gateway::start(&home, &slack, &[]);
+        home.await_events("gateway.online", starts + 1);
+        assert_eq!(online(&home)[starts], (reason.to_owned(), false));
+        // Until here the marker may be there still.
+        gateway.kill();
+        let gateway = Gateway::start(&home, &slack, &[]);
+        home.await_events("gateway.online", starts + 2);
+        assert_eq!(online(&home)[starts + 1], ("fast-recovery".to_owned(), false), "after {marker:?}");
+        gateway.kill();
+    }
+    assert_eq!(told(&slack, &dm_channel("U1")), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_cannot_be_told_keeps_it_from_nobody_else_and_a_setting_keeps_it_from_all() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    talking_with(&home, &slack, &["U1", "U2", "U3"]).await.kill();
+    age(&home, 10 * MINUTE);
+    slack.fault_times("chat.postMessage", 1, Fault::Error("channel_not_found"));
+    let gateway = Gateway::start(&home, &slack, &[]);
+    let told_of = || ["U1", "U2", "U3"].map(|user| told(&slack, &dm_channel(user)).len());
+    let failed = "a post that failed and two that did not";
+    until_async(failed, || (told_of().iter().sum::<usize>() == 2).then_some(())).await;
+    gateway.kill();
+    // Whatever that kill left owed is not said where nobody wants it said.
+
+    home.write("gateway.json", r#"{"version":1,"presence":{"broadcast":false}}"#);
+    age(&home, 20 * MINUTE);
+    let starts = online(&home).len();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    assert_eq!(online(&home)[starts], ("crash-recovery".to_owned(), false));
+    assert!(gateway.terminate().success());
+    assert_eq!(home.events("gateway.offline")[0]["broadcast"], false);
+    assert_eq!(told_of().iter().sum::<usize>(), 2);
+}

@@ -1,0 +1,171 @@
+//! What was said while the gateway was away.
+
+use std::time::Duration;
+
+use pmk_stand_ins::slack::{Fault, Message, Sent, Slack, SlackRules, dm_channel};
+
+use serde_json::json;
+
+use super::{MINUTE, age, made_good, talking_with};
+use crate::{
+    moments::Moments,
+    support::{Home, PATIENCE, until_async},
+    workspace::{Gateway, rules},
+};
+
+/// What the bot has answered to a message that it read back, and to no other.
+fn answers(slack: &Slack, asked: &Sent) -> Vec<String> {
+    let id = format!("missed-{}-{}", asked.channel, asked.ts);
+    let of_it = |reply: &Message| {
+        reply.metadata.as_ref().is_some_and(|metadata| metadata["event_payload"]["event_id"] == id.as_str())
+    };
+    slack.replies(&asked.channel).into_iter().filter(of_it).map(|reply| reply.text).collect()
+}
+
+async fn answered(slack: &Slack, asked: &Sent) {
+    until_async("an answer", || (!answers(slack, asked).is_empty()).then_some(())).await;
+}
+
+/// The count of what was read back, once it was.
+fn caught_up(home: &Home) -> (u64, u64, u64) {
+    let event = home.await_events("gateway.caught-up", 1).remove(0);
+    let count = |key: &str| event[key].as_u64().expect("a count");
+    (count("conversations"), count("messages"), count("unreadable"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_asked_in_a_long_outage_is_answered_once_and_says_how_late() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    let gateway = talking_with(&home, &slack, &["U1", "U2", "U9"]).await;
+    let thread = slack.mention("C1", "U1", "a thread?", None);
+    assert!(slack.await_reply(&thread, PATIENCE).await.is_some());
+    let in_thread = slack.mention("C1", "U1", "in here", Some(&thread.ts));
+    assert!(slack.await_reply(&in_thread, PATIENCE).await.is_some());
+    gateway.kill();
+    age(&home, 10 * MINUTE);
+    home.write("gateway.json", r#"{"version":1,"language":"en","blocklist":["U9"]}"#);
+
+    let ago = |minutes: u32, channel: &str, user: &str, text: &str, thread: Option<&str>| {
+        slack.talked(minutes * MINUTE, channel, user, text, thread)
+    };
+    let (dm, dm2, dm9) = (dm_channel("U1"), dm_channel("U2"), dm_channel("U9"));
+    let late = ago(7, &dm, "U1", "Is anybody there?", None);
+    let taken_back = ago(6, &dm2, "U2", "Never mind.", None);
+    slack.take_back(&taken_back);
+    ago(6, &dm9, "U9", "Let me in.", None);
+    ago(6, "C1", "U3", "talk that is not for the bot", None);
+    let open = ago(6, "C1", "U3", "<@U0BOT> who is on call?", None);
+    let settled = ago(5, "C1", "U4", "<@U0BOT> when is lunch?", None);
+    ago(5, "C1", "U5", "at noon", Some(&settled.ts));
+    let threaded = slack.talk("C1", "U1", "<@U0BOT> and what then?", Some(&thread.ts));
+    let fresh = slack.talk(&dm2, "U2", "A fresh question.", None);
+
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    for asked in [&late, &open, &threaded, &fresh] {
+        answered(&slack, asked).await;
+    }
+    let (_, messages, unreadable) = caught_up(&home);
+    assert_eq!((messages, unreadable), (4, 0));
+    let answer = answers(&slack, &late).remove(0);
+    assert!(answer.starts_with(":alarm_clock: This answer comes about 7 minutes late\n"), "{answer}");
+    assert!(!answers(&slack, &fresh)[0].contains("late"));
+    // Slack sends one of them again after all.
+    let again = slack.send_event(json!({
+        "type": "message", "channel": dm2, "channel_type": "im", "user": "U2", "ts": fresh.ts, "text": "A fresh question.",
+    }));
+    assert!(slack.await_ack(&again, PATIENCE).await.is_some());
+    let last = slack.dm("U2", "The last one.");
+    assert!(slack.await_reply(&last, PATIENCE).await.is_some());
+    for asked in [&late, &open, &threaded, &fresh] {
+        assert_eq!(answers(&slack, asked).len(), 1, "{:#?}", slack.messages(&asked.channel));
+    }
+    // The greeting, the fresh one and the last one, and nothing to what came again.
+    let is_answer = |reply: &&Message| !reply.text.starts_with([':']);
+    assert_eq!(slack.replies(&dm2).iter().filter(is_answer).count(), 3, "{:#?}", slack.messages(&dm2));
+    assert_eq!(answers(&slack, &taken_back), [] as [&str; 0]);
+    assert_eq!(slack.replies(&dm9).iter().filter(|reply| reply.text.contains("Let me in")).count(), 0);
+    let lunch = slack.replies("C1").into_iter().filter(|reply| reply.text.contains("lunch"));
+    assert_eq!(lunch.count(), 0, "somebody else has answered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_back_after_a_short_outage_and_each_conversation_once_after_a_long_one() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    age(&home, 2 * MINUTE);
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    assert_eq!(slack.calls("conversations.history").len(), 0);
+    age(&home, 10 * MINUTE);
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert_eq!(caught_up(&home), (1, 0, 0));
+    gateway.kill();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    assert!(gateway.terminate().success());
+    assert_eq!(slack.calls("conversations.history").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_scope_is_missing_it_does_without() {
+    let rules = SlackRules { foreign_channels: vec!["C2"], ..rules().unlimited().without_scopes(&["im:history"]) };
+    let slack = Slack::start(rules).await;
+    let home = Home::new();
+    let gateway = talking_with(&home, &slack, &["U1"]).await;
+    for channel in ["C1", "C2"] {
+        assert!(slack.await_reply(&slack.mention(channel, "U1", "hello", None), PATIENCE).await.is_some());
+    }
+    gateway.kill();
+    age(&home, 10 * MINUTE);
+    slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Cannot be read.", None);
+    let open = slack.talked(7 * MINUTE, "C1", "U1", "<@U0BOT> can be read", None);
+    let gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+    assert_eq!(caught_up(&home), (1, 1, 2));
+    assert!(gateway.log().contains("missing_scope"), "{}", gateway.log());
+    let asked = slack.dm("U1", "hello again");
+    assert!(slack.await_reply(&asked, PATIENCE).await.is_some());
+    assert!(gateway.terminate().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    age(&home, 10 * MINUTE);
+    let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Is anybody there?", None);
+    slack.fault_times("conversations.history", 1, Fault::RateLimited(1));
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    answered(&slack, &open).await;
+    assert_eq!(caught_up(&home), (1, 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_while_it_reads_back_loses_nothing_and_repeats_nothing() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let (home, mut moments) = (Home::new(), Moments::new());
+    let users = ["U1", "U2", "U3"];
+    talking_with(&home, &slack, &users).await.kill();
+    age(&home, 10 * MINUTE);
+    let asked = users.map(|user| {
+        [7, 6].map(|minutes| {
+            slack.talked(minutes * MINUTE, &dm_channel(user), user, &format!("Missed {minutes} of {user}."), None)
+        })
+    });
+    for _ in 0..4 {
+        let gateway = Gateway::start(&home, &slack, &[]);
+        moments.pass(Duration::from_millis(400)).await;
+        gateway.kill();
+    }
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    made_good(&home).await;
+    for asked in asked.as_flattened() {
+        answered(&slack, asked).await;
+    }
+    assert!(gateway.terminate().success());
+    for asked in asked.as_flattened() {
+        assert_eq!(answers(&slack, asked).len(), 1, "{:#?}", slack.messages(&asked.channel));
+    }
+}
