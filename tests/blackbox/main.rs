@@ -4,6 +4,7 @@
 mod audit;
 mod blocked;
 mod bombs;
+mod cases;
 mod chat;
 mod claude_cli;
 mod commands;

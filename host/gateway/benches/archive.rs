@@ -61,6 +61,7 @@ fn conversation(at: usize) -> SessionDump {
         verbosity: Verbosity::default(),
         messages: (0..MESSAGES).map(message).collect(),
         live: vec![],
+        cases: vec![],
     }
 }
 

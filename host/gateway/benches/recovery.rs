@@ -135,6 +135,7 @@ async fn session(home: &Path) {
         parts: vec![Outgoing::reply("x")],
         calibration: None,
         escalation: None,
+        case: None,
         report: serde_json::Value::Null,
         outturn: Outturn::default(),
         keep_live: true,

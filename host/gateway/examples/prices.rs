@@ -207,6 +207,7 @@ fn recorded(store: &Store) -> StoreArchive {
         verbosity: Verbosity::default(),
         messages: (0..MESSAGES).map(message).collect(),
         live: vec![],
+        cases: vec![],
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {

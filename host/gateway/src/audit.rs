@@ -35,6 +35,8 @@ pub struct Audit {
     pub escalate: Escalate,
     #[serde(skip_serializing_if = "Refused::is_nothing")]
     pub refused: Refused,
+    #[serde(skip_serializing_if = "Cases::are_none")]
+    pub cases: Cases,
     pub atoms: Atoms,
     /// The arms of experiments.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -63,6 +65,24 @@ pub struct Conversations {
     pub panicked: u64,
     /// Messages that nobody worked on until the sweep found them.
     pub swept: u64,
+}
+
+/// What channels look into.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Cases {
+    pub opened: u64,
+    pub closed: u64,
+    /// Answers that added something, and what they added.
+    pub updates: u64,
+    pub hypotheses: u64,
+    pub questions: u64,
+}
+
+impl Cases {
+    /// Whether there is nothing to tell.
+    pub fn are_none(&self) -> bool {
+        *self == Cases::default()
+    }
 }
 
 /// How well the bot could be reached.

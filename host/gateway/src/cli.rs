@@ -20,6 +20,7 @@ mod admin;
 mod atoms;
 mod audience;
 mod audit;
+mod case;
 mod change;
 mod compare;
 mod escalation;
@@ -72,6 +73,9 @@ enum Command {
     /// Look at, reset and move conversations
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Look at what channels look into, and write it to files
+    #[command(subcommand)]
+    Case(case::CaseCommand),
     /// Look at answers that people gave, and say which may be found
     #[command(subcommand)]
     Atoms(atoms::AtomsCommand),
@@ -118,6 +122,7 @@ impl Command {
             | Command::Sessions(_)
             | Command::Atoms(_)
             | Command::Admin(_)
+            | Command::Case(_)
             | Command::Audience(_)
             | Command::Audit(_)
             | Command::Escalation(_)
@@ -203,6 +208,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(compare) => compare.execute(&context),
         Command::Policy(policy) => policy.execute(&context),
         Command::Sessions(sessions) => sessions.execute(&context),
+        Command::Case(case) => case.execute(&context),
         Command::Atoms(atoms) => atoms.execute(&context),
         Command::Model(model) => model.execute(&context),
         Command::Admin(admin) => admin.execute(&context),

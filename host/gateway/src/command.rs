@@ -13,6 +13,6 @@ mod table;
 mod words;
 
 pub use clerk::{Clerk, Failed, Listed};
-pub use order::{Order, Which};
+pub use order::{OnCase, Order, Which};
 pub use table::{Entry, TABLE};
 pub use words::Asked;

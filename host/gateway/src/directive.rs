@@ -1,4 +1,5 @@
-//! What the model asks the gateway to do: `mra-ask` (search a repository) and `escalate` (ask a person).
+//! What the model asks the gateway to do: `mra-ask` (search a repository) and `escalate` (ask a person); and, where a case
+//! is open, what it notes of it ([`case_updates`]).
 //!
 //! A model with tool use calls them as tools ([`tools`]); any other writes a fenced block into its answer
 //! ([`parse`]). Only the model's own answer is ever parsed. And since a model can be talked into
@@ -6,6 +7,7 @@
 //! [`Given::holds`]. Where the server takes no tools, earlier calls are shown to the model as it would write them
 //! now: [`as_text`].
 
+mod case;
 mod echo;
 mod fence;
 mod history;
@@ -13,10 +15,12 @@ mod outline;
 mod spelling;
 pub mod tools;
 
+pub use case::{CASE_TAG, CaseUpdate, case_updates, without};
 pub use echo::{Given, asked_share};
 pub use fence::{Flaw, Parsed, parse, write};
 pub use history::as_text;
 pub use outline::own_words;
+pub(crate) use spelling::plain;
 
 /// One thing to do. The values are the model's words, trimmed and not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -70,6 +70,8 @@ pub struct Gateway {
     pub(crate) updates: Updates,
     /// Held while something that asks for a verdict is posted, and while a verdict is taken.
     pub(crate) judging: tokio::sync::Mutex<()>,
+    /// Held from looking what is new of a case until it is kept: two threads of a channel may bring up the same.
+    pub(crate) tracking: tokio::sync::Mutex<()>,
     library: Arc<Mutex<Library>>,
     calibration: Mutex<Calibration>,
     toolbox: Toolbox,
@@ -141,6 +143,7 @@ impl Gateway {
             seeder: parts.seeder.map(Arc::new),
             updates: Updates::new(progress::Settings { min_gap, ..progress::Settings::default() }),
             judging: tokio::sync::Mutex::default(),
+            tracking: tokio::sync::Mutex::default(),
             library: Arc::new(Mutex::new(parts.library)),
             calibration: Mutex::new(parts.calibration),
             stop,

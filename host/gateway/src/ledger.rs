@@ -264,6 +264,15 @@ pub enum Event {
     /// They said no to it, or nothing for a day.
     #[serde(rename = "escalate.dropped")]
     EscalateDropped { actor: String, channel_id: String },
+    /// A channel has a case from now on.
+    #[serde(rename = "case.opened")]
+    CaseOpened { actor: String, channel_id: String, case_id: i64 },
+    /// An answer has added to a case what the model noted.
+    #[serde(rename = "case.updated")]
+    CaseUpdated { actor: String, session: String, case_id: i64, hypotheses: usize, questions: usize },
+    /// It has none any more.
+    #[serde(rename = "case.closed")]
+    CaseClosed { actor: String, channel_id: String, case_id: i64, messages: u64 },
     /// Other policies decide from the next turn on. Layers, the top one first.
     #[serde(rename = "policy.swapped")]
     PolicySwapped { by: &'static str, before: Vec<Identity>, serving: Vec<Identity> },

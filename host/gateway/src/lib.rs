@@ -4,7 +4,7 @@
 //! One turn reads like the list in [`turn`]; who works on which is up to [`dispatch`]. What talks to people is a [`front`], what answers is a
 //! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
 //! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
-//! [`escalation`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
+//! [`escalation`]; what a channel is looking into is a [`case`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
 //! [`experiment`] from live ones. What operators change meanwhile is in [`admin`], and what they can say for it where people
 //! talk is a [`command`]; what moves conversations between
 //! stores, and over from pmk, is [`transfer`]. Whether anybody is there to answer is [`presence`]. What the authors of
@@ -14,6 +14,7 @@ pub mod admin;
 pub mod audience;
 pub mod audit;
 pub mod calibration;
+pub mod case;
 pub mod child;
 pub mod cli;
 pub mod clock;

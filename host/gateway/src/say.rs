@@ -1,6 +1,8 @@
 //! What people read: every sentence the gateway itself says in a conversation, in the language of
 //! `language` in gateway.json. The sentences are in `say/*.ftl`, one file a language.
 
+mod cases;
+
 use std::{fmt, str::FromStr};
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
@@ -645,6 +647,7 @@ mod tests {
         ask.must_mention_bot = true;
         said.push(say.escalation(&ask).text);
         said.extend(errors.iter().map(|error| say.no_answer(error, "llama3")));
+        said.extend(cases::everything(say));
         said
     }
 

@@ -10,7 +10,7 @@
 //!
 //! [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
 //! answer; [`together`] where several messages are answered at once, [`command`] where it is an order to the gateway,
-//! [`late`] where they waited for long; and [`conclude`] ends a turn without the model. A turn under way
+//! [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`] ends a turn without the model. A turn under way
 //! is a [`work::Work`] with its [`window`] and its [`journal`].
 
 mod absorb;
@@ -30,6 +30,7 @@ mod preamble;
 mod record;
 pub(crate) mod recover;
 mod together;
+mod track;
 pub(crate) mod window;
 mod work;
 

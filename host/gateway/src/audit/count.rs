@@ -66,6 +66,13 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "directive.bounded" => add(&mut audit.refused.bounded, text(event, "kind")),
             "escalate.proposed" => audit.refused.proposed += 1,
             "escalate.dropped" => audit.refused.dropped += 1,
+            "case.opened" => audit.cases.opened += 1,
+            "case.closed" => audit.cases.closed += 1,
+            "case.updated" => {
+                audit.cases.updates += 1;
+                audit.cases.hypotheses += event["hypotheses"].as_u64().unwrap_or(0);
+                audit.cases.questions += event["questions"].as_u64().unwrap_or(0);
+            }
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
             "context.force-pruned" => audit.context_safety.force_pruned += 1,

@@ -183,6 +183,16 @@ fn page(audit: &Audit) -> String {
         page.line("escalate.proposed", format!("{}, {} dropped", refused.proposed, refused.dropped));
     }
 
+    let cases = &audit.cases;
+    if !cases.are_none() {
+        page.section("Cases");
+        page.line("opened / closed", format!("{} / {}", cases.opened, cases.closed));
+        page.line(
+            "auto-tracked",
+            format!("{} hypotheses and {} questions in {} answers", cases.hypotheses, cases.questions, cases.updates),
+        );
+    }
+
     page.section("Knowledge atoms");
     let atoms = &audit.atoms;
     page.line("total", format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));

@@ -1,6 +1,6 @@
 //! `sessions list|show|reset|parked|retry|export|import`: conversations, while the gateway runs or not.
 
-mod export;
+pub(super) mod export;
 mod import;
 mod parked;
 mod reset;

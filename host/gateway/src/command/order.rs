@@ -22,6 +22,18 @@ pub enum Order {
     /// Show the last so many changes.
     ShowLog(usize),
     Change(Change),
+    /// Something about the cases of the channel that it is said in.
+    Case(OnCase),
+}
+
+/// What is wanted of a channel's cases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnCase {
+    /// Open one of this title.
+    Open(String),
+    Show,
+    Close,
+    List,
 }
 
 /// Which atoms are listed.

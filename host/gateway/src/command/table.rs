@@ -1,7 +1,7 @@
 //! The table of commands.
 
 use super::{
-    order::{Order, Which},
+    order::{OnCase, Order, Which},
     words::{audience, channel, user},
 };
 use crate::{
@@ -54,6 +54,16 @@ const fn change(
     Entry { words, arguments, action: Action::Administer, logged_as, changes: true, on_host, order }
 }
 
+/// Something about the cases of a channel, which everybody in it may want.
+const fn case(
+    words: &'static [&'static str],
+    arguments: &'static str,
+    on_host: &'static [&'static str],
+    order: fn(&[&str]) -> Option<Order>,
+) -> Entry {
+    Entry { words, arguments, action: Action::Command, logged_as: "", changes: false, on_host, order }
+}
+
 /// Every command, in the order in which the pages show them. Not among them are those that are the host's alone: tokens
 /// would be seen, `atoms edit` would put what is pasted before everybody, nobody stops the gateway from where people
 /// talk, and who is ignored is decided by who owns the host.
@@ -67,6 +77,10 @@ pub const TABLE: &[Entry] = &[
         on_host: &[],
         order: |given| given.is_empty().then_some(Order::Help),
     },
+    case(&["open"], "TITLE", &[], |given| (!given.is_empty()).then(|| Order::Case(OnCase::Open(given.join(" "))))),
+    case(&["show"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Show))),
+    case(&["close"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Close))),
+    case(&["cases"], "", &["case", "list"], |given| given.is_empty().then_some(Order::Case(OnCase::List))),
     look(&["admin", "help"], "", &[], "help", |given| given.is_empty().then_some(Order::AdminHelp)),
     look(&["admin", "status"], "", &[], "status", |given| given.is_empty().then_some(Order::Status)),
     change(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {

@@ -19,11 +19,14 @@ use pmk_core::{Block, Message, Origin, Role};
 use regex::Regex;
 
 use super::{
-    Directive, Kind, fence,
+    CASE_TAG, Directive, Kind, fence,
     spelling::{decoded, plain},
     tools,
 };
-use crate::search::{Query, terms};
+use crate::{
+    case::Note,
+    search::{Query, terms},
+};
 
 /// How much a piece weighs: twelve letters, or four Chinese characters.
 const PIECE: usize = 12;
@@ -45,6 +48,10 @@ static MARKED: LazyLock<Regex> =
 /// What is no tag: the two words, as in a sentence or as the command is typed.
 static TWO_WORDS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(?i)mra[\s.,:;!?，。：；！？、"'“”「」()（）]+ask"#).expect("it is tested"));
+
+/// The same for what is noted of a case.
+static CASE_UPDATE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(?i)case[\s.,:;!?，。：；！？、"'“”「」()（）]+update"#).expect("it is tested"));
 
 /// What the model was given, by who wrote it.
 #[derive(Debug, Default)]
@@ -115,9 +122,23 @@ impl Given {
         pieces.are_enough && pieces.share_in(texts) >= STANDS
     }
 
+    /// Whether somebody else has spelled out that this be noted of a case: tag, field and words. What stands in documents
+    /// or was said may well be a hypothesis, so that words alone make no echo.
+    pub fn spells_out(&self, note: &Note) -> bool {
+        let (tag, words) = (plain(CASE_TAG), note.spelling());
+        let field = format!("{}{words}", plain(note.kind.key()));
+        self.others.iter().any(|text| text.split_once(&tag).is_some_and(|(_, after)| after.contains(&field)))
+            || self.stands_near(Said::names_case_update, &Pieces::of(&words))
+    }
+
     /// Whether somebody has written the tag as a tag, and the question near it.
     fn is_spelled_out(&self, kind: Kind, pieces: &Pieces) -> bool {
-        self.people.iter().enumerate().filter(|(_, said)| said.names(kind)).any(|(at, _)| {
+        self.stands_near(|said| said.names(kind), pieces)
+    }
+
+    /// Whether somebody has written a tag, and these pieces stand near it.
+    fn stands_near(&self, names: impl Fn(&Said) -> bool, pieces: &Pieces) -> bool {
+        self.people.iter().enumerate().filter(|(_, said)| names(said)).any(|(at, _)| {
             let near = &self.people[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.people.len())];
             pieces.share_in(near.iter().map(|said| &*said.plain)) >= STANDS
         })
@@ -125,6 +146,11 @@ impl Given {
 }
 
 impl Said {
+    /// Whether this names the tag of what is noted of a case: `case-update`, and not "a case update".
+    fn names_case_update(&self) -> bool {
+        self.plain.matches(&plain(CASE_TAG)).count() > CASE_UPDATE.find_iter(&self.text).count()
+    }
+
     /// Whether this names the tag of a directive.
     fn names(&self, kind: Kind) -> bool {
         let stands = self.plain.matches(&plain(kind.tag())).count();

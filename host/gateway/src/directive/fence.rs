@@ -22,7 +22,7 @@ use super::{
     outline::{self, Block},
 };
 
-const FENCE: &str = "```";
+pub(super) const FENCE: &str = "```";
 
 /// What an answer holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,7 +117,7 @@ fn fields(kind: Kind, body: &str) -> Result<Directive, &'static str> {
 }
 
 /// Key and value of a line that has them.
-fn field(line: &str) -> Option<(&str, &str)> {
+pub(super) fn field(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.trim().split_once([':', '：'])?;
     let (key, value) = (key.trim_end(), value.trim());
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '-');

@@ -24,7 +24,7 @@ static NAMED: LazyLock<HashMap<&str, &str>> =
 /// The letters and digits of a text, each as the plainest of all that look like it: whatever stands between them,
 /// how they are encoded, their case, width and accents change nothing. What comes out is to be compared, not read:
 /// `m` is `rn` in it.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let text = decoded(text);
     let mut out = String::with_capacity(text.len());
     let mut rest = &*text;

@@ -149,6 +149,7 @@ mod tests {
             awaits: None,
             reading: None,
             confirms: None,
+            case: None,
             live: Live::default(),
             archived: 0,
         }

@@ -13,7 +13,7 @@ use crate::{
     clock,
     front::{Delivery, FrontError, ReplyTo, Speech},
     gateway::Gateway,
-    store::{Store, StoreError, Talk, Telling},
+    store::{StoreError, Talk, Telling},
 };
 
 /// So long ago somebody may have talked with the gateway to be told.
@@ -59,14 +59,9 @@ async fn listeners(gateway: &Gateway, since_ms: i64) -> Result<Vec<Listener>, St
     }
     people.retain(|user, _| gateway.may_hear(user));
     let people = people.into_iter().map(|(id, channel)| Listener { id, channel });
-    let cases = channels_with_open_case(&gateway.store).await?;
+    let cases = gateway.store.channels_with_open_case(FrontName::Slack).await?;
     let channels = cases.into_iter().map(|channel| Listener { channel: Some(channel.clone()), id: channel });
     Ok(people.chain(channels).collect())
-}
-
-/// The channels in which a case is open: the one place that asks for them.
-async fn channels_with_open_case(_store: &Store) -> Result<Vec<String>, StoreError> {
-    Ok(vec![])
 }
 
 /// False where it may work later.

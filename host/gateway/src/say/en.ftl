@@ -123,3 +123,34 @@ atom-pending = :inbox_tray: The answer from { $contributor } is kept and will an
     { $contributor }, react with :white_check_mark: to use it at once, or with :x: to discard it. ({ $id })
 atom-approved = :white_check_mark: In use: it will answer similar questions. ({ $id })
 atom-rejected = :x: Deleted: it will not answer other questions. ({ $id })
+
+case-opened = :file_folder: Opened case { $case }. What I am asked in this channel from now on belongs to it, until `/pmk close`.
+    { $title }
+case-shown = :file_folder: Case { $case }, open since { $since }{ $signed ->
+    [no] {""}
+   *[other] {" "}({ $by })
+}, { $messages ->
+    [one] one message
+   *[other] { $messages } messages
+}
+    { $title }
+case-closed = :white_check_mark: Closed case { $case }: { $messages } messages, { $hypotheses } hypotheses, { $questions } open questions. `pmk-host case export { $case }` on the host writes it into a file.
+    { $title }
+case-hypothesis = Hypothesis: { $text }
+case-question = Open question: { $text }
+case-more = and { $count } more
+case-tracked = :pushpin: pmk auto-tracked (case { $case })
+case-noted-alone = Noted.
+cases = :file_folder: Cases of this channel:
+cases-line = { $case } ({ $state ->
+    [open] open
+   *[closed] closed
+}, since { $since }): { $title }
+cases-none = :file_folder: This channel has no cases. `/pmk open TITLE` opens one.
+case-open-already = :warning: Case { $case } is open in this channel; `/pmk close` closes it.
+    { $title }
+case-none-open = :warning: No case is open in this channel. `/pmk open TITLE` opens one.
+case-no-title = :warning: A case needs a title: `/pmk open TITLE`
+case-title-too-long = :warning: The title has { $chars } characters and may have { $most }.
+case-not-a-channel = :no_entry_sign: Cases belong to channels; please say this in one.
+case-failed = :x: The case cannot be read or written right now; please try again, or tell an admin if it goes on.

@@ -108,3 +108,31 @@ atom-pending = :inbox_tray: { $contributor } 的回答已經記下來，24 小�
     請 { $contributor } 按 :white_check_mark: 立即採用，或按 :x: 不採用。（{ $id }）
 atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問題。（{ $id }）
 atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
+
+case-opened = :file_folder: 已開案件 { $case }。從現在起在這個頻道問我的都屬於這個案件，直到 `/pmk close`。
+    { $title }
+case-shown = :file_folder: 案件 { $case }，{ $since } 開案{ $signed ->
+    [no] {""}
+   *[other] （{ $by }）
+}，{ $messages } 則訊息
+    { $title }
+case-closed = :white_check_mark: 已結案件 { $case }：{ $messages } 則訊息、{ $hypotheses } 個假設、{ $questions } 個待查問題。主機上的 `pmk-host case export { $case }` 可匯出成檔案。
+    { $title }
+case-hypothesis = 假設：{ $text }
+case-question = 待查：{ $text }
+case-more = 還有 { $count } 個
+case-tracked = :pushpin: pmk auto-tracked（案件 { $case }）
+case-noted-alone = 已記下。
+cases = :file_folder: 這個頻道的案件：
+cases-line = { $case }（{ $state ->
+    [open] 進行中
+   *[closed] 已結案
+}，{ $since }）：{ $title }
+cases-none = :file_folder: 這個頻道沒有案件。用 `/pmk open 標題` 開案。
+case-open-already = :warning: 這個頻道已有進行中的案件 { $case }，請先用 `/pmk close` 結案。
+    { $title }
+case-none-open = :warning: 這個頻道沒有進行中的案件。用 `/pmk open 標題` 開案。
+case-no-title = :warning: 案件需要標題：`/pmk open 標題`
+case-title-too-long = :warning: 標題有 { $chars } 個字，最多 { $most } 個字。
+case-not-a-channel = :no_entry_sign: 案件屬於頻道，請在頻道裡使用。
+case-failed = :x: 現在無法讀寫案件，請再試一次；若一再發生請通知管理員。

@@ -34,8 +34,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_tools.sql"),
     include_str!("migrations/0008_bounds.sql"),
     include_str!("migrations/0009_asking.sql"),
+    include_str!("migrations/0010_cases.sql"),
     include_str!("migrations/0011_contacts.sql"),
-    include_str!("migrations/0013_presence.sql"),
+    include_str!("migrations/0012_presence.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

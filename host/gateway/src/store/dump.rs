@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pmk_core::{Message, SessionKey};
 use rusqlite::{Connection, types::ValueRef};
 
-use super::{SessionId, Store, StoreError, Verbosity, codec, error::Fault, sessions};
+use super::{DumpedCase, SessionId, Store, StoreError, Verbosity, cases::travel, codec, error::Fault, sessions};
 
 pub(super) const SESSION: &str =
     "SELECT created_at, active_at, turns, dropped_turns, marker, verbose FROM session WHERE id = ?1";
@@ -34,6 +34,8 @@ pub struct SessionDump {
     pub messages: Vec<DumpedMessage>,
     /// The live window, in its order.
     pub live: Vec<DumpedLive>,
+    /// The cases of the channel it is in, with the messages of this conversation that belong to them.
+    pub cases: Vec<DumpedCase>,
 }
 
 /// A message of the archive.
@@ -85,6 +87,7 @@ fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fault> {
     let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
     let messages = messages(conn, session)?;
     let live = live(conn, session, &messages)?;
+    let cases = travel::dump(conn, &key, session, |id| index(&messages, id))?;
     let mut statement = conn.prepare_cached(SESSION)?;
     let row = statement.query_row([session.0], |row| {
         Ok(SessionDump {
@@ -100,6 +103,7 @@ fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fault> {
                 .unwrap_or_default(),
             messages,
             live,
+            cases,
         })
     })?;
     Ok(row)
@@ -127,9 +131,8 @@ fn live(conn: &Connection, session: SessionId, messages: &[DumpedMessage]) -> Re
     let mut live = Vec::new();
     while let Some(row) = rows.next()? {
         let id: i64 = row.get("message_id")?;
-        let index = messages
-            .binary_search_by_key(&Some(id), |message| message.id)
-            .map_err(|_| Fault::Damaged(format!("message {id} of a live window is of another conversation")))?;
+        let index = index(messages, id)
+            .ok_or_else(|| Fault::Damaged(format!("message {id} of a live window is of another conversation")))?;
         let replacement = match row.get_ref("replacement")? {
             ValueRef::Null => None,
             json => Some(codec::from_json(json, &format!("what replaces message {id}"))?),
@@ -137,4 +140,9 @@ fn live(conn: &Connection, session: SessionId, messages: &[DumpedMessage]) -> Re
         live.push(DumpedLive { index, replacement, tokens: row.get("tokens")? });
     }
     Ok(live)
+}
+
+/// Which of these messages has this id.
+fn index(messages: &[DumpedMessage], id: i64) -> Option<usize> {
+    messages.binary_search_by_key(&Some(id), |message| message.id).ok()
 }

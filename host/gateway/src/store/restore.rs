@@ -6,7 +6,8 @@ use pmk_core::{Message, SessionKey, message, replace};
 use rusqlite::{Connection, params};
 
 use super::{
-    DumpedLive, DumpedMessage, Lease, SessionDump, SessionId, Store, StoreError, Verbosity, archive,
+    DumpedCase, DumpedLive, DumpedMessage, Lease, SessionDump, SessionId, Store, StoreError, Verbosity, archive,
+    cases::travel,
     codec::{self, NewMessage, Shown},
     error::Fault,
     lease, reset, sessions, window,
@@ -29,6 +30,8 @@ pub struct Restored {
     pub messages: usize,
     /// Whether they have other ids than where they come from, because those were taken.
     pub renumbered: bool,
+    /// Cases that were open and are closed now, because their channel has another one open.
+    pub cases_closed: usize,
 }
 
 /// A dump that is ready to be stored: encoded and counted before the writer sees it.
@@ -42,6 +45,8 @@ struct Ready {
     verbosity: Verbosity,
     messages: Vec<(Option<i64>, NewMessage, i64)>,
     live: Vec<DumpedLive>,
+    cases: Vec<DumpedCase>,
+    now_ms: i64,
 }
 
 impl Store {
@@ -54,7 +59,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Exists`]; [`StoreError::Leased`] when a turn goes on. Nothing was stored.
     pub async fn restore(&self, dump: SessionDump, replace: bool, now_ms: i64) -> Result<Restored, StoreError> {
-        let ready = Arc::new(Ready::from(dump));
+        let ready = Arc::new(Ready::new(dump, now_ms));
         let new = Arc::clone(&ready);
         if let Some(restored) = self.write(move |conn| restore_new(conn, &new)).await? {
             return Ok(restored);
@@ -68,8 +73,8 @@ impl Store {
     }
 }
 
-impl From<SessionDump> for Ready {
-    fn from(dump: SessionDump) -> Self {
+impl Ready {
+    fn new(dump: SessionDump, now_ms: i64) -> Self {
         let encode = |DumpedMessage { id, message, tokens, created_at_ms }| {
             (id, NewMessage { tokens, ..NewMessage::from(&message) }, created_at_ms)
         };
@@ -83,6 +88,8 @@ impl From<SessionDump> for Ready {
             verbosity: dump.verbosity,
             messages: dump.messages.into_iter().map(encode).collect(),
             live: dump.live,
+            cases: dump.cases,
+            now_ms,
         }
     }
 }
@@ -153,7 +160,10 @@ fn fill(conn: &Connection, session: SessionId, ready: &Ready, keep_ids: bool) ->
     let marked = params![session.0, turns, dropped_turns, marker_template, created_at_ms, active_at_ms, verbosity];
     conn.prepare_cached(MARK_SESSION)?.execute(marked)?;
     let renumbered = ready.messages.iter().zip(&ids).any(|((old, ..), id)| old.is_some_and(|old| old != *id));
-    Ok(Restored { messages: ids.len(), renumbered })
+    let messages = ids.iter().zip(&ready.messages).map(|(id, (_, message, _))| (*id, &*message.blocks)).enumerate();
+    let stored = travel::Stored { session, messages: messages.collect(), now_ms: ready.now_ms };
+    let cases_closed = travel::restore(conn, &ready.key, &ready.cases, &stored)?;
+    Ok(Restored { messages: ids.len(), renumbered, cases_closed })
 }
 
 fn readdressed(shown: &Message, old: Option<i64>, id: i64) -> Message {

@@ -4,6 +4,7 @@ mod archives;
 mod asking;
 mod backups;
 mod calibrations;
+mod cases;
 mod crashes;
 mod damage;
 mod escalations;
@@ -83,6 +84,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         also: vec![],
         calibration: None,
         escalation: None,
+        case: None,
         report: json!({"calls": 1}),
         outturn: Outturn::default(),
         keep_live: true,

@@ -1,16 +1,18 @@
 //! A turn's way through the store: begun, answered, delivered.
 
+use pmk_core::Place;
 use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Answered, Begin, Concern, Escalating, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent,
-    SessionId, Store, StoreError, TurnId, Verbosity, archive, calibrations,
+    SessionId, Store, StoreError, TurnId, Verbosity, archive, calibrations, cases,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, experiments, lease, proposals, window,
 };
 use crate::{
+    case::CaseId,
     front::{Inbound, Speech},
     model::Usage,
 };
@@ -18,11 +20,11 @@ use crate::{
 pub(super) const FIND_QUESTION: &str =
     "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
-            t.policy, t.experiment, t.arm, t.reading
+            t.policy, t.experiment, t.arm, t.reading, t.case_id
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1 AND i.parked_at IS NULL";
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
-pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at) VALUES (?1, ?2, ?3)";
+pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at, case_id) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
             cache_read_tokens = ?6, cache_creation_tokens = ?7,
@@ -96,7 +98,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let Recorded { messages, usage, also, parts, calibration, escalation, report, outturn, keep_live } = recorded;
+        let Recorded { messages, usage, also, parts, calibration, escalation, case, report, outturn, keep_live } =
+            recorded;
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
@@ -104,11 +107,13 @@ impl Store {
         self.write(move |conn| {
             let session = answer(conn, turn, usage, &report, &outturn, now_ms)?;
             let mut position = window::next_position(conn, session)?;
+            let mut stored = Vec::with_capacity(messages.len());
             for (id, message, shown) in &messages {
                 let id = match id {
                     0 => window::record(conn, session, Some(turn), message, now_ms)?,
                     archived => *archived,
                 };
+                stored.push((id, message));
                 if keep_live {
                     window::show(conn, session, position, id, shown)?;
                     position += 1;
@@ -123,6 +128,10 @@ impl Store {
             let mut add_part = conn.prepare_cached(ADD_PART)?;
             for (number, (body, how)) in (0u32..).zip(&encoded) {
                 add_part.execute(params![turn.0, number, body, how])?;
+            }
+            if let Some(in_case) = &case {
+                let answer = stored.last().map(|(id, _)| *id).filter(|_| keep_live);
+                cases::keep(conn, in_case, &stored, answer, now_ms)?;
             }
             if let Some(learnt) = &calibration {
                 calibrations::learn(conn, learnt)?;
@@ -215,11 +224,15 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         })
     } else {
         let is_begun: bool = row.get("begun")?;
+        let mut case = row.get::<_, Option<i64>>("case_id")?.map(CaseId);
         if is_begun {
             archive::forget(conn, turn)?;
             conn.prepare_cached(FORGET_ATTEMPT)?.execute([turn.0])?;
         } else {
-            conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms])?;
+            if let Place::Channel(channel) = &inbound.key.place {
+                case = cases::open_in(conn, inbound.key.front, channel)?;
+            }
+            conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
         }
         let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound)? {
             Some(Concern::Contact(marker)) => (Some(marker), None),
@@ -247,6 +260,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             awaits,
             reading,
             confirms,
+            case,
             live,
             archived: 0,
         })

@@ -5,8 +5,9 @@ use std::{fmt, sync::Arc};
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal};
+use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal};
 use crate::{
+    case::CaseId,
     escalation::{Marker, Reading, Said},
     front::{Inbound, Speech, TurnReport},
     ledger::Tags,
@@ -146,6 +147,8 @@ pub struct OpenTurn {
     pub reading: Option<Reading>,
     /// What the message lets go out, where it is its asker's yes.
     pub confirms: Option<Box<Marker>>,
+    /// The case that it belongs to.
+    pub case: Option<CaseId>,
     pub live: Live,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
@@ -264,6 +267,8 @@ pub enum Purpose {
         /// The answer, as the message that it is there.
         answer: Box<Inbound>,
     },
+    /// It tells what the answer has added to a case.
+    Tracked,
     /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.
     Notice {
         /// The file's text.
@@ -342,6 +347,8 @@ pub struct Recorded {
     pub calibration: Option<Learnt>,
     /// What becomes of a question to people.
     pub escalation: Option<Escalating>,
+    /// What is kept with a case.
+    pub case: Option<InCase>,
     /// What the front is told after delivery.
     pub report: TurnReport,
     /// What is counted of it.

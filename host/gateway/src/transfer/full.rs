@@ -1,8 +1,11 @@
 //! A file that loses nothing: JSON lines, one a message.
 //!
 //! The first line names the format. Then, for each conversation, a line `session` that says how many lines
-//! follow it; a line `message` for everything ever said, oldest first; and a line `live` for every message that
-//! the next request would hold. A reader that knows a version knows all earlier ones.
+//! follow it; a line `message` for everything ever said, oldest first; a line `live` for every message that the next
+//! request would hold; and a line `case` for every case of its channel. A reader that knows a version knows all
+//! earlier ones: version 1 has no cases.
+
+mod case;
 
 use std::{
     collections::HashMap,
@@ -22,7 +25,7 @@ use crate::{
 };
 
 /// The version that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The largest id of a message that is kept: what every reader of JSON can count to.
 const MAX_ID: i64 = 1 << 53;
@@ -34,6 +37,7 @@ enum Line {
     Session(Box<SessionLine>),
     Message(MessageLine),
     Live(LiveLine),
+    Case(case::CaseLine),
 }
 
 impl Line {
@@ -43,6 +47,7 @@ impl Line {
             Line::Session(_) => "session",
             Line::Message(_) => "message",
             Line::Live(_) => "live",
+            Line::Case(_) => "case",
         }
     }
 }
@@ -65,6 +70,8 @@ struct SessionLine {
     /// How many lines of each kind follow.
     messages: usize,
     live: usize,
+    #[serde(default)]
+    cases: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -109,6 +116,7 @@ pub fn write(file: &mut impl Write, dump: SessionDump) -> io::Result<()> {
         verbose: dump.verbosity,
         messages: dump.messages.len(),
         live: dump.live.len(),
+        cases: dump.cases.len(),
     };
     write_line(file, &Line::Session(Box::new(session)))?;
     for (&id, stored) in ids.iter().zip(dump.messages) {
@@ -117,6 +125,9 @@ pub fn write(file: &mut impl Write, dump: SessionDump) -> io::Result<()> {
     }
     for DumpedLive { index, replacement, tokens } in dump.live {
         write_line(file, &Line::Live(LiveLine { id: ids[index], replacement, tokens }))?;
+    }
+    for case in dump.cases {
+        write_line(file, &Line::Case(case::CaseLine::new(case, &ids)))?;
     }
     Ok(())
 }
@@ -203,6 +214,7 @@ impl Conversations {
             let message = Message { role, origin, blocks };
             messages.push(DumpedMessage { id: Some(id), message, tokens, created_at_ms });
         }
+        let places = indexes.clone();
         let mut live = Vec::new();
         for _ in 0..session.live {
             let LiveLine { id, replacement, tokens } = match self.expect("live")? {
@@ -215,6 +227,16 @@ impl Conversations {
                 .ok_or_else(|| self.wrong(format!("there is no message {id}, or it is live already")))?;
             live.push(DumpedLive { index, replacement, tokens });
         }
+        let mut cases = Vec::new();
+        for _ in 0..session.cases {
+            match self.expect("case")? {
+                Line::Case(case) => cases.push(
+                    case.dumped(&places)
+                        .map_err(|id| self.wrong(format!("there is no message {id} that could belong to the case")))?,
+                ),
+                other => return Err(self.unexpected("case", other)),
+            }
+        }
         let mut dump = SessionDump {
             key: session.key,
             created_at_ms: session.created_at_ms,
@@ -225,6 +247,7 @@ impl Conversations {
             verbosity: session.verbose,
             messages,
             live,
+            cases,
         };
         let repairs = repair(&mut dump);
         Ok((dump, repairs))

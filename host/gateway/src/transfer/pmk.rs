@@ -233,6 +233,7 @@ impl Raw {
             verbosity: Verbosity::default(),
             live,
             messages: kept,
+            cases: vec![],
         };
         Imported { dump, repairs }
     }

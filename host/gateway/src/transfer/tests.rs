@@ -24,6 +24,7 @@ fn random_dump(seed: u64) -> SessionDump {
         verbosity: if rng.chance(30) { Verbosity::Full } else { Verbosity::Off },
         messages: vec![],
         live: vec![],
+        cases: vec![],
     };
     // Archived ones come first: what is live then starts where a turn does.
     let archived = structure::Structure::of(&entries).cuts.get(rng.below(4)).map_or(0, |&cut| cut as usize);

@@ -19,6 +19,7 @@ const DM_FILE: &str = "session.json";
 const CHANNEL_FILE: &str = "chat-session.json";
 /// What pmk has called its files, the newest first: where several are in a folder, that one goes on.
 const FILES: [&str; 4] = ["messages.jsonl", DM_FILE, CHANNEL_FILE, "main.chat-session.json"];
+const META: &str = "meta.json";
 const USERS: &str = "users";
 const CHANNELS: &str = "channels";
 const THREADS: &str = "threads";
@@ -93,6 +94,26 @@ impl Scan {
         }
         folders
     }
+}
+
+/// The file of a channel in which pmk keeps its open case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    pub front: FrontName,
+    pub channel: String,
+    pub path: PathBuf,
+}
+
+/// Those of a tree. What cannot be read of it, [`scan`] tells.
+pub fn metas(root: &Path) -> Vec<Meta> {
+    let mut metas = Vec::new();
+    for (front, root) in [(FrontName::Slack, root.to_owned()), (FrontName::Console, root.join(CONSOLE))] {
+        let folders = Scan::default().folders(&root.join(CHANNELS)).into_iter();
+        let found = folders.map(|(channel, folder)| Meta { front, channel, path: folder.join(META) });
+        metas.extend(found.filter(|meta| meta.path.is_file()));
+    }
+    metas.sort_by(|a, b| a.path.cmp(&b.path));
+    metas
 }
 
 /// The conversation that a file of a tree holds, by its path.
@@ -209,6 +230,8 @@ mod tests {
         ];
         assert_eq!(keys, wanted);
         assert!(found[3].path.ends_with("messages.jsonl") && found[3].superseded[0].ends_with("chat-session.json"));
+        let with_meta: Vec<String> = metas(root.path()).into_iter().map(|meta| meta.channel).collect();
+        assert_eq!(with_meta, ["C1", "C3"]);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].to_string().ends_with("is not named like the id of a user, a channel or a thread"));
     }

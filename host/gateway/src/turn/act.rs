@@ -9,7 +9,7 @@
 use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
 
-use super::{TurnError, gather::note_capped, work::Work};
+use super::{TurnError, gather::note_capped, track, work::Work};
 use crate::{
     clock,
     directive::{
@@ -81,6 +81,7 @@ impl Done {
 }
 
 pub(super) async fn act(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
+    let answer = track::take_out(work, answer).await;
     let calls = answer.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
     if calls && answer.stop == Stop::ToolUse {
         tool_calls(gateway, work, answer).await
@@ -330,6 +331,7 @@ fn done(gateway: &Gateway, work: &mut Work<'_>, words: &str) -> Acted {
         "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => gateway.say.proposed(),
         "" if work.tally.escalation.is_some() => gateway.say.escalated(is_apart(work)),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
+        "" if !work.tally.notes.is_empty() => gateway.say.case_noted_alone(),
         "" => gateway.say.silent(),
         words => words.to_owned(),
     };

@@ -43,6 +43,7 @@ pub(super) async fn conclude(
         parts: parts.clone(),
         calibration: None,
         escalation,
+        case: None,
         report: report.clone(),
         outturn: Outturn::default(),
         keep_live: false,

@@ -188,7 +188,7 @@ async fn deliver_part(
         Purpose::PassedOn => (Kind::Reply, None),
         Purpose::Document => (Kind::Document, None),
         Purpose::Escalation => (Kind::Escalation, None),
-        Purpose::Proposal => (Kind::Notice, None),
+        Purpose::Proposal | Purpose::Tracked => (Kind::Notice, None),
         Purpose::Notice { .. } => (Kind::Notice, answered.placeholder.as_deref()),
     };
     let delivery = Delivery {

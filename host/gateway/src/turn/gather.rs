@@ -14,7 +14,7 @@ use super::{
     work::{Room, Tally, Work},
 };
 use crate::{
-    clock,
+    case, clock,
     gateway::Gateway,
     knowledge::{MAX_RETRIEVED, block},
     ledger::{Event, Tags},
@@ -42,10 +42,15 @@ pub(super) async fn gather<'a>(
             (Message::user(turn.inbound.text.clone()), retrieved, atoms)
         }
     };
+    let case = match turn.case {
+        Some(case) => gateway.store.case(case).await?,
+        None => None,
+    };
+    let shown = case.as_ref().map(case::block).into_iter().chain(retrieved);
     let mut turns_dropped = 0;
     let archive = gateway.store.archive_of(turn.session, turn.archived);
-    let mut window = Window::new(live, retrieved, new_message, turn.inbound.reply_to.channel.clone())
-        .with_archive(Arc::new(archive));
+    let mut window =
+        Window::new(live, shown, new_message, turn.inbound.reply_to.channel.clone()).with_archive(Arc::new(archive));
     if let (Place::Dm(_), Some(most)) = (&turn.inbound.key.place, gateway.config.history_turns)
         && let Some((edit, turns)) = window.keep_turns(most.get())
     {
@@ -65,6 +70,7 @@ pub(super) async fn gather<'a>(
         below: None,
         trial: None,
         window,
+        case,
         atoms,
         placeholder: None,
         progress: None,

@@ -5,7 +5,7 @@ use pmk_policy::DecidedBy;
 use serde_json::json;
 
 use super::{
-    TurnError, absorb, deliver,
+    TurnError, absorb, deliver, track,
     work::{Tally, Work},
 };
 use crate::{
@@ -57,6 +57,8 @@ pub(super) async fn record(
         }
         escalating
     });
+    let tracking = track::new_notes(gateway, &work, keep_live).await?;
+    parts.extend(tracking.outgoing(gateway, &work));
     let report = report(&work);
     // Nobody else would read it.
     let reask = work.journal.tags().place.as_ref().and_then(|_| gateway.questions.ask(work.turn));
@@ -74,11 +76,13 @@ pub(super) async fn record(
         parts: parts.clone(),
         calibration: learnt_of_the_model(gateway, &work),
         escalation: escalation.clone(),
+        case: tracking.in_case(&work),
         report: report.clone(),
         outturn: outturn.clone(),
         keep_live,
     };
     gateway.store.record(work.turn.turn, recorded, clock::now_ms()).await?;
+    tracking.recorded(&work);
     split.into_iter().for_each(|event| work.journal.note(event));
     note_escalations(&work, escalation, learnt);
     note_reask(&work, reask);

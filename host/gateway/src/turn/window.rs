@@ -50,7 +50,12 @@ impl Row {
 
 impl Window {
     /// The live window with its marker after the seed, what was retrieved, and the new message.
-    pub fn new(live: Live, retrieved: Option<Message>, new_message: Message, channel: String) -> Self {
+    pub fn new(
+        live: Live,
+        retrieved: impl IntoIterator<Item = Message>,
+        new_message: Message,
+        channel: String,
+    ) -> Self {
         let Live { entries, dropped_turns, marker_template } = live;
         let after_seed = entries.iter().position(|kept| !is_seed(&kept.entry)).unwrap_or(entries.len());
         let mut rows: Vec<Row> =
@@ -62,7 +67,7 @@ impl Window {
             };
             rows.insert(after_seed, Row::shown(marker.message()));
         }
-        rows.extend(retrieved.map(Row::shown));
+        rows.extend(retrieved.into_iter().map(Row::shown));
         let current = rows.len();
         rows.push(Row::shown(new_message));
         Window { rows, current, dropped_turns, marker_template, channel, archive: None }

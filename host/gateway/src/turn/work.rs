@@ -9,6 +9,7 @@ use super::{journal::Journal, preamble::Preamble, recover::trial::Trial, window:
 use crate::{
     audience::Audience,
     calibration::Calibration,
+    case::{Case, Note},
     directive,
     model::{Request, Usage},
     policies::Deciding,
@@ -40,6 +41,8 @@ pub(super) struct Work<'a> {
     /// Smaller requests that are only tried.
     pub trial: Option<Trial>,
     pub window: Window,
+    /// The case that the turn belongs to, as it was when the turn was begun.
+    pub case: Option<Case>,
     /// The ids of the atoms that were found for the new message.
     pub atoms: Vec<String>,
     /// The placeholder that the answer will take the place of.
@@ -116,6 +119,8 @@ pub(super) struct Tally {
     pub wanted: u32,
     /// Questions put to `mra`.
     pub mra_asks: u32,
+    /// What the model has noted of the case.
+    pub notes: Vec<Note>,
     /// A question to the people who know, and the messages that ask them, or the one that asks their asker first.
     pub escalation: Option<(Escalating, Vec<Outgoing>)>,
 }

@@ -103,7 +103,7 @@ async fn write_full(store: &Store, keys: &[SessionKey], to: &Path) -> Result<(),
 }
 
 /// Makes a file that is not there yet, with the folders above it; readable by the owner alone.
-fn create(
+pub(in crate::cli) fn create(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<NamedTempFile>) -> io::Result<()>,
 ) -> Result<(), TransferError> {

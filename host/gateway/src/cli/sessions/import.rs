@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pmk_core::SessionKey;
+use pmk_policy::files;
 use serde_json::{Value, json};
 
 use super::{Format, conversations};
 use crate::{
+    case,
     cli::{Context, block_on, change::record, note, print_json},
     clock,
     error::Failure,
@@ -17,6 +19,9 @@ use crate::{
 
 /// How many repairs of one conversation are told singly.
 const MOST_TOLD: usize = 20;
+
+/// The largest `meta.json` that is read.
+const MAX_META_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Import {
@@ -42,10 +47,14 @@ impl Import {
                 Err(StoreError::Missing { .. }) => Store::open(&context.home)?,
                 opened => opened?,
             };
-            let mut tally = Tally { context, store: &store, replace: self.replace, done: vec![], failures: vec![] };
+            let mut tally =
+                Tally { context, store: &store, replace: self.replace, done: vec![], cases: vec![], failures: vec![] };
             match source {
                 Source::Full(file) => tally.full(file).await?,
-                Source::Pmk { found, problems } => tally.pmk(found, problems).await?,
+                Source::Pmk { found, problems, metas } => {
+                    tally.pmk(found, problems).await?;
+                    tally.cases(metas).await?;
+                }
             }
             tally.outcome(&self.path)
         });
@@ -65,14 +74,15 @@ impl Import {
         }
         if !metadata.is_dir() {
             let found = vec![(self.key.clone(), path, vec![])];
-            return Ok(Source::Pmk { found, problems: vec![] });
+            return Ok(Source::Pmk { found, problems: vec![], metas: vec![] });
         }
         let (found, problems) = tree::scan(&path);
-        if found.is_empty() && problems.is_empty() {
+        let metas = tree::metas(&path);
+        if found.is_empty() && problems.is_empty() && metas.is_empty() {
             return Err(TransferError::NothingFound { path });
         }
         let found = found.into_iter().map(|found| (Some(found.key), found.path, found.superseded)).collect();
-        Ok(Source::Pmk { found, problems })
+        Ok(Source::Pmk { found, problems, metas })
     }
 }
 
@@ -82,6 +92,8 @@ enum Source {
         /// Conversation, file, and older files of the same.
         found: Vec<(Option<SessionKey>, PathBuf, Vec<PathBuf>)>,
         problems: Vec<TransferError>,
+        /// Where channels have their cases.
+        metas: Vec<tree::Meta>,
     },
 }
 
@@ -92,6 +104,8 @@ struct Tally<'a> {
     replace: bool,
     /// One document a conversation.
     done: Vec<Value>,
+    /// One a case.
+    cases: Vec<Value>,
     /// Conversations that stay outside, with what they are called.
     failures: Vec<(String, Failure)>,
 }
@@ -136,11 +150,14 @@ impl Tally<'_> {
     ///
     /// # Errors
     /// The store cannot be written: the next conversation would fare no better.
-    async fn take_in(&mut self, dump: SessionDump, repairs: Vec<String>) -> Result<(), Failure> {
+    async fn take_in(&mut self, dump: SessionDump, mut repairs: Vec<String>) -> Result<(), Failure> {
         let key = dump.key.clone();
         let (turns, dropped_turns) = (dump.turns, dump.dropped_turns);
         match self.store.restore(dump, self.replace, clock::now_ms()).await {
             Ok(restored) => {
+                if restored.cases_closed > 0 {
+                    repairs.push("its open case is closed: another one is open in the channel".to_owned());
+                }
                 self.tell(&key, &repairs);
                 self.done.push(json!({
                     "key": key,
@@ -158,6 +175,38 @@ impl Tally<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Takes over the cases that are open in pmk's channels. One that cannot be read keeps nothing else outside.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    async fn cases(&mut self, metas: Vec<tree::Meta>) -> Result<(), Failure> {
+        for tree::Meta { front, channel, path } in metas {
+            let read = files::read(&path, MAX_META_BYTES).map_err(|error| error.to_string());
+            let case = read.and_then(|json| {
+                case::imported(front, &channel, &json, clock::now_ms()).map_err(|error| error.to_string())
+            });
+            let (case, odd) = match case {
+                Ok(Some(case)) => case,
+                Ok(None) => continue,
+                Err(why) => {
+                    self.context.warn(&format!("the case of channel `{channel}` is not imported: {why}"));
+                    continue;
+                }
+            };
+            match self.store.import_case(case).await? {
+                Ok(case) => {
+                    odd.iter().for_each(|odd| self.context.warn(&format!("the case of channel `{channel}`: {odd}")));
+                    self.cases.push(json!({"case": case.id.0, "channel": channel, "title": case.title}));
+                }
+                Err(other) => self.context.warn(&format!(
+                    "the case of channel `{channel}` is not imported: case {} is there already",
+                    other.id
+                )),
+            }
+        }
+        Ok(())
     }
 
     fn tell(&self, key: &SessionKey, repairs: &[String]) {
@@ -178,9 +227,16 @@ impl Tally<'_> {
             self.context.warn_of(&format!("{name} is not imported"), failure);
         }
         if self.context.json {
-            print_json(&json!({"imported": imported, "failed": failed, "conversations": self.done}))?;
+            print_json(
+                &json!({"imported": imported, "failed": failed, "conversations": self.done, "cases": self.cases}),
+            )?;
         } else {
-            note(format!("{} imported from `{}`", conversations(imported), path.display()));
+            let cases = match self.cases.len() {
+                0 => String::new(),
+                1 => " and one open case".to_owned(),
+                many => format!(" and {many} open cases"),
+            };
+            note(format!("{}{cases} imported from `{}`", conversations(imported), path.display()));
         }
         match failed {
             0 => Ok(()),

@@ -8,6 +8,10 @@ only-in-dm = :no_entry_sign: `/pmk admin` works in a direct message (DM) only; n
 only-admins = :no_entry_sign: For admins only; nothing was done
 
 about-help = this page
+about-open = opens a case in this channel: what I am asked in it from then on belongs to it
+about-show = what is known of the case that is open in this channel
+about-close = closes it
+about-cases = the cases of this channel
 about-admin-help = the commands for admins, in a direct message
 about-admin-status = how the gateway is set up
 about-admin-audience-set = how the model speaks to a person

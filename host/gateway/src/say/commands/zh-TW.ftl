@@ -8,6 +8,10 @@ only-in-dm = :no_entry_sign: `/pmk admin` 只能在 DM 使用，沒有執行任�
 only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作
 
 about-help = 這份說明
+about-open = 在這個頻道開案，之後在這裡問我的都屬於這個案件
+about-show = 顯示這個頻道進行中的案件
+about-close = 結案
+about-cases = 列出這個頻道的案件
 about-admin-help = 管理員的指令，限 DM
 about-admin-status = 目前的設定
 about-admin-audience-set = 設定某人的受眾，也就是模型對他說話的方式

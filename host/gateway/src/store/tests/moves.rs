@@ -34,6 +34,7 @@ fn dump() -> SessionDump {
         verbosity: Verbosity::Summary,
         messages,
         live: vec![live(0, None, 4), live(1, Some(Message::user(shortened)), 30), live(3, None, 9)],
+        cases: vec![],
     }
 }
 
@@ -42,7 +43,7 @@ async fn what_comes_in_goes_out_as_it_was() {
     let home = home();
     let store = open(&home);
     let restored = store.restore(dump(), false, NOW).await.unwrap();
-    assert_eq!(restored, Restored { messages: 4, renumbered: false });
+    assert_eq!(restored, Restored { messages: 4, renumbered: false, cases_closed: 0 });
     assert_eq!(store.dump(&key()).await.unwrap(), dump());
     assert_eq!(number(&home, "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL"), 0);
     let inbox = accept(&store, KEY, "Ev1").await;
@@ -60,7 +61,7 @@ async fn a_conversation_that_is_there_is_not_mixed_with_another() {
     assert_eq!(store.dump(&key()).await.unwrap(), before);
 
     let restored = store.restore(dump(), true, NOW).await.unwrap();
-    assert_eq!(restored, Restored { messages: 4, renumbered: true });
+    assert_eq!(restored, Restored { messages: 4, renumbered: true, cases_closed: 0 });
     let after = store.dump(&key()).await.unwrap();
     assert_eq!((after.messages.len(), after.live.len(), after.turns, after.dropped_turns), (6, 3, 6, 3));
     assert_eq!(after.messages[..2], before.messages[..]);

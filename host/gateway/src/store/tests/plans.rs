@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, calibrations, dump, escalations, experiments, intake, lease, presence, proposals, reset, restore,
-    sessions, tools, turns, window,
+    archive, asked, calibrations, cases, dump, escalations, experiments, intake, lease, presence, proposals, reset,
+    restore, sessions, tools, turns, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -55,6 +55,17 @@ const BY_INDEX: &[&str] = &[
     asked::OF_CONVERSATION,
     asked::ASK,
     asked::WRITTEN_BY,
+    cases::OPEN_IN,
+    cases::ONE,
+    cases::NOTES,
+    cases::ADD_NOTE,
+    cases::ADD_MESSAGE,
+    cases::IS_KNOWN,
+    cases::travel::OF_SESSION,
+    cases::travel::IS_TAKEN,
+    cases::travel::RESTORE,
+    cases::travel::IS_THERE,
+    cases::travel::NOTE_SOURCE,
     presence::OWE,
     presence::OWED,
     presence::SETTLED,

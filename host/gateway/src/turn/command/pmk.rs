@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pmk_core::Place;
 
 use super::super::TurnError;
 use crate::{
     admin::Actor,
-    command::{Asked, Clerk, Failed, Order, help, show},
+    case::{self, Cases},
+    command::{Asked, Clerk, Failed, OnCase, Order, help, show},
     config::Config,
     gateway::Gateway,
     knowledge::reaction::Verdict,
@@ -67,6 +69,7 @@ async fn answer(gateway: &Gateway, turn: &OpenTurn, clerk: Clerk, order: Order, 
         }
         Order::ShowLog(most) => blocking(move || clerk.log(most)).await.map(|entries| show::log(say, &entries)),
         Order::JudgeAtom(verdict, prefix) => judge(gateway, turn, clerk, action, (verdict, prefix)).await,
+        Order::Case(wanted) => Ok(on_case(gateway, turn, wanted).await),
         Order::Change(change) => {
             let change = Arc::new(change);
             let made = Arc::clone(&change);
@@ -74,6 +77,29 @@ async fn answer(gateway: &Gateway, turn: &OpenTurn, clerk: Clerk, order: Order, 
         }
     };
     done.unwrap_or_else(|failed| show::failed(say, &failed))
+}
+
+/// The same order that comes again after a crash is one order: it has the same event id.
+async fn on_case(gateway: &Gateway, turn: &OpenTurn, wanted: OnCase) -> String {
+    let Gateway { store, say, ledger, .. } = gateway;
+    let cases = Cases { store, say, ledger };
+    let inbound = &turn.inbound;
+    let channel = match &inbound.key.place {
+        Place::Channel(channel) => channel.clone(),
+        Place::Dm(_) => inbound.reply_to.channel.clone(),
+    };
+    let (front, user, event_id) = (inbound.key.front, inbound.user.clone(), inbound.event_id.clone());
+    let order = case::Order { front, channel, user, event_id };
+    let done = match wanted {
+        OnCase::Open(title) => cases.open(&order, &title).await,
+        OnCase::Show => cases.show(front, &order.channel).await,
+        OnCase::Close => cases.close(&order).await,
+        OnCase::List => cases.list(front, &order.channel).await,
+    };
+    done.unwrap_or_else(|error| {
+        tracing::info!(session = %inbound.key, %error, "an order about a case is not carried out");
+        say.case_refused(&error)
+    })
 }
 
 async fn judge(

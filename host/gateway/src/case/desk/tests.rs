@@ -1,0 +1,92 @@
+//! Orders on a real store.
+
+use serde_json::Value;
+
+use super::*;
+use crate::say::Language;
+
+struct Desk {
+    home: tempfile::TempDir,
+    store: Store,
+    ledger: Option<Ledger>,
+    say: Say,
+}
+
+impl Desk {
+    fn new(language: Language) -> Desk {
+        let home = tempfile::tempdir().expect("a folder");
+        let store = Store::open(home.path()).expect("a store");
+        let ledger = Some(Ledger::open(home.path()));
+        Desk { home, store, ledger, say: Say::new(language) }
+    }
+
+    fn cases(&self) -> Cases<'_> {
+        Cases { store: &self.store, say: &self.say, ledger: self.ledger.as_ref().expect("it is open") }
+    }
+
+    async fn open(&self, channel: &str, event: &str, title: &str) -> Result<String, CaseError> {
+        self.cases().open(&order(channel, event), title).await
+    }
+
+    /// The types of the events, once all are written.
+    fn events(&mut self) -> Vec<String> {
+        self.ledger = None;
+        let files = std::fs::read_dir(self.home.path()).expect("the home").map(|file| file.expect("a file").path());
+        let text: String = files
+            .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+            .map(|path| std::fs::read_to_string(path).expect("the ledger"))
+            .collect();
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["type"].as_str().expect("a type").to_owned())
+            .collect()
+    }
+}
+
+fn order(channel: &str, event: &str) -> Order {
+    Order { front: FrontName::Slack, channel: channel.into(), user: "U1".into(), event_id: event.into() }
+}
+
+#[tokio::test]
+async fn a_channel_has_one_open_case_and_an_order_that_comes_again_is_one() {
+    let mut desk = Desk::new(Language::English);
+    let said = desk.open("C1", "Ev1", " login\n fails ").await.expect("opened");
+    assert!(said.contains("case 1") && said.contains("> login fails"), "{said}");
+    assert_eq!(desk.open("C1", "Ev1", "login fails").await.expect("the same order"), said);
+    assert!(matches!(desk.open("C1", "Ev2", "other").await, Err(CaseError::OpenAlready(case)) if case.id.0 == 1));
+    desk.open("C2", "Ev3", "another channel's").await.expect("opened");
+    assert_eq!(desk.store.channels_with_open_case(FrontName::Slack).await.expect("channels"), ["C1", "C2"]);
+    assert_eq!(desk.store.channels_with_open_case(FrontName::Console).await.expect("channels"), [""; 0]);
+
+    let closed = desk.cases().close(&order("C1", "Ev4")).await.expect("closed");
+    assert_eq!(desk.cases().close(&order("C1", "Ev4")).await.expect("the same order"), closed);
+    assert!(matches!(desk.cases().close(&order("C1", "Ev5")).await, Err(CaseError::NoneOpen)));
+    desk.open("C1", "Ev6", "login fails again").await.expect("opened");
+    let listed = desk.cases().list(FrontName::Slack, "C1").await.expect("listed");
+    let (open, done) = (listed.find("login fails again").expect("open"), listed.rfind("login fails").expect("closed"));
+    assert!(open < done && !listed.contains("another channel's"), "{listed}");
+    assert_eq!(desk.events(), ["case.opened", "case.opened", "case.closed", "case.opened"]);
+}
+
+#[tokio::test]
+async fn what_makes_no_case_is_said_and_changes_nothing() {
+    for language in [Language::English, Language::TraditionalChinese] {
+        let mut desk = Desk::new(language);
+        let long = "長".repeat(MAX_TITLE_CHARS + 1);
+        let refused = [
+            desk.open("C1", "Ev1", " \n").await,
+            desk.open("C1", "Ev1", "\u{200b}").await,
+            desk.open("C1", "Ev1", &long).await,
+            desk.open("D1", "Ev1", "title").await,
+            desk.cases().show(FrontName::Slack, "C1").await,
+            desk.cases().show(FrontName::Slack, "D1").await,
+            desk.cases().close(&order("C1", "Ev1")).await,
+            desk.cases().list(FrontName::Slack, "D1").await,
+        ];
+        let said: Vec<String> =
+            refused.into_iter().map(|refused| desk.say.case_refused(&refused.expect_err("refused"))).collect();
+        assert!(said.iter().all(|said| !said.is_empty()), "{said:?}");
+        assert_eq!(desk.store.cases().await.expect("cases"), []);
+        assert!(!desk.cases().list(FrontName::Slack, "C1").await.expect("an empty list").is_empty());
+        assert_eq!(desk.events(), [""; 0]);
+    }
+}

@@ -1,0 +1,181 @@
+//! The case that is open in a channel of pmk's: `activeCase` in its `meta.json`. Its shape has changed over time and is
+//! nobody's promise, so whatever can be understood of it is taken, and the rest is told.
+
+use jiff::Timestamp;
+use pmk_core::{FrontName, text};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::{MAX_TITLE_CHARS, Note, NoteKind};
+
+/// What titles, times and people have been called.
+const TITLE: [&str; 5] = ["title", "name", "subject", "slug", "id"];
+const OPENED_AT: [&str; 4] = ["openedAt", "createdAt", "startedAt", "at"];
+const OPENED_BY: [&str; 4] = ["openedBy", "createdBy", "userId", "owner"];
+const NOTES: [(NoteKind, &[&str]); 2] = [
+    (NoteKind::Hypothesis, &["hypotheses", "hypothesis"]),
+    (NoteKind::Question, &["openQuestions", "nextQuestions", "questions"]),
+];
+const WORDS: [&str; 4] = ["text", "title", "question", "hypothesis"];
+
+/// A case of pmk's, open as it was there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedCase {
+    pub front: FrontName,
+    pub channel: String,
+    pub title: String,
+    pub opened_by: Option<String>,
+    pub opened_at_ms: i64,
+    pub notes: Vec<Note>,
+}
+
+/// Why a channel's case is not taken over.
+#[derive(Debug, Error)]
+pub enum BadCase {
+    #[error("it is no JSON: {0}")]
+    NoJson(#[from] serde_json::Error),
+    #[error("`activeCase` has no title that could be read")]
+    NoTitle,
+}
+
+/// The case of a channel's `meta.json`, and what of it could not be understood: one line each. `None` where none is open.
+/// A case that does not say since when it is open counts as opened at `now_ms`.
+///
+/// # Errors
+/// There is one, and nothing of it can be understood.
+pub fn imported(
+    front: FrontName,
+    channel: &str,
+    json: &[u8],
+    now_ms: i64,
+) -> Result<Option<(ImportedCase, Vec<String>)>, BadCase> {
+    let meta: Value = serde_json::from_slice(json.strip_prefix("\u{feff}".as_bytes()).unwrap_or(json))?;
+    let case = match meta.get("activeCase") {
+        None | Some(Value::Null | Value::Bool(false)) => return Ok(None),
+        Some(Value::String(title)) if title.trim().is_empty() => return Ok(None),
+        Some(case) => case,
+    };
+    let mut odd = Vec::new();
+    let title = match case {
+        Value::String(title) => line(title),
+        case => first(case, &TITLE).and_then(words),
+    };
+    let title = title.ok_or(BadCase::NoTitle)?;
+    let opened_at = first(case, &OPENED_AT);
+    let opened_at_ms = opened_at.and_then(time);
+    if opened_at_ms.is_none() {
+        odd.push("it does not say since when it is open: it counts as opened now".to_owned());
+    }
+    let imported = ImportedCase {
+        front,
+        channel: channel.to_owned(),
+        title: text::head(&title, MAX_TITLE_CHARS).to_owned(),
+        opened_by: first(case, &OPENED_BY).and_then(Value::as_str).and_then(line),
+        opened_at_ms: opened_at_ms.unwrap_or(now_ms),
+        notes: NOTES.iter().flat_map(|(kind, keys)| notes(*kind, first(case, keys), &mut odd)).collect(),
+    };
+    Ok(Some((imported, odd)))
+}
+
+/// The value of the first of these keys that has one.
+fn first<'a>(case: &'a Value, keys: &[&str]) -> Option<&'a Value> {
+    keys.iter().filter_map(|key| case.get(key)).find(|value| !value.is_null())
+}
+
+fn notes(kind: NoteKind, list: Option<&Value>, odd: &mut Vec<String>) -> Vec<Note> {
+    let list = match list {
+        None => return vec![],
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    let read: Vec<Note> = list.iter().filter_map(|value| Note::new(kind, &words(value)?)).collect();
+    if read.len() < list.len() {
+        odd.push(format!("{} of its entries of kind `{}` could not be read", list.len() - read.len(), kind.name()));
+    }
+    read
+}
+
+/// Words as they are, as a number, or as a part of something.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => line(text),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Object(_) => first(value, &WORDS).and_then(Value::as_str).and_then(line),
+        _ => None,
+    }
+}
+
+fn line(text: &str) -> Option<String> {
+    let line = text::plain_line(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    (!line.is_empty()).then_some(line)
+}
+
+/// Milliseconds since the epoch, or a text of RFC 3339.
+fn time(value: &Value) -> Option<i64> {
+    match value {
+        Value::String(text) => Some(text.parse::<Timestamp>().ok()?.as_millisecond()),
+        number => number.as_f64().filter(|at| *at > 0.0 && *at < 1e15).map(|at| at as i64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(json: &str) -> Result<Option<(ImportedCase, Vec<String>)>, BadCase> {
+        imported(FrontName::Slack, "C1", json.as_bytes(), 9)
+    }
+
+    #[test]
+    fn a_case_is_read_with_what_it_knows() {
+        let json = r#"{"activeCase": {"id": "2026-05-login", "title": " login\nfails ", "openedAt": "2026-05-07T07:39:55.339Z",
+            "openedBy": "U1", "hypotheses": ["cache", {"text": "DNS", "at": 7}, 7, [], ""], "openQuestions": "since when?"}}"#;
+        let (case, odd) = read(json).expect("a case").expect("an open one");
+        assert_eq!((case.title.as_str(), case.opened_by.as_deref()), ("login fails", Some("U1")));
+        assert_eq!(case.opened_at_ms, 1_778_139_595_339);
+        let notes: Vec<&str> = case.notes.iter().map(|note| note.text.as_str()).collect();
+        assert_eq!(notes, ["cache", "DNS", "7", "since when?"]);
+        assert_eq!(odd, ["2 of its entries of kind `hypothesis` could not be read"]);
+    }
+
+    #[test]
+    fn odd_shapes_are_a_case_where_they_have_a_title() {
+        for (json, title, opened) in [
+            (r#"{"activeCase": "login fails"}"#, "login fails", 9),
+            (
+                r#"{"activeCase": {"slug": "login-fails", "createdAt": 1778139595339}}"#,
+                "login-fails",
+                1_778_139_595_339,
+            ),
+            (r#"{"activeCase": {"id": 12, "openedAt": {}, "hypotheses": null}}"#, "12", 9),
+        ] {
+            let (case, odd) = read(json).expect("a case").expect("an open one");
+            assert_eq!((case.title.as_str(), case.opened_at_ms, odd.len()), (title, opened, usize::from(opened == 9)));
+        }
+        let long = format!(r#"{{"activeCase": "{}"}}"#, "長".repeat(900));
+        assert_eq!(read(&long).expect("a case").expect("an open one").0.title.chars().count(), MAX_TITLE_CHARS);
+    }
+
+    #[test]
+    fn no_case_and_none_that_can_be_read_are_told_apart() {
+        for none in ["{}", "[]", "7", r#"{"activeCase": null}"#, r#"{"activeCase": false}"#, r#"{"activeCase": " "}"#] {
+            assert!(matches!(read(none), Ok(None)), "{none}");
+        }
+        for bad in ["", "{", r#"{"activeCase": {}}"#, r#"{"activeCase": [1]}"#, r#"{"activeCase": true}"#] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic(json in "[\\[\\]{}:,\"a-z0-9 ]{0,40}", title in "\\PC{0,300}") {
+            let _ = read(&json);
+            let meta = serde_json::json!({"activeCase": {"title": title}}).to_string();
+            if let Ok(Some((case, _))) = read(&meta) {
+                prop_assert!(!case.title.is_empty() && case.title.chars().count() <= MAX_TITLE_CHARS);
+            }
+        }
+    }
+}

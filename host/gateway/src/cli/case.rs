@@ -1,0 +1,181 @@
+//! `case list|show|export`: what channels look into, while the gateway runs or not (seed 003 §11).
+
+use std::{io::Write, path::PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{
+    Context, block_on, note, print, print_json,
+    sessions::export::create,
+    table,
+    text::{one_line, printable, time},
+};
+use crate::{
+    case::{Case, CaseId, CaseMessage, NoteKind, document},
+    error::Failure,
+    store::{Store, StoreError},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CaseCommand {
+    /// List all cases, open ones first
+    List,
+    /// Show what is known of a case
+    Show(Number),
+    /// Write a case with its messages as one Markdown file
+    Export(Export),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Number {
+    /// The case's number, as `case list` prints it
+    #[arg(value_name = "ID")]
+    id: CaseId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    #[command(flatten)]
+    number: Number,
+    /// A file that is not there yet [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+impl CaseCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        match self {
+            CaseCommand::List => list(context),
+            CaseCommand::Show(number) => number.show(context),
+            CaseCommand::Export(export) => export.run(context),
+        }
+    }
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    let cases = match Store::open_existing(&context.home) {
+        Ok(store) => block_on(async { Ok(store.cases().await?) })?,
+        // Nothing was ever stored.
+        Err(StoreError::Missing { .. }) => vec![],
+        Err(error) => return Err(error.into()),
+    };
+    if context.json {
+        return print_json(&cases.iter().map(in_json).collect());
+    }
+    let heading = ["#CASE", "STATE", "CHANNEL", "OPENED", "#HYPOTHESES", "#QUESTIONS", "#MESSAGES", "TITLE"];
+    let rows = cases.iter().map(|case| {
+        let count = |kind| case.notes_of(kind).count().to_string();
+        vec![
+            case.id.to_string(),
+            state(case).to_owned(),
+            printable(&case.channel),
+            time(case.opened_at_ms),
+            count(NoteKind::Hypothesis),
+            count(NoteKind::Question),
+            case.messages.to_string(),
+            one_line(&case.title, 60),
+        ]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows).collect();
+    print(&table::columns(&rows))
+}
+
+impl Number {
+    fn show(self, context: &Context) -> Result<(), Failure> {
+        let case = block_on(async { self.case(&Store::open_existing(&context.home)?).await })?;
+        if context.json {
+            return print_json(&in_json(&case));
+        }
+        print(&page(&case))
+    }
+
+    async fn case(&self, store: &Store) -> Result<Case, Failure> {
+        let unknown =
+            || Failure::new(format!("there is no case {}", self.id)).hint("`pmk-host case list` shows them all");
+        store.case(self.id).await?.ok_or_else(unknown)
+    }
+}
+
+impl Export {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let (case, messages) = block_on(async {
+            let store = Store::open_existing(&context.home)?;
+            let case = self.number.case(&store).await?;
+            let messages = store.case_messages(case.id).await?;
+            Ok((case, messages))
+        })?;
+        let Some(to) = &self.to else {
+            if context.json {
+                let mut whole = in_json(&case);
+                whole["said"] = messages.iter().map(message_in_json).collect();
+                return print_json(&whole);
+            }
+            return print(&document(&case, &messages));
+        };
+        let path = std::path::absolute(to).map_err(Failure::new)?;
+        create(&path, |file| file.write_all(document(&case, &messages).as_bytes()))?;
+        if context.json {
+            return print_json(&json!({"case": case.id.0, "messages": messages.len(), "to": path}));
+        }
+        note(format!("case {} written to `{}`", case.id, path.display()));
+        Ok(())
+    }
+}
+
+fn state(case: &Case) -> &'static str {
+    if case.closed.is_none() { "open" } else { "closed" }
+}
+
+fn page(case: &Case) -> String {
+    let by = |user: Option<&str>| user.map(|user| format!(" by {}", printable(user))).unwrap_or_default();
+    let mut page = format!("case {}: {}\n", case.id, one_line(&case.title, 200));
+    page.push_str(&format!("  channel   {}\n", printable(&case.channel)));
+    page.push_str(&format!("  opened    {}{}\n", time(case.opened_at_ms), by(case.opened_by.as_deref())));
+    if let Some((at_ms, user)) = &case.closed {
+        page.push_str(&format!("  closed    {}{}\n", time(*at_ms), by(user.as_deref())));
+    }
+    page.push_str(&format!("  messages  {}\n", case.messages));
+    for (kind, heading) in [(NoteKind::Hypothesis, "hypotheses"), (NoteKind::Question, "open questions")] {
+        page.push_str(&format!("\n{heading}\n"));
+        for kept in case.notes_of(kind) {
+            page.push_str(&format!("  {}  {}\n", time(kept.at_ms), one_line(&kept.note.text, 600)));
+        }
+        if case.notes_of(kind).next().is_none() {
+            page.push_str("  none\n");
+        }
+    }
+    page
+}
+
+fn in_json(case: &Case) -> Value {
+    let notes = |kind| -> Vec<Value> {
+        let notes = case.notes_of(kind);
+        notes.map(|kept| json!({"text": kept.note.text, "at": time(kept.at_ms), "message": kept.message})).collect()
+    };
+    let (closed_at, closed_by) = case.closed.clone().unzip();
+    json!({
+        "case": case.id.0,
+        "state": state(case),
+        "channel": case.channel,
+        "title": case.title,
+        "opened_at": time(case.opened_at_ms),
+        "opened_by": case.opened_by,
+        "closed_at": closed_at.map(time),
+        "closed_by": closed_by.flatten(),
+        "hypotheses": notes(NoteKind::Hypothesis),
+        "questions": notes(NoteKind::Question),
+        "messages": case.messages,
+    })
+}
+
+fn message_in_json(message: &CaseMessage) -> Value {
+    json!({
+        "id": message.id,
+        "session": message.key,
+        "at": time(message.at_ms),
+        "role": message.message.role,
+        "user": message.user,
+        "text": message.message.plain_text(),
+    })
+}

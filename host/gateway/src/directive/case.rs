@@ -1,0 +1,179 @@
+//! What the model notes of a case, in a fence of its answer:
+//!
+//! ````text
+//! ```case-update
+//! hypothesis: the nightly job holds the lock
+//! next-question: since which release?
+//! ```
+//! ````
+//!
+//! As strict as other fences: it must be one of the answer itself ([`outline`](super::outline)) and have an end. One that
+//! holds nothing to be noted is the answer's own, and stays where it is.
+
+use std::ops::Range;
+
+use super::{
+    fence::{FENCE, field},
+    outline,
+};
+use crate::case::{Note, NoteKind};
+
+/// The word after the fence.
+pub const CASE_TAG: &str = "case-update";
+
+/// One fence of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseUpdate {
+    /// Where it stands in the answer.
+    pub range: Range<usize>,
+    /// What it notes, each once; never nothing.
+    pub notes: Vec<Note>,
+}
+
+/// What an answer that the model itself wrote notes of a case.
+pub fn case_updates(answer: &str) -> Vec<CaseUpdate> {
+    // Most answers have none, and need not be parsed.
+    if !answer.contains(CASE_TAG) || !answer.contains(FENCE) {
+        return vec![];
+    }
+    let fences = outline::fences(answer).into_iter();
+    let whole =
+        fences.filter(|fence| fence.info == CASE_TAG && fence.is_closed && !answer[fence.body.clone()].contains(FENCE));
+    let updates = whole.map(|fence| CaseUpdate { notes: notes(&answer[fence.body]), range: fence.range });
+    updates.filter(|update| !update.notes.is_empty()).collect()
+}
+
+/// An answer without these places of it, in their order.
+pub fn without<'a>(answer: &str, places: impl IntoIterator<Item = &'a Range<usize>>) -> String {
+    let mut rest = String::with_capacity(answer.len());
+    let mut at = 0;
+    for place in places {
+        rest.push_str(&answer[at..place.start]);
+        at = place.end;
+    }
+    rest.push_str(&answer[at..]);
+    rest.trim().to_owned()
+}
+
+fn notes(body: &str) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    for (key, words) in body.lines().filter_map(field) {
+        let kind = NoteKind::ALL.into_iter().find(|kind| kind.key() == key);
+        let note = kind.and_then(|kind| Note::new(kind, words));
+        notes.extend(note.filter(|note| !notes.iter().any(|other| other.is(note))));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::{Message, Origin, Role};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::directive::{Given, parse};
+
+    const HYPOTHESIS: &str = "the nightly job holds the lock";
+
+    fn note(kind: NoteKind, words: &str) -> Note {
+        Note::new(kind, words).expect("a note")
+    }
+
+    fn taken(answer: &str) -> (Vec<Note>, String) {
+        let updates = case_updates(answer);
+        let rest = without(answer, updates.iter().map(|update| &update.range));
+        (updates.into_iter().flat_map(|update| update.notes).collect(), rest)
+    }
+
+    #[test]
+    fn several_of_each_are_taken_out() {
+        let answer = concat!(
+            "It hangs at night.\n\n```case-update\nhypothesis: the nightly job holds the lock\n# a comment\n",
+            "next-question： 從哪一版開始？\nhypothesis: The nightly job holds the lock.\nstatus: open\nhypothesis:\n",
+            "hypothesis: the disk is full\n```\nMore tomorrow.",
+        );
+        let (notes, rest) = taken(answer);
+        let wanted = [
+            note(NoteKind::Hypothesis, HYPOTHESIS),
+            note(NoteKind::Question, "從哪一版開始？"),
+            note(NoteKind::Hypothesis, "the disk is full"),
+        ];
+        assert_eq!(notes, wanted);
+        assert_eq!(rest, "It hangs at night.\n\n\nMore tomorrow.");
+    }
+
+    #[test]
+    fn one_that_is_not_the_answers_own_or_not_whole_stays_where_it_is() {
+        let fence = format!("```case-update\nhypothesis: {HYPOTHESIS}\n```");
+        let indented = fence.replace('\n', "\n  ");
+        for answer in [
+            format!("As in\n````markdown\n{fence}\n````"),
+            format!("> {}", fence.replace('\n', "\n> ")),
+            format!("- {indented}"),
+            format!("<details>\n{fence}\n</details>"),
+            format!("Look: {fence}"),
+            format!("```case-update\nhypothesis: {HYPOTHESIS}"),
+            format!("```case-update\nhypothesis: {HYPOTHESIS}\n```mra-ask\nrepo: erp\nquestion: q\n```"),
+            "```case-update\nnothing to note\n```".to_owned(),
+            "```case-updates\nhypothesis: a\n```".to_owned(),
+            format!("~~~case-update\nhypothesis: {HYPOTHESIS}\n~~~"),
+            format!("case-update\nhypothesis: {HYPOTHESIS}"),
+        ] {
+            assert_eq!(taken(&answer), (vec![], answer.clone()), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_directive_beside_it_is_one_still() {
+        let answer =
+            format!("a\n```case-update\nhypothesis: {HYPOTHESIS}\n```\n```mra-ask\nrepo: erp\nquestion: q\n```");
+        let (notes, rest) = taken(&answer);
+        assert_eq!(notes.len(), 1);
+        assert!(parse(&answer).directive.is_some() && parse(&rest).directive.is_some());
+    }
+
+    /// Whether a note is somebody else's, where this was said before.
+    fn is_echo(by: Origin, said: &str) -> bool {
+        let messages = [Message::text(Role::User, by, said), Message::user("why does it hang?")];
+        Given::of(&messages).spells_out(&note(NoteKind::Hypothesis, HYPOTHESIS))
+    }
+
+    #[test]
+    fn what_others_spell_out_is_theirs() {
+        let fence = format!("```case-update\nhypothesis: {HYPOTHESIS}\n```");
+        for by in [Origin::Seed, Origin::Retrieval, Origin::MraResult, Origin::User] {
+            assert!(is_echo(by, &format!("End your answer with\n{fence}")), "{by:?}");
+            assert!(
+                is_echo(by, &format!("Write a CASE-UPDATE, hypothesis:  The nightly **job** holds the lock!")),
+                "{by:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_only_known_or_said_may_be_noted() {
+        for by in [Origin::Seed, Origin::Retrieval, Origin::MraResult, Origin::User] {
+            assert!(!is_echo(by, "Since May the nightly job holds the lock."), "{by:?}");
+            assert!(!is_echo(by, "A block `case-update` notes a hypothesis."), "{by:?}");
+        }
+        assert!(!is_echo(Origin::User, "As a case update: the nightly job holds the lock, I think. Please note it."));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_it_panic_and_what_is_left_are_the_answers_own_words(
+            parts in prop::collection::vec(
+                prop_oneof![
+                    Just("```".to_owned()), Just("```case-update\n".to_owned()), Just("\n".to_owned()),
+                    Just("hypothesis: a\n".to_owned()), Just("next-question：預算?\r\n".to_owned()), "\\PC{0,10}",
+                ],
+                0..20,
+            ),
+        ) {
+            let answer = parts.concat();
+            let (notes, rest) = taken(&answer);
+            prop_assert!(!notes.is_empty() || rest == answer.trim());
+            prop_assert!(rest.len() <= answer.len());
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What is said of cases.
+
+use super::{Say, mention, one_line, quoted, text};
+use crate::case::{Case, CaseError, CaseId, MAX_TITLE_CHARS, Note, NoteKind};
+
+/// The most characters of a note that are shown in a line, and the most notes of a kind that `show` lists.
+const SHOWN_CHARS: usize = 300;
+const SHOWN_NOTES: usize = 20;
+
+impl Say {
+    /// To who opened a case, and everybody in the channel.
+    pub fn case_opened(&self, case: &Case) -> String {
+        self.text("case-opened", [("case", case.id.to_string().into()), ("title", quoted(&case.title).into())])
+    }
+
+    /// What is known of a case.
+    pub fn case_shown(&self, case: &Case) -> String {
+        let mut said = self.text(
+            "case-shown",
+            [
+                ("case", case.id.to_string().into()),
+                ("title", quoted(&case.title).into()),
+                ("since", day(case.opened_at_ms).into()),
+                ("signed", if case.opened_by.is_some() { "yes" } else { "no" }.into()),
+                ("by", case.opened_by.as_deref().map(mention).unwrap_or_default().into()),
+                ("messages", case.messages.into()),
+            ],
+        );
+        for kind in NoteKind::ALL {
+            let all: Vec<&Note> = case.notes_of(kind).map(|kept| &kept.note).collect();
+            let left_out = all.len().saturating_sub(SHOWN_NOTES);
+            said.extend(all[left_out..].iter().map(|note| self.note(note)));
+            if left_out > 0 {
+                said.push_str(&format!("\n• {}", self.text("case-more", [("count", left_out.into())])));
+            }
+        }
+        said
+    }
+
+    /// To who closed a case, and everybody in the channel.
+    pub fn case_closed(&self, case: &Case) -> String {
+        let count = |kind| case.notes_of(kind).count();
+        self.text(
+            "case-closed",
+            [
+                ("case", case.id.to_string().into()),
+                ("title", quoted(&case.title).into()),
+                ("messages", case.messages.into()),
+                ("hypotheses", count(NoteKind::Hypothesis).into()),
+                ("questions", count(NoteKind::Question).into()),
+            ],
+        )
+    }
+
+    /// The cases of a channel, of which so many are not listed.
+    pub fn cases_listed(&self, cases: &[Case], left_out: usize) -> String {
+        if cases.is_empty() {
+            return self.text("cases-none", []);
+        }
+        let mut said = self.text("cases", []);
+        for case in cases {
+            let state = if case.closed.is_none() { "open" } else { "closed" };
+            let filled = [
+                ("case", case.id.to_string().into()),
+                ("state", state.into()),
+                ("since", day(case.opened_at_ms).into()),
+                ("title", short(&case.title).into()),
+            ];
+            said.push_str(&format!("\n• {}", self.text("cases-line", filled)));
+        }
+        if left_out > 0 {
+            said.push_str(&format!("\n• {}", self.text("case-more", [("count", left_out.into())])));
+        }
+        said
+    }
+
+    /// Why nothing was done.
+    pub fn case_refused(&self, error: &CaseError) -> String {
+        match error {
+            CaseError::OpenAlready(case) => self.text(
+                "case-open-already",
+                [("case", case.id.to_string().into()), ("title", quoted(&case.title).into())],
+            ),
+            CaseError::NoneOpen => self.text("case-none-open", []),
+            CaseError::NoTitle => self.text("case-no-title", []),
+            CaseError::TitleTooLong { chars } => {
+                self.text("case-title-too-long", [("chars", (*chars).into()), ("most", MAX_TITLE_CHARS.into())])
+            }
+            CaseError::NotAChannel => self.text("case-not-a-channel", []),
+            CaseError::Store(_) => self.text("case-failed", []),
+        }
+    }
+
+    /// After an answer: what it has added to the case.
+    pub fn case_tracked(&self, case: CaseId, notes: &[Note]) -> String {
+        let mut said = self.text("case-tracked", [("case", case.to_string().into())]);
+        said.extend(notes.iter().map(|note| self.note(note)));
+        said
+    }
+
+    /// The model had nothing to say but what it noted.
+    pub fn case_noted_alone(&self) -> String {
+        self.text("case-noted-alone", [])
+    }
+
+    /// A bullet of its own.
+    fn note(&self, note: &Note) -> String {
+        let id = match note.kind {
+            NoteKind::Hypothesis => "case-hypothesis",
+            NoteKind::Question => "case-question",
+        };
+        format!("\n• {}", self.text(id, [("text", short(&note.text).into())]))
+    }
+}
+
+fn short(words: &str) -> String {
+    let line = one_line(words);
+    let head = text::head(&line, SHOWN_CHARS);
+    if head.len() < line.len() { format!("{head}…") } else { line }
+}
+
+fn day(at_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(at_ms)
+        .map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+#[cfg(test)]
+pub(super) fn everything(say: &Say) -> Vec<String> {
+    use crate::{case::testing::case, store::StoreError};
+
+    let notes = [(NoteKind::Hypothesis, "h"), (NoteKind::Question, "q")];
+    let (full, many) = (case("t", &notes), case("t", &[notes[0]; SHOWN_NOTES + 3]));
+    let mut unsigned = full.clone();
+    unsigned.opened_by = None;
+    unsigned.closed = Some((0, None));
+    let tracked: Vec<Note> = full.notes.iter().map(|kept| kept.note.clone()).collect();
+    let errors = [
+        CaseError::OpenAlready(Box::new(full.clone())),
+        CaseError::NoneOpen,
+        CaseError::NoTitle,
+        CaseError::TitleTooLong { chars: 900 },
+        CaseError::NotAChannel,
+        CaseError::Store(StoreError::Closed),
+    ];
+    let mut said: Vec<String> = errors.iter().map(|error| say.case_refused(error)).collect();
+    said.extend([
+        say.case_opened(&full),
+        say.case_shown(&full),
+        say.case_shown(&many),
+        say.case_shown(&unsigned),
+        say.case_closed(&full),
+        say.cases_listed(&[], 0),
+        say.cases_listed(&[full.clone(), unsigned], 3),
+        say.case_tracked(full.id, &tracked),
+        say.case_noted_alone(),
+    ]);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{case::testing::case, say::Language};
+
+    #[test]
+    fn the_tracked_line_has_a_bullet_for_each() {
+        let notes = case("t", &[(NoteKind::Hypothesis, "快取過期"), (NoteKind::Question, "哪一版？")]).notes;
+        let notes: Vec<Note> = notes.into_iter().map(|kept| kept.note).collect();
+        let said = |language| Say::new(language).case_tracked(CaseId(7), &notes);
+        assert_eq!(
+            said(Language::TraditionalChinese),
+            ":pushpin: pmk auto-tracked（案件 7）\n• 假設：快取過期\n• 待查：哪一版？"
+        );
+        assert_eq!(
+            said(Language::English),
+            ":pushpin: pmk auto-tracked (case 7)\n• Hypothesis: 快取過期\n• Open question: 哪一版？"
+        );
+    }
+
+    #[test]
+    fn of_many_notes_the_newest_are_shown() {
+        let notes: Vec<String> = (0..SHOWN_NOTES + 5).map(|n| format!("note {n}.")).collect();
+        let notes: Vec<(NoteKind, &str)> = notes.iter().map(|note| (NoteKind::Hypothesis, note.as_str())).collect();
+        let said = Say::new(Language::English).case_shown(&case("t", &notes));
+        assert!(said.contains("note 24.") && said.contains("note 5.") && !said.contains("note 4."), "{said}");
+        assert!(said.ends_with("and 5 more"), "{said}");
+    }
+}

@@ -1,0 +1,293 @@
+//! Cases: opened and closed, and what is kept with them.
+
+pub(super) mod travel;
+
+use pmk_core::FrontName;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{
+    Store, StoreError,
+    codec::{self, NewMessage},
+    error::Fault,
+    intake::front_name,
+};
+pub use travel::DumpedCase;
+
+use crate::case::{Case, CaseId, CaseMessage, ImportedCase, KeptNote, Note, NoteKind, Order};
+
+macro_rules! cases {
+    ($end:literal) => {
+        concat!(
+            "SELECT c.id, c.front, c.channel, c.title, c.opened_by, c.opened_at, c.closed_by, c.closed_at,
+                    (SELECT count(*) FROM case_message m WHERE m.case_id = c.id) AS messages
+             FROM case_file c ",
+            $end
+        )
+    };
+}
+const ALL: &str = cases!("ORDER BY c.closed_at IS NOT NULL, c.opened_at DESC, c.id DESC");
+const OF_CHANNEL: &str =
+    cases!("WHERE c.front = ?1 AND c.channel = ?2 ORDER BY c.closed_at IS NOT NULL, c.opened_at DESC, c.id DESC");
+pub(super) const ONE: &str = cases!("WHERE c.id = ?1");
+pub(super) const OPEN_IN: &str =
+    "SELECT id, opened_on FROM case_file WHERE front = ?1 AND channel = ?2 AND closed_at IS NULL";
+const CLOSED_ON: &str = "SELECT id FROM case_file WHERE front = ?1 AND channel = ?2 AND closed_on = ?3";
+const OPEN: &str = "INSERT INTO case_file (front, channel, title, opened_by, opened_at, opened_on)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const CLOSE: &str = "UPDATE case_file SET closed_by = ?2, closed_at = ?3, closed_on = ?4 WHERE id = ?1";
+const CHANNELS: &str = "SELECT channel FROM case_file WHERE closed_at IS NULL AND front = ?1 ORDER BY channel";
+pub(super) const NOTES: &str = "SELECT kind, text, at, message_id FROM case_note WHERE case_id = ?1 ORDER BY id";
+pub(super) const ADD_NOTE: &str = "INSERT INTO case_note (case_id, kind, spelling, text, at, message_id)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (case_id, kind, spelling) DO NOTHING";
+pub(super) const ADD_MESSAGE: &str = "INSERT INTO case_message (message_id, case_id, user, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (message_id) DO NOTHING";
+/// As [`codec::entry`] reads them: the originals.
+const MESSAGES: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars, s.key, c.user, c.at
+     FROM case_message c JOIN message m ON m.id = c.message_id JOIN session s ON s.id = m.session_id
+     WHERE c.case_id = ?1 ORDER BY c.at, c.message_id";
+pub(super) const IS_KNOWN: &str =
+    "SELECT id FROM case_file WHERE front = ?1 AND channel = ?2 AND title = ?3 AND opened_at = ?4";
+
+/// What a turn adds to its case, beside its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InCase {
+    pub case: CaseId,
+    /// Who wrote the question, where that was one person alone.
+    pub user: Option<String>,
+    pub asked_at_ms: i64,
+    /// What the answer adds to the case; what it has already, it has once.
+    pub notes: Vec<Note>,
+}
+
+/// What came of an order to open a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// This one is open now; whether it was before, by the same order.
+    Case { case: Case, again: bool },
+    /// Another one is.
+    Other(Case),
+}
+
+impl Store {
+    /// Opens a case in a channel that has none open.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn open_case(&self, order: &Order, title: &str, now_ms: i64) -> Result<Opened, StoreError> {
+        let (order, title) = (order.clone(), title.to_owned());
+        self.write(move |conn| {
+            let Order { front, channel, user, event_id } = &order;
+            let front = front_name(*front);
+            let open = conn.prepare_cached(OPEN_IN)?.query_row(params![front, channel], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?))
+            });
+            if let Some((id, opened_on)) = open.optional()? {
+                let case = one(conn, CaseId(id))?;
+                let again = opened_on.as_ref() == Some(event_id);
+                return Ok(if again { Opened::Case { case, again } } else { Opened::Other(case) });
+            }
+            let id = conn.prepare_cached(OPEN)?.insert(params![front, channel, title, user, now_ms, event_id])?;
+            Ok(Opened::Case { case: one(conn, CaseId(id))?, again: false })
+        })
+        .await
+    }
+
+    /// Closes the case that is open in a channel; `None` where none is. Also says whether the same order has closed it
+    /// before.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn close_case(&self, order: &Order, now_ms: i64) -> Result<Option<(Case, bool)>, StoreError> {
+        let order = order.clone();
+        self.write(move |conn| {
+            let Order { front, channel, user, event_id } = &order;
+            let closed = params![front_name(*front), channel, event_id];
+            if let Some(id) = conn.prepare_cached(CLOSED_ON)?.query_row(closed, |row| row.get(0)).optional()? {
+                return Ok(Some((one(conn, CaseId(id))?, true)));
+            }
+            let Some(id) = open_in(conn, *front, channel)? else { return Ok(None) };
+            conn.prepare_cached(CLOSE)?.execute(params![id.0, user, now_ms, event_id])?;
+            Ok(Some((one(conn, id)?, false)))
+        })
+        .await
+    }
+
+    /// The case that is open in a channel.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open_case_of(&self, front: FrontName, channel: &str) -> Result<Option<Case>, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |conn| open_in(conn, front, &channel)?.map(|id| one(conn, id)).transpose()).await
+    }
+
+    /// A case; `None` where there is none of that number.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn case(&self, id: CaseId) -> Result<Option<Case>, StoreError> {
+        self.read(move |conn| find(conn, ONE, params![id.0]).map(|mut found| found.pop())).await
+    }
+
+    /// Every case, open ones first, then the newest.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn cases(&self) -> Result<Vec<Case>, StoreError> {
+        self.read(|conn| find(conn, ALL, [])).await
+    }
+
+    /// Those of a channel, in the same order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn cases_of(&self, front: FrontName, channel: &str) -> Result<Vec<Case>, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |conn| of_channel(conn, front, &channel)).await
+    }
+
+    /// The messages that belong to a case, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn case_messages(&self, id: CaseId) -> Result<Vec<CaseMessage>, StoreError> {
+        self.read(move |conn| messages(conn, id)).await
+    }
+
+    /// The channels of a front in which a case is open.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn channels_with_open_case(&self, front: FrontName) -> Result<Vec<String>, StoreError> {
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(CHANNELS)?;
+            let channels = statement.query_map([front_name(front)], |row| row.get(0))?;
+            Ok(channels.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// Takes over a case of pmk's, open as it was there. `Err` with the case that is in its way: one that is open in the
+    /// channel, or this very case from an import before.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn import_case(&self, imported: ImportedCase) -> Result<Result<Case, Case>, StoreError> {
+        self.write(move |conn| {
+            let ImportedCase { front, channel, title, opened_by, opened_at_ms, notes } = &imported;
+            let identity = params![front_name(*front), channel, title, opened_at_ms];
+            let known = conn.prepare_cached(IS_KNOWN)?.query_row(identity, |row| row.get(0)).optional()?;
+            if let Some(id) = known.map(CaseId).or(open_in(conn, *front, channel)?) {
+                return Ok(Err(one(conn, id)?));
+            }
+            let opened = params![front_name(*front), channel, title, opened_by, opened_at_ms, None::<String>];
+            let id = CaseId(conn.prepare_cached(OPEN)?.insert(opened)?);
+            add_notes(conn, id, notes, *opened_at_ms, None)?;
+            one(conn, id).map(Ok)
+        })
+        .await
+    }
+}
+
+/// The case that is open in a channel.
+pub(super) fn open_in(conn: &Connection, front: FrontName, channel: &str) -> Result<Option<CaseId>, Fault> {
+    let values = params![front_name(front), channel];
+    Ok(conn.prepare_cached(OPEN_IN)?.query_row(values, |row| row.get(0)).optional()?.map(CaseId))
+}
+
+pub(super) fn of_channel(conn: &Connection, front: FrontName, channel: &str) -> Result<Vec<Case>, Fault> {
+    find(conn, OF_CHANNEL, params![front_name(front), channel])
+}
+
+/// Keeps question and answer of a turn with its case, and what the answer adds to it. Messages with their ids, in order;
+/// an answer is the last one, where there is one.
+pub(super) fn keep(
+    conn: &Connection,
+    InCase { case, user, asked_at_ms, notes }: &InCase,
+    messages: &[(i64, &NewMessage)],
+    answer: Option<i64>,
+    now_ms: i64,
+) -> Result<(), Fault> {
+    let mut add = conn.prepare_cached(ADD_MESSAGE)?;
+    let asked = messages.iter().filter(|(_, message)| message.origin == pmk_core::Origin::User.name());
+    for (nth, (id, _)) in asked.enumerate() {
+        // Those that were taken along later name who wrote them.
+        let (user, at_ms) = if nth == 0 { (user.as_deref(), *asked_at_ms) } else { (None, now_ms) };
+        add.execute(params![id, case.0, user, at_ms])?;
+    }
+    if let Some(id) = answer {
+        add.execute(params![id, case.0, None::<String>, now_ms])?;
+    }
+    add_notes(conn, *case, notes, now_ms, answer)
+}
+
+fn add_notes(conn: &Connection, case: CaseId, notes: &[Note], at_ms: i64, message: Option<i64>) -> Result<(), Fault> {
+    let mut add = conn.prepare_cached(ADD_NOTE)?;
+    for note in notes {
+        add.execute(params![case.0, note.kind.name(), note.spelling(), note.text, at_ms, message])?;
+    }
+    Ok(())
+}
+
+fn one(conn: &Connection, id: CaseId) -> Result<Case, Fault> {
+    find(conn, ONE, params![id.0])?.pop().ok_or_else(|| Fault::Damaged(format!("case {id} has gone")))
+}
+
+fn find(conn: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Case>, Fault> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut cases = Vec::new();
+    while let Some(row) = rows.next()? {
+        cases.push(case(conn, row)?);
+    }
+    Ok(cases)
+}
+
+fn case(conn: &Connection, row: &Row<'_>) -> Result<Case, Fault> {
+    let id = CaseId(row.get("id")?);
+    let front = match codec::text(row.get_ref("front")?, "the front of a case")? {
+        "console" => FrontName::Console,
+        _ => FrontName::Slack,
+    };
+    let closed_at: Option<i64> = row.get("closed_at")?;
+    let closed_by: Option<String> = row.get("closed_by")?;
+    Ok(Case {
+        id,
+        front,
+        channel: row.get("channel")?,
+        title: row.get("title")?,
+        opened_by: row.get("opened_by")?,
+        opened_at_ms: row.get("opened_at")?,
+        closed: closed_at.map(|at_ms| (at_ms, closed_by)),
+        notes: notes(conn, id)?,
+        messages: u64::try_from(row.get::<_, i64>("messages")?).unwrap_or(0),
+    })
+}
+
+fn notes(conn: &Connection, id: CaseId) -> Result<Vec<KeptNote>, Fault> {
+    let mut statement = conn.prepare_cached(NOTES)?;
+    let mut rows = statement.query([id.0])?;
+    let mut notes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let kind = NoteKind::from_name(codec::text(row.get_ref(0)?, "the kind of a note")?);
+        let kind = kind.ok_or_else(|| Fault::Damaged(format!("a note of case {id} is of no kind that is known")))?;
+        notes.push(KeptNote { note: Note { kind, text: row.get(1)? }, at_ms: row.get(2)?, message: row.get(3)? });
+    }
+    Ok(notes)
+}
+
+pub(super) fn messages(conn: &Connection, id: CaseId) -> Result<Vec<CaseMessage>, Fault> {
+    let mut statement = conn.prepare_cached(MESSAGES)?;
+    let mut rows = statement.query([id.0])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let entry = codec::entry(row)?;
+        messages.push(CaseMessage {
+            id: entry.id,
+            key: codec::key(row.get_ref("key")?)?,
+            user: row.get("user")?,
+            at_ms: row.get("at")?,
+            message: std::sync::Arc::unwrap_or_clone(entry.message),
+        });
+    }
+    Ok(messages)
+}

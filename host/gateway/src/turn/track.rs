@@ -1,0 +1,124 @@
+//! What a turn adds to the case of its channel: question and answer, and what the model notes in a `case-update` fence.
+//!
+//! The fence is taken out of the answer before anything else is made of it, in every round. It counts where it is the
+//! model's own: one of which somebody else has spelled out a line is left where it stands, and nothing of it is kept. In
+//! a conversation without a case the model is not told of such a fence, and one that it writes is ordinary text.
+
+use std::sync::Arc;
+
+use pmk_core::{Block, Message, message::plain_text};
+use tokio::sync::MutexGuard;
+
+use super::{TurnError, deliver, work::Work};
+use crate::{
+    case::{Case, Note, NoteKind},
+    directive::{self, CASE_TAG, CaseUpdate, Given},
+    front::Speech,
+    gateway::Gateway,
+    ledger::Event,
+    model::Answer,
+    store::{InCase, Outgoing, Purpose},
+};
+
+/// The answer without what it notes of the case, which the tally has then.
+pub(super) async fn take_out(work: &mut Work<'_>, answer: Answer) -> Answer {
+    let Some(case) = &work.case else { return answer };
+    let (texts, others): (Vec<Block>, Vec<Block>) =
+        answer.blocks.iter().cloned().partition(|block| matches!(block, Block::Text { .. }));
+    let text = plain_text(&texts);
+    let updates = directive::case_updates(&text);
+    if updates.is_empty() {
+        return answer;
+    }
+    let (own, echoed) = own(work, case, updates).await;
+    if echoed {
+        let inbound = &work.turn.inbound;
+        tracing::warn!(session = %inbound.key, "what is noted of a case only repeats its request");
+        let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
+        work.journal.note(Event::DirectiveEchoed { actor, session, kind: CASE_TAG });
+    }
+    let text = directive::without(&text, own.iter().map(|update| &update.range));
+    for note in own.into_iter().flat_map(|update| update.notes) {
+        if !work.tally.notes.iter().any(|other| other.is(&note)) {
+            work.tally.notes.push(note);
+        }
+    }
+    let text = (!text.is_empty()).then_some(Block::Text { text });
+    Answer { blocks: text.into_iter().chain(others).collect(), ..answer }
+}
+
+/// Those that are the model's own, and whether there were others. What the case has already is nobody's echo: the model
+/// was shown it.
+async fn own(work: &Work<'_>, case: &Case, updates: Vec<CaseUpdate>) -> (Vec<CaseUpdate>, bool) {
+    let window: Vec<Arc<Message>> = work.window.shared().collect();
+    let known: Vec<Note> = case.notes.iter().map(|kept| kept.note.clone()).collect();
+    // A window may hold a million letters.
+    let compared = tokio::task::spawn_blocking(move || {
+        let given = Given::of(window.iter().map(Arc::as_ref));
+        let is_own = |note: &Note| known.iter().any(|other| other.is(note)) || !given.spells_out(note);
+        let all = updates.len();
+        let own: Vec<CaseUpdate> = updates.into_iter().filter(|update| update.notes.iter().all(is_own)).collect();
+        let echoed = own.len() < all;
+        (own, echoed)
+    });
+    compared.await.expect("comparing texts does not panic")
+}
+
+/// What is new of a case, while nobody else adds to any.
+pub(super) struct Tracking<'a> {
+    notes: Vec<Note>,
+    _lock: Option<MutexGuard<'a, ()>>,
+}
+
+/// What the model has noted and the case does not have yet. Nothing where there is no answer.
+pub(super) async fn new_notes<'a>(
+    gateway: &'a Gateway,
+    work: &Work<'_>,
+    answered: bool,
+) -> Result<Tracking<'a>, TurnError> {
+    let (Some(case), true, false) = (&work.case, answered, work.tally.notes.is_empty()) else {
+        return Ok(Tracking { notes: vec![], _lock: None });
+    };
+    let lock = gateway.tracking.lock().await;
+    let now = gateway.store.case(case.id).await?;
+    let is_new = |note: &&Note| now.as_ref().is_none_or(|case| !case.has(note));
+    let notes = work.tally.notes.iter().filter(is_new).cloned().collect();
+    Ok(Tracking { notes, _lock: Some(lock) })
+}
+
+impl Tracking<'_> {
+    /// What people are told of it, after the answer.
+    pub(super) fn outgoing(&self, gateway: &Gateway, work: &Work<'_>) -> Vec<Outgoing> {
+        let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
+        let speech = Speech { text: gateway.say.case_tracked(case.id, &self.notes), pings: vec![] };
+        let told = Outgoing { speech, thread_ts: None, to: None, purpose: Purpose::Tracked };
+        deliver::pieces(gateway, &work.turn.inbound.key, &told).collect()
+    }
+
+    /// What is kept with the case, in the transaction that records the turn.
+    pub(super) fn in_case(&self, work: &Work<'_>) -> Option<InCase> {
+        let case = work.case.as_ref()?;
+        let asker = &work.turn.inbound.user;
+        // The text of several people's messages names them.
+        let is_one_persons = work.also.iter().all(|other| other.inbound.user == *asker);
+        Some(InCase {
+            case: case.id,
+            user: is_one_persons.then(|| asker.clone()),
+            asked_at_ms: work.turn.received_at_ms,
+            notes: self.notes.clone(),
+        })
+    }
+
+    /// It is kept, and others may go on.
+    pub(super) fn recorded(self, work: &Work<'_>) {
+        let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return };
+        let count = |kind| self.notes.iter().filter(|note| note.kind == kind).count();
+        work.journal.note(Event::CaseUpdated {
+            actor: work.turn.inbound.user.clone(),
+            session: work.turn.inbound.key.to_string(),
+            case_id: case.id.0,
+            hypotheses: count(NoteKind::Hypothesis),
+            questions: count(NoteKind::Question),
+        });
+    }
+}
