@@ -20,7 +20,11 @@ struct Stage {
 impl Stage {
     fn new(script: &str) -> Stage {
         let home = Home::new();
-        home.write("gateway.json", json!({"version": 1, "language": "en", "mra": {"command": ["echo"]}}).to_string());
+        home.write(
+            "gateway.json",
+            json!({"version": 1, "language": "en", "mra": {"command": ["echo"]}, "escalation": {"default": ["U2"]}})
+                .to_string(),
+        );
         let script = home.write("claude.script", script);
         let folder = home.path().join("bin");
         std::fs::create_dir(&folder).expect("a folder");

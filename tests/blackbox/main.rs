@@ -31,6 +31,7 @@ mod moments;
 mod moving;
 mod mra;
 mod mutated;
+mod offers;
 mod opening;
 mod operator;
 mod plan;

@@ -20,13 +20,13 @@ use crate::{
 pub(super) enum Command {
     Verbose(Verbosity),
     /// Put this to the people who know.
-    Confirmed(Marker),
+    Confirmed(Box<Marker>),
 }
 
 impl Command {
     /// The order that a message is, if it is one and nothing else.
     pub fn of(turn: &OpenTurn) -> Option<Command> {
-        turn.confirms.as_deref().cloned().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
+        turn.confirms.clone().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
     }
 
     fn of_text(text: &str) -> Option<Command> {
@@ -47,7 +47,7 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
             ("verbose", vec![Outgoing::reply(gateway.say.verbose(verbosity))], None)
         }
         Command::Confirmed(marker) => {
-            let (parts, escalation) = escalate(gateway, &turn, marker).await?;
+            let (parts, escalation) = escalate(gateway, &turn, *marker).await?;
             ("escalate", parts, escalation)
         }
     };

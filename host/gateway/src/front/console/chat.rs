@@ -158,6 +158,10 @@ impl Front for Chat {
         self.print(ANSWER, &part.speech.text).await.map(|()| Some(id))
     }
 
+    fn takes_words(&self) -> bool {
+        true
+    }
+
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
         let number = |pointer: &str| report.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or(0);
         let policy = report.pointer("/policy/name").and_then(serde_json::Value::as_str).unwrap_or("?");
