@@ -22,8 +22,9 @@ impl Stage {
         let home = Home::new();
         home.write(
             "gateway.json",
-            json!({"version": 1, "language": "en", "apiKey": {"cmd": "false"}, "mra": {"command": ["echo"]}})
-                .to_string(),
+            json!({"version": 1, "language": "en", "apiKey": {"cmd": "false"}, "mra": {"command": ["echo"]},
+                   "escalation": {"default": ["U2"]}})
+            .to_string(),
         );
         let script = home.write("claude.script", script);
         let folder = home.path().join("bin");

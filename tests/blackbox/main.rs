@@ -36,6 +36,7 @@ mod moments;
 mod moving;
 mod mra;
 mod mutated;
+mod offers;
 mod opening;
 mod operator;
 mod plan;

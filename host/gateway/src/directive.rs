@@ -55,6 +55,45 @@ impl Kind {
     }
 }
 
+/// Which directives can be carried out now, for the person who asks. The model hears of no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// There is code to look into.
+    pub mra: bool,
+    /// There is somebody to ask.
+    pub people: bool,
+}
+
+impl Offer {
+    /// Everything.
+    pub const ALL: Offer = Offer { mra: true, people: true };
+    /// Each that there may be, by its [number](Offer::number).
+    pub const EACH: [Offer; 4] = [
+        Offer { mra: false, people: false },
+        Offer { mra: true, people: false },
+        Offer { mra: false, people: true },
+        Offer::ALL,
+    ];
+
+    /// Its place in [`EACH`](Offer::EACH).
+    pub fn number(self) -> usize {
+        usize::from(self.mra) + 2 * usize::from(self.people)
+    }
+
+    /// Whether there is anything.
+    pub const fn is_something(self) -> bool {
+        self.mra || self.people
+    }
+
+    /// Whether this kind is among them.
+    pub const fn has(self, kind: Kind) -> bool {
+        match kind {
+            Kind::MraAsk => self.mra,
+            Kind::Escalate => self.people,
+        }
+    }
+}
+
 impl Directive {
     pub const fn kind(&self) -> Kind {
         match self {

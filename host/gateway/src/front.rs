@@ -327,6 +327,11 @@ pub trait Front: Send + Sync {
         false
     }
 
+    /// Whether people have no reactions here and give their word by `/yes` and `/no`.
+    fn takes_words(&self) -> bool {
+        false
+    }
+
     /// Tells about a finished turn, on fronts that do.
     ///
     /// # Errors

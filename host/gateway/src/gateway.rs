@@ -15,7 +15,7 @@ use crate::{
     calibration::Calibration,
     clock,
     config::{Config, Watched},
-    directive,
+    directive::{self, Offer},
     dispatch::{Batch, Dispatcher, Stuck, Turns},
     error::Failure,
     experiment::{
@@ -30,7 +30,7 @@ use crate::{
     knowledge::{Library, LibraryError, Seeder, reaction::Verdict},
     ledger::{Event, Ledger},
     may::Action,
-    model::{Model, Tool},
+    model::Model,
     mra::Mra,
     panics,
     policies::Policies,
@@ -79,8 +79,8 @@ pub struct Gateway {
     takes_tools: Mutex<Option<bool>>,
     /// Held while that is learnt, so that the store is told in the same order.
     learning_tools: tokio::sync::Mutex<()>,
-    /// For each audience: without tools, with those there are, and for a server that takes none.
-    preambles: [[Arc<Preamble>; 3]; Audience::ALL.len()],
+    /// For each audience and offer: without tools, with those there are, and for a server that takes none.
+    preambles: [[[Arc<Preamble>; 3]; Offer::EACH.len()]; Audience::ALL.len()],
     /// Cancelled when nothing new may begin.
     pub(crate) stop: CancellationToken,
     /// What must end before the gateway does.
@@ -115,12 +115,14 @@ impl Gateway {
     /// Puts the parts together.
     pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Gateway> {
         let toolbox = parts.config.tools.toolbox(parts.model.has_tools());
-        let tools: Arc<[Tool]> =
-            if parts.model.has_tools() { directive::tools::definitions().into() } else { [].into() };
+        let has_tools = parts.model.has_tools();
         let preambles = Audience::ALL.map(|audience| {
-            let system = parts.prompts.system(audience, toolbox);
-            let fenced = Preamble::without_tools(parts.prompts.system(audience, Toolbox::Fenced));
-            [Preamble::new(system.clone(), []), Preamble::new(system, Arc::clone(&tools)), fenced].map(Arc::new)
+            Offer::EACH.map(|offer| {
+                let tools = if has_tools { directive::tools::definitions(offer) } else { vec![] };
+                let system = parts.prompts.system(audience, toolbox, offer);
+                let fenced = Preamble::without_tools(parts.prompts.system(audience, Toolbox::Fenced, offer));
+                [Preamble::new(system.clone(), []), Preamble::new(system, tools), fenced].map(Arc::new)
+            })
         });
         let min_gap = Duration::from_secs_f64(parts.config.limits.progress_seconds);
         Arc::new(Gateway {

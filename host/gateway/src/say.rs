@@ -405,10 +405,11 @@ impl Say {
     }
 
     /// To the asker: the question that waits for their word, with all that would be said with it.
-    pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>) -> Speech {
+    pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>, by_words: bool) -> Speech {
         let question = quoted(question) + &self.reason(reason);
         let filled = [("asker", mention(asker).into()), ("question", question.into())];
-        Speech { text: self.text("proposal", filled), pings: vec![asker.to_owned()] }
+        let how = self.text(if by_words { "proposal-type" } else { "proposal-react" }, []);
+        Speech { text: format!("{}\n{how}", self.text("proposal", filled)), pings: vec![asker.to_owned()] }
     }
 
     /// Takes the place of that question once they said no.
@@ -634,7 +635,8 @@ mod tests {
             say.used_up(Kind::Escalate, 0),
             say.used_up(Kind::MraAsk, 0),
             say.proposed(),
-            say.proposal("U1", "who?", Some("nobody wrote it down")).text,
+            say.proposal("U1", "who?", Some("nobody wrote it down"), false).text,
+            say.proposal("U1", "who?", None, true).text,
             say.proposal_dropped(),
             say.proposal_expired(),
             say.escalation(&ask).text,

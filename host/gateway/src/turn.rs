@@ -129,7 +129,7 @@ async fn answer(
     gateway: &Gateway,
     mut turn: OpenTurn,
     also: Vec<OpenTurn>,
-    learnt: Option<Atom>,
+    learnt: Option<Box<Atom>>,
     batch: &Batch,
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
@@ -137,6 +137,7 @@ async fn answer(
     let (placeholder, begun) = tokio::join!(deliver::placeholder(gateway, &turn), async {
         let mut work = gather::gather(gateway, &turn, live).await?;
         work.tally.late = late::notice(gateway, &turn, &also);
+        work.merged = also.len();
         work.also = also;
         budget::budget(gateway, &mut work).await?;
         Ok::<_, TurnError>(work)

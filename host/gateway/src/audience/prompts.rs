@@ -14,6 +14,7 @@ use pmk_policy::files::{self, NoFile};
 use thiserror::Error;
 
 use super::Audience;
+use crate::{directive::Offer, say::Language};
 
 /// The largest prompt file that is read, in bytes. It goes along with every request.
 pub const MAX_PROMPT_BYTES: u64 = 64 << 10;
@@ -30,12 +31,29 @@ pub enum Toolbox {
 }
 
 impl Toolbox {
-    /// The part of every system prompt that explains it.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Toolbox::Fenced => include_str!("prompts/toolbox-fenced.md"),
-            Toolbox::Native => include_str!("prompts/toolbox-native.md"),
+    /// The part of a system prompt that explains what is offered; nothing where nothing is.
+    pub fn text(self, offer: Offer, language: Language) -> String {
+        let text = match (self, language) {
+            (Toolbox::Fenced, Language::TraditionalChinese) => include_str!("prompts/toolbox-fenced.md"),
+            (Toolbox::Fenced, Language::English) => include_str!("prompts/toolbox-fenced.en.md"),
+            (Toolbox::Native, Language::TraditionalChinese) => include_str!("prompts/toolbox-native.md"),
+            (Toolbox::Native, Language::English) => include_str!("prompts/toolbox-native.en.md"),
+        };
+        if !offer.is_something() {
+            return String::new();
         }
+        let mut is_offered = true;
+        let mut kept = String::with_capacity(text.len());
+        for line in text.lines() {
+            match line {
+                "{{mra}}" => is_offered = offer.mra,
+                "{{people}}" => is_offered = offer.people,
+                "{{all}}" => is_offered = true,
+                line if is_offered => kept.extend([line, "\n"]),
+                _ => {}
+            }
+        }
+        kept.trim().to_owned()
     }
 }
 
@@ -55,6 +73,8 @@ impl Audience {
 #[derive(Clone, Debug, Default)]
 pub struct Prompts {
     overrides: [Option<String>; Audience::ALL.len()],
+    /// Of the toolbox; the model answers in the language of the question.
+    language: Language,
 }
 
 /// An override that is not used.
@@ -85,13 +105,19 @@ impl Prompts {
         (prompts, problems)
     }
 
-    /// The system prompt for an audience. It always carries the toolbox, exactly once.
-    pub fn system(&self, audience: Audience, toolbox: Toolbox) -> String {
+    /// The same with the toolbox in this language.
+    #[must_use]
+    pub fn speaking(self, language: Language) -> Prompts {
+        Prompts { language, ..self }
+    }
+
+    /// The system prompt for an audience. It carries the toolbox of what is offered, exactly once.
+    pub fn system(&self, audience: Audience, toolbox: Toolbox, offer: Offer) -> String {
         let text = self.overrides[audience as usize].as_deref().unwrap_or(audience.built_in()).trim();
-        let toolbox = toolbox.text().trim();
+        let toolbox = toolbox.text(offer, self.language);
         match text.split_once(PLACEHOLDER) {
             Some((before, after)) => format!("{before}{toolbox}{}", after.replace(PLACEHOLDER, "")),
-            None => format!("{text}\n\n{toolbox}"),
+            None => format!("{text}\n\n{toolbox}").trim_end().to_owned(),
         }
     }
 }
@@ -116,9 +142,10 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::directive::{self, Directive, tools};
+    use crate::directive::{self, Directive};
 
     const TOOLBOXES: [Toolbox; 2] = [Toolbox::Fenced, Toolbox::Native];
+    const LANGUAGES: [Language; 2] = [Language::TraditionalChinese, Language::English];
 
     fn home(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         let home = tempfile::tempdir().expect("a directory");
@@ -141,9 +168,12 @@ mod tests {
             assert!(problems.is_empty(), "{problems:?}");
             for audience in Audience::ALL {
                 for toolbox in TOOLBOXES {
-                    let system = prompts.system(audience, toolbox);
-                    assert_eq!(system.matches(toolbox.text().trim()).count(), 1, "{audience}: {system}");
-                    assert!(!system.contains(PLACEHOLDER));
+                    for language in LANGUAGES {
+                        let system = prompts.clone().speaking(language).system(audience, toolbox, Offer::ALL);
+                        let text = toolbox.text(Offer::ALL, language);
+                        assert_eq!(system.matches(&text).count(), 1, "{audience}: {system}");
+                        assert!(!system.contains("{{"));
+                    }
                 }
             }
         }
@@ -153,10 +183,12 @@ mod tests {
     fn an_override_replaces_one_audience() {
         let home = home(&[("pm.md", "\u{feff}只說重點。\n".as_bytes()), ("biz.md", b"A {{toolbox}} B")]);
         let (prompts, _) = Prompts::load(home.path());
-        assert!(prompts.system(Audience::Pm, Toolbox::Native).starts_with("只說重點。\n\n"));
-        let biz = prompts.system(Audience::Biz, Toolbox::Native);
+        assert!(prompts.system(Audience::Pm, Toolbox::Native, Offer::ALL).starts_with("只說重點。\n\n"));
+        let biz = prompts.system(Audience::Biz, Toolbox::Native, Offer::ALL);
         assert!(biz.starts_with("A #") && biz.ends_with(" B"), "{biz}");
-        assert!(prompts.system(Audience::Tech, Toolbox::Native).starts_with(Audience::Tech.built_in().trim()));
+        assert!(
+            prompts.system(Audience::Tech, Toolbox::Native, Offer::ALL).starts_with(Audience::Tech.built_in().trim())
+        );
     }
 
     #[test]
@@ -175,7 +207,7 @@ mod tests {
             ]
         ));
         for audience in Audience::ALL {
-            assert!(prompts.system(audience, Toolbox::Fenced).starts_with(audience.built_in().trim()));
+            assert!(prompts.system(audience, Toolbox::Fenced, Offer::ALL).starts_with(audience.built_in().trim()));
         }
     }
 
@@ -196,24 +228,48 @@ mod tests {
 
     #[test]
     fn the_fenced_toolbox_shows_what_the_parser_reads() {
-        let text = Toolbox::Fenced.text();
-        let mut rest = text;
-        let mut kinds = Vec::new();
-        while let Some(at) = rest.find("\n```") {
-            let block = &rest[at + 1..];
-            let end = block[3..].find("```").expect("an end") + 6;
-            kinds.push(directive::parse(&block[..end]).directive.as_ref().map(Directive::kind));
-            rest = &block[end..];
+        for (language, offer) in LANGUAGES.into_iter().flat_map(|it| Offer::EACH.map(|offer| (it, offer))) {
+            let text = Toolbox::Fenced.text(offer, language);
+            let mut rest = text.as_str();
+            let mut kinds = Vec::new();
+            while let Some(at) = rest.find("\n```") {
+                let block = &rest[at + 1..];
+                let end = block[3..].find("```").expect("an end") + 6;
+                kinds.extend(directive::parse(&block[..end]).directive.as_ref().map(Directive::kind));
+                rest = &block[end..];
+            }
+            let offered: Vec<_> = [directive::Kind::MraAsk, directive::Kind::Escalate]
+                .into_iter()
+                .filter(|kind| offer.has(*kind))
+                .collect();
+            assert_eq!(kinds, offered, "{text}");
         }
-        assert_eq!(kinds, [Some(directive::Kind::MraAsk), Some(directive::Kind::Escalate)]);
     }
 
     #[test]
-    fn the_native_toolbox_names_every_tool_and_no_fence() {
-        let text = Toolbox::Native.text();
-        for definition in tools::definitions() {
-            assert!(text.contains(&format!("`{}`", definition.name)), "{}", definition.name);
+    fn a_toolbox_speaks_of_what_is_offered_and_of_nothing_else() {
+        for (language, offer) in LANGUAGES.into_iter().flat_map(|it| Offer::EACH.map(|offer| (it, offer))) {
+            let native = Toolbox::Native.text(offer, language);
+            for (tool, is_offered) in [("mra_ask", offer.mra), ("escalate", offer.people)] {
+                assert_eq!(native.contains(&format!("`{tool}`")), is_offered, "{native}");
+            }
+            assert!(!native.contains("```") && native.is_empty() != offer.is_something());
+            let fenced = Toolbox::Fenced.text(offer, language);
+            for (tag, is_offered) in [("mra-ask", offer.mra), ("escalate", offer.people)] {
+                assert_eq!(fenced.contains(tag), is_offered, "{fenced}");
+            }
         }
-        assert!(!text.contains("```"));
+        let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+        for toolbox in TOOLBOXES {
+            assert!(!toolbox.text(Offer::ALL, Language::English).contains(is_chinese));
+        }
+    }
+
+    #[test]
+    fn a_prompt_without_anything_to_offer_has_no_toolbox() {
+        for toolbox in TOOLBOXES {
+            let system = Prompts::default().system(Audience::Tech, toolbox, Offer::EACH[0]);
+            assert_eq!(system, Audience::Tech.built_in().trim());
+        }
     }
 }

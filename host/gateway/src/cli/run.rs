@@ -140,7 +140,7 @@ impl Run {
         let loader = self.layers.loader(&context.home)?;
         let stack = loader.start(&config.policy)?;
         let model = self.open_model(&context.home, &config, &mut notes)?;
-        let prompts = parts::prompts(&context.home);
+        let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
         let store = Store::open(&context.home)?;
         store.void_leases(lock).await?;

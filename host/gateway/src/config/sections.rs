@@ -29,6 +29,11 @@ impl Default for MraConfig {
 }
 
 impl MraConfig {
+    /// Whether the operator has said what to run: then it may do without a workspace.
+    pub fn names_a_command(&self) -> bool {
+        self.command != MraConfig::default().command
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         if self.command.first().is_none_or(|program| program.trim().is_empty()) {
             return Err("`mra.command` names no program".into());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Directive, Kind};
+use super::{Directive, Kind, Offer};
 use crate::model::Tool;
 
 /// A tool call that cannot be carried out; the message is for the model.
@@ -24,8 +24,13 @@ impl Kind {
     }
 }
 
-/// The tools, always in this order, so that a provider's cache of the prompt holds.
-pub fn definitions() -> [Tool; 2] {
+/// The tools that can be carried out, always in this order, so that a provider's cache of the prompt holds.
+pub fn definitions(offer: Offer) -> Vec<Tool> {
+    let offered = Kind::ALL.into_iter().zip(all()).filter(|(kind, _)| offer.has(*kind));
+    offered.map(|(_, tool)| tool).collect()
+}
+
+fn all() -> [Tool; 2] {
     let text = |description: &str| json!({"type": "string", "description": description});
     [
         Tool {
@@ -45,16 +50,16 @@ pub fn definitions() -> [Tool; 2] {
         },
         Tool {
             name: Kind::Escalate.tool().into(),
-            description: "Ask the responsible people in the same thread; their answer comes later, not in this \
-                          turn. Use it when neither the knowledge base nor the code can tell: the state of a live \
-                          system, a business decision, an unwritten rule."
+            description: "Ask the responsible people; their answer comes later, not in this turn. Use it when \
+                          nothing else can tell: the state of a live system, a business decision, an unwritten \
+                          rule."
                 .into(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
                     "repo": text("The repository it is about, if it is about one"),
-                    "question": text("The question, understandable without the conversation"),
-                    "reason": text("Why neither the knowledge base nor the code has the answer"),
+                    "question": text("The question, understandable without the conversation, at most 2,000 characters"),
+                    "reason": text("Why nothing else has the answer"),
                 },
                 "required": ["question", "reason"],
             }),
@@ -96,8 +101,20 @@ mod tests {
     }
 
     #[test]
+    fn only_what_can_be_carried_out_is_defined() {
+        for offer in Offer::EACH {
+            let names: Vec<String> = definitions(offer).into_iter().map(|tool| tool.name).collect();
+            assert_eq!(
+                (names.iter().any(|name| name == "mra_ask"), names.iter().any(|name| name == "escalate")),
+                (offer.mra, offer.people)
+            );
+            assert_eq!(Offer::EACH[offer.number()], offer);
+        }
+    }
+
+    #[test]
     fn what_the_schema_requires_is_enough() {
-        for definition in definitions() {
+        for definition in definitions(Offer::ALL) {
             let required = definition.input_schema["required"].as_array().expect("a list").clone();
             let input = required.iter().map(|key| (key.as_str().expect("a name").to_owned(), json!("x"))).collect();
             assert!(read_call(&definition.name, &Value::Object(input)).is_ok(), "{}", definition.name);

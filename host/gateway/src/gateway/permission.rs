@@ -30,6 +30,13 @@ impl Gateway {
         told.cloned().collect()
     }
 
+    /// Whether anybody can be asked on somebody's behalf, about whatever it is.
+    pub(super) fn has_contacts(&self, asker: &str) -> bool {
+        let repos = self.people.now();
+        let repos = repos.escalation.repos.keys().map(|repo| Some(repo.as_str()));
+        [None].into_iter().chain(repos).any(|repo| !self.contacts(repo, asker).is_empty())
+    }
+
     /// Whom to ask about a repository on somebody's behalf; empty where there is nobody.
     pub(crate) fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
         let people = self.people.now();

@@ -5,6 +5,8 @@ use std::sync::{Arc, PoisonError};
 use super::Gateway;
 use crate::{
     audience::{Audience, Toolbox},
+    config::Config,
+    directive::Offer,
     ledger::Event,
     turn::Preamble,
 };
@@ -16,16 +18,23 @@ impl Gateway {
     }
 
     /// What the model is told about itself, its readers and, where it may call any, its tools.
-    pub(crate) fn preamble(&self, audience: Audience, with_tools: bool) -> Arc<Preamble> {
-        if self.takes_tools() == Some(false) {
-            return self.preamble_as_text(audience);
+    pub(crate) fn preamble(&self, audience: Audience, offer: Offer, with_tools: bool) -> Arc<Preamble> {
+        // A history that speaks of tools wants some defined: where there are none, it goes as text.
+        if self.takes_tools() == Some(false) || with_tools && !offer.is_something() {
+            return self.preamble_as_text(audience, offer);
         }
-        Arc::clone(&self.preambles[audience as usize][usize::from(with_tools)])
+        Arc::clone(&self.preambles[audience as usize][offer.number()][usize::from(with_tools)])
     }
 
     /// The same for a request that speaks of no tools at all.
-    pub(crate) fn preamble_as_text(&self, audience: Audience) -> Arc<Preamble> {
-        Arc::clone(&self.preambles[audience as usize][2])
+    pub(crate) fn preamble_as_text(&self, audience: Audience, offer: Offer) -> Arc<Preamble> {
+        Arc::clone(&self.preambles[audience as usize][offer.number()][2])
+    }
+
+    /// What can be carried out now of what the model may want, on behalf of this person.
+    pub(crate) fn offer(&self, asker: &str) -> Offer {
+        let Config { mra, mra_workspace, .. } = &self.config;
+        Offer { mra: mra_workspace.is_some() || mra.names_a_command(), people: self.has_contacts(asker) }
     }
 
     /// Whether the server takes tools; `None` until that was seen.

@@ -86,7 +86,8 @@ switched-off = :no_entry: { $kind ->
 proposed = :question: Somebody who knows would have to answer this. As the question is not one of yours, you see it first; it goes out once you say yes.
 proposal = :question: { $asker } may I ask the people who know this, in your name?
     { $question }
-    React with :white_check_mark: to have it asked, or with :x: to drop it. After 24 hours it is dropped.
+proposal-react = React with :white_check_mark: to have it asked, or with :x: to drop it. After 24 hours it is dropped.
+proposal-type = Type /yes to have it asked, or /no to drop it. After 24 hours it is dropped.
 proposal-dropped = :x: Not asked.
 proposal-expired = :hourglass: Not asked: there was no word for 24 hours. Please ask again.
 already-asked = :hourglass: This thread is waiting for the answer to another question; please ask again once it is there, or in a new thread.

@@ -71,7 +71,8 @@ switched-off = :no_entry: { $kind ->
 proposed = :question: 這個問題需要專人回答。因為問題不是您自己提的，先請您過目，您同意之後才會轉問。
 proposal = :question: { $asker } 要用您的名義把這個問題轉問專人嗎？
     { $question }
-    請按 :white_check_mark: 轉問，或按 :x: 不轉問。24 小時後視為不轉問。
+proposal-react = 請按 :white_check_mark: 轉問，或按 :x: 不轉問。24 小時後視為不轉問。
+proposal-type = 請輸入 /yes 轉問，或輸入 /no 不轉問。24 小時後視為不轉問。
 proposal-dropped = :x: 沒有轉問。
 proposal-expired = :hourglass: 沒有轉問：24 小時內沒有收到您的確認，請重新提問。
 already-asked = :hourglass: 這個討論串還在等另一個問題的答案，請等到答案來了再問，或開新 thread 提問。

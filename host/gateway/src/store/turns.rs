@@ -32,7 +32,7 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
      RETURNING session_id";
 pub(super) const ANSWERED_WITH: &str =
-    "UPDATE turn SET answered_at = ?2, delivered_at = ?2 WHERE id = ?1 AND answered_at IS NULL";
+    "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3 WHERE id = ?1 AND answered_at IS NULL";
 pub(super) const COUNT_TURN: &str = "UPDATE session SET turns = turns + 1 WHERE id = ?1";
 pub(super) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
@@ -120,8 +120,8 @@ impl Store {
                 }
             }
             conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
-            for other in &also {
-                conn.prepare_cached(ANSWERED_WITH)?.execute(params![other.0, now_ms])?;
+            for (other, user) in &also {
+                conn.prepare_cached(ANSWERED_WITH)?.execute(params![other.0, now_ms, user])?;
                 conn.prepare_cached(EMPTY_QUESTION)?.execute([other.0])?;
                 conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
             }
@@ -235,13 +235,13 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
         }
         let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound)? {
-            Some(Concern::Contact(marker)) => (Some(marker), None),
+            Some(Concern::Contact(marker)) => (Some(Box::new(marker)), None),
             Some(Concern::Asker(marker)) => (None, Some(Box::new(marker))),
             None => (None, None),
         };
         let reading = match row.get_ref("reading")? {
             ValueRef::Null => None,
-            reading => Some(codec::from_json(reading, &format!("the reading of turn {turn}"))?),
+            reading => Some(Box::new(codec::from_json(reading, &format!("the reading of turn {turn}"))?)),
         };
         let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
         let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);

@@ -140,11 +140,11 @@ pub struct OpenTurn {
     /// There was an earlier attempt, of which nobody knows how far it came.
     pub resumed: bool,
     /// What the message may answer, where it is by somebody who was asked.
-    pub absorbs: Option<Marker>,
+    pub absorbs: Option<Box<Marker>>,
     /// What the message may be about, where it is by who has asked and waits.
     pub awaits: Option<Box<Marker>>,
     /// What an earlier attempt has read it as.
-    pub reading: Option<Reading>,
+    pub reading: Option<Box<Reading>>,
     /// What the message lets go out, where it is its asker's yes.
     pub confirms: Option<Box<Marker>>,
     /// The case that it belongs to.
@@ -339,8 +339,8 @@ pub struct Recorded {
     /// new to the archive, the others were put there by [`Store::archive`](super::Store::archive).
     pub messages: Vec<Entry>,
     pub usage: Usage,
-    /// Turns that this answer is for, too; they are over with it.
-    pub also: Vec<TurnId>,
+    /// Turns that this answer is for, too, and who wrote each; they are over with it.
+    pub also: Vec<(TurnId, String)>,
     /// What is to be delivered, in order.
     pub parts: Vec<Outgoing>,
     /// What was learnt of the model.

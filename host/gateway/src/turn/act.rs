@@ -137,7 +137,7 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
     keep(gateway, work, said, result, kinds).await?;
     if !may_call {
         // A model that still may call would go on calling, and what was found would be lost.
-        work.preamble = gateway.preamble(work.audience, false);
+        work.preamble = gateway.preamble(work.audience, work.offer, false);
     }
     Ok(Acted::Again)
 }
@@ -261,7 +261,7 @@ async fn ask_mra(
     if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
         told.push((mra::refused(&repo, &question, USED_UP), false));
         if gateway.uses_tools() {
-            work.preamble = gateway.preamble(work.audience, false);
+            work.preamble = gateway.preamble(work.audience, work.offer, false);
         }
     } else {
         match mra::admit(gateway, work, &repo, &question).await? {

@@ -27,13 +27,13 @@ pub(super) enum Command {
     Pmk(Asked, Option<Reason>),
     Verbose(Verbosity),
     /// Put this to the people who know.
-    Confirmed(Marker),
+    Confirmed(Box<Marker>),
 }
 
 impl Command {
     /// The order that a message is, if it is one and nothing else.
     pub fn of(turn: &OpenTurn) -> Option<Command> {
-        turn.confirms.as_deref().cloned().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
+        turn.confirms.clone().map(Command::Confirmed).or_else(|| Command::of_text(&turn.inbound.text))
     }
 
     /// What somebody does by it.
@@ -70,7 +70,7 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
             ("verbose", vec![Outgoing::reply(gateway.say.verbose(verbosity))], None)
         }
         Command::Confirmed(marker) => {
-            let (parts, escalation) = escalate(gateway, &turn, marker).await?;
+            let (parts, escalation) = escalate(gateway, &turn, *marker).await?;
             ("escalate", parts, escalation)
         }
     };

@@ -31,7 +31,8 @@ pub(super) async fn gather<'a>(
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
     let journal = Arc::new(Journal::new(&gateway.ledger, tags));
     let audience = audience(gateway, turn);
-    let room = gateway.room(turn.session, &gateway.preamble(audience, true));
+    let offer = gateway.offer(&turn.inbound.user);
+    let room = gateway.room(turn.session, &gateway.preamble(audience, offer, true));
     if live.entries.is_empty() && live.dropped_turns == 0 {
         live = seed(gateway, turn, (&policies, &journal), live, room).await?;
     }
@@ -64,8 +65,10 @@ pub(super) async fn gather<'a>(
         policies,
         journal,
         also: vec![],
+        merged: 0,
         audience,
-        preamble: gateway.preamble(audience, with_tools),
+        offer,
+        preamble: gateway.preamble(audience, offer, with_tools),
         room,
         below: None,
         trial: None,

@@ -30,7 +30,7 @@ const PASSED_ON: &str = "incoming_envelope";
 /// What a message turned out to be.
 pub(super) enum Heard {
     /// The awaited answer, and what is learnt of it; nothing where another turn has learnt it.
-    Answer(OpenTurn, Option<Atom>),
+    Answer(OpenTurn, Option<Box<Atom>>),
     /// Something that the model has no part in.
     Done(Answered),
     /// A message like any other.
@@ -52,7 +52,7 @@ pub(super) async fn hear(gateway: &Gateway, turn: OpenTurn) -> Result<Heard, Tur
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
     }
-    let Some(marker) = turn.absorbs.clone().or_else(|| turn.awaits.as_deref().cloned()) else {
+    let Some(marker) = turn.absorbs.as_deref().or(turn.awaits.as_deref()).cloned() else {
         return Ok(Heard::Talk(turn));
     };
     let journal = Journal::new(&gateway.ledger, Tags::default());
@@ -83,7 +83,7 @@ async fn read(
     marker: &Marker,
 ) -> Result<Reading, TurnError> {
     if let Some(reading) = &turn.reading {
-        return Ok(reading.clone());
+        return Ok(Reading::clone(reading));
     }
     let is_contacts = turn.absorbs.is_some();
     let text = &turn.inbound.text;
@@ -135,7 +135,7 @@ async fn answered(gateway: &Gateway, turn: OpenTurn, marker: Marker, reading: Re
     }
     let atom = absorb::atom(&marker, &turn.inbound, reading.extraction);
     let Some(answer) = store::handed_on(turn.turn, &turn.inbound, &marker) else {
-        return Ok(Heard::Answer(turn, Some(atom)));
+        return Ok(Heard::Answer(turn, Some(Box::new(atom))));
     };
     let hand_on = Purpose::HandOn { answer: Box::new(answer) };
     let mut parts = vec![Outgoing { purpose: hand_on, ..Outgoing::default() }];

@@ -40,17 +40,26 @@ mod tests {
     use super::*;
     use crate::{
         audience::{Audience, Prompts, Toolbox},
-        directive,
+        directive::{self, Offer},
+        say::Language,
     };
 
     /// What was refused is asked once more without tools: then it must not be larger.
     #[test]
     fn a_preamble_without_tools_is_the_smaller_one() {
-        let prompts = Prompts::default();
-        for audience in Audience::ALL {
-            let native = Preamble::new(prompts.system(audience, Toolbox::Native), directive::tools::definitions());
-            let fenced = Preamble::without_tools(prompts.system(audience, Toolbox::Fenced));
-            assert!(fenced.tokens < native.tokens, "{audience}: {} and {}", fenced.tokens, native.tokens);
+        let prompts = [Language::TraditionalChinese, Language::English].map(|it| Prompts::default().speaking(it));
+        for (audience, prompts) in Audience::ALL.into_iter().flat_map(|it| prompts.iter().map(move |their| (it, their)))
+        {
+            for offer in Offer::EACH {
+                let system = |toolbox| prompts.system(audience, toolbox, offer);
+                let native = Preamble::new(system(Toolbox::Native), directive::tools::definitions(offer));
+                let fenced = Preamble::without_tools(system(Toolbox::Fenced));
+                let (fenced, native) = (fenced.tokens, native.tokens);
+                assert!(
+                    fenced < native || !offer.is_something() && fenced == native,
+                    "{audience}: {fenced} and {native}"
+                );
+            }
         }
     }
 }

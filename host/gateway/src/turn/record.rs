@@ -30,7 +30,7 @@ pub(super) async fn record(
     gateway: &Gateway,
     mut work: Work<'_>,
     outcome: Outcome,
-    learnt: Option<Atom>,
+    learnt: Option<Box<Atom>>,
 ) -> Result<Answered, TurnError> {
     let (reply, keep_live) = match outcome {
         Outcome::Answered { text } => {
@@ -42,8 +42,10 @@ pub(super) async fn record(
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // An answer that people gave reaches who asked, whatever the model has made of it.
-        (Some(marker), atom) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom.as_ref()),
-        (Some(marker), atom) => absorb::outgoing(gateway, &work, marker, work.turn.inbound.text.trim(), atom.as_ref()),
+        (Some(marker), atom) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom.as_deref()),
+        (Some(marker), atom) => {
+            absorb::outgoing(gateway, &work, marker, work.turn.inbound.text.trim(), atom.as_deref())
+        }
         (None, _) => deliver::parts(gateway, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
     };
     let split = split(&work.turn.inbound.user, &parts);
@@ -72,7 +74,7 @@ pub(super) async fn record(
     let recorded = Recorded {
         messages: work.window.of_this_turn().cloned().collect(),
         usage: work.tally.usage,
-        also: work.also.iter().map(|other| other.turn).collect(),
+        also: work.also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         parts: parts.clone(),
         calibration: learnt_of_the_model(gateway, &work),
         escalation: escalation.clone(),
@@ -124,14 +126,16 @@ fn split(actor: &str, outgoing: &[Outgoing]) -> Option<Event> {
     (parts > 1).then(|| Event::ReplySplit { actor: actor.to_owned(), parts, chars })
 }
 
-/// Who wrote the question, where that was one person: an answer that is passed on is put together by us.
+/// Who wrote the question, with what was merged into it, where that was one person: an answer that is passed on is put
+/// together by us. What came later is a message of its own turn.
 fn asked_by(work: &Work<'_>) -> Option<String> {
     let user = &work.turn.inbound.user;
-    let is_one_persons = work.turn.absorbs.is_none() && work.also.iter().all(|other| other.inbound.user == *user);
+    let is_one_persons =
+        work.turn.absorbs.is_none() && work.also[..work.merged].iter().all(|other| other.inbound.user == *user);
     is_one_persons.then(|| user.clone())
 }
 
-fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Option<Atom>) {
+fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Option<Box<Atom>>) {
     match escalated {
         Some(Escalating::Asked(_, marker)) => work.journal.note(Event::escalated(marker)),
         Some(Escalating::Proposed(Proposal { marker, .. })) => work.journal.note(Event::EscalateProposed {

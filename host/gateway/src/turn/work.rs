@@ -10,7 +10,7 @@ use crate::{
     audience::Audience,
     calibration::Calibration,
     case::{Case, Note},
-    directive,
+    directive::{self, Offer},
     model::{Request, Usage},
     policies::Deciding,
     progress::Progress,
@@ -31,8 +31,12 @@ pub(super) struct Work<'a> {
     pub journal: Arc<Journal<'a>>,
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,
+    /// So many of them stand in the new message.
+    pub merged: usize,
     /// Who the answer is written for, as of now (seed 003 §12).
     pub audience: Audience,
+    /// What can be done for the model, as of now.
+    pub offer: Offer,
     pub preamble: Arc<Preamble>,
     pub room: Room,
     /// No request of this turn is as large as this: the smallest that got no answer because of its size, as far as

@@ -8,7 +8,7 @@ use crate::{
     audience::{Audience, Prompts},
     child,
     config::{Config, MraConfig},
-    directive,
+    directive::{self, Offer},
     error::Failure,
     knowledge::{Ingest, Seeder},
     model::{Model, Tool},
@@ -35,11 +35,11 @@ pub(super) fn prompts(home: &Path) -> Prompts {
 pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config) -> Result<(), Failure> {
     let has_tools = model.has_tools();
     let system = Audience::ALL
-        .map(|audience| prompts.system(audience, config.tools.toolbox(has_tools)))
+        .map(|audience| prompts.system(audience, config.tools.toolbox(has_tools), Offer::ALL))
         .into_iter()
         .max_by_key(|system| tokens::estimate(system))
         .unwrap_or_default();
-    let tools: Vec<Tool> = if has_tools { directive::tools::definitions().into() } else { vec![] };
+    let tools: Vec<Tool> = if has_tools { directive::tools::definitions(Offer::ALL) } else { vec![] };
     let preamble = Preamble::new(system, tools);
     let does = |window: u64| Room::of(window, preamble.tokens).limit >= LEAST_ROOM;
     let window = model.window();

@@ -159,6 +159,10 @@ impl Front for Chat {
         self.print(ANSWER, &part.speech.text).await.map(|()| Some(id))
     }
 
+    fn takes_words(&self) -> bool {
+        true
+    }
+
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
         if report.get("command").is_some() {
             // Nothing was decided for it.

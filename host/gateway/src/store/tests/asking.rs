@@ -170,3 +170,20 @@ async fn who_wrote_what_is_known_of_what_one_person_wrote() {
     let texts = number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%Ev1%' OR blocks LIKE '%Ev4%'");
     assert_eq!((written.len(), texts), (2, 2));
 }
+
+/// Once, a message that was written while another was being answered was nobody's, and took that one's author along.
+#[tokio::test]
+async fn messages_that_are_answered_together_keep_their_authors() {
+    let home = home();
+    let store = open(&home);
+    let first = ask(&store, accept(&store, "slack:channel:C1", "Ev1").await).await;
+    let steered = ask(&store, accept(&store, "slack:channel:C1", "Ev2").await).await;
+    let said = Message::user("what they wrote meanwhile");
+    let ids = store.archive(first.session, steered.turn, std::slice::from_ref(&said), NOW).await.unwrap();
+    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    let mut answered = Recorded { outturn, also: vec![(steered.turn, "U2".into())], ..recorded("Ev1", "a") };
+    answered.messages.insert(1, Entry::new(ids[0], said));
+    store.record(first.turn, answered, NOW).await.unwrap();
+    let of = async |user: &str| store.written_by(first.session, user).await.unwrap();
+    assert_eq!((of("U1").await.len(), of("U2").await), (1, ids.into_iter().collect()));
+}

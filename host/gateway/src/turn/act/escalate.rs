@@ -155,9 +155,9 @@ pub(in crate::turn) fn outgoing(gateway: &Gateway, key: &SessionKey, asker: &str
 
 /// The question as its asker is shown it, and what waits for their word.
 fn propose(gateway: &Gateway, work: &Work<'_>, marker: Marker) -> (Escalating, Outgoing) {
-    let inbound = &work.turn.inbound;
+    let (inbound, by_words) = (&work.turn.inbound, gateway.front.takes_words());
     let shown = Outgoing {
-        speech: gateway.say.proposal(&inbound.user, &marker.question, marker.reason.as_deref()),
+        speech: gateway.say.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
         purpose: Purpose::Proposal,
         ..Outgoing::default()
     };

@@ -31,6 +31,9 @@ pub(super) async fn admit(
     question: &str,
 ) -> Result<Result<Question, String>, TurnError> {
     let told = |why: &str| Ok(Err(refused(repo, question, why)));
+    if !work.offer.mra {
+        return told("there is no code to look into here: answer without");
+    }
     if let Some(why) = bounds::not_listed(gateway, repo).await {
         return told(&why);
     }

@@ -52,7 +52,7 @@ impl Tools {
                 return Ok(false);
             }
         }
-        work.preamble = gateway.preamble_as_text(work.audience);
+        work.preamble = gateway.preamble_as_text(work.audience, work.offer);
         budget::budget(gateway, work).await?;
         Ok(true)
     }
@@ -82,7 +82,7 @@ async fn trial(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), ModelError>
         system: String::new(),
         messages: message::shared([Message::user("Say OK.")]),
         max_answer_tokens: TRIAL_TOKENS,
-        tools: directive::tools::definitions().into(),
+        tools: directive::tools::definitions(directive::Offer::ALL).into(),
     };
     let answer = gateway.model.ask(&request).await?;
     note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
