@@ -18,7 +18,7 @@ use crate::{
     store::{Outgoing, Purpose},
 };
 
-/// Room for the three keys of an extraction.
+/// Room for the keys of an extraction.
 const EXTRACTION_TOKENS: u32 = 2_000;
 
 /// What stands in the conversation for the contact's reply: what was asked, and the answer word for word.
@@ -35,7 +35,7 @@ pub(super) fn new_message(marker: &Marker, inbound: &Inbound) -> Message {
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
 pub(super) async fn learn(gateway: &Gateway, journal: &Journal<'_>, marker: &Marker, inbound: &Inbound) -> Atom {
     let reply = inbound.text.trim();
-    let Extraction { question, summary, tags } = match extract(gateway, journal, marker, inbound).await {
+    let Extraction { question, summary, tags, asked_as } = match extract(gateway, journal, marker, inbound).await {
         Ok(extraction) => extraction,
         Err(why) => {
             tracing::warn!(session = %inbound.key, why, "the reply is kept as it is, without an extraction");
@@ -48,6 +48,7 @@ pub(super) async fn learn(gateway: &Gateway, journal: &Journal<'_>, marker: &Mar
         question: &question,
         summary: &summary,
         tags,
+        asked_as,
         answer: reply,
         source: Source {
             thread_key: format!("{}:{}", marker.channel_id, marker.thread_ts),
