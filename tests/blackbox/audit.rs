@@ -58,6 +58,56 @@ fn the_document() {
     insta::assert_json_snapshot!(home.run(&["--json", "audit", "--days", "30"], "").ok().json());
 }
 
+/// Once, the median of four was the third, a question that was answered at the second try counted twice, and of two
+/// questions in one thread the last was taken for the one that was answered.
+#[test]
+fn medians_are_true_outcomes_disjoint_and_the_first_asked_is_the_first_answered() {
+    let home = Home::new();
+    let now = jiff::Timestamp::now();
+    let at = |minutes: i64| (now - jiff::SignedDuration::from_mins(minutes)).to_string();
+    let asked = |seconds: u64, ok: bool, retried: bool| {
+        json!({"at": at(300), "type": "mra-ask.end", "actor": "U1", "repo": "erp", "ok": ok, "retried": retried,
+               "durationMs": seconds * 1_000})
+    };
+    let thread = |kind: &str, minutes: i64, thread: &str| json!({"at": at(minutes), "type": kind, "channelId": "C1", "threadTs": thread});
+    let turn = |atoms: u64, mra: bool| {
+        json!({"at": at(250), "type": "turn.processed", "actor": "U1", "audience": "biz", "atomsInjected": atoms,
+               "hadMraAsk": mra})
+    };
+    let spent = |user: &str, input: u64| {
+        json!({"at": at(240), "type": "token.usage", "actor": user, "provider": "sim", "model": "sim",
+               "inputTokens": input, "outputTokens": 10, "cacheReadTokens": 5})
+    };
+    let events = [
+        asked(30, true, false),
+        asked(50, true, true),
+        asked(70, false, true),
+        asked(90, false, false),
+        turn(0, true),
+        turn(1, false),
+        turn(2, false),
+        turn(0, false),
+        spent("U1", 100),
+        spent("U2", 300),
+        spent("U1", 50),
+        thread("escalate.triggered", 200, "1.1"),
+        thread("escalate.triggered", 190, "2.2"),
+        thread("escalate.triggered", 100, "1.1"),
+        thread("escalate.absorbed", 80, "1.1"),
+    ];
+    std::fs::create_dir_all(home.path().join("gateway")).expect("a folder");
+    home.write("gateway/events.log", events.iter().map(|event| format!("{event}\n")).collect::<String>());
+    let audit = home.run(&["--json", "audit"], "").ok().json();
+    let mra = &audit["mra_ask"];
+    assert_eq!((&mra["median_ms"], &mra["share_of_turns"]), (&json!(60_000), &json!(0.25)));
+    assert_eq!((&mra["ok"], &mra["retried"], &mra["failed"]), (&json!(1), &json!(1), &json!(2)));
+    assert_eq!(audit["escalate"]["median_ms_to_reply"], 120 * 60_000);
+    assert_eq!((&audit["atoms"]["a_turn"], &audit["atoms"]["median_a_turn"]), (&json!(0.75), &json!(1.5)));
+    let people =
+        json!({"U1": {"calls": 2, "input": 160, "output": 20}, "U2": {"calls": 1, "input": 305, "output": 10}});
+    assert_eq!(audit["tokens"]["by_user"], people);
+}
+
 #[test]
 fn the_arms_of_an_experiment() {
     let home = Home::new();

@@ -53,6 +53,7 @@ fn fill(home: &Path, atoms: usize) {
             question: &question,
             summary: &answer,
             tags: vec![pick(&SUBJECTS, n).to_owned(), pick(&DEEDS, n / 12).to_owned()],
+            asked_as: Vec::new(),
             answer: &answer,
             source: Source::default(),
         });

@@ -160,9 +160,20 @@ pub struct Policies {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tokens {
     pub by_model: BTreeMap<String, ModelTokens>,
+    /// Whose messages they were spent on.
+    pub by_user: BTreeMap<String, PersonTokens>,
     /// Models whose servers were found to take no tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub without_tools: Counts,
+}
+
+/// One person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PersonTokens {
+    pub calls: u64,
+    /// Those from the cache, too.
+    pub input: u64,
+    pub output: u64,
 }
 
 /// One provider and model.
@@ -186,6 +197,10 @@ pub struct ModelTokens {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MraAsk {
     pub invocations: u64,
+    /// Turns in which it was asked, and their share of all.
+    pub turns: u64,
+    pub share_of_turns: Option<f64>,
+    /// Answered at once, after a second call, not at all: each question is in one of them.
     pub ok: u64,
     pub retried: u64,
     pub failed: u64,
@@ -233,6 +248,9 @@ pub struct Atoms {
     /// Atoms shown to the model, and in how many turns.
     pub injected: u64,
     pub turns_with_atoms: u64,
+    /// Atoms in a turn on average, and the median of the turns that had any.
+    pub a_turn: Option<f64>,
+    pub median_a_turn: Option<f64>,
     pub by_contributor: Counts,
 }
 

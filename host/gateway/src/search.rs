@@ -4,4 +4,4 @@
 pub mod index;
 
 pub use index::{Column, Filter, Hit, Index, IndexError};
-pub use pmk_search::{Frequencies, Query, coverage, terms};
+pub use pmk_search::{Asked, Floor, Frequencies, Query, Told, evidence, folded_terms, terms};

@@ -26,13 +26,21 @@ impl Frequencies {
     ///
     /// # Errors
     /// The first that `documents` has.
-    pub fn count<E>(
-        query: &Query,
+    pub fn count<E>(query: &Query, total: u64, documents: impl FnMut(&str) -> Result<u64, E>) -> Result<Self, E> {
+        Self::of_terms(query.units().iter().flat_map(|unit| unit.terms()), total, documents)
+    }
+
+    /// The same for terms, wherever they are from.
+    ///
+    /// # Errors
+    /// The first that `documents` has.
+    pub fn of_terms<'a, E>(
+        terms: impl Iterator<Item = &'a str>,
         total: u64,
         mut documents: impl FnMut(&str) -> Result<u64, E>,
-    ) -> Result<Frequencies, E> {
+    ) -> Result<Self, E> {
         let mut counted = HashMap::new();
-        for term in query.units().iter().flat_map(|unit| unit.terms()) {
+        for term in terms {
             if !counted.contains_key(term) {
                 counted.insert(term.to_owned(), documents(term)?);
             }

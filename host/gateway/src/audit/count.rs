@@ -1,6 +1,6 @@
 //! Counting events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -33,12 +33,17 @@ pub struct Now<'a> {
 pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>) -> Audit {
     let mut audit = Audit { days, unreadable_lines, experiments: arms::arms(records), ..Audit::default() };
     let mut durations = Vec::new();
-    let mut waiting: HashMap<(String, String), Timestamp> = HashMap::new();
+    // A thread may ask again before it is answered: the first question is the first that is answered.
+    let mut waiting: HashMap<(String, String), VecDeque<Timestamp>> = HashMap::new();
     let mut replies = Vec::new();
+    let mut atoms_shown = Vec::new();
     for Record { at, event } in records {
         let thread = || (text(event, "channelId"), text(event, "threadTs"));
         match event["type"].as_str().unwrap_or_default() {
-            "turn.processed" => turn(&mut audit, event),
+            "turn.processed" => {
+                turn(&mut audit, event);
+                atoms_shown.extend(event["atomsInjected"].as_u64().filter(|atoms| *atoms > 0));
+            }
             "reply.undelivered" => audit.conversations.undelivered += 1,
             "reply.cut" => audit.conversations.cut += 1,
             "turn.parked" => audit.conversations.parked += 1,
@@ -102,19 +107,22 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             }
             "escalate.triggered" => {
                 audit.escalate.triggered += 1;
-                waiting.insert(thread(), *at);
+                waiting.entry(thread()).or_default().push_back(*at);
             }
             "escalate.absorbed" => {
                 audit.escalate.absorbed += 1;
-                let since = waiting.remove(&thread());
+                let since = waiting.get_mut(&thread()).and_then(VecDeque::pop_front);
                 replies
                     .extend(since.and_then(|since| u64::try_from(at.as_millisecond() - since.as_millisecond()).ok()));
             }
             _ => {}
         }
     }
-    audit.mra_ask.median_ms = median(durations);
-    audit.escalate.median_ms_to_reply = median(replies);
+    audit.mra_ask.median_ms = median(durations).map(|ms| ms.round() as u64);
+    audit.mra_ask.share_of_turns = share(audit.mra_ask.turns, audit.conversations.turns);
+    audit.escalate.median_ms_to_reply = median(replies).map(|ms| ms.round() as u64);
+    audit.atoms.a_turn = share(audit.atoms.injected, audit.conversations.turns);
+    audit.atoms.median_a_turn = median(atoms_shown);
     audit.conversations.parked_now = now.parked;
     corpus(&mut audit, now);
     for Learnt { provider, model, fit, bounds } in now.learnt {
@@ -132,6 +140,7 @@ fn turn(audit: &mut Audit, event: &Value) {
     add(&mut audit.conversations.by_user, text(event, "actor"));
     add(&mut audit.conversations.by_audience, text(event, "audience"));
     let injected = event["atomsInjected"].as_u64().unwrap_or(0);
+    audit.mra_ask.turns += u64::from(event["hadMraAsk"] == true);
     audit.atoms.injected += injected;
     audit.atoms.turns_with_atoms += u64::from(injected > 0);
 }
@@ -145,14 +154,21 @@ fn usage(audit: &mut Audit, event: &Value) {
     tokens.output += count("outputTokens");
     tokens.cache_read += count("cacheReadTokens");
     tokens.cache_creation += count("cacheCreationTokens");
+    let person = audit.tokens.by_user.entry(text(event, "actor")).or_default();
+    person.calls += 1;
+    person.input += count("inputTokens") + count("cacheReadTokens") + count("cacheCreationTokens");
+    person.output += count("outputTokens");
 }
 
 fn mra_ask(audit: &mut Audit, event: &Value) {
-    let ok = event["ok"] == true;
-    audit.mra_ask.invocations += 1;
-    audit.mra_ask.ok += u64::from(ok);
-    audit.mra_ask.failed += u64::from(!ok);
-    audit.mra_ask.retried += u64::from(event["retried"] == true);
+    let mra = &mut audit.mra_ask;
+    mra.invocations += 1;
+    let came_to = match (event["ok"] == true, event["retried"] == true) {
+        (true, false) => &mut mra.ok,
+        (true, true) => &mut mra.retried,
+        (false, _) => &mut mra.failed,
+    };
+    *came_to += 1;
     add(&mut audit.mra_ask.by_repo, text(event, "repo"));
 }
 
@@ -259,7 +275,15 @@ fn text(event: &Value, key: &str) -> String {
     event[key].as_str().unwrap_or_default().to_owned()
 }
 
-fn median(mut values: Vec<u64>) -> Option<u64> {
+/// What lies in the middle, or between the two that do.
+fn median(mut values: Vec<u64>) -> Option<f64> {
     values.sort_unstable();
-    values.get(values.len() / 2).copied()
+    let upper = *values.get(values.len() / 2)?;
+    let lower = values[(values.len() - 1) / 2];
+    Some((lower as f64 + upper as f64) / 2.0)
+}
+
+/// A share of a whole, to three digits; `None` of nothing.
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| (part as f64 / whole as f64 * 1_000.0).round() / 1_000.0)
 }

@@ -160,10 +160,16 @@ fn page(audit: &Audit) -> String {
         tokens.bounds.iter().for_each(|bound| page.bound(bound));
     }
 
+    page.counts(
+        "by user",
+        &audit.tokens.by_user.iter().map(|(user, it)| (user.clone(), it.input + it.output)).collect(),
+    );
+
     page.section("mra-ask");
     let mra = &audit.mra_ask;
-    page.line("invocations", mra.invocations);
-    page.line("ok / retried / failed", format!("{} / {} / {}", mra.ok, mra.retried, mra.failed));
+    let share = mra.share_of_turns.map_or_else(String::new, |share| format!(", in {:.1} % of turns", share * 100.0));
+    page.line("invocations", format!("{}{share}", mra.invocations));
+    page.line("ok / 2nd try / failed", format!("{} / {} / {}", mra.ok, mra.retried, mra.failed));
     page.line("median duration", duration(mra.median_ms));
     page.counts("by repository", &mra.by_repo);
 
@@ -197,6 +203,9 @@ fn page(audit: &Audit) -> String {
     let atoms = &audit.atoms;
     page.line("total", format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));
     page.line("shown to the model", format!("{} in {} turns", atoms.injected, atoms.turns_with_atoms));
+    if let (Some(average), Some(median)) = (atoms.a_turn, atoms.median_a_turn) {
+        page.line("atoms a turn", format!("{average:.2}, median {median} where there are any"));
+    }
     page.counts("by contributor", &atoms.by_contributor);
 
     for (experiment, arms) in &audit.experiments {

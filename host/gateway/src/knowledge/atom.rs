@@ -16,6 +16,9 @@ pub const PENDING_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The most tags of an atom.
 pub const MAX_TAGS: usize = 8;
 
+/// The most other phrasings of an atom.
+pub const MAX_ASKED_AS: usize = 5;
+
 /// The most characters of a question that the curator is asked for.
 pub const MAX_QUESTION_CHARS: usize = 120;
 
@@ -63,6 +66,14 @@ pub struct Meta {
     pub question: String,
     #[serde(default, deserialize_with = "lenient_tags")]
     pub tags: Vec<String>,
+    /// Other ways to ask the question, searched with it. Atoms of older versions have none.
+    #[serde(
+        rename = "asked-as",
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "lenient_phrasings"
+    )]
+    pub asked_as: Vec<String>,
     #[serde(default)]
     pub source: Source,
     #[serde(default)]
@@ -96,6 +107,8 @@ pub struct NewAtom<'a> {
     pub question: &'a str,
     pub summary: &'a str,
     pub tags: Vec<String>,
+    /// Other ways to ask the question.
+    pub asked_as: Vec<String>,
     /// The reply, word for word.
     pub answer: &'a str,
     pub source: Source,
@@ -117,7 +130,7 @@ pub enum AtomError {
 impl Atom {
     /// A pending atom.
     pub fn pending(new: NewAtom<'_>) -> Self {
-        let NewAtom { created_at_ms, scope, question, summary, tags, answer, source } = new;
+        let NewAtom { created_at_ms, scope, question, summary, tags, asked_as, answer, source } = new;
         let question = one_line(question);
         let origin = [source.thread_key.as_str(), source.contributor_user_id.as_str(), answer];
         let meta = Meta {
@@ -125,6 +138,7 @@ impl Atom {
             created_at: created_at_ms,
             scope: safe_scope(scope),
             tags,
+            asked_as,
             source,
             status: Status::Pending,
             expires_at: Some(created_at_ms.saturating_add(PENDING_MS)),
@@ -230,15 +244,24 @@ fn one_line(text: &str) -> String {
 
 /// People write tags as they like: one word for a list, a year for a string.
 fn lenient_tags<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    lenient_list(deserializer, "`tags` must be a list of words")
+}
+
+/// And questions.
+fn lenient_phrasings<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    lenient_list(deserializer, "`asked-as` must be a list of questions")
+}
+
+fn lenient_list<'de, D: serde::Deserializer<'de>>(deserializer: D, wanted: &str) -> Result<Vec<String>, D::Error> {
     let text = |value: Value| match value {
         Value::String(text) => Ok(text),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(flag) => Ok(flag.to_string()),
-        _ => Err(serde::de::Error::custom("`tags` must be a list of words")),
+        _ => Err(serde::de::Error::custom(wanted)),
     };
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(Vec::new()),
-        Value::Sequence(tags) => tags.into_iter().map(text).collect(),
+        Value::Sequence(list) => list.into_iter().map(text).collect(),
         one => Ok(vec![text(one)?]),
     }
 }
@@ -329,6 +352,7 @@ reviewedBy: {name: Lin, at: 2026-04-29}
             ("---\nid: a\nquestion: ''\n---\n", "`question` is empty"),
             ("---\nid: a\nquestion: q\nstatus: maybe\n---\n", "unknown variant `maybe`"),
             ("---\nid: a\nquestion: q\ntags: {a: b}\n---\n", "`tags` must be a list"),
+            ("---\nid: a\nquestion: q\nasked-as: {a: b}\n---\n", "`asked-as` must be a list"),
             ("---\nid: [a\n---\n", "not valid"),
         ] {
             let error = Atom::parse(text).unwrap_err().to_string();
@@ -352,7 +376,7 @@ reviewedBy: {name: Lin, at: 2026-04-29}
                 answer in "(\\PC|\n|---\n|## Answer\n|中){0,80}", tag in "\\PC{0,10}") {
             let source = Source { thread_key: "D1:1.2".into(), contributor_user_id: "U1".into() };
             let atom = Atom::pending(NewAtom { created_at_ms: 1_777_342_416_133, scope: "erp", question: &question,
-                summary: &summary, tags: vec![tag], answer: &answer, source });
+                summary: &summary, tags: vec![tag.clone()], asked_as: vec![tag], answer: &answer, source });
             let read = Atom::parse(&atom.render().unwrap()).unwrap();
             prop_assert_eq!(&read, &atom);
             prop_assert_eq!(read.answer(), answer.trim());

@@ -15,10 +15,13 @@ use super::{
     atom::{Atom, Notice, Status},
     files::{FileError, make_private_dir},
 };
-use crate::search::{Column, Filter, Frequencies, Hit, Index, IndexError, Query};
+use crate::search::{Asked, Column, Filter, Floor, Frequencies, Hit, Index, IndexError, folded_terms};
 
 /// Raised whenever the tables, or the terms that a text is found by, change.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
+
+/// A shorter word is not taken for a mistyped one: too many are near it.
+const LEAST_MISTYPED: usize = 6;
 
 /// How long to wait for another process that uses the cache.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,6 +33,7 @@ const INDEX: Index = Index {
     name: "atom_index",
     columns: &[
         Column { name: "question", weight: 3.0 },
+        Column { name: "asked_as", weight: 2.0 },
         Column { name: "tags", weight: 2.0 },
         Column { name: "summary", weight: 1.0 },
         Column { name: "answer", weight: 1.0 },
@@ -48,6 +52,7 @@ CREATE TABLE IF NOT EXISTS atom (
     problem    TEXT,
     UNIQUE (scope, name)
 );
+CREATE TABLE IF NOT EXISTS atom_floor (one INTEGER PRIMARY KEY CHECK (one = 1), atoms INTEGER NOT NULL, value REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS atom_due ON atom (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX IF NOT EXISTS atom_notice ON atom (channel_id, message_ts) WHERE message_ts IS NOT NULL;
 ";
@@ -188,8 +193,9 @@ impl Catalogue {
             )?;
         match read {
             Ok(atom) if atom.meta.status == Status::Approved => {
-                let tags = atom.meta.tags.join(" ");
-                Ok(INDEX.add(&self.db, key, ONE_GROUP, &[&atom.meta.question, &tags, atom.summary(), atom.answer()])?)
+                let (asked_as, tags) = (atom.meta.asked_as.join("\n"), atom.meta.tags.join(" "));
+                let texts = [&atom.meta.question, &asked_as, &tags, atom.summary(), atom.answer()];
+                Ok(INDEX.add_terms(&self.db, key, ONE_GROUP, &texts.map(folded_terms))?)
             }
             _ => Ok(INDEX.remove(&self.db, key)?),
         }
@@ -240,8 +246,58 @@ impl Catalogue {
     }
 
     /// How common the terms of a question are among approved atoms.
-    pub(super) fn frequencies(&self, query: &Query) -> Result<Frequencies, CatalogueError> {
-        Ok(INDEX.frequencies(&self.db, ONE_GROUP, query)?)
+    pub(super) fn frequencies(&self, asked: &Asked) -> Result<Frequencies, CatalogueError> {
+        let terms = asked.terms().iter().map(|term| term.text.as_str());
+        Ok(INDEX.frequencies_of(&self.db, ONE_GROUP, terms)?)
+    }
+
+    /// A question with what is mistyped in it put right, by the words that atoms have.
+    pub(super) fn corrected(&self, asked: Asked) -> Result<Asked, CatalogueError> {
+        let mut corrections = HashMap::new();
+        for term in asked.terms() {
+            if let Some(word) = self.nearest(&term.text)? {
+                corrections.insert(term.text.clone(), word);
+            }
+        }
+        Ok(asked.corrected(|term| corrections.remove(term)))
+    }
+
+    /// The one word of the atoms' that a word of nobody's was meant to be. People get the beginning right.
+    fn nearest(&self, word: &str) -> Result<Option<String>, CatalogueError> {
+        if word.len() < LEAST_MISTYPED || !word.bytes().all(|b| b.is_ascii_lowercase()) {
+            return Ok(None);
+        }
+        let mut near = INDEX.terms_with(&self.db, ONE_GROUP, &word[..2])?;
+        if near.iter().any(|term| term == word) {
+            return Ok(None);
+        }
+        near.retain(|term| strsim::osa_distance(term, word) == 1);
+        Ok(near.into_iter().min())
+    }
+
+    /// How many atoms can be found.
+    pub(super) fn len(&self) -> Result<u32, CatalogueError> {
+        Ok(u32::try_from(INDEX.len(&self.db, ONE_GROUP)?).unwrap_or(u32::MAX))
+    }
+
+    /// About so many atoms that can be found, from all over.
+    pub(super) fn sample(&self, atoms: u32) -> Result<Vec<Place>, CatalogueError> {
+        let every = self.len()?.div_ceil(atoms.max(1)).max(1);
+        let sql = "SELECT scope, name FROM atom WHERE due_at IS NULL AND problem IS NULL AND key % ?1 = 0 ORDER BY key LIMIT ?2";
+        self.places(sql, [every, atoms])
+    }
+
+    /// The floor that was measured, and of how many atoms.
+    pub(super) fn floor(&self) -> Result<Option<(u32, Floor)>, CatalogueError> {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Floor::from_value(row.get(1)?)));
+        Ok(self.db.prepare_cached("SELECT atoms, value FROM atom_floor")?.query_row([], row).optional()?)
+    }
+
+    /// Keeps a floor, and of how many atoms it was measured.
+    pub(super) fn keep_floor(&self, atoms: u32, floor: Floor) -> Result<(), CatalogueError> {
+        let sql = "INSERT OR REPLACE INTO atom_floor (one, atoms, value) VALUES (1, ?1, ?2)";
+        self.db.prepare_cached(sql)?.execute(params![atoms, floor.value()])?;
+        Ok(())
     }
 
     fn places(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Place>, CatalogueError> {

@@ -20,24 +20,20 @@ use super::{
     moderation::{self, StoredAtom},
     watch::Watch,
 };
-use crate::search::{Frequencies, Query, coverage};
+use crate::search::{Asked, Floor, Told, evidence};
 
 /// The most atoms that are shown to the model with one message (seed 003 §4).
 pub const MAX_RETRIEVED: usize = 3;
 
-/// An atom must speak of this share of the question, or it is about something else.
-///
-/// Questions in other words cover 0.36 and more in the tests, questions about something else at most
-/// 0.15: a lower floor lets in atoms that share one everyday word, a higher one loses paraphrases.
-const MIN_COVERAGE: f64 = 1.0 / 3.0;
-
-/// What a word of the question counts that occurs only there: a long answer mentions many things.
-const QUESTION: f64 = 1.0;
-const SUMMARY: f64 = 0.8;
-const ANSWER: f64 = 0.5;
-
 /// So many of the best matches are judged for relevance.
-const CANDIDATES: usize = 10;
+const CANDIDATES: usize = 12;
+
+/// The floor is measured with the questions of so many atoms, and of each with so many of its phrasings.
+const SAMPLE: u32 = 48;
+const SAMPLE_PHRASINGS: usize = 2;
+
+/// It is measured anew when there are a tenth more or fewer atoms.
+const ANOTHER_SIZE: u32 = 10;
 
 /// Why the library could not do something.
 #[derive(Debug, Error)]
@@ -89,25 +85,15 @@ impl Library {
     /// The folder or the cache cannot be used. A file that holds no atom is skipped with one warning.
     pub fn retrieve(&mut self, text: &str, now_ms: i64, limit: usize) -> Result<Vec<StoredAtom>, LibraryError> {
         self.refresh(now_ms)?;
-        let query = Query::new(text);
-        if query.is_empty() || limit == 0 {
+        let asked = Asked::new(text);
+        if asked.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         let Library { files, live: Some(live), .. } = self else { return Ok(Vec::new()) };
-        let frequencies = live.catalogue.frequencies(&query)?;
-        let mut found = Vec::new();
-        for place in live.catalogue.search(&frequencies, CANDIDATES.max(limit))? {
-            let path = path_of(files, &place);
-            // Gone or broken this very moment: the next look will see it.
-            let Ok(atom) = files.read(&path) else { continue };
-            if atom.meta.status == Status::Approved && relevance(&query, &frequencies, &atom) >= MIN_COVERAGE {
-                found.push(StoredAtom { path, atom });
-                if found.len() == limit {
-                    break;
-                }
-            }
-        }
-        Ok(found)
+        let floor = live.floor(files)?;
+        let mut found = live.candidates(files, &live.catalogue.corrected(asked)?, CANDIDATES.max(limit))?;
+        found.retain(|candidate| floor.is_reached(candidate.evidence) || candidate.is_asked_for);
+        Ok(found.into_iter().map(|candidate| candidate.stored).take(limit).collect())
     }
 
     /// The atom that a notice asks about.
@@ -148,7 +134,64 @@ impl Library {
     }
 }
 
+/// An atom that shares words with a question.
+struct Candidate {
+    stored: StoredAtom,
+    /// How much speaks for it.
+    evidence: f64,
+    /// Whether the question says half as much of it as its own does.
+    is_asked_for: bool,
+}
+
 impl Live {
+    /// The approved atoms that share most with a question, best first.
+    fn candidates(&self, files: &AtomFiles, asked: &Asked, limit: usize) -> Result<Vec<Candidate>, LibraryError> {
+        let frequencies = self.catalogue.frequencies(asked)?;
+        let mut found = Vec::new();
+        for place in self.catalogue.search(&frequencies, limit)? {
+            let path = path_of(files, &place);
+            // Gone or broken this very moment: the next look will see it.
+            let Ok(atom) = files.read(&path) else { continue };
+            if atom.meta.status != Status::Approved {
+                continue;
+            }
+            let told = told(&atom);
+            let evidence = evidence(asked, &frequencies, &told);
+            let is_asked_for = told.is_asked_for(asked);
+            found.push(Candidate { stored: StoredAtom { path, atom }, evidence, is_asked_for });
+        }
+        // Of equals the first that was found stays first.
+        found.sort_by(|a, b| b.evidence.total_cmp(&a.evidence));
+        Ok(found)
+    }
+
+    /// How much must speak for an atom: what the atoms' own questions score among the others, which they are not about.
+    fn floor(&self, files: &AtomFiles) -> Result<Floor, LibraryError> {
+        let atoms = self.catalogue.len()?;
+        if let Some((of, floor)) = self.catalogue.floor()?
+            && of.abs_diff(atoms).saturating_mul(ANOTHER_SIZE) <= of
+        {
+            return Ok(floor);
+        }
+        let mut others = Vec::new();
+        for place in self.catalogue.sample(SAMPLE)? {
+            let path = path_of(files, &place);
+            let Ok(atom) = files.read(&path) else { continue };
+            for phrasing in [&atom.meta.question].into_iter().chain(&atom.meta.asked_as).take(SAMPLE_PHRASINGS) {
+                let candidates = self.candidates(files, &Asked::new(phrasing), CANDIDATES)?;
+                let mut of_others = candidates.iter().filter(|it| it.stored.path != path);
+                // One that is asked for by right says nothing of what is not.
+                match of_others.next() {
+                    Some(best) if best.is_asked_for => {}
+                    best => others.push(best.map_or(0.0, |best| best.evidence)),
+                }
+            }
+        }
+        let floor = Floor::of(others);
+        self.catalogue.keep_floor(atoms, floor)?;
+        Ok(floor)
+    }
+
     /// Whether anything was looked at.
     fn refresh(&mut self, files: &AtomFiles, now_ms: i64) -> Result<bool, LibraryError> {
         let scopes = files.scopes()?;
@@ -232,9 +275,10 @@ fn warn_once(catalogue: &Catalogue, warned: &mut HashSet<(Place, String)>) -> Re
     Ok(())
 }
 
-fn relevance(query: &Query, frequencies: &Frequencies, atom: &Atom) -> f64 {
-    let subject = format!("{} {}", atom.meta.question, atom.meta.tags.join(" "));
-    coverage(query, frequencies, &[(&subject, QUESTION), (atom.summary(), SUMMARY), (atom.answer(), ANSWER)])
+/// What an atom can be asked for by.
+fn told(atom: &Atom) -> Told {
+    let rest = format!("{}\n{}", atom.summary(), atom.answer());
+    Told::new(&atom.meta.question, &atom.meta.asked_as, &atom.meta.tags.join(" "), &rest)
 }
 
 fn path_of(files: &AtomFiles, place: &Place) -> PathBuf {

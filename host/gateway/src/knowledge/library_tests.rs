@@ -76,6 +76,7 @@ impl Home {
             question,
             summary: answer,
             tags: tags.iter().map(ToString::to_string).collect(),
+            asked_as: Vec::new(),
             answer,
             source: Source { thread_key: "D1:1".into(), contributor_user_id: "U_IT".into() },
         });

@@ -168,6 +168,37 @@ impl Index {
         Frequencies::count(query, self.len(db, group)?, |term| self.documents(db, group, term))
     }
 
+    /// The same for terms, wherever they are from.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn frequencies_of<'a>(
+        &self,
+        db: &Connection,
+        group: i64,
+        terms: impl Iterator<Item = &'a str>,
+    ) -> Result<Frequencies, IndexError> {
+        Frequencies::of_terms(terms, self.len(db, group)?, |term| self.documents(db, group, term))
+    }
+
+    /// Terms of a group that begin so; where there are very many, the first of them.
+    ///
+    /// # Errors
+    /// The database refuses.
+    pub fn terms_with(&self, db: &Connection, group: i64, beginning: &str) -> Result<Vec<String>, IndexError> {
+        const MOST: u32 = 2_000;
+        let (from, own) = (grouped(group, beginning), grouped(group, "").len());
+        let to = format!("{from}\u{10ffff}");
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let sql = format!("SELECT term FROM temp.{}_terms WHERE term >= ? AND term < ? LIMIT {MOST}", self.name);
+            let mut select = db.prepare_cached(&sql)?;
+            let terms =
+                select.query_map([from, to], |row| row.get::<_, String>(0).map(|term| term[own..].to_owned()))?;
+            terms.collect()
+        };
+        read().map_err(|source| self.error(source))
+    }
+
     /// The best matches, best first, ties by id. Nothing in the question is syntax.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ pub(super) fn new_message(marker: &Marker, inbound: &Inbound) -> Message {
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
 pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>) -> Atom {
     let reply = inbound.text.trim();
-    let Extraction { question, summary, tags } =
+    let Extraction { question, summary, tags, asked_as } =
         extraction.unwrap_or_else(|| extract::fallback(&marker.question, reply));
     Atom::pending(NewAtom {
         created_at_ms: clock::now_ms(),
@@ -43,6 +43,7 @@ pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extrac
         question: &question,
         summary: &summary,
         tags,
+        asked_as,
         answer: reply,
         source: Source { thread_key: marker.name(), contributor_user_id: inbound.user.clone() },
     })
