@@ -16,7 +16,7 @@ async fn a_dry_run_writes_nothing_to_slack_and_logs_what_it_would() {
     let anthropic = Anthropic::start().await;
     anthropic.push(Behaviour::answer("It is *Friday*."));
     // More than fits in messages: a file.
-    anthropic.push(Behaviour::answer(&"A line of an answer that does not end.\n".repeat(2_000)));
+    anthropic.push(Behaviour::answer("A line of an answer that does not end.\n".repeat(2_000)));
     let home = Home::new();
     home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
     let mut command = command(&home, &slack, &["--model", "anthropic-api"]);

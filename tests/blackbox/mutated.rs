@@ -151,6 +151,8 @@ async fn asked(slack: &Slack, gateway: &Gateway) -> (Duration, String) {
 async fn mutated_frames_do_no_harm_and_good_ones_behind_them_are_answered() {
     let slack = Slack::start(rules().unlimited()).await;
     let (home, mut dice) = (Home::new(), Moments::new());
+    // What is said when it goes is no answer.
+    home.write("gateway.json", r#"{"version":1,"presence":{"broadcast":false}}"#);
     let (mut sent, mut worst, mut good) = (Sent::default(), Duration::ZERO, 0);
     let mut refusals = Refusals::default();
     slack.take_strays();

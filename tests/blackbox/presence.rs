@@ -156,7 +156,6 @@ async fn short_outages_are_silent_and_a_marker_is_used_once_even_if_it_makes_no_
         let gateway = Gateway::start(&home, &slack, &[]);
         home.await_events("gateway.online", starts + 1);
         assert_eq!(online(&home)[starts], (reason.to_owned(), false));
-        // Until here the marker may be there still.
         gateway.kill();
         let gateway = Gateway::start(&home, &slack, &[]);
         home.await_events("gateway.online", starts + 2);

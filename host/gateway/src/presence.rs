@@ -37,7 +37,7 @@ use outage::Reading;
 /// How often the heartbeat is written.
 pub const BEAT_EVERY: Duration = Duration::from_secs(30);
 
-/// For so long after its end it is tried to make good an outage. Later nobody is waiting for it any more.
+/// For so long after its end people are told of an outage whom nobody could tell before. Later it is no news.
 const OWED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// How long saying goodbye may take. Whoever stops a gateway waits for it.
@@ -48,8 +48,6 @@ pub struct Presence {
     gateway: Arc<Gateway>,
     dispatcher: Arc<Dispatcher>,
     signs: Signs,
-    /// Held while people are told, and while conversations are read back: each is done once.
-    making_good: tokio::sync::Mutex<()>,
 }
 
 impl Presence {
@@ -67,34 +65,47 @@ impl Presence {
             gateway: Arc::clone(gateway),
             dispatcher: Arc::clone(dispatcher),
             signs: Signs::of(home),
-            making_good: tokio::sync::Mutex::default(),
         });
         let now_ms = clock::now_ms();
         let back = outage::at_start(presence.signs.read(), now_ms);
-        presence.came_back(back, now_ms).await?;
-        presence.beat();
+        let online = presence.came_back(back, now_ms).await?;
+        // From here on a kill is a crash of this run, and no longer the end of the one before.
+        presence.signs.beat(now_ms);
         presence.signs.remove_marker();
+        gateway.ledger.note(online);
         Ok(presence)
     }
 
-    /// Beats, and makes good what is owed, for as long as it is polled.
+    /// Beats, and makes good what is owed, for as long as it is polled: each beside the other, for reading back takes
+    /// minutes, and a heart that waits for it would seem to have stopped.
     pub async fn keep(&self) -> Infallible {
+        tokio::join!(self.keep_beating(), self.keep_making_good()).0
+    }
+
+    async fn keep_beating(&self) -> Infallible {
         let mut ticks = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = Reading::now();
-        self.make_good().await;
         loop {
             ticks.tick().await;
             let now = Reading::now();
             if let Some(back) = outage::between(last, now) {
                 tracing::warn!(offline_ms = back.offline_ms, "this process did not run for a while");
-                if let Err(error) = self.came_back(back, now.wall_ms).await {
-                    tracing::error!(%error, "what was missed meanwhile is not known");
+                match self.came_back(back, now.wall_ms).await {
+                    Ok(online) => self.gateway.ledger.note(online),
+                    Err(error) => tracing::error!(%error, "what was missed meanwhile is not known"),
                 }
             }
             last = now;
             self.beat();
+        }
+    }
+
+    /// What cannot be done now is tried again a beat later.
+    async fn keep_making_good(&self) -> Infallible {
+        loop {
             self.make_good().await;
+            tokio::time::sleep(BEAT_EVERY).await;
         }
     }
 
@@ -114,8 +125,8 @@ impl Presence {
         self.gateway.ledger.note(Event::GatewayOffline { broadcast, reason: "shutdown" });
     }
 
-    /// Stores what is owed after an outage, and notes that the gateway is back.
-    async fn came_back(&self, back: outage::Back, now_ms: i64) -> Result<(), StoreError> {
+    /// Stores what is owed after an outage; the event of being back.
+    async fn came_back(&self, back: outage::Back, now_ms: i64) -> Result<Event, StoreError> {
         let announce = (back.is_told && self.may_broadcast()).then(|| back.reason.name().to_owned());
         let read = back.is_long && self.gateway.front.reaches_absent() && self.gateway.config.presence.read_missed;
         let outage = Outage { since_ms: back.since_ms, until_ms: now_ms, announce, read };
@@ -131,17 +142,11 @@ impl Presence {
             None => back.offline_ms,
         };
         let reason = owed.as_ref().map_or(back.reason.name().to_owned(), |owed| owed.reason.clone());
-        self.gateway.ledger.note(Event::GatewayOnline { broadcast: owed.is_some(), reason, offline_duration_ms });
-        Ok(())
+        Ok(Event::GatewayOnline { broadcast: owed.is_some(), reason, offline_duration_ms })
     }
 
-    /// Tells whoever is to be told, and reads what is to be read. What cannot be done now is tried at the next beat.
+    /// Tells whoever is to be told, and reads what is to be read.
     async fn make_good(&self) {
-        let _making_good = self.making_good.lock().await;
-        let now_ms = clock::now_ms();
-        if let Err(error) = self.gateway.store.forget_owed(now_ms.saturating_sub(OWED_FOR.as_millis() as i64)).await {
-            tracing::warn!(%error, "what is owed after an outage is not forgotten");
-        }
         if let Err(error) = self.tell_owed().await {
             tracing::warn!(%error, "who is to be told that the gateway is back is not known");
         }
@@ -153,7 +158,8 @@ impl Presence {
         let minutes = owed.since_ms.map(|since| whole_minutes(owed.until_ms - since)).filter(|minutes| *minutes > 0);
         // Who talked with it before it went; nobody could since.
         let since = owed.since_ms.unwrap_or(owed.until_ms).saturating_sub(broadcast::ACTIVE_FOR_MS);
-        if broadcast::tell(&self.gateway, &self.gateway.say.back(minutes), since).await {
+        let is_news = clock::now_ms() - owed.until_ms < OWED_FOR.as_millis() as i64;
+        if !is_news || broadcast::tell(&self.gateway, &self.gateway.say.back(minutes), since).await {
             self.gateway.store.settled().await?;
         }
         Ok(())
@@ -171,14 +177,35 @@ impl Presence {
 }
 
 /// What is owed where nobody could reach the gateway for so long although it was there: Slack has given up what it sent.
-pub(crate) fn owed_after_silence(gateway: &Gateway, deaf: Duration, now_ms: i64) -> Option<Outage> {
-    let is_owed = deaf >= missed::READ_AFTER && gateway.config.presence.read_missed && gateway.front.reaches_absent();
+/// Those who wrote have seen that nobody answered; a message of ours would tell them nothing new.
+pub(crate) fn owed_after_silence(deaf: Duration, now_ms: i64) -> Option<Outage> {
     let deaf_ms = i64::try_from(deaf.as_millis()).unwrap_or(i64::MAX);
     let since_ms = Some(now_ms.saturating_sub(deaf_ms));
-    is_owed.then_some(Outage { since_ms, until_ms: now_ms, announce: None, read: true })
+    (deaf >= missed::READ_AFTER).then_some(Outage { since_ms, until_ms: now_ms, announce: None, read: true })
 }
 
 /// The nearest number of whole minutes.
 fn whole_minutes(ms: i64) -> u64 {
     u64::try_from(ms.saturating_add(30_000) / 60_000).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minutes_are_whole_and_the_nearest() {
+        let minutes = [(0, 0), (29_999, 0), (30_000, 1), (449_999, 7), (450_000, 8), (-5, 0)];
+        for (ms, minutes) in minutes {
+            assert_eq!(whole_minutes(ms), minutes, "{ms}");
+        }
+    }
+
+    /// The process lives, its heart beats, and the network was away.
+    #[test]
+    fn after_a_long_silence_what_was_missed_is_read_and_nobody_is_told() {
+        assert_eq!(owed_after_silence(Duration::from_secs(239), 1_000_000), None);
+        let owed = Outage { since_ms: Some(400_000), until_ms: 1_000_000, announce: None, read: true };
+        assert_eq!(owed_after_silence(Duration::from_secs(600), 1_000_000), Some(owed));
+    }
 }

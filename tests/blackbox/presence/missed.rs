@@ -141,6 +141,24 @@ async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
     assert_eq!(caught_up(&home), (1, 1, 0));
 }
 
+/// Once, the heart waited until everything was read back, which takes minutes: the gateway seemed to be down, and took
+/// itself for one whose machine had slept. The beat comes half a minute after the start, whatever this machine does.
+#[tokio::test(flavor = "multi_thread")]
+async fn its_heart_beats_while_it_reads_back() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"limits":{"slackCallSeconds":600}}"#);
+    talking_with(&home, &slack, &["U1"]).await.kill();
+    age(&home, 10 * MINUTE);
+    slack.fault("conversations.history", Fault::Stall);
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    until_async("it reads back", || (!slack.calls("conversations.history").is_empty()).then_some(())).await;
+    let beat = || std::fs::read_to_string(home.path().join("gateway/heartbeat")).expect("a heartbeat");
+    let first = beat();
+    until_async("a beat", || (beat() != first).then_some(())).await;
+    assert_eq!(home.events("gateway.caught-up").len(), 0, "it still waits for Slack");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_while_it_reads_back_loses_nothing_and_repeats_nothing() {
     let slack = Slack::start(rules().unlimited()).await;

@@ -150,17 +150,7 @@ impl Run {
             context.notice(&what, Some(&hint));
         }
         let at_a_terminal = matches!(connection, Connection::Chat);
-        let mut lines = None;
-        let front: Arc<dyn Front> = match connection {
-            Connection::Slack { app_token, bot_token } => {
-                Arc::new(self.connect_slack(&config, app_token, bot_token).await?)
-            }
-            Connection::Chat => Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as the README shows")?),
-            Connection::Lines => {
-                let front = Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-                lines.insert(Arc::new(front)).clone()
-            }
-        };
+        let (front, lines) = self.open_front(&config, connection).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
@@ -170,10 +160,7 @@ impl Run {
             stack,
             model,
             front,
-            ledger: match is_dry_run()? {
-                true => Ledger::open_dry_run(home::gateway_dir(&context.home)),
-                false => Ledger::open(home::gateway_dir(&context.home)),
-            },
+            ledger: open_ledger(&context.home)?,
             library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
@@ -273,6 +260,27 @@ impl Run {
         }
     }
 
+    /// Where people talk, and the lines of a program where that is one.
+    async fn open_front(
+        &self,
+        config: &Config,
+        connection: Connection,
+    ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>), Failure> {
+        Ok(match connection {
+            Connection::Slack { app_token, bot_token } => {
+                (Arc::new(self.connect_slack(config, app_token, bot_token).await?), None)
+            }
+            Connection::Chat => {
+                (Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as the README shows")?), None)
+            }
+            Connection::Lines => {
+                let lines = Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+                let lines = Arc::new(lines);
+                (Arc::<Lines>::clone(&lines), Some(lines))
+            }
+        })
+    }
+
     async fn connect_slack(
         &self,
         config: &Config,
@@ -290,6 +298,12 @@ impl Run {
             other => Failure::new(other),
         })
     }
+}
+
+/// The ledger of a home; of a dry run one that nobody counts.
+fn open_ledger(home: &Path) -> Result<Ledger, Failure> {
+    let folder = home::gateway_dir(home);
+    Ok(if is_dry_run()? { Ledger::open_dry_run(folder) } else { Ledger::open(folder) })
 }
 
 /// Whether nothing may be written to Slack.

@@ -26,7 +26,10 @@ pub(super) fn take(gateway: &Gateway, notice: Notice) {
 
 /// What was missed in a long silence is read back at the next beat of the heart.
 fn after_silence(gateway: &Gateway, deaf: Duration) {
-    let Some(outage) = presence::owed_after_silence(gateway, deaf, clock::now_ms()) else { return };
+    if !gateway.config.presence.read_missed || !gateway.front.reaches_absent() {
+        return;
+    }
+    let Some(outage) = presence::owed_after_silence(deaf, clock::now_ms()) else { return };
     let store = gateway.store.clone();
     gateway.tasks.spawn(async move {
         if let Err(error) = store.came_back(outage).await {

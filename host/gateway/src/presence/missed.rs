@@ -5,7 +5,6 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    clock,
     dispatch::Dispatcher,
     front::{Accepted, FrontError, LookBack, Past},
     gateway::Gateway,
@@ -16,11 +15,12 @@ use crate::{
 /// After a shorter outage Slack sends everything again by itself.
 pub(super) const READ_AFTER: Duration = Duration::from_secs(4 * 60);
 
-/// So many conversations are read back, those that were active last.
-const MOST_CONVERSATIONS: u32 = 200;
-
-/// Those that were quiet for longer are not.
-const ACTIVE_FOR_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+/// Whether reading goes on.
+enum Went {
+    On,
+    /// Slack cannot be reached now.
+    PutOff,
+}
 
 /// What came of reading.
 #[derive(Default)]
@@ -34,8 +34,7 @@ struct Reading {
 
 /// Reads what is to be read. What is put off stays to be read.
 pub(super) async fn read(gateway: &Gateway, dispatcher: &Arc<Dispatcher>) {
-    let since_ms = clock::now_ms().saturating_sub(ACTIVE_FOR_MS);
-    let unread = match gateway.store.unread(since_ms, MOST_CONVERSATIONS).await {
+    let unread = match gateway.store.unread().await {
         Ok(unread) if unread.is_empty() => return,
         Ok(unread) => unread,
         Err(error) => {
@@ -48,9 +47,14 @@ pub(super) async fn read(gateway: &Gateway, dispatcher: &Arc<Dispatcher>) {
         if gateway.stop.is_cancelled() {
             break;
         }
-        if let Err(error) = read_one(gateway, dispatcher, &conversation, &mut reading).await {
-            tracing::error!(session = %conversation.key, %error, "what was missed there could not be stored");
-            break;
+        match read_one(gateway, dispatcher, &conversation, &mut reading).await {
+            Ok(Went::On) => {}
+            // The others would fare no better.
+            Ok(Went::PutOff) => break,
+            Err(error) => {
+                tracing::error!(session = %conversation.key, %error, "what was missed there could not be stored");
+                break;
+            }
         }
     }
     let Reading { conversations, messages, unreadable, cut } = reading;
@@ -65,19 +69,20 @@ async fn read_one(
     dispatcher: &Arc<Dispatcher>,
     unread: &Unread,
     reading: &mut Reading,
-) -> Result<(), StoreError> {
+) -> Result<Went, StoreError> {
     let place =
         LookBack { channel: unread.channel.clone(), thread_ts: unread.key.thread.clone(), after: unread.after.clone() };
     let Past { messages, is_whole } = match gateway.front.look_back(&place).await {
         Ok(past) => past,
         Err(FrontError::Transient { what, .. }) => {
             tracing::warn!(session = %unread.key, what, "what was missed there cannot be read now");
-            return Ok(());
+            return Ok(Went::PutOff);
         }
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "what was missed there cannot be read");
             reading.unreadable += 1;
-            return gateway.store.read_back(&unread.key).await;
+            gateway.store.read_back(&unread.key).await?;
+            return Ok(Went::On);
         }
     };
     reading.conversations += 1;
@@ -88,5 +93,6 @@ async fn read_one(
             reading.messages += 1;
         }
     }
-    gateway.store.read_back(&unread.key).await
+    gateway.store.read_back(&unread.key).await?;
+    Ok(Went::On)
 }

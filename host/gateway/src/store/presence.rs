@@ -12,14 +12,17 @@ pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALU
      ON CONFLICT (id) DO UPDATE SET since = min(since, excluded.since), until = excluded.until, reason = excluded.reason";
 pub(super) const OWED: &str = "SELECT since, until, reason FROM outage WHERE id = 1";
 pub(super) const SETTLED: &str = "DELETE FROM outage WHERE id = 1";
-pub(super) const FORGET_OWED: &str = "DELETE FROM outage WHERE until < ?1";
+/// Conversations that have been quiet since then are not read, whatever was wished before.
+pub(super) const FORGET_READING: &str =
+    "UPDATE session SET read_from = NULL WHERE read_from IS NOT NULL AND active_at < ?1";
 /// From the last message that was known when the gateway went, and not from longer ago than a day before that: nobody
 /// else knows what was answered then. An earlier wish to read stands.
 const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts) FROM inbox i
             WHERE i.session_id = session.id AND i.ts > ?1 AND (?2 IS NULL OR i.ts <= ?2)), ?1)
-     WHERE channel IS NOT NULL AND read_from IS NULL AND key LIKE 'slack:%'";
+     WHERE read_from IS NULL AND id IN (SELECT id FROM session
+            WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
 pub(super) const UNREAD: &str = "SELECT key, channel, read_from FROM session
-     WHERE read_from IS NOT NULL AND active_at >= ?1 ORDER BY active_at DESC LIMIT ?2";
+     WHERE read_from IS NOT NULL ORDER BY active_at DESC";
 pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
 pub(super) const IS_KNOWN: &str = "SELECT 1 FROM session s JOIN inbox i ON i.session_id = s.id
      WHERE s.key = ?1 AND i.ts = ?2";
@@ -29,6 +32,11 @@ pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (
      ON CONFLICT (listener) DO UPDATE SET at = excluded.at, message = NULL";
 pub(super) const TOLD: &str = "UPDATE told SET message = ?2 WHERE listener = ?1";
 pub(super) const UNTOLD: &str = "DELETE FROM told WHERE listener = ?1";
+
+/// So many conversations are read back after an outage, those that were active last,
+const MOST_READ_BACK: u32 = 200;
+/// and none that was quiet for longer.
+const READ_BACK_ACTIVE_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// A day, in seconds as Slack's timestamps count.
 const READ_BACK_MOST_S: i64 = 24 * 60 * 60;
@@ -100,7 +108,10 @@ impl Store {
             if read {
                 let gone_s = since_ms.unwrap_or(until_ms) / 1_000;
                 let least = ts(gone_s - READ_BACK_MOST_S);
-                conn.prepare_cached(TO_READ)?.execute(params![least, since_ms.map(|_| ts(gone_s + 1))])?;
+                let active_since = until_ms.saturating_sub(READ_BACK_ACTIVE_MS);
+                conn.prepare_cached(FORGET_READING)?.execute([active_since])?;
+                let known_by = since_ms.map(|_| ts(gone_s + 1));
+                conn.prepare_cached(TO_READ)?.execute(params![least, known_by, active_since, MOST_READ_BACK])?;
             }
             owed(conn)
         })
@@ -123,22 +134,14 @@ impl Store {
         self.write(|conn| Ok(conn.prepare_cached(SETTLED)?.execute([]).map(drop)?)).await
     }
 
-    /// Whoever was not told of an outage that ended before then is not told any more.
-    ///
-    /// # Errors
-    /// Nothing was changed.
-    pub async fn forget_owed(&self, before_ms: i64) -> Result<(), StoreError> {
-        self.write(move |conn| Ok(conn.prepare_cached(FORGET_OWED)?.execute([before_ms]).map(drop)?)).await
-    }
-
-    /// Conversations that are to be read back and were active since, the last active first.
+    /// Conversations that are to be read back, the last active first.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn unread(&self, active_since_ms: i64, most: u32) -> Result<Vec<Unread>, StoreError> {
-        self.read(move |conn| {
+    pub async fn unread(&self) -> Result<Vec<Unread>, StoreError> {
+        self.read(|conn| {
             let mut statement = conn.prepare_cached(UNREAD)?;
-            let mut rows = statement.query(params![active_since_ms, most])?;
+            let mut rows = statement.query([])?;
             let mut unread = Vec::new();
             while let Some(row) = rows.next()? {
                 let after: String = row.get(2)?;

@@ -340,7 +340,7 @@ async fn bad_tokens_are_named_by_kind_and_never_shown() {
             with("xapp-1-stand-in", "xoxb-secret"),
             "`auth.test` with the bot token (xoxb-…) failed: Slack says `invalid_auth`",
         ),
-        (with("xoxb-secret", "xapp-secret"), "the Slack app token begins with `xoxb-`, so it is the other one"),
+        (with("xoxb-secret", "xapp-secret"), "the Slack app token begins with `xoxb-`, so it is the bot token"),
         (with("xapp-1-stand-in", " "), "the Slack bot token is empty"),
         (with("xapp-1-stand-in", "xoxb-se\ncret"), "the Slack bot token holds characters that no token has"),
     ] {

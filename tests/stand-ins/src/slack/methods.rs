@@ -86,10 +86,10 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         return Json(json!({"ok": false, "error": "missing_scope", "needed": needed, "provided": provided}))
             .into_response();
     }
-    if let Some(limits) = &inner.rules.limits {
-        if let Err(wait) = inner.state().traffic.call(&method, channel, limits) {
-            return rate_limited(wait);
-        }
+    if let Some(limits) = &inner.rules.limits
+        && let Err(wait) = inner.state().traffic.call(&method, channel, limits)
+    {
+        return rate_limited(wait);
     }
     let result = carry_out(&inner, &method, &asked);
     inner.changed.notify_waiters();

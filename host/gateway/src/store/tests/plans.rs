@@ -69,7 +69,7 @@ const BY_INDEX: &[&str] = &[
     presence::OWE,
     presence::OWED,
     presence::SETTLED,
-    presence::UNREAD,
+    presence::FORGET_READING,
     presence::READ_BACK,
     presence::IS_KNOWN,
     presence::LAST_TOLD,
