@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     component::Component,
-    knowledge::team::{ARRIVED, ASKER, CHANNEL, CONTACT, ENGLISH, FORWARDED, OTHER_CONTACT, Team},
+    knowledge::team::{ARRIVED, ASKER, CHANNEL, CONTACT, CURATOR, ENGLISH, FORWARDED, OTHER_CONTACT, Team},
     support::{Home, PATIENCE, Running, of_type, question},
 };
 
@@ -75,6 +75,7 @@ fn whatever_a_blocked_person_writes_is_refused_by_what_it_is() {
     anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", json!({"question": ENGLISH.forwarded}))]));
     anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
     anthropic.when(ARRIVED, Behaviour::answer(ENGLISH.answer));
+    anthropic.when(CURATOR, Behaviour::answer(r#"{"kind":"answer"}"#));
     let mut gateway = Running::start(home.asking(&anthropic, &[]));
     gateway.say(&json!({"user": ASKER, "channel": "C1", "text": ENGLISH.question, "event_id": "Ev1"}).to_string());
     gateway.next_of("turn");

@@ -337,8 +337,7 @@ async fn a_slash_command_over_a_cut_socket_is_answered_or_its_failure_told() {
     let mut sent = Vec::new();
     for _ in 0..3 {
         sent.extend((0..AT_ONCE).map(|_| office.slack.slash(NOBODY, &dm, "help")));
-        office.slack.drop_connections();
-        assert!(office.slack.await_sockets(0, PATIENCE).await);
+        assert!(office.slack.await_dropped(PATIENCE).await);
         assert!(office.slack.await_connected(PATIENCE).await, "{}", gateway.log());
     }
     let acked = office.slack.acks().iter().filter(|ack| sent.contains(&ack.event_id)).count();

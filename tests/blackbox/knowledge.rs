@@ -145,7 +145,8 @@ async fn two_contacts_at_once_make_one_atom() {
     // What comes after the awaited answer is a message like any other.
     team.anthropic.when(CHINESE.reply, Behaviour::answer("Thanks, noted."));
     team.anthropic.when(ARRIVED, Behaviour::answer(CHINESE.answer));
-    let curated = json!({"question": CHINESE.forwarded, "summary": CHINESE.summary, "tags": CHINESE.tags});
+    let curated =
+        json!({"kind": "answer", "question": CHINESE.forwarded, "summary": CHINESE.summary, "tags": CHINESE.tags});
     team.anthropic.when(CURATOR, Behaviour::answer(curated.to_string()));
     let (asked, _) = team.escalate().await;
     team.reply(CONTACT, &asked);
@@ -211,7 +212,7 @@ async fn nothing_the_model_or_a_contact_writes_pings_anybody_else() {
     team.anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", input)]));
     team.anthropic.when(FORWARDED, Behaviour::answer(&shout));
     team.anthropic.when(ARRIVED, Behaviour::answer(&shout));
-    let curated = json!({"question": shout, "summary": shout, "tags": [shout]});
+    let curated = json!({"kind": "answer", "question": shout, "summary": shout, "tags": [shout]});
     team.anthropic.when(CURATOR, Behaviour::answer(curated.to_string()));
     let (asked, put) = team.escalate().await;
     let told = team.slack.await_reply(&asked, PATIENCE).await.expect("a reply");
@@ -256,7 +257,8 @@ fn a_script_drives_the_loop_in_the_console() {
     anthropic.when(ENGLISH.question, Behaviour::calls([("escalate", json!({"question": ENGLISH.forwarded}))]));
     anthropic.when(FORWARDED, Behaviour::answer("I have asked."));
     anthropic.when(ARRIVED, Behaviour::answer(ENGLISH.answer));
-    let curated = json!({"question": ENGLISH.forwarded, "summary": ENGLISH.summary, "tags": ENGLISH.tags});
+    let curated =
+        json!({"kind": "answer", "question": ENGLISH.forwarded, "summary": ENGLISH.summary, "tags": ENGLISH.tags});
     anthropic.when(CURATOR, Behaviour::answer(curated.to_string()));
     anthropic.when(ENGLISH.similar, Behaviour::answer(ENGLISH.answer_to_similar));
     let mut gateway = Running::start(home.asking(&anthropic, &[]));

@@ -12,6 +12,7 @@ mod compare;
 #[path = "../../host/policy/tests/policies/component.rs"]
 mod component;
 mod console;
+mod contacts;
 mod crash;
 mod desk;
 mod directives;

@@ -301,6 +301,22 @@ pub trait Front: Send + Sync {
         Ok(Past { messages: vec![], is_whole: true })
     }
 
+    /// Reacts to a message, which shows that it was taken in. Once more does no harm.
+    ///
+    /// # Errors
+    /// It was not done; [`FrontError::Refused`] where it never will be.
+    async fn mark(&self, _event_id: &str, _reply_to: &ReplyTo, _ts: &str, _emoji: &str) -> Result<(), FrontError> {
+        Ok(())
+    }
+
+    /// The channel of the direct message with a person.
+    ///
+    /// # Errors
+    /// It cannot be told now.
+    async fn direct(&self, person: &str) -> Result<String, FrontError> {
+        Ok(person.to_owned())
+    }
+
     /// Whether a program reads what is delivered, and wants to know of what people are spared.
     fn tells_programs(&self) -> bool {
         false

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
@@ -86,6 +86,8 @@ pub struct Gateway {
     tasks: TaskTracker,
     /// What the admins have been told of parked messages.
     told: parked::Told,
+    /// Where messages are taken in that come of a turn.
+    intake: OnceLock<Weak<Dispatcher>>,
 }
 
 /// What a gateway is made of.
@@ -146,13 +148,30 @@ impl Gateway {
             stop,
             tasks: TaskTracker::new(),
             told: parked::Told::default(),
+            intake: OnceLock::new(),
         })
     }
 
     /// What hands the messages of this gateway to its turns.
     pub fn dispatcher(self: &Arc<Self>) -> Arc<Dispatcher> {
         let turns = Arc::clone(self) as Arc<dyn Turns>;
-        Dispatcher::new(turns, self.store.clone(), self.config.queue, self.tasks.clone(), self.stop.clone())
+        let dispatcher =
+            Dispatcher::new(turns, self.store.clone(), self.config.queue, self.tasks.clone(), self.stop.clone());
+        // The first serves; there is only one.
+        let _ = self.intake.set(Arc::downgrade(&dispatcher));
+        dispatcher
+    }
+
+    /// Takes a message in that a turn has made, as one from outside.
+    ///
+    /// # Errors
+    /// It is not stored.
+    pub(crate) async fn take_in(&self, message: Inbound) -> Result<(), StoreError> {
+        match self.intake.get().and_then(Weak::upgrade) {
+            Some(dispatcher) => dispatcher.take_in(message).await.map(drop),
+            // The gateway ends: it is found in the inbox at the next start.
+            None => self.store.accept(&message, clock::now_ms()).await.map(drop),
+        }
     }
 
     /// Goes on with whatever an earlier run left unfinished, takes messages in until the front's input ends or

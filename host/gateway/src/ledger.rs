@@ -95,6 +95,12 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         atom_id: Option<String>,
     },
+    /// Somebody wrote while an answer was awaited, and that is what it was read as.
+    #[serde(rename = "escalate.heard")]
+    EscalateHeard { actor: String, channel_id: String, thread_ts: String, word: &'static str },
+    /// The answer is not waited for any more, by the word of this person.
+    #[serde(rename = "escalate.cancelled")]
+    EscalateCancelled { actor: String, channel_id: String, thread_ts: String },
     /// The contributor approved an atom by a reaction.
     #[serde(rename = "atom.approved")]
     AtomApproved { actor: String, atom_id: String },
@@ -371,6 +377,12 @@ impl Event {
     /// People were asked what a thread waits for from now on.
     pub(crate) fn escalated(Marker { channel_id, thread_ts, scope, .. }: Marker) -> Event {
         Event::EscalateTriggered { channel_id, thread_ts, scope }
+    }
+
+    /// Somebody does not want the answer to be waited for any more.
+    pub(crate) fn escalation_cancelled(actor: &str, marker: &Marker) -> Event {
+        let (channel_id, thread_ts) = (marker.channel_id.clone(), marker.thread_ts.clone());
+        Event::EscalateCancelled { actor: actor.to_owned(), channel_id, thread_ts }
     }
 }
 

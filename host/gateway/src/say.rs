@@ -13,6 +13,7 @@ use unic_langid::LanguageIdentifier;
 
 use crate::{
     directive::Kind,
+    escalation::Tried,
     experiment::guard_rail::{Verdict, Worse},
     front::Speech,
     model::ModelError,
@@ -84,6 +85,8 @@ pub struct Escalation<'a> {
     pub question: &'a str,
     /// The model's words, too.
     pub reason: Option<&'a str>,
+    /// What was looked through before.
+    pub tried: Tried,
     /// In a channel the bot only sees a reply that mentions it, as it does not read along there.
     pub must_mention_bot: bool,
 }
@@ -305,9 +308,78 @@ impl Say {
         self.text("model-silent", [])
     }
 
-    /// To the asker: others are being asked.
-    pub fn escalated(&self) -> String {
-        self.text("escalated", [])
+    /// To the asker: others are being asked, in the thread or each apart.
+    pub fn escalated(&self, apart: bool) -> String {
+        self.text(if apart { "escalated-apart" } else { "escalated" }, [])
+    }
+
+    /// To the asker: a contact has to know something first.
+    pub fn asked_back(&self, asker: Option<&str>, contact: &str, text: &str, must_mention_bot: bool) -> Speech {
+        let asked = [
+            ("asker", asker.map(mention).unwrap_or_default().into()),
+            ("contact", mention(contact).into()),
+            ("text", quoted(text).into()),
+        ];
+        let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
+        let pings = asker.into_iter().chain([contact]).map(str::to_owned).collect();
+        Speech { text: format!("{}\n{how}", self.text("asked-back", asked).trim_start()), pings }
+    }
+
+    /// To contacts: what the asker says to them.
+    pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, must_mention_bot: bool) -> Speech {
+        let named = contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
+        let said = [("contacts", named.into()), ("asker", mention(asker).into()), ("text", quoted(text).into())];
+        let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
+        let pings = contacts.iter().cloned().chain([asker.to_owned()]).collect();
+        Speech { text: format!("{}\n{how}", self.text("asker-replied", said).trim_start()), pings }
+    }
+
+    /// To a contact: whether what they wrote is the answer.
+    pub fn is_it_an_answer(&self, contact: &str, text: &str) -> Speech {
+        let filled = [("contact", mention(contact).into()), ("text", quoted(text::head(text, 300)).into())];
+        Speech { text: self.text("is-it-an-answer", filled), pings: vec![contact.to_owned()] }
+    }
+
+    /// Takes that question's place: it is one.
+    pub fn answer_taken(&self) -> String {
+        self.text("answer-taken", [])
+    }
+
+    /// To a contact: the answer is still awaited.
+    pub fn still_waiting(&self) -> String {
+        self.text("still-waiting", [])
+    }
+
+    /// To a contact: their question has gone to the asker.
+    pub fn passed_back(&self) -> String {
+        self.text("passed-back", [])
+    }
+
+    /// To the asker: their words have gone to the contacts.
+    pub fn passed_on(&self) -> String {
+        self.text("passed-on", [])
+    }
+
+    /// To a contact: somebody else has answered.
+    pub fn answered_by(&self, contributor: &str, question: &str) -> String {
+        let question = quoted(text::head(question, 300));
+        self.text("answered-by", [("contributor", name(contributor).into()), ("question", question.into())])
+    }
+
+    /// To a contact whose answer comes after another, or when it is not needed any more.
+    pub fn answered_already(&self) -> String {
+        self.text("answered-already", [])
+    }
+
+    /// To the asker: nobody waits any more.
+    pub fn withdrawn(&self) -> String {
+        self.text("withdrawn", [])
+    }
+
+    /// To a contact: the asker does not need it any more.
+    pub fn not_needed(&self, asker: &str, question: &str) -> String {
+        let question = quoted(text::head(question, 300));
+        self.text("not-needed", [("asker", name(asker).into()), ("question", question.into())])
     }
 
     /// Goes before an answer for which others were to be asked, and were not: so many questions an hour there may be.
@@ -376,6 +448,10 @@ impl Say {
             ],
         );
         text += &self.reason(ask.reason);
+        if !ask.tried.is_nothing() {
+            let tried = [("atoms", ask.tried.atoms.into()), ("mra", ask.tried.mra.into())];
+            text += &format!("\n{}", self.text("escalation-tried", tried));
+        }
         let how = if ask.must_mention_bot { "reply-with-mention" } else { "reply-here" };
         let pings = ask.contacts.iter().cloned().chain([ask.asker.to_owned()]).collect();
         Speech { text: format!("{text}\n{}", self.text(how, [])), pings }
@@ -424,6 +500,11 @@ impl Say {
 /// How a person is named; live only where [`Speech::pings`] has them.
 fn mention(user: &str) -> String {
     format!("<@{user}>")
+}
+
+/// A person who is named and not called.
+fn name(user: &str) -> String {
+    format!("`{user}`")
 }
 
 /// Foreign words as a line of code, which Slack shows as they are.
@@ -484,8 +565,14 @@ mod tests {
             ModelError::Other { message: message() },
         ];
         let contacts = ["U2".to_owned()];
-        let mut ask =
-            Escalation { contacts: &contacts, asker: "U1", question: "q", reason: Some("r"), must_mention_bot: false };
+        let mut ask = Escalation {
+            contacts: &contacts,
+            asker: "U1",
+            question: "q",
+            reason: Some("r"),
+            tried: Tried { atoms: 1, mra: 2 },
+            must_mention_bot: false,
+        };
         let mut said = vec![
             say.thinking(),
             say.away(),
@@ -523,7 +610,20 @@ mod tests {
             say.mra_asked("erp", true, "3.2"),
             say.mra_asked("erp", false, "3.2"),
             say.silent(),
-            say.escalated(),
+            say.escalated(false),
+            say.escalated(true),
+            say.asked_back(Some("U1"), "U2", "which month?", true).text,
+            say.asked_back(None, "U2", "which month?", false).text,
+            say.asker_replied(&["U2".into()], "U1", "this one", false).text,
+            say.is_it_an_answer("U2", "ok").text,
+            say.answer_taken(),
+            say.still_waiting(),
+            say.passed_back(),
+            say.passed_on(),
+            say.answered_by("U2", "q"),
+            say.answered_already(),
+            say.withdrawn(),
+            say.not_needed("U1", "q"),
             say.nobody_to_ask(),
             say.already_asked(),
             say.confirm_again(),
@@ -600,6 +700,7 @@ mod tests {
             asker: "U1",
             question: "<!channel> ask\n<@U9>",
             reason: Some("not\nin code"),
+            tried: Tried::default(),
             must_mention_bot: true,
         };
         let speech = Say::new(Language::English).escalation(&ask);

@@ -67,11 +67,12 @@ pub use calibrations::Learnt;
 pub use cases::{DumpedCase, InCase, Opened};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
+pub use escalations::{handed_on, is_handed_on};
 pub use experiments::{ArmConversation, Outturn, StoppedArm, Voted};
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use presence::{Outage, Owed, Talk, Telling, Unread};
-pub use proposals::{Judged, Proposal};
+pub use proposals::{Judged, Proposal, is_meant};
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
@@ -85,6 +86,7 @@ use connection::Migrate;
 use error::Fault;
 use files::OpenFiles;
 use readers::Readers;
+use types::Concern;
 use writer::Writer;
 
 /// The file's name in `<home>/gateway`.

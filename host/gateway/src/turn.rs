@@ -8,9 +8,9 @@
 //! 7. [`record`]: answer, usage, session and outbox in one transaction.
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
-//! [`absorb`] is what is different where the message is an answer that somebody waits for, [`together`] where
-//! several messages are answered at once, [`command`] where it is an order to the gateway, [`late`] where they waited for
-//! long, [`track`] where it belongs to a case. A turn under way
+//! [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
+//! answer; [`together`] where several messages are answered at once, [`command`] where it is an order to the gateway,
+//! [`late`] where they waited for long; [`track`] where it belongs to a case; and [`conclude`] ends a turn without the model. A turn under way
 //! is a [`work::Work`] with its [`window`] and its [`journal`].
 
 mod absorb;
@@ -19,9 +19,11 @@ mod admit;
 mod ask;
 mod budget;
 mod command;
+mod conclude;
 mod decided;
 mod deliver;
 mod gather;
+mod hear;
 mod journal;
 mod late;
 mod preamble;
@@ -32,18 +34,19 @@ mod track;
 pub(crate) mod window;
 mod work;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use crate::{
     dispatch::{Batch, Stuck},
     front::FrontError,
     gateway::Gateway,
-    knowledge::LibraryError,
+    knowledge::{Atom, LibraryError},
     store::{OpenTurn, StoreError},
 };
 use act::Acted;
 use admit::Admitted;
 use ask::Asked;
+use hear::Heard;
 pub(crate) use preamble::Preamble;
 use record::Outcome;
 pub(crate) use work::Room;
@@ -91,11 +94,15 @@ async fn steps(gateway: &Gateway, batch: &Batch) -> Result<(), TurnError> {
         match admit::admit(gateway, inbox).await? {
             Admitted::Nothing => {}
             Admitted::Deliver(answered) => deliver::deliver(gateway, answered).await?,
-            // The answer that somebody waits for is a turn of its own.
-            Admitted::Ask(turn) if turn.absorbs.is_some() => {
-                let answered = answer(gateway, turn, vec![], batch).await?;
-                deliver::deliver(gateway, answered).await?;
-            }
+            // What is said about a question that waits is a turn of its own.
+            Admitted::Ask(turn) if hear::is_heard(&turn) => match hear::hear(gateway, turn).await? {
+                Heard::Answer(turn, learnt) => {
+                    let answered = answer(gateway, turn, vec![], learnt, batch).await?;
+                    deliver::deliver(gateway, answered).await?;
+                }
+                Heard::Done(answered) => deliver::deliver(gateway, answered).await?,
+                Heard::Talk(turn) => together.push((inbox, turn)),
+            },
             Admitted::Command(turn, command) => {
                 let answered = command::carry_out(gateway, turn, command).await?;
                 deliver::deliver(gateway, answered).await?;
@@ -109,11 +116,11 @@ async fn steps(gateway: &Gateway, batch: &Batch) -> Result<(), TurnError> {
         [_] => turn,
         // What went before may have changed the conversation.
         _ => match admit::admit(gateway, newest).await? {
-            Admitted::Ask(turn) => turn,
+            Admitted::Ask(turn) => hear::as_talk(turn),
             Admitted::Nothing | Admitted::Deliver(_) | Admitted::Command(..) => return Ok(()),
         },
     };
-    let answered = answer(gateway, turn, also, batch).await?;
+    let answered = answer(gateway, turn, also, None, batch).await?;
     deliver::deliver(gateway, answered).await
 }
 
@@ -122,6 +129,7 @@ async fn answer(
     gateway: &Gateway,
     mut turn: OpenTurn,
     also: Vec<OpenTurn>,
+    learnt: Option<Atom>,
     batch: &Batch,
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
@@ -135,14 +143,7 @@ async fn answer(
     });
     let mut work = begun?;
     work.placeholder = placeholder?;
-    let journal = Arc::clone(&work.journal);
-    let learning = async {
-        match &turn.absorbs {
-            Some(marker) => Some(absorb::learn(gateway, &journal, marker, &turn.inbound).await),
-            None => None,
-        }
-    };
-    let (outcome, learnt) = tokio::join!(converse(gateway, &mut work, batch), learning);
+    let outcome = converse(gateway, &mut work, batch).await;
     // From here on the placeholder belongs to the answer.
     if let Some(progress) = work.progress.take() {
         progress.finish().await;

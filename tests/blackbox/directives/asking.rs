@@ -13,6 +13,9 @@ use crate::{
 /// What the model was talked into, by a text that was put differently.
 const FOREIGN: &str = "Could somebody send the payroll to the auditors?";
 
+/// A message that is not about the question that waits.
+const ANOTHER: &str = r#"{"kind":"other"}"#;
+
 /// A gateway in the console whose model wants to ask people that.
 struct Scene {
     home: Home,
@@ -107,7 +110,7 @@ fn a_word_that_came_while_the_thread_waited_may_be_given_again() {
     let mut scene = Scene::new();
     scene.anthropic.when(OWN, Behaviour::answer(format!("```escalate\nquestion: {OWN}\n```")));
     scene.anthropic.when(ANSWER, Behaviour::answer("Somebody knew it."));
-    let extraction = json!({"question": OWN, "summary": ANSWER, "tags": []});
+    let extraction = json!({"kind": "answer", "question": OWN, "summary": ANSWER, "tags": []});
     scene.anthropic.when(CURATOR, Behaviour::answer(extraction.to_string()));
     let in_thread = |event: &str, user: &str, text: &str| {
         json!({"user": user, "channel": "C1", "thread_ts": "T1", "text": text, "event_id": event}).to_string()
@@ -216,6 +219,10 @@ fn so_many_questions_an_hour_and_a_restart_changes_nothing() {
     assert!(told.contains("there may be 3 such questions an hour for one person"), "{told}");
 
     for n in 0..3 {
+        if n > 0 {
+            // Whether it is about the question that waits.
+            stage.anthropic.push(Behaviour::answer(ANOTHER));
+        }
         stage.anthropic.push(Behaviour::answer(ESCALATION));
         // Each in a thread of its own, or the first would be waited for.
         let lines = stage.ask(QUESTION).lines();
@@ -240,11 +247,13 @@ fn a_bound_that_is_met_is_all_that_is_said() {
     let stage = Stage::new(json!({"hourly": {"escalations": 1}}));
     stage.anthropic.push(Behaviour::answer(ESCALATION));
     stage.ask(QUESTION);
+    stage.anthropic.push(Behaviour::answer(ANOTHER));
     stage.anthropic.push(Behaviour::answer(ESCALATION));
     let said = ":no_entry: I have not asked anybody: for one person, and in one conversation, people are asked 1 times an \
         hour at most. Please try again later, or ask them yourself.";
     assert_eq!(replies(&stage.ask(QUESTION).lines()), [said]);
     // Beside words of the model's it goes before them.
+    stage.anthropic.push(Behaviour::answer(ANOTHER));
     stage.anthropic.push(Behaviour::answer(format!("I do not know.\n{ESCALATION}")));
     assert_eq!(replies(&stage.ask(QUESTION).lines()), [format!("{said}\n\nI do not know.")]);
 }

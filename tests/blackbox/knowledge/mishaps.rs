@@ -56,21 +56,27 @@ async fn a_kill_between_the_steps_loses_nothing_and_doubles_no_atom() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_the_curator_says_the_reply_is_kept() {
+async fn whatever_the_curator_says_the_reply_is_kept_once_it_is_known_to_be_one() {
     let team = Team::new(&ENGLISH, "auto").await;
     let _gateway = team.connect().await;
-    let good = json!({"question": ENGLISH.forwarded, "summary": ENGLISH.summary, "tags": vec!["Budget"; 20]});
-    let wrong = json!({"question": ENGLISH.forwarded, "summary": [ENGLISH.summary], "tags": "budget"});
-    for (curated, is_good) in [
-        (Behaviour::answer(format!("Here you are:\n```json\n{good}\n```")), true),
-        (Behaviour::answer("I would rather write a poem."), false),
-        (Behaviour::answer(wrong.to_string()), false),
-        (Behaviour::stopping(good.to_string(), "max_tokens"), false),
-        (Behaviour::error(400, "invalid_request_error", "no"), false),
+    let good = json!({"kind": "answer", "question": ENGLISH.forwarded, "summary": ENGLISH.summary, "tags": vec!["Budget"; 20]});
+    let wrong =
+        json!({"kind": "answer", "question": ENGLISH.forwarded, "summary": [ENGLISH.summary], "tags": "budget"});
+    for (curated, is_read, is_good) in [
+        (Behaviour::answer(format!("Here you are:\n```json\n{good}\n```")), true, true),
+        (Behaviour::answer("I would rather write a poem."), false, false),
+        (Behaviour::answer(wrong.to_string()), true, false),
+        (Behaviour::stopping(good.to_string(), "max_tokens"), false, false),
+        (Behaviour::error(400, "invalid_request_error", "no"), false, false),
     ] {
         team.anthropic.when(CURATOR, curated.clone());
         let (asked, _) = team.escalate().await;
         team.reply(CONTACT, &asked);
+        if !is_read {
+            let asks = |message: &Message| in_thread(message, &asked) && message.text.starts_with(":grey_question:");
+            let shown = team.message("question whether that is the answer", asks).await;
+            team.react(CONTACT, &shown, "white_check_mark").await;
+        }
         team.passed_on(&asked).await;
         let notice = team.notice(&asked).await;
         let atom = team.atom();

@@ -122,7 +122,7 @@ impl Team {
         );
         team.anthropic.when(FORWARDED, Behaviour::answer(story.forwarded_notice));
         team.anthropic.when(ARRIVED, Behaviour::answer(story.answer));
-        let extraction = json!({"question": forwarded, "summary": story.summary, "tags": story.tags});
+        let extraction = json!({"kind": "answer", "question": forwarded, "summary": story.summary, "tags": story.tags});
         team.anthropic.when(CURATOR, Behaviour::answer(extraction.to_string()));
         team.anthropic.when(story.similar, Behaviour::answer(story.answer_to_similar));
         team

@@ -227,6 +227,16 @@ impl Slack {
         self.inner.state().channel(channel).to_vec()
     }
 
+    /// Waits until the bot has reacted to a message, and returns the names of its reactions.
+    pub async fn await_reactions(&self, to: &Sent, limit: Duration) -> Option<Vec<String>> {
+        let find = |state: &State| {
+            let of_it = state.reactions.iter().filter(|(channel, ts, _)| *channel == to.channel && *ts == to.ts);
+            let names: Vec<String> = of_it.map(|(_, _, name)| name.clone()).collect();
+            (!names.is_empty()).then_some(names)
+        };
+        self.inner.wait_for(limit, find).await
+    }
+
     /// The file that came with a message.
     pub fn file(&self, ts: &str) -> Option<File> {
         self.inner.state().shared.get(ts).cloned()
@@ -351,6 +361,14 @@ impl Slack {
     /// Breaks every connection without a word.
     pub fn drop_connections(&self) {
         self.inner.state().command(sockets::Command::Drop);
+    }
+
+    /// Breaks every connection without a word and waits until these are gone, whatever was opened meanwhile.
+    pub async fn await_dropped(&self, limit: Duration) -> bool {
+        let dropped: Vec<u64> = self.inner.state().sockets.iter().map(|open| open.id).collect();
+        self.drop_connections();
+        let gone = |state: &State| state.sockets.iter().all(|open| !dropped.contains(&open.id)).then_some(());
+        self.inner.wait_for(limit, gone).await.is_some()
     }
 
     /// Falls silent on every socket that is open now, without closing it: what is sent there still leaves its

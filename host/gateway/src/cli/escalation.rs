@@ -14,11 +14,13 @@ use super::{
     text::{one_line, printable, time},
 };
 use crate::{
-    admin::Change,
+    admin::{Actor, Change},
+    clock,
     config::Config,
     error::Failure,
     escalation::{self, Marker, Pools},
     home,
+    ledger::{Event, Ledger},
     store::{Store, StoreError},
 };
 
@@ -30,6 +32,8 @@ pub(super) enum EscalationCommand {
     Add(Contact),
     /// Ask a person no longer
     Remove(Contact),
+    /// Wait no longer for the answer in a thread
+    Cancel(Cancel),
     /// Take over the threads that an existing pmk left waiting
     Import(Import),
 }
@@ -39,6 +43,13 @@ pub(super) struct Import {
     /// The folder of pmk's markers [default: gateway/slack/escalations in the home]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Cancel {
+    /// The thread, as `escalation list` names it: CHANNEL:THREAD
+    #[arg(value_name = "KEY")]
+    key: String,
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +67,7 @@ impl EscalationCommand {
             EscalationCommand::List => list(context),
             EscalationCommand::Add(contact) => contact.add(context),
             EscalationCommand::Remove(contact) => contact.remove(context),
+            EscalationCommand::Cancel(cancel) => cancel.run(context),
             EscalationCommand::Import(import) => import.run(context),
         }
     }
@@ -84,14 +96,14 @@ fn list(context: &Context) -> Result<(), Failure> {
     if pending.is_empty() {
         return Ok(());
     }
-    let heading = ["THREAD", "ASKED", "SINCE", "QUESTION"].map(str::to_owned).to_vec();
+    let heading = ["KEY", "ASKED", "SINCE", "QUESTION"].map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(pending.iter().map(row)).collect();
     print(&format!("\n{}", table::columns(&rows)))
 }
 
 fn row(marker: &Marker) -> Vec<String> {
     vec![
-        printable(&format!("{}:{}", marker.channel_id, marker.thread_ts)),
+        printable(&marker.name()),
         printable(&marker.mentioned_user_ids.join(", ")),
         time(i64::try_from(marker.pending_since).unwrap_or(i64::MAX)),
         one_line(&marker.question, 60),
@@ -104,6 +116,36 @@ fn pending(context: &Context) -> Result<Vec<Marker>, Failure> {
         Ok(store) => block_on(async { Ok(store.escalations().await?) }),
         Err(StoreError::Missing { .. }) => Ok(vec![]),
         Err(error) => Err(error.into()),
+    }
+}
+
+impl Cancel {
+    fn run(self, context: &Context) -> Result<(), Failure> {
+        let cancelled = self.cancel(context);
+        let marker = record(context, "escalation.cancel", &[&self.key], cancelled)?;
+        let actor = Actor::of_process().to_string();
+        Ledger::open(home::gateway_dir(&context.home)).note(Event::escalation_cancelled(&actor, &marker));
+        if context.json {
+            return print_json(&json!({"key": marker.name(), "cancelled": true}));
+        }
+        note(format!(
+            "nobody waits for the answer in `{}` any more; those who were asked have not been told",
+            marker.name()
+        ));
+        Ok(())
+    }
+
+    fn cancel(&self, context: &Context) -> Result<Marker, Failure> {
+        let missing = || {
+            Failure::new(format!("no thread `{}` waits for an answer", self.key))
+                .hint("`pmk-host escalation list` shows those that wait; one whose answer is just coming in cannot be cancelled")
+        };
+        let (channel, thread_ts) = self.key.split_once(':').ok_or_else(missing)?;
+        let store = match Store::open_existing(&context.home) {
+            Err(StoreError::Missing { .. }) => return Err(missing()),
+            store => store?,
+        };
+        block_on(async { Ok(store.cancel_escalation(channel, thread_ts, clock::now_ms()).await?) })?.ok_or_else(missing)
     }
 }
 

@@ -124,6 +124,13 @@ impl Given {
             || self.stands_near(Said::names_case_update, &Pieces::of(&words))
     }
 
+    /// Whether these words stand in what the model was given, whoever has written that.
+    pub fn repeats(&self, words: &str) -> bool {
+        let pieces = Pieces::of(&plain(words));
+        let texts = self.people.iter().map(|said| &*said.plain).chain(self.others.iter().map(String::as_str));
+        pieces.are_enough && pieces.share_in(texts) >= STANDS
+    }
+
     /// Whether somebody has written the tag as a tag, and the question near it.
     fn is_spelled_out(&self, kind: Kind, pieces: &Pieces) -> bool {
         self.stands_near(|said| said.names(kind), pieces)

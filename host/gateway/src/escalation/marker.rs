@@ -1,7 +1,10 @@
 //! What is remembered while an answer is awaited.
 
+use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::front::ReplyTo;
 
 /// A thread that waits for a contact's answer. As JSON it is what pmk writes to
 /// `escalations/CHANNEL__THREAD.json`.
@@ -25,6 +28,47 @@ pub struct Marker {
     /// Who gets the answer; older versions of pmk did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker_user_id: Option<String>,
+    /// What was looked through before anybody was asked. This and what follows, pmk does not know.
+    #[serde(default, skip_serializing_if = "Tried::is_nothing")]
+    pub tried: Tried,
+    /// Where the asker's conversation is, where contacts cannot see it: then each is asked in a direct message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<Apart>,
+    /// What asker and contacts have said to each other about it since, before there was an answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exchange: Vec<Said>,
+}
+
+/// What was looked through in vain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// Atoms that the model was shown.
+    pub atoms: u32,
+    /// Questions to `mra`.
+    pub mra: u32,
+}
+
+impl Tried {
+    /// Whether it was nothing.
+    pub const fn is_nothing(&self) -> bool {
+        self.atoms == 0 && self.mra == 0
+    }
+}
+
+/// A conversation that contacts cannot see.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Apart {
+    pub key: SessionKey,
+    pub reply_to: ReplyTo,
+}
+
+/// One thing said about a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Said {
+    pub user_id: String,
+    pub text: String,
 }
 
 /// A file that is no marker.
@@ -73,6 +117,22 @@ impl Marker {
     pub fn absorbs(&self, sender: &str) -> bool {
         !sender.is_empty() && self.mentioned_user_ids.iter().any(|contact| contact == sender)
     }
+
+    /// Whether it is this person's question.
+    pub fn is_askers(&self, sender: &str) -> bool {
+        !sender.is_empty() && self.asker_user_id.as_deref() == Some(sender)
+    }
+
+    /// The contact who has asked something back and has had no reply.
+    pub fn asked_back_by(&self) -> Option<&str> {
+        let last = self.exchange.last()?;
+        (!self.is_askers(&last.user_id)).then_some(last.user_id.as_str())
+    }
+
+    /// The name it has for operators.
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.channel_id, self.thread_ts)
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +170,19 @@ mod tests {
             r#"{"channelId":"C1","threadTs":"1.2","question":"q","pendingSince":1,"mentionedUserIds":["U2"],"x":1}"#;
         let marker = Marker::parse("C1__1.2.json", json.as_bytes()).expect("a marker");
         assert_eq!((marker.scope, marker.reason, marker.asker_user_id), (None, None, None));
+    }
+
+    #[test]
+    fn a_question_back_is_open_until_the_asker_replies() {
+        let mut marker = Marker::parse(NAME, JSON.as_bytes()).expect("a marker");
+        assert_eq!(marker.asked_back_by(), None);
+        let said = |user: &str| Said { user_id: user.into(), text: "which month?".into() };
+        marker.exchange.push(said("U_IT1"));
+        assert_eq!(marker.asked_back_by(), Some("U_IT1"));
+        marker.exchange.push(said("U1"));
+        assert_eq!(marker.asked_back_by(), None);
+        let read: Marker = serde_json::from_value(serde_json::to_value(&marker).expect("JSON")).expect("a marker");
+        assert_eq!(read, marker);
     }
 
     #[test]

@@ -146,6 +146,8 @@ mod tests {
             verbosity: Verbosity::Off,
             resumed: false,
             absorbs: None,
+            awaits: None,
+            reading: None,
             confirms: None,
             case: None,
             live: Live::default(),

@@ -239,6 +239,24 @@ impl Front for Slack {
         found.map_err(CallFailure::while_running)
     }
 
+    async fn mark(&self, _event_id: &str, reply_to: &ReplyTo, ts: &str, emoji: &str) -> Result<(), FrontError> {
+        match self.web.react(&reply_to.channel, ts, emoji).await {
+            Err(failure) if failure.is_final() => Err(FrontError::Refused { what: failure.to_string() }),
+            marked => marked.map_err(CallFailure::while_running),
+        }
+    }
+
+    /// Without the scope to open one, the person's own id: Slack posts there, and nothing can be read back.
+    async fn direct(&self, person: &str) -> Result<String, FrontError> {
+        match self.web.open_direct(person).await {
+            Err(failure) if failure.is_final() => {
+                tracing::debug!(%failure, "a direct message is posted without being opened");
+                Ok(person.to_owned())
+            }
+            opened => opened.map_err(CallFailure::while_running),
+        }
+    }
+
     async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
     }

@@ -1,4 +1,5 @@
-//! A reaction on a question that its asker was shown first: it goes out, or it does not.
+//! A reaction on a question that its asker was shown first: it goes out, or it does not. Or one of a contact on the
+//! question whether that was their answer.
 
 use std::sync::Arc;
 
@@ -26,14 +27,22 @@ pub(super) async fn judge(
     // What is just being posted is known to the store once this is free.
     let _judging = gateway.judging.lock().await;
     let yes = verdict == Verdict::Approve;
-    let (reply_to, text) = match gateway.store.judge_proposal(reaction, yes, clock::now_ms()).await? {
+    let (reply_to, text, is_dropped) = match gateway.store.judge_proposal(reaction, yes, clock::now_ms()).await? {
         None => return Ok(()),
         Some(Judged::Confirmed(confirmation)) => return dispatcher.take_in(*confirmation).await.map(drop),
-        Some(Judged::Dropped(reply_to)) => (reply_to, gateway.say.proposal_dropped()),
-        Some(Judged::Expired(reply_to)) => (reply_to, gateway.say.proposal_expired()),
+        Some(Judged::Dropped(reply_to)) => (reply_to, gateway.say.proposal_dropped(), true),
+        Some(Judged::Expired(reply_to)) => (reply_to, gateway.say.proposal_expired(), true),
+        Some(Judged::Meant(answer)) => {
+            let reply_to = answer.reply_to.clone();
+            dispatcher.take_in(*answer).await?;
+            (reply_to, gateway.say.answer_taken(), false)
+        }
+        Some(Judged::NotMeant(reply_to)) => (reply_to, gateway.say.still_waiting(), false),
     };
-    let (actor, channel_id) = (reaction.user.clone(), reaction.channel.clone());
-    gateway.ledger.note(Event::EscalateDropped { actor, channel_id });
+    if is_dropped {
+        let (actor, channel_id) = (reaction.user.clone(), reaction.channel.clone());
+        gateway.ledger.note(Event::EscalateDropped { actor, channel_id });
+    }
     let (showing, ts) = (Arc::clone(gateway), reaction.ts.clone());
     gateway.tasks.spawn(async move { show(&showing, &reply_to, &ts, text).await });
     Ok(())
@@ -44,6 +53,6 @@ async fn show(gateway: &Gateway, reply_to: &ReplyTo, ts: &str, text: String) {
     let speech = Speech { text, pings: vec![] };
     let shown = Delivery { replaces: Some(ts), ..Delivery::notice("", reply_to, &speech) };
     if let Err(error) = gateway.front.deliver(shown).await {
-        tracing::warn!(%error, "a question that was dropped does not show that");
+        tracing::warn!(%error, "a question that was judged does not show that");
     }
 }

@@ -1,7 +1,9 @@
 //! Extraction: what a person answered becomes an atom (seed 003 §9). The model call between
-//! [`prompt`] and [`parse`] is the caller's.
+//! [`prompt`] and [`parse`] is the caller's. The same call says whether it is an answer at all, which
+//! [`reading`](crate::escalation::reading) reads.
 
 use pmk_core::text;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -27,7 +29,7 @@ pub struct Prompt {
 }
 
 /// What the curator makes of a reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extraction {
     pub question: String,
     pub summary: String,
@@ -50,9 +52,14 @@ pub enum ExtractError {
 pub fn prompt(question: &str, reason: Option<&str>, reply: &str) -> Prompt {
     let system = format!(
         "You curate a team's knowledge base. Somebody asked a question that the documentation does not answer, and an expert \
-         replied. Describe the reply so that the next person who asks something similar finds it.\n\n\
+         who was asked has written a message. Say what it is; and where it is an answer, describe it so that the next \
+         person who asks something similar finds it.\n\n\
          Answer with one bare JSON object and nothing else, no fence, no comment:\n\
-         {{\"question\": string, \"summary\": string, \"tags\": [string]}}\n\n\
+         {{\"kind\": string, \"question\": string, \"summary\": string, \"tags\": [string]}}\n\n\
+         - kind: \"answer\" where the message says what was asked, be it in part, or says that there is no answer; \
+         \"question\" where the expert has to know something first and asks for it; \"later\" where they only say that \
+         they will look, or are busy, or that somebody else will; \"other\" where it has nothing to do with the question; \
+         \"unclear\" where you cannot tell, as with a bare ok or an emoji. Leave the others empty unless it is \"answer\"\n\
          - question: the question the reply really answers, general enough to be asked again, at most {MAX_QUESTION_CHARS} characters\n\
          - summary: one to three sentences with the facts of the reply, names and numbers as they are; nothing the reply does not say\n\
          - tags: 3 to 6 words or identifiers somebody would search for, in lower case\n\n\
@@ -69,7 +76,7 @@ pub fn prompt(question: &str, reason: Option<&str>, reply: &str) -> Prompt {
 }
 
 /// Material cannot close the tag it stands in.
-fn enclosed(material: &str) -> String {
+pub(crate) fn enclosed(material: &str) -> String {
     material.trim().replace("</", "<\u{200b}/")
 }
 
@@ -97,7 +104,7 @@ pub fn fallback(question: &str, reply: &str) -> Extraction {
 }
 
 /// Every JSON object in a text, outermost first, in order; fences and words around them do not matter.
-fn objects(text: &str) -> impl Iterator<Item = Value> + '_ {
+pub(crate) fn objects(text: &str) -> impl Iterator<Item = Value> + '_ {
     let mut at = 0;
     // Each attempt may read to the end of the text: a bound keeps a text of braces from taking for ever.
     let mut attempts = 64;

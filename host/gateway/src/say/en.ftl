@@ -73,6 +73,7 @@ model-failed = :x: The model reported an error; please ask again, or tell an adm
 model-silent = :x: The model wrote no answer; please ask again in other words
 
 escalated = :raising_hand: Somebody who knows has to answer this. I have asked in the thread and will tell you as soon as there is an answer.
+escalated-apart = :raising_hand: Somebody who knows has to answer this. I have asked the people responsible in direct messages and will tell you as soon as there is an answer.
 used-up = :no_entry: { $kind ->
     [escalate] I have not asked anybody: for one person, and in one conversation, people are asked { $most } times an hour at most. Please try again later, or ask them yourself.
    *[other] I have not looked into the code again: for one person, and in one conversation, that is done { $most } times an hour at most. Please try again later.
@@ -93,6 +94,25 @@ nobody-to-ask = :warning: Somebody who knows has to answer this, but nobody is s
 escalation = { $contacts } could you help with a question from { $asker }?
     { $question }
 escalation-reason = Why: { $reason }
+escalation-tried = Looked through before, in vain: { $atoms } answers of the knowledge base, { $mra } questions to the code.
+reply-to-this = Reply to this message; I will pass it on.
+asked-back = { $asker } about your question, { $contact } would like to know first:
+    { $text }
+asker-replied = { $contacts } about the question, { $asker } adds:
+    { $text }
+is-it-an-answer = :grey_question: { $contact } is this your answer to the question?
+    { $text }
+    React with :white_check_mark: if it is, and I pass it on; or with :x: if it is not, and I go on waiting for your answer.
+answer-taken = :white_check_mark: Thank you, I pass it on.
+still-waiting = :ok_hand: All right, I go on waiting for your answer.
+passed-back = :speech_balloon: The person who asked has been asked; I tell you what they reply.
+passed-on = :incoming_envelope: Passed on to the people who were asked.
+answered-by = :white_check_mark: { $contributor } has answered this; there is nothing left to do. Thank you!
+    { $question }
+answered-already = :information_source: Thank you! There is an answer to this already, or it is not needed any more, so this was not passed on.
+withdrawn = :ok_hand: All right, I wait for this answer no longer.
+not-needed = :information_source: { $asker } does not need the answer to this any more; there is nothing left to do. Thank you!
+    { $question }
 reply-here = Reply in this thread; I will pass it on.
 reply-with-mention = Reply in this thread and mention me; I will pass it on.
 

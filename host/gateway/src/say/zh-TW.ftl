@@ -58,6 +58,7 @@ model-failed = :x: 模型回報錯誤，請再問一次；若一再發生請通�
 model-silent = :x: 模型沒有寫出回答，請換個說法再問一次
 
 escalated = :raising_hand: 這個問題需要專人回答，我已經在討論串轉問，一有答案就會通知您。
+escalated-apart = :raising_hand: 這個問題需要專人回答，我已經私訊負責的人，一有答案就會通知您。
 used-up = :no_entry: { $kind ->
     [escalate] 沒有轉問：同一個人、同一個對話每小時最多轉問 { $most } 次。請稍後再試，或直接詢問負責的人。
    *[other] 沒有再查程式碼：同一個人、同一個對話每小時最多查 { $most } 次，請稍後再試。
@@ -78,6 +79,25 @@ nobody-to-ask = :warning: 這個問題需要專人回答，但沒有設定可以
 escalation = { $contacts } 想請您協助回答 { $asker } 的問題：
     { $question }
 escalation-reason = 原因：{ $reason }
+escalation-tried = 已先查過：知識庫中 { $atoms } 則相關回答、程式碼 { $mra } 次，都沒有答案。
+reply-to-this = 請直接回覆這則訊息，我會轉達。
+asked-back = { $asker } 關於您的問題，{ $contact } 想先確認：
+    { $text }
+asker-replied = { $contacts } 關於剛才的問題，{ $asker } 補充：
+    { $text }
+is-it-an-answer = :grey_question: { $contact } 這是給提問者的答案嗎？
+    { $text }
+    是的話請按 :white_check_mark:，我會轉達；不是請按 :x:，我會繼續等您的答案。
+answer-taken = :white_check_mark: 收到，這就轉達。
+still-waiting = :ok_hand: 好的，我會繼續等您的答案。
+passed-back = :speech_balloon: 已經轉問提問者，回覆一到就會告訴您。
+passed-on = :incoming_envelope: 已經轉達給負責的人。
+answered-by = :white_check_mark: { $contributor } 已經回答了這個問題，不用再費心了，謝謝！
+    { $question }
+answered-already = :information_source: 謝謝！這個問題已經有答案，或提問者不再需要，所以沒有再轉達。
+withdrawn = :ok_hand: 好的，不再等這個答案了。
+not-needed = :information_source: { $asker } 不再需要這個問題的答案，不用再費心了，謝謝！
+    { $question }
 reply-here = 請直接在這個討論串回覆，我會整理後轉達。
 reply-with-mention = 請在這個討論串回覆並提及我，我會整理後轉達。
 

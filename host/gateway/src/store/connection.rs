@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_bounds.sql"),
     include_str!("migrations/0009_asking.sql"),
     include_str!("migrations/0010_cases.sql"),
+    include_str!("migrations/0011_contacts.sql"),
     include_str!("migrations/0013_presence.sql"),
 ];
 

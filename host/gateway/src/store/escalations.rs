@@ -1,23 +1,73 @@
-//! Threads that wait for the answer of somebody who knows.
+//! Threads that wait for the answer of somebody who knows, and whose words belong to them.
 
-use pmk_core::FrontName;
-use rusqlite::{Connection, OptionalExtension, params};
+use pmk_core::{FrontName, Place};
+use rusqlite::{Connection, Row, params};
 
-use super::{Store, StoreError, TurnId, codec, error::Fault, intake::front_name};
-use crate::{escalation::Marker, front::Inbound};
+use super::{
+    Concern, Outgoing, Purpose, Store, StoreError, TurnId, codec, error::Fault, intake::front_name, proposals,
+};
+use crate::{
+    escalation::{Marker, Reading, Said},
+    front::Inbound,
+};
+
+/// For so long is known what somebody answers who answers late.
+const CLOSED_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// What the event id of an answer that is handed on to its asker begins with; the number of the contact's turn follows.
+const HANDED_ON: &str = ":answer:";
 
 pub(super) const FIND_MARKER: &str = "SELECT marker FROM escalation
-     WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND (claimed_by IS NULL OR claimed_by = ?4)";
-pub(super) const IS_WAITING: &str = "SELECT 1 FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
-pub(super) const CLAIM: &str =
-    "UPDATE escalation SET claimed_by = ?4 WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3";
-pub(super) const RELEASE_CLAIM: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1";
-pub(super) const ABSORBED: &str = "DELETE FROM escalation WHERE claimed_by = ?1";
+     WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
+       AND (claimed_by IS NULL OR claimed_by = ?4)";
+pub(super) const IS_WAITING: &str =
+    "SELECT 1 FROM escalation WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL";
+pub(super) const IN_CHANNEL: &str = "SELECT marker FROM escalation
+     WHERE front = ?1 AND channel = ?2 AND closed_at IS NULL AND claimed_by IS NULL ORDER BY thread_ts DESC";
+/// The question under whose message somebody writes; also where it is answered already.
+pub(super) const UNDER: &str = "SELECT e.marker FROM asked_apart a
+     JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
+     JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
+     WHERE a.contact = ?1 AND a.front = ?2 AND o.sent_id = ?3 ORDER BY a.turn_id DESC LIMIT 1";
+/// One whose message is just being posted, so that nobody knows its id yet.
+pub(super) const UNDER_WAY: &str = "SELECT e.marker FROM asked_apart a
+     JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
+     JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
+     WHERE a.contact = ?1 AND a.front = ?2 AND o.sent_at IS NULL ORDER BY a.turn_id DESC LIMIT 1";
+pub(super) const NEWEST: &str = "SELECT e.marker FROM asked_apart a
+     JOIN escalation e ON e.front = a.front AND e.channel = a.channel AND e.thread_ts = a.thread_ts
+     WHERE a.contact = ?1 AND a.front = ?2 AND e.closed_at IS NULL ORDER BY a.turn_id DESC LIMIT 1";
+pub(super) const OWN_THREADS: &str = "SELECT a.contact, o.sent_id FROM asked_apart a
+     JOIN outbox o ON o.turn_id = a.turn_id AND o.part = a.part
+     WHERE a.front = ?1 AND a.channel = ?2 AND a.thread_ts = ?3
+     ORDER BY a.contact, a.turn_id, a.part";
+pub(super) const CLAIM: &str = "UPDATE escalation SET claimed_by = ?4
+     WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL
+       AND (claimed_by IS NULL OR claimed_by = ?4)";
+/// One that is handed on stays claimed by the turn that passes it on.
+pub(super) const RELEASE_CLAIM: &str = "UPDATE escalation SET claimed_by = NULL WHERE claimed_by = ?1
+       AND NOT EXISTS (SELECT 1 FROM turn WHERE id = ?1 AND answered_at IS NOT NULL)
+       AND NOT EXISTS (SELECT 1 FROM inbox WHERE id = ?1 AND substr(event_id, 1, 8) = ':answer:')";
+pub(super) const TAKE_OVER: &str =
+    "UPDATE escalation SET claimed_by = ?2 WHERE claimed_by IN (?1, ?2) RETURNING marker";
+pub(super) const ABSORBED: &str = "UPDATE escalation SET closed_at = ?2, claimed_by = NULL WHERE claimed_by = ?1";
+pub(super) const CLOSE: &str = "UPDATE escalation SET closed_at = ?4
+     WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL AND claimed_by IS NULL";
+pub(super) const FORGET_APART: &str = "DELETE FROM asked_apart WHERE (front, channel, thread_ts) IN
+     (SELECT front, channel, thread_ts FROM escalation WHERE closed_at <= ?1)";
+pub(super) const FORGET: &str = "DELETE FROM escalation WHERE closed_at <= ?1";
 pub(super) const AWAIT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
-     ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL";
+     ON CONFLICT (front, channel, thread_ts) DO UPDATE SET marker = excluded.marker, claimed_by = NULL, closed_at = NULL";
+pub(super) const ASK_APART: &str = "INSERT INTO asked_apart (turn_id, part, contact, front, channel, thread_ts)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(super) const REMEMBER: &str =
+    "UPDATE escalation SET marker = ?4 WHERE front = ?1 AND channel = ?2 AND thread_ts = ?3 AND closed_at IS NULL";
+pub(super) const READ_AS: &str = "UPDATE turn SET reading = ?2 WHERE id = ?1 AND answered_at IS NULL";
 const IMPORT: &str = "INSERT INTO escalation (front, channel, thread_ts, marker) VALUES (?1, ?2, ?3, ?4)
      ON CONFLICT (front, channel, thread_ts) DO NOTHING";
-const ALL_MARKERS: &str = "SELECT marker FROM escalation ORDER BY front, channel, thread_ts";
+const ALL_MARKERS: &str = "SELECT marker FROM escalation WHERE closed_at IS NULL ORDER BY front, channel, thread_ts";
+const CANCEL: &str = "UPDATE escalation SET closed_at = ?3
+     WHERE channel = ?1 AND thread_ts = ?2 AND closed_at IS NULL AND claimed_by IS NULL RETURNING marker";
 
 impl Store {
     /// Every thread that waits for an answer.
@@ -30,7 +80,7 @@ impl Store {
             let mut rows = statement.query([])?;
             let mut markers = Vec::new();
             while let Some(row) = rows.next()? {
-                markers.push(codec::from_json(row.get_ref(0)?, "an escalation")?);
+                markers.push(marker(row)?);
             }
             Ok(markers)
         })
@@ -57,34 +107,233 @@ impl Store {
         let marker = marker.clone();
         self.write(move |conn| Ok(put(conn, IMPORT, front, &marker)? > 0)).await
     }
+
+    /// Remembers what a message was read as, for every further attempt at its turn.
+    ///
+    /// # Errors
+    /// It is not remembered.
+    pub async fn read_as(&self, turn: TurnId, reading: &Reading) -> Result<(), StoreError> {
+        let reading = codec::to_json(reading);
+        self.write(move |conn| Ok(conn.prepare_cached(READ_AS)?.execute(params![turn.0, reading]).map(drop)?)).await
+    }
+
+    /// Has the answer to a question taken in by this turn, and by no other. False where another was first, or where it is
+    /// not waited for any more.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn claim_answer(&self, turn: TurnId, front: FrontName, marker: &Marker) -> Result<bool, StoreError> {
+        let (channel, thread_ts) = (marker.channel_id.clone(), marker.thread_ts.clone());
+        self.write(move |conn| {
+            let values = params![front_name(front), channel, thread_ts, turn.0];
+            Ok(conn.prepare_cached(CLAIM)?.execute(values)? > 0)
+        })
+        .await
+    }
+
+    /// The contacts who were asked in direct messages of their own, and the message of each, where it was posted.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn asked_apart(
+        &self,
+        front: FrontName,
+        marker: &Marker,
+    ) -> Result<Vec<(String, Option<String>)>, StoreError> {
+        let (channel, thread_ts) = (marker.channel_id.clone(), marker.thread_ts.clone());
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(OWN_THREADS)?;
+            let found = statement
+                .query_map(params![front_name(front), channel, thread_ts], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let mut found: Vec<(String, Option<String>)> = found.collect::<Result<_, _>>()?;
+            // A long question takes several messages; the first is the thread's.
+            found.dedup_by(|one, before| one.0 == before.0);
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Waits no longer for the answer in a thread. `None` where it does not wait, or the answer is just being taken in.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn cancel_escalation(
+        &self,
+        channel: &str,
+        thread_ts: &str,
+        now_ms: i64,
+    ) -> Result<Option<Marker>, StoreError> {
+        let (channel, thread_ts) = (channel.to_owned(), thread_ts.to_owned());
+        self.write(move |conn| {
+            let mut statement = conn.prepare_cached(CANCEL)?;
+            let mut rows = statement.query(params![channel, thread_ts, now_ms])?;
+            let mut cancelled = None;
+            // To its end, or the others are not changed.
+            while let Some(row) = rows.next()? {
+                cancelled = Some(marker(row)?);
+            }
+            Ok(cancelled)
+        })
+        .await
+    }
 }
 
-/// The marker that a message answers, which from now on is this turn's to take in; nobody else's, until the
-/// turn is recorded and the marker gone.
-pub(super) fn claim(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+/// The answer that a contact's turn hands on to the asker's conversation, as the message that it is there. Its event id is
+/// none that anybody could send.
+pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inbound> {
+    let apart = marker.apart.as_ref()?;
+    Some(Inbound {
+        event_id: format!("{HANDED_ON}{turn}"),
+        aliases: vec![],
+        key: apart.key.clone(),
+        user: contact.user.clone(),
+        reply_to: apart.reply_to.clone(),
+        text: contact.text.clone(),
+        files: contact.files,
+        // It is looked for after the question.
+        ts: marker.thread_ts.clone(),
+    })
+}
+
+/// Whether a message is an answer that was handed on.
+pub fn is_handed_on(inbound: &Inbound) -> bool {
+    inbound.event_id.starts_with(HANDED_ON)
+}
+
+/// The question that a message may be about, and whose word it is.
+pub(super) fn concern(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Option<Concern>, Fault> {
+    if let Some(from) = inbound.event_id.strip_prefix(HANDED_ON) {
+        return take_over(conn, from, turn).map(|marker| marker.map(Concern::Contact));
+    }
+    if let Some(marker) = proposals::meant(conn, inbound)? {
+        return Ok(Some(Concern::Contact(marker)));
+    }
+    // Who attaches a file and writes nothing has said nothing yet; an order is no word on anything.
+    if inbound.is_command() || inbound.text.trim().is_empty() {
+        return Ok(None);
+    }
+    if let Some(marker) = in_thread(conn, turn, inbound)? {
+        if marker.absorbs(&inbound.user) {
+            return Ok(Some(Concern::Contact(marker)));
+        }
+        if marker.is_askers(&inbound.user) {
+            return Ok(Some(Concern::Asker(marker)));
+        }
+    }
+    if let Place::Channel(_) = inbound.key.place {
+        return Ok(None);
+    }
+    let own = own_question(conn, inbound)?;
+    if inbound.reply_to.thread_ts.is_none() && own.as_ref().is_some_and(|own| own.asked_back_by().is_some()) {
+        return Ok(own.map(Concern::Asker));
+    }
+    match apart(conn, inbound)? {
+        Some(marker) => Ok(Some(Concern::Contact(marker))),
+        None => Ok(own.map(Concern::Asker)),
+    }
+}
+
+/// The question that waits in the message's thread, unless somebody else has just answered it.
+fn in_thread(conn: &Connection, turn: TurnId, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let Some(thread_ts) = &inbound.reply_to.thread_ts else { return Ok(None) };
-    if inbound.is_command() {
-        return Ok(None);
-    }
     let place = params![front_name(inbound.key.front), inbound.reply_to.channel, thread_ts, turn.0];
-    let marker: Option<String> = conn.prepare_cached(FIND_MARKER)?.query_row(place, |row| row.get(0)).optional()?;
-    let Some(json) = marker else { return Ok(None) };
-    let marker: Marker = serde_json::from_str(&json)
-        .map_err(|error| Fault::Damaged(format!("an escalation cannot be read: {error}")))?;
-    // A contact who attaches a file and writes nothing has not answered yet.
-    if !marker.absorbs(&inbound.user) || inbound.text.trim().is_empty() {
-        return Ok(None);
-    }
-    conn.prepare_cached(CLAIM)?.execute(place)?;
-    Ok(Some(marker))
+    first(conn.prepare_cached(FIND_MARKER)?.query(place)?)
 }
 
-/// From now on a thread waits.
-pub(super) fn await_answer(conn: &Connection, front: FrontName, marker: &Marker) -> Result<(), Fault> {
-    put(conn, AWAIT, front, marker).map(drop)
+/// The question that was put to this contact in a direct message.
+fn apart(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+    let (contact, front) = (&inbound.user, front_name(inbound.key.front));
+    let Some(thread_ts) = &inbound.reply_to.thread_ts else {
+        return first(conn.prepare_cached(NEWEST)?.query(params![contact, front])?);
+    };
+    match first(conn.prepare_cached(UNDER)?.query(params![contact, front, thread_ts])?)? {
+        Some(marker) => Ok(Some(marker)),
+        None => first(conn.prepare_cached(UNDER_WAY)?.query(params![contact, front])?),
+    }
+}
+
+/// The newest question that this person has asked here and that waits; one that a contact has asked something back about
+/// goes before the others.
+fn own_question(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+    let mut statement = conn.prepare_cached(IN_CHANNEL)?;
+    let mut rows = statement.query(params![front_name(inbound.key.front), inbound.reply_to.channel])?;
+    let mut newest = None;
+    while let Some(row) = rows.next()? {
+        let marker = marker(row)?;
+        let is_here = marker.apart.as_ref().is_some_and(|apart| apart.key == inbound.key);
+        if !is_here || !marker.is_askers(&inbound.user) {
+            continue;
+        }
+        if marker.asked_back_by().is_some() {
+            return Ok(Some(marker));
+        }
+        newest.get_or_insert(marker);
+    }
+    Ok(newest)
+}
+
+/// From now on the answer that a contact's turn has claimed is this turn's.
+fn take_over(conn: &Connection, from: &str, turn: TurnId) -> Result<Option<Marker>, Fault> {
+    let from: i64 = from.parse().map_err(|_| Fault::Damaged("an answer that is handed on names no turn".into()))?;
+    let mut statement = conn.prepare_cached(TAKE_OVER)?;
+    let mut rows = statement.query(params![from, turn.0])?;
+    let mut taken = None;
+    while let Some(row) = rows.next()? {
+        taken = Some(marker(row)?);
+    }
+    Ok(taken)
+}
+
+/// From now on a thread waits. Contacts who are asked apart are known by the parts that ask them.
+pub(super) fn await_answer(
+    conn: &Connection,
+    turn: TurnId,
+    (front, marker): (FrontName, &Marker),
+    parts: &[Outgoing],
+    now_ms: i64,
+) -> Result<(), Fault> {
+    let expired = now_ms.saturating_sub(CLOSED_FOR_MS);
+    conn.prepare_cached(FORGET_APART)?.execute([expired])?;
+    conn.prepare_cached(FORGET)?.execute([expired])?;
+    put(conn, AWAIT, front, marker)?;
+    let mut ask = conn.prepare_cached(ASK_APART)?;
+    for (part, outgoing) in (0u32..).zip(parts) {
+        if let (Purpose::Escalation, Some(contact)) = (&outgoing.purpose, &outgoing.to) {
+            ask.execute(params![turn.0, part, contact, front_name(front), marker.channel_id, marker.thread_ts])?;
+        }
+    }
+    Ok(())
+}
+
+/// Somebody has said something about a question, which still waits.
+pub(super) fn remember(conn: &Connection, (front, about): (FrontName, &Marker), said: &Said) -> Result<(), Fault> {
+    let place = params![front_name(front), about.channel_id, about.thread_ts, None::<i64>];
+    // As it is now: somebody else may have said something in the meantime.
+    let Some(mut marker) = first(conn.prepare_cached(FIND_MARKER)?.query(place)?)? else { return Ok(()) };
+    marker.exchange.push(said.clone());
+    put(conn, REMEMBER, front, &marker).map(drop)
+}
+
+/// A question is not waited for any more.
+pub(super) fn close(conn: &Connection, (front, marker): (FrontName, &Marker), now_ms: i64) -> Result<(), Fault> {
+    let values = params![front_name(front), marker.channel_id, marker.thread_ts, now_ms];
+    Ok(conn.prepare_cached(CLOSE)?.execute(values).map(drop)?)
+}
+
+/// What this turn has claimed is answered.
+pub(super) fn absorbed(conn: &Connection, turn: TurnId, now_ms: i64) -> Result<(), Fault> {
+    Ok(conn.prepare_cached(ABSORBED)?.execute(params![turn.0, now_ms]).map(drop)?)
 }
 
 fn put(conn: &Connection, sql: &str, front: FrontName, marker: &Marker) -> Result<usize, Fault> {
     let values = params![front_name(front), marker.channel_id, marker.thread_ts, codec::to_json(marker)];
     Ok(conn.prepare_cached(sql)?.execute(values)?)
+}
+
+fn first(mut rows: rusqlite::Rows<'_>) -> Result<Option<Marker>, Fault> {
+    rows.next()?.map(marker).transpose()
+}
+
+fn marker(row: &Row<'_>) -> Result<Marker, Fault> {
+    codec::from_json(row.get_ref(0)?, "an escalation")
 }

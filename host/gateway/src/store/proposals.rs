@@ -31,7 +31,11 @@ pub(super) const CARRIED_OUT: &str =
 /// colon at this place: nobody can send one first, and have the yes taken for a duplicate.
 const YES: &str = ":confirmed:";
 
-/// A question that its asker is shown first.
+/// The same of the message of a contact that nobody could tell to be an answer, and that is one by their own word.
+const MEANT: &str = ":meant:";
+
+/// A question that its asker is shown first; or what a contact has written, where they are asked whether it is an
+/// answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// Which of the turn's messages shows it.
@@ -50,6 +54,10 @@ pub enum Judged {
     Dropped(ReplyTo),
     /// It was too late: it will not be asked either.
     Expired(ReplyTo),
+    /// A contact has answered: this is to be taken in as the answer.
+    Meant(Box<Inbound>),
+    /// What a contact has written was no answer, or they said so too late.
+    NotMeant(ReplyTo),
 }
 
 impl Proposal {
@@ -65,6 +73,17 @@ impl Proposal {
         };
         Proposal { part: 0, marker, confirmation: Box::new(confirmation) }
     }
+
+    /// One that asks a contact whether this is their answer.
+    pub fn meant(turn: TurnId, said: &Inbound, marker: Marker) -> Proposal {
+        let confirmation = Inbound { event_id: format!("{MEANT}{turn}"), aliases: vec![], ..said.clone() };
+        Proposal { part: 0, marker, confirmation: Box::new(confirmation) }
+    }
+}
+
+/// Whether a message is an answer by its author's own word.
+pub fn is_meant(inbound: &Inbound) -> bool {
+    inbound.event_id.starts_with(MEANT)
 }
 
 impl Store {
@@ -104,6 +123,18 @@ pub(super) fn confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<M
     if !inbound.event_id.starts_with(YES) {
         return Ok(None);
     }
+    find_confirmed(conn, inbound)
+}
+
+/// What a message answers, if it is one that a contact's word has made an answer.
+pub(super) fn meant(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
+    if !is_meant(inbound) {
+        return Ok(None);
+    }
+    find_confirmed(conn, inbound)
+}
+
+fn find_confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>, Fault> {
     let mut statement = conn.prepare_cached(CONFIRMED)?;
     let mut rows = statement.query([&inbound.event_id])?;
     match rows.next()? {
@@ -119,14 +150,22 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
         // It goes out, whatever is said now.
         return Ok(None);
     }
+    let is_answer = is_meant(&confirmation);
     if is_late || !yes {
         conn.prepare_cached(DROP)?.execute([turn])?;
         let reply_to = confirmation.reply_to;
-        return Ok(Some(if yes { Judged::Expired(reply_to) } else { Judged::Dropped(reply_to) }));
+        return Ok(Some(match yes {
+            _ if is_answer => Judged::NotMeant(reply_to),
+            true => Judged::Expired(reply_to),
+            false => Judged::Dropped(reply_to),
+        }));
     }
     // The same yes taken in again is the same message; a later one, where this one could not be carried out, is not.
     confirmation.event_id = confirmed_by.unwrap_or_else(|| format!("{}:{now_ms}", confirmation.event_id));
     conn.prepare_cached(CONFIRM)?.execute(params![turn, confirmation.event_id])?;
+    if is_answer {
+        return Ok(Some(Judged::Meant(Box::new(confirmation))));
+    }
     // It takes the place of what was shown, and is looked for after it.
     confirmation.ts.clone_from(&word.ts);
     Ok(Some(Judged::Confirmed(Box::new(confirmation))))

@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, Escalating, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, SessionId,
-    Store, StoreError, TurnId, Verbosity, archive, calibrations, cases,
+    Answered, Begin, Concern, Escalating, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent,
+    SessionId, Store, StoreError, TurnId, Verbosity, archive, calibrations, cases,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, experiments, lease, proposals, window,
@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FIND_QUESTION: &str =
     "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
-            t.policy, t.experiment, t.arm, t.case_id
+            t.policy, t.experiment, t.arm, t.reading, t.case_id
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1 AND i.parked_at IS NULL";
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
@@ -102,7 +102,7 @@ impl Store {
             recorded;
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
-        let parts: Vec<(String, Option<String>)> = parts.into_iter().map(encode).collect();
+        let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
         let report = codec::to_json(&report);
         self.write(move |conn| {
             let session = answer(conn, turn, usage, &report, &outturn, now_ms)?;
@@ -126,7 +126,7 @@ impl Store {
                 conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
             }
             let mut add_part = conn.prepare_cached(ADD_PART)?;
-            for (number, (body, how)) in (0u32..).zip(&parts) {
+            for (number, (body, how)) in (0u32..).zip(&encoded) {
                 add_part.execute(params![turn.0, number, body, how])?;
             }
             if let Some(in_case) = &case {
@@ -136,12 +136,20 @@ impl Store {
             if let Some(learnt) = &calibration {
                 calibrations::learn(conn, learnt)?;
             }
-            conn.prepare_cached(escalations::ABSORBED)?.execute([turn.0])?;
+            if escalation != Some(Escalating::HandedOn) {
+                escalations::absorbed(conn, turn, now_ms)?;
+            }
             match &escalation {
-                Some(Escalating::Asked(front, marker)) => escalations::await_answer(conn, *front, marker),
-                Some(Escalating::Proposed(proposal)) => proposals::propose(conn, turn, proposal, now_ms),
+                Some(Escalating::Asked(front, marker)) => {
+                    escalations::await_answer(conn, turn, (*front, marker), &parts, now_ms)
+                }
+                Some(Escalating::Proposed(proposal) | Escalating::Unsure(proposal)) => {
+                    proposals::propose(conn, turn, proposal, now_ms)
+                }
                 Some(Escalating::Reopened(confirmed_by)) => proposals::reopen(conn, confirmed_by, now_ms),
-                None => Ok(()),
+                Some(Escalating::Said(front, marker, said)) => escalations::remember(conn, (*front, marker), said),
+                Some(Escalating::Withdrawn(front, marker)) => escalations::close(conn, (*front, marker), now_ms),
+                Some(Escalating::HandedOn) | None => Ok(()),
             }
         })
         .await
@@ -226,7 +234,15 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             }
             conn.prepare_cached(START)?.execute(params![turn.0, session.0, now_ms, case.map(|case| case.0)])?;
         }
-        let absorbs = escalations::claim(conn, turn, &inbound)?;
+        let (absorbs, awaits) = match escalations::concern(conn, turn, &inbound)? {
+            Some(Concern::Contact(marker)) => (Some(marker), None),
+            Some(Concern::Asker(marker)) => (None, Some(Box::new(marker))),
+            None => (None, None),
+        };
+        let reading = match row.get_ref("reading")? {
+            ValueRef::Null => None,
+            reading => Some(codec::from_json(reading, &format!("the reading of turn {turn}"))?),
+        };
         let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
         let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
         let live = Live { entries: Vec::new(), dropped_turns, marker_template };
@@ -241,6 +257,8 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             verbosity,
             resumed: is_begun,
             absorbs,
+            awaits,
+            reading,
             confirms,
             case,
             live,
@@ -260,9 +278,9 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
             ValueRef::Null => How::default(),
             how => codec::from_json(how, &format!("a part of turn {turn}"))?,
         };
-        let How { pings, thread_ts, purpose } = how;
+        let How { pings, thread_ts, to, purpose } = how;
         let speech = Speech { text: row.get(1)?, pings };
-        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, purpose } });
+        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, to, purpose } });
     }
     Ok(parts)
 }
@@ -272,12 +290,14 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
 struct How {
     pings: Vec<String>,
     thread_ts: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
     purpose: Purpose,
 }
 
-fn encode(outgoing: Outgoing) -> (String, Option<String>) {
-    let Outgoing { speech: Speech { text, pings }, thread_ts, purpose } = outgoing;
-    let how = How { pings, thread_ts, purpose };
+fn encode(outgoing: &Outgoing) -> (String, Option<String>) {
+    let Outgoing { speech: Speech { text, pings }, thread_ts, to, purpose } = outgoing.clone();
+    let how = How { pings, thread_ts, to, purpose };
     (text, (how != How::default()).then(|| codec::to_json(&how)))
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal};
 use crate::{
     case::CaseId,
-    escalation::Marker,
+    escalation::{Marker, Reading, Said},
     front::{Inbound, Speech, TurnReport},
     ledger::Tags,
     model::Usage,
@@ -139,8 +139,12 @@ pub struct OpenTurn {
     pub verbosity: Verbosity,
     /// There was an earlier attempt, of which nobody knows how far it came.
     pub resumed: bool,
-    /// What the message answers, where it is the awaited word of somebody who knows.
+    /// What the message may answer, where it is by somebody who was asked.
     pub absorbs: Option<Marker>,
+    /// What the message may be about, where it is by who has asked and waits.
+    pub awaits: Option<Box<Marker>>,
+    /// What an earlier attempt has read it as.
+    pub reading: Option<Reading>,
     /// What the message lets go out, where it is its asker's yes.
     pub confirms: Option<Box<Marker>>,
     /// The case that it belongs to.
@@ -148,6 +152,15 @@ pub struct OpenTurn {
     pub live: Live,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
+}
+
+/// What a message may be about, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Concern {
+    /// One of those who were asked.
+    Contact(Marker),
+    /// Who has asked.
+    Asker(Marker),
 }
 
 /// What people are shown of tool calls (seed 004).
@@ -212,6 +225,9 @@ pub struct Outgoing {
     pub speech: Speech,
     /// Another thread of the channel than the question's.
     pub thread_ts: Option<String>,
+    /// A person who gets it in a direct message, where that is not the question's place; outside of threads unless
+    /// `thread_ts` names one.
+    pub to: Option<String>,
     pub purpose: Purpose,
 }
 
@@ -236,10 +252,20 @@ pub enum Purpose {
     Document,
     /// It asks the people who may know.
     Escalation,
-    /// It asks the asker whether they are to be asked.
+    /// It asks the asker whether they are to be asked, or a contact whether they have answered.
     Proposal,
     /// It tells what the answer has added to a case.
     Tracked,
+    /// It is a reaction to the question, which shows that it was taken in; where there can be none it is its words.
+    Mark {
+        /// The emoji, by Slack's name.
+        emoji: String,
+    },
+    /// It is no message: an answer goes on to the conversation of who asked.
+    HandOn {
+        /// The answer, as the message that it is there.
+        answer: Box<Inbound>,
+    },
     /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.
     Notice {
         /// The file's text.
@@ -338,6 +364,14 @@ pub enum Escalating {
     Proposed(Proposal),
     /// It was confirmed, by the message of this event id, and cannot go out now: it waits for a word again.
     Reopened(String),
+    /// Somebody has said something about it, and it still waits.
+    Said(FrontName, Marker, Said),
+    /// A contact is asked whether they have answered it.
+    Unsure(Proposal),
+    /// Its answer goes on to the conversation of who asked, where it is taken in.
+    HandedOn,
+    /// It is not waited for any more.
+    Withdrawn(FrontName, Marker),
 }
 
 /// A part that went out: its number, and the front's id of it, where it has ids.

@@ -1,12 +1,12 @@
 //! Taking in the answer of somebody who was asked (seed 003 §8, §9): it becomes an atom that waits for
 //! approval, and the asker gets it at once.
 
-use pmk_core::{Message, message};
+use pmk_core::Message;
 
-use super::{ask::note_usage, deliver, journal::Journal, work::Work};
+use super::{deliver, work::Work};
 use crate::{
     clock,
-    escalation::Marker,
+    escalation::{Marker, reading},
     front::Inbound,
     gateway::Gateway,
     knowledge::{
@@ -14,34 +14,29 @@ use crate::{
         atom::{NewAtom, Source},
         extract::{self, Extraction},
     },
-    model::{Request, Stop},
     store::{Outgoing, Purpose},
 };
-
-/// Room for the three keys of an extraction.
-const EXTRACTION_TOKENS: u32 = 2_000;
 
 /// What stands in the conversation for the contact's reply: what was asked, and the answer word for word.
 pub(super) fn new_message(marker: &Marker, inbound: &Inbound) -> Message {
     let reason = marker.reason.as_deref().map(|reason| format!("轉問原因：{reason}\n")).unwrap_or_default();
+    let exchange = match &marker.exchange[..] {
+        [] => String::new(),
+        said => format!("其間的往來：\n{}\n", said.iter().map(reading::line).collect::<Vec<_>>().join("\n")),
+    };
     Message::user(format!(
         "先前轉問的問題有回覆了。請整理成給提問者的回答：先說結論，保留所有事實、數字與名稱，不要加入回覆中沒有的內容，\
          用提問者的語言。(The question that was passed on has been answered; write the answer for the person who asked, \
-         with nothing added.)\n\n問題：{}\n{reason}{} 的回覆：\n{}",
+         with nothing added.)\n\n問題：{}\n{reason}{exchange}{} 的回覆：\n{}",
         marker.question, inbound.user, inbound.text
     ))
 }
 
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
-pub(super) async fn learn(gateway: &Gateway, journal: &Journal<'_>, marker: &Marker, inbound: &Inbound) -> Atom {
+pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>) -> Atom {
     let reply = inbound.text.trim();
-    let Extraction { question, summary, tags } = match extract(gateway, journal, marker, inbound).await {
-        Ok(extraction) => extraction,
-        Err(why) => {
-            tracing::warn!(session = %inbound.key, why, "the reply is kept as it is, without an extraction");
-            extract::fallback(&marker.question, reply)
-        }
-    };
+    let Extraction { question, summary, tags } =
+        extraction.unwrap_or_else(|| extract::fallback(&marker.question, reply));
     Atom::pending(NewAtom {
         created_at_ms: clock::now_ms(),
         scope: marker.scope.as_deref().unwrap_or_default(),
@@ -49,53 +44,26 @@ pub(super) async fn learn(gateway: &Gateway, journal: &Journal<'_>, marker: &Mar
         summary: &summary,
         tags,
         answer: reply,
-        source: Source {
-            thread_key: format!("{}:{}", marker.channel_id, marker.thread_ts),
-            contributor_user_id: inbound.user.clone(),
-        },
+        source: Source { thread_key: marker.name(), contributor_user_id: inbound.user.clone() },
     })
 }
 
-async fn extract(
-    gateway: &Gateway,
-    journal: &Journal<'_>,
-    marker: &Marker,
-    inbound: &Inbound,
-) -> Result<Extraction, String> {
-    let extract::Prompt { system, user } = extract::prompt(&marker.question, marker.reason.as_deref(), &inbound.text);
-    let request = Request {
-        system,
-        messages: message::shared([Message::user(user)]),
-        max_answer_tokens: EXTRACTION_TOKENS,
-        tools: [].into(),
-    };
-    let answer = tokio::time::timeout(extract::TIMEOUT, gateway.model.ask(&request))
-        .await
-        .map_err(|_| format!("no extraction within {} s", extract::TIMEOUT.as_secs()))?
-        .map_err(|error| error.to_string())?;
-    note_usage(gateway, journal, &inbound.user, answer.usage);
-    if answer.stop != Stop::End {
-        return Err("the extraction was cut short".into());
-    }
-    extract::parse(&pmk_core::message::plain_text(&answer.blocks)).map_err(|error| error.to_string())
-}
-
 /// What the asker is told, before whose answer stands who gave it, and the notice that asks the contributor
-/// for a verdict.
+/// for a verdict, where they have not been asked elsewhere.
 pub(super) fn outgoing(
     gateway: &Gateway,
     work: &Work<'_>,
     marker: &Marker,
     answer: &str,
-    atom: &Atom,
+    atom: Option<&Atom>,
 ) -> Vec<Outgoing> {
-    let notice = notice(gateway, &work.turn.inbound.user, atom);
+    let notice = atom.and_then(|atom| notice(gateway, &work.turn.inbound.user, atom));
     let asker = marker.asker_user_id.as_deref().filter(|asker| gateway.may_hear(asker));
     let mut speech = gateway.say.answer_arrived(asker, &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder is the notice's, as the contributor is looking at it anyway.
     let mut outgoing = deliver::parts(gateway, &work.turn.inbound.key, speech);
-    if notice.is_some() {
+    if notice.is_some() || atom.is_none() {
         let replies = outgoing.iter_mut().filter(|part| part.purpose == Purpose::Reply);
         replies.for_each(|part| part.purpose = Purpose::PassedOn);
     }
@@ -103,12 +71,13 @@ pub(super) fn outgoing(
     outgoing
 }
 
-fn notice(gateway: &Gateway, contributor: &str, atom: &Atom) -> Option<Outgoing> {
+/// What asks the contributor for a verdict.
+pub(super) fn notice(gateway: &Gateway, contributor: &str, atom: &Atom) -> Option<Outgoing> {
     match atom.render() {
         Ok(file) => Some(Outgoing {
             speech: gateway.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id),
-            thread_ts: None,
             purpose: Purpose::Notice { atom: file },
+            ..Outgoing::default()
         }),
         Err(error) => {
             tracing::error!(%error, id = atom.meta.id, "the atom cannot be written");

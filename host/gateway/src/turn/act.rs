@@ -213,15 +213,19 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
     }
     match wanted.clone() {
         Directive::Escalate { repo, question, reason } => {
-            let (_, fate) = escalate::escalate(gateway, work, repo, question, reason).await?;
+            let (told, fate) = escalate::escalate(gateway, work, repo, question, reason).await?;
             let said = match fate {
-                Fate::Asked => gateway.say.escalated(),
+                Fate::Asked => gateway.say.escalated(is_apart(work)),
                 Fate::Proposed => gateway.say.proposed(),
                 Fate::Waiting => gateway.say.already_asked(),
                 Fate::Nobody => gateway.say.nobody_to_ask(),
                 // What goes before the answer says so.
                 Fate::Bounded => String::new(),
                 Fate::Answered => return Ok(done(gateway, work, shown)),
+                Fate::Refused if work.tally.rounds < most_rounds(gateway) => {
+                    return tell(gateway, work, text, vec![(told.text, false)]).await;
+                }
+                Fate::Refused => return Ok(done(gateway, work, &text)),
             };
             let words = [parsed.remaining.as_str(), said.as_str()];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
@@ -325,13 +329,18 @@ fn done(gateway: &Gateway, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
         "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => gateway.say.proposed(),
-        "" if work.tally.escalation.is_some() => gateway.say.escalated(),
+        "" if work.tally.escalation.is_some() => gateway.say.escalated(is_apart(work)),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
         "" if !work.tally.notes.is_empty() => gateway.say.case_noted_alone(),
         "" => gateway.say.silent(),
         words => words.to_owned(),
     };
     Acted::Done { text }
+}
+
+/// Whether contacts are asked where the asker does not see it.
+fn is_apart(work: &Work<'_>) -> bool {
+    matches!(&work.tally.escalation, Some((Escalating::Asked(_, marker), _)) if marker.apart.is_some())
 }
 
 /// The answer as text; one that was cut short says so, unless nothing is left of it.

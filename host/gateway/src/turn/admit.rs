@@ -9,7 +9,7 @@ use crate::{
     front::{Delivery, Speech},
     gateway::Gateway,
     may::{Action, Reason, Ruling},
-    store::{Answered, Begin, InboxId, OpenTurn},
+    store::{self, Answered, Begin, InboxId, OpenTurn},
 };
 
 /// How often to look whether a subcommand has let go of the conversation.
@@ -40,6 +40,11 @@ pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted,
 
 /// What somebody wants by a message, if they may.
 async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnError> {
+    // What it was the answer to is there no more.
+    if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
+        gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+        return Ok(Admitted::Nothing);
+    }
     let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
         (Some(_), _) => (Action::Answer, None),
         (None, Some(command @ Command::Confirmed(_))) => (Action::Judge, Some(command)),

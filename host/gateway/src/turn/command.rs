@@ -1,19 +1,21 @@
 //! Messages that are orders to the gateway: [`/pmk …`](crate::command); `verbose off|summary|full`, which says what a
 //! conversation is shown of tool calls; a yes of an asker, which lets a question go out that they were shown.
 
-use serde_json::json;
-
-use super::{TurnError, act::ask_people, deliver};
+use super::{
+    TurnError,
+    act::ask_people,
+    conclude::{Conclusion, conclude},
+    deliver,
+};
 use crate::{
     clock,
     command::Asked,
     escalation::Marker,
     front::Speech,
     gateway::Gateway,
-    ledger::{Event, Tags},
+    ledger::Event,
     may::{Action, Reason},
-    model::Usage,
-    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Recorded, Verbosity},
+    store::{Answered, Escalating, OpenTurn, Outgoing, Verbosity},
 };
 
 mod pmk;
@@ -58,7 +60,7 @@ impl Command {
 
 /// Does it, and confirms it. The model never hears of it.
 pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
-    let (name, parts, escalating) = match command {
+    let (name, parts, escalation) = match command {
         Command::Pmk(asked, refused) => {
             let answer = pmk::carry_out(gateway, &turn, asked, refused).await?;
             ("pmk", deliver::parts(gateway, &turn.inbound.key, Speech { text: answer, pings: vec![] }), None)
@@ -68,46 +70,25 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
             ("verbose", vec![Outgoing::reply(gateway.say.verbose(verbosity))], None)
         }
         Command::Confirmed(marker) => {
-            let (parts, escalating) = escalate(gateway, &turn, marker).await?;
-            ("escalate", parts, escalating)
+            let (parts, escalation) = escalate(gateway, &turn, marker).await?;
+            ("escalate", parts, escalation)
         }
     };
-    let placeholder = match (name, &escalating) {
+    let placeholder = match (name, &escalation) {
         // It has to be read again, for another yes.
         (_, Some(Escalating::Reopened(_))) => None,
         // The answer takes the place of the question to the asker.
         ("escalate", _) => Some(turn.inbound.ts.clone()),
         _ => turn.placeholder.clone(),
     };
-    if let Some(placeholder) = &placeholder {
-        gateway.store.placed(turn.turn, placeholder).await?;
-    }
-    let report = json!({
-        "type": "turn",
-        "event_id": turn.inbound.event_id,
-        "session": turn.inbound.key,
-        "command": name,
-    });
-    let recorded = Recorded {
-        messages: vec![],
-        usage: Usage::default(),
-        also: vec![],
-        parts: parts.clone(),
-        calibration: None,
-        escalation: escalating.clone(),
-        case: None,
-        report: report.clone(),
-        outturn: Outturn::default(),
-        keep_live: false,
+    let asked = match &escalation {
+        Some(Escalating::Asked(_, marker)) => Some(Event::escalated(marker.clone())),
+        _ => None,
     };
-    gateway.store.record(turn.turn, recorded, clock::now_ms()).await?;
-    if let Some(Escalating::Asked(_, marker)) = escalating {
-        gateway.ledger.note(Event::escalated(marker));
-    }
-    let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;
-    let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
-    let tags = Tags::default();
-    Ok(Answered { turn, session, inbound, received_at_ms, tags, placeholder, parts, resumed: false, report })
+    let conclusion = Conclusion { command: name, parts, escalation, placeholder };
+    let answered = conclude(gateway, turn, conclusion).await?;
+    asked.into_iter().for_each(|event| gateway.ledger.note(event));
+    Ok(answered)
 }
 
 /// Puts a confirmed question to whoever may be asked now. What goes out, and what becomes of the question.
@@ -127,9 +108,10 @@ async fn escalate(
     }
     let pending_since = u64::try_from(clock::now_ms()).unwrap_or(0);
     let marker = Marker { mentioned_user_ids, pending_since, ..marker };
-    let asking = ask_people(gateway, key, asker, &marker);
-    let mut parts = vec![Outgoing::reply(gateway.say.escalated())];
-    parts.extend(deliver::pieces(gateway, key, &asking));
+    let mut parts = vec![Outgoing::reply(gateway.say.escalated(marker.apart.is_some()))];
+    for asking in ask_people(gateway, key, asker, &marker) {
+        parts.extend(deliver::pieces(gateway, key, &asking));
+    }
     Ok((parts, Some(Escalating::Asked(key.front, marker))))
 }
 

@@ -14,7 +14,7 @@ use crate::{
     gateway::Gateway,
     knowledge::{Atom, Notice, atom::Status, files::FileError, moderation},
     ledger::Event,
-    store::{Answered, OpenTurn, Outgoing, Part, Purpose},
+    store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
 };
 
 mod in_person;
@@ -27,7 +27,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Shows the person that an answer is being made, and returns the message that shows it.
 pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Option<String>, TurnError> {
-    if turn.placeholder.is_some() {
+    // An answer that comes from elsewhere is a message of its own, for an edit notifies nobody.
+    if turn.placeholder.is_some() || store::is_handed_on(&turn.inbound) {
         return Ok(turn.placeholder.clone());
     }
     let text = gateway.say.thinking();
@@ -130,6 +131,8 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
             Purpose::Proposal => Some(gateway.judging.lock().await),
             _ => None,
         };
+        // Who is asked in a message of their own answers under it, and that may be at once.
+        let is_awaited = judging.is_some() || part.outgoing.to.is_some();
         let is_file = part.outgoing.purpose == Purpose::Document;
         let in_doubt = doubt.take();
         let id = match deliver_part(gateway, &answered, part, in_doubt).await {
@@ -154,9 +157,9 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
         if part.number == 0 {
             reply_ts = id.clone().or(reply_ts);
         }
-        match judging {
-            Some(_) => gateway.store.part_sent(answered.turn, (part.number, id), clock::now_ms()).await?,
-            None => sent.push((part.number, id)),
+        match is_awaited {
+            true => gateway.store.part_sent(answered.turn, (part.number, id), clock::now_ms()).await?,
+            false => sent.push((part.number, id)),
         }
     }
     gateway.front.report(&inbound.event_id, &answered.report).await?;
@@ -172,13 +175,15 @@ async fn deliver_part(
     Part { number, outgoing }: &Part,
     doubt: Option<&Answered>,
 ) -> Result<Option<String>, TurnError> {
-    let Outgoing { speech, thread_ts, purpose } = outgoing;
+    let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
-    let reply_to = match thread_ts {
-        Some(thread_ts) => ReplyTo { thread_ts: Some(thread_ts.clone()), ..inbound.reply_to.clone() },
-        None => inbound.reply_to.clone(),
-    };
+    let reply_to = place(gateway, inbound, outgoing).await?;
     let (kind, replaces) = match purpose {
+        Purpose::Mark { emoji } => return mark(gateway, inbound, emoji, (*number, speech), doubt).await,
+        Purpose::HandOn { answer } => {
+            gateway.take_in((**answer).clone()).await?;
+            return Ok(None);
+        }
         Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),
         Purpose::PassedOn => (Kind::Reply, None),
         Purpose::Document => (Kind::Document, None),
@@ -197,12 +202,35 @@ async fn deliver_part(
     };
     match purpose {
         Purpose::Notice { atom } => notice(gateway, delivery, atom, doubt).await,
-        Purpose::Reply
-        | Purpose::PassedOn
-        | Purpose::Document
-        | Purpose::Escalation
-        | Purpose::Proposal
-        | Purpose::Tracked => Ok(send(gateway, delivery, doubt).await?),
+        _ => Ok(send(gateway, delivery, doubt).await?),
+    }
+}
+
+/// Where a part goes.
+async fn place(gateway: &Gateway, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
+    let thread_ts = outgoing.thread_ts.clone();
+    Ok(match (&outgoing.to, thread_ts) {
+        (Some(person), thread_ts) => ReplyTo { channel: gateway.front.direct(person).await?, thread_ts },
+        (None, Some(thread_ts)) => ReplyTo { thread_ts: Some(thread_ts), ..inbound.reply_to.clone() },
+        (None, None) => inbound.reply_to.clone(),
+    })
+}
+
+/// Reacts to the question, or says the words that stand for it where that cannot be.
+async fn mark(
+    gateway: &Gateway,
+    inbound: &Inbound,
+    emoji: &str,
+    (number, otherwise): (u32, &Speech),
+    doubt: Option<&Answered>,
+) -> Result<Option<String>, TurnError> {
+    match gateway.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
+        Err(FrontError::Refused { what }) => {
+            tracing::warn!(what, "a message cannot be reacted to; words stand for it");
+            let said = Delivery::notice(&inbound.event_id, &inbound.reply_to, otherwise);
+            Ok(post(gateway, Delivery { number, ..said }, doubt).await?)
+        }
+        marked => Ok(marked.map(|()| None)?),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     gateway::Gateway,
     knowledge::Atom,
     ledger::{Event, InExperiment},
-    store::{Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
+    store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
 };
 
 /// An answer, or why there is none.
@@ -42,13 +42,15 @@ pub(super) async fn record(
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // An answer that people gave reaches who asked, whatever the model has made of it.
-        (Some(marker), Some(atom)) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom),
-        (Some(marker), Some(atom)) => absorb::outgoing(gateway, &work, marker, atom.answer(), atom),
-        _ => deliver::parts(gateway, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
+        (Some(marker), atom) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom.as_ref()),
+        (Some(marker), atom) => absorb::outgoing(gateway, &work, marker, work.turn.inbound.text.trim(), atom.as_ref()),
+        (None, _) => deliver::parts(gateway, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
     };
     let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(mut escalating, outgoing)| {
-        parts.extend(deliver::pieces(gateway, &work.turn.inbound.key, &outgoing));
+        for asking in &outgoing {
+            parts.extend(deliver::pieces(gateway, &work.turn.inbound.key, asking));
+        }
         if let Escalating::Proposed(proposal) = &mut escalating {
             // The last piece asks for the word.
             proposal.part = u32::try_from(parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
@@ -137,9 +139,10 @@ fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Opti
             channel_id: marker.channel_id,
             thread_ts: marker.thread_ts,
         }),
-        Some(Escalating::Reopened(_)) | None => {}
+        _ => {}
     }
-    if let Some(marker) = &work.turn.absorbs {
+    // What is handed on was noted when it came in.
+    if let Some(marker) = work.turn.absorbs.as_ref().filter(|_| !store::is_handed_on(&work.turn.inbound)) {
         work.journal.note(Event::EscalateAbsorbed {
             channel_id: marker.channel_id.clone(),
             thread_ts: marker.thread_ts.clone(),

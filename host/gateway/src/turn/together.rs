@@ -102,6 +102,8 @@ mod tests {
             resumed: false,
             verbosity: crate::store::Verbosity::Off,
             absorbs: None,
+            awaits: None,
+            reading: None,
             confirms: None,
             case: None,
             live: Live::default(),

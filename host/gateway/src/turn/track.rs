@@ -91,7 +91,7 @@ impl Tracking<'_> {
     pub(super) fn outgoing(&self, gateway: &Gateway, work: &Work<'_>) -> Vec<Outgoing> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
         let speech = Speech { text: gateway.say.case_tracked(case.id, &self.notes), pings: vec![] };
-        let told = Outgoing { speech, thread_ts: None, purpose: Purpose::Tracked };
+        let told = Outgoing { speech, purpose: Purpose::Tracked, ..Outgoing::default() };
         deliver::pieces(gateway, &work.turn.inbound.key, &told).collect()
     }
 

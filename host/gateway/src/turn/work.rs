@@ -121,8 +121,8 @@ pub(super) struct Tally {
     pub mra_asks: u32,
     /// What the model has noted of the case.
     pub notes: Vec<Note>,
-    /// A question to the people who know, and the message that asks them, or their asker first.
-    pub escalation: Option<(Escalating, Outgoing)>,
+    /// A question to the people who know, and the messages that ask them, or the one that asks their asker first.
+    pub escalation: Option<(Escalating, Vec<Outgoing>)>,
 }
 
 impl Tally {

@@ -113,6 +113,8 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         "chat.postMessage" => post(inner, body),
         "chat.update" => update(inner, body),
         "chat.delete" => delete(inner, body),
+        "reactions.add" => react(inner, body),
+        "conversations.open" => open(body),
         "conversations.history" => readable(inner, body).and_then(|channel| history::history(inner, channel, body)),
         "conversations.replies" => readable(inner, body).and_then(|channel| history::replies(inner, channel, body)),
         // Slack takes this one only as a form.
@@ -221,6 +223,29 @@ fn delete(inner: &Arc<Inner>, body: &Value) -> Answer {
         events::deleted(inner, &deleted);
     }
     Ok(json!({"channel": channel, "ts": ts}))
+}
+
+/// The bot reacts to a message.
+fn react(inner: &Arc<Inner>, body: &Value) -> Answer {
+    let channel = channel(body)?;
+    let ts = body["timestamp"].as_str().ok_or("no_item_specified")?;
+    let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let name = body["name"].as_str().filter(|name| !name.is_empty()).filter(is_name).ok_or("invalid_name")?;
+    let mut state = inner.state();
+    state.message_mut(channel, ts).ok_or("message_not_found")?;
+    let reaction = (channel.to_owned(), ts.to_owned(), name.to_owned());
+    if state.reactions.contains(&reaction) {
+        return Err("already_reacted");
+    }
+    state.reactions.push(reaction);
+    Ok(json!({}))
+}
+
+/// The direct message with one person.
+fn open(body: &Value) -> Answer {
+    let user = body["users"].as_str().filter(|user| user.starts_with(['U', 'W']) && !user.contains(','));
+    let user = user.ok_or("user_not_found")?;
+    Ok(json!({"channel": {"id": super::dm_channel(user)}}))
 }
 
 fn channel(body: &Value) -> Result<&str, &'static str> {

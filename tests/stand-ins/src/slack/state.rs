@@ -107,6 +107,8 @@ pub(super) struct State {
     pub(super) uploads: HashMap<String, File>,
     /// Files in conversations, by the `ts` of their message.
     pub(super) shared: HashMap<String, File>,
+    /// The bot's reactions: channel, message, name.
+    pub(super) reactions: Vec<(String, String, String)>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
     /// Calls that go well before a fault begins.
     pub(super) spared: HashMap<String, usize>,

@@ -148,6 +148,17 @@ impl Front for Lines {
         Ok(None)
     }
 
+    async fn mark(&self, event_id: &str, reply_to: &ReplyTo, _ts: &str, emoji: &str) -> Result<(), FrontError> {
+        let line = json!({
+            "type": "mark",
+            "event_id": event_id,
+            "channel": reply_to.channel,
+            "thread_ts": reply_to.thread_ts,
+            "reaction": emoji,
+        });
+        self.say_in_order(&line).await
+    }
+
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
         let line = json!({"type": "progress", "event_id": progress.event_id, "text": progress.text});
         self.say_in_order(&line).await

@@ -201,6 +201,14 @@ impl CallFailure {
         }
     }
 
+    /// Slack's own error code.
+    pub(super) fn code(&self) -> Option<&str> {
+        match &self.cause {
+            Cause::Code { code, .. } => Some(code),
+            _ => None,
+        }
+    }
+
     /// While starting, every failure ends the start: better one clear line than a loop nobody sees.
     pub(super) fn at_start(self) -> FrontError {
         let hint = match &self.cause {

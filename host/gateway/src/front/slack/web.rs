@@ -14,6 +14,7 @@ use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
+use serde_json::json;
 use slack_morphism::{
     ClientResult,
     errors::{SlackClientError, SlackRateLimitError},
@@ -73,6 +74,17 @@ pub(super) struct Web {
 #[derive(Deserialize)]
 struct Posted {
     ts: SlackTs,
+}
+
+/// What is read of the answer to opening a direct message.
+#[derive(Deserialize)]
+struct Opened {
+    channel: OpenedChannel,
+}
+
+#[derive(Deserialize)]
+struct OpenedChannel {
+    id: String,
 }
 
 impl Posted {
@@ -149,6 +161,22 @@ impl Web {
     pub(super) async fn delete(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
         let request = SlackApiChatDeleteRequest::new(channel.into(), ts.into());
         self.write::<_, Posted>(("chat.delete", None), &request).await.map(drop)
+    }
+
+    /// `reactions.add`; a reaction that is there already does as well.
+    pub(super) async fn react(&self, channel: &str, ts: &str, emoji: &str) -> Result<(), CallFailure> {
+        let request = json!({"channel": channel, "timestamp": ts, "name": emoji});
+        match self.write::<_, IgnoredAny>(("reactions.add", None), &request).await {
+            Err(failure) if failure.code() == Some("already_reacted") => Ok(()),
+            added => added.map(drop),
+        }
+    }
+
+    /// `conversations.open`: the channel of the direct message with a person.
+    pub(super) async fn open_direct(&self, person: &str) -> Result<String, CallFailure> {
+        let request = json!({"users": person});
+        let opened: Opened = self.write(("conversations.open", None), &request).await?;
+        Ok(opened.channel.id)
     }
 
     /// A method that reads.

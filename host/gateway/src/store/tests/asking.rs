@@ -51,6 +51,9 @@ fn marker() -> Marker {
         pending_since: 7,
         mentioned_user_ids: vec!["U2".into()],
         asker_user_id: Some("U1".into()),
+        tried: Default::default(),
+        apart: None,
+        exchange: vec![],
     }
 }
 

@@ -3,7 +3,10 @@
 use pmk_core::FrontName;
 
 use super::*;
-use crate::{escalation::Marker, front::Speech};
+use crate::{
+    escalation::{Apart, Marker, Reading, Said, Tried, Word},
+    front::Speech,
+};
 
 fn marker(contacts: &[&str]) -> Marker {
     Marker {
@@ -15,6 +18,9 @@ fn marker(contacts: &[&str]) -> Marker {
         pending_since: 7,
         mentioned_user_ids: contacts.iter().map(|&id| id.to_owned()).collect(),
         asker_user_id: Some("U1".into()),
+        tried: Tried::default(),
+        apart: None,
+        exchange: vec![],
     }
 }
 
@@ -43,10 +49,15 @@ async fn the_awaited_answer_is_absorbed_once() {
     let (first, second) = (said(&store, "Ev2", "U2", Some("1.1")).await, said(&store, "Ev3", "U3", Some("1.1")).await);
     let absorbing = ask(&store, first).await;
     assert_eq!(absorbing.absorbs, Some(marker(&["U2", "U3"])));
-    assert_eq!(ask(&store, second).await.absorbs, None);
+    let claim = async |turn: &OpenTurn| store.claim_answer(turn.turn, FrontName::Slack, &marker(&[])).await.unwrap();
+    assert!(claim(&absorbing).await);
+    let late = ask(&store, second).await;
+    assert!(late.absorbs.is_none() && !claim(&late).await);
     assert_eq!(ask(&store, first).await.absorbs, Some(marker(&["U2", "U3"])));
+    assert!(claim(&absorbing).await, "it is still this turn's");
     store.record(absorbing.turn, recorded("reply", "answer"), NOW).await.unwrap();
     assert_eq!(store.escalations().await.unwrap(), []);
+    assert!(!claim(&late).await);
 }
 
 #[tokio::test]
@@ -69,6 +80,7 @@ async fn a_contact_who_is_ignored_leaves_the_thread_waiting() {
     let home = home();
     let store = waiting(&home).await;
     let ignored = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
+    assert!(store.claim_answer(ignored.turn, FrontName::Slack, &marker(&[])).await.unwrap());
     store.finish(ignored.turn, vec![], NOW).await.unwrap();
     assert!(ask(&store, said(&store, "Ev3", "U3", Some("1.1")).await).await.absorbs.is_some());
 }
@@ -91,6 +103,7 @@ async fn where_a_message_goes_survives_a_crash() {
     let elsewhere = Outgoing {
         speech: Speech { text: "<@U2> help".into(), pings: vec!["U2".into()] },
         thread_ts: Some("1.1".into()),
+        to: Some("U2".into()),
         purpose: Purpose::Notice { atom: "---".into() },
     };
     let parts = vec![Outgoing::reply("answer"), elsewhere.clone()];
@@ -99,4 +112,118 @@ async fn where_a_message_goes_survives_a_crash() {
     let Begin::Deliver(answered) = open(&home).begin(inbox, NOW).await.unwrap() else { panic!("it has an answer") };
     assert_eq!(answered.parts[0].outgoing, Outgoing::reply("answer"));
     assert_eq!(answered.parts[1].outgoing, elsewhere);
+}
+
+#[tokio::test]
+async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
+    let home = home();
+    let store = waiting(&home).await;
+    for (event, user, word) in [("Ev2", "U2", Word::Question), ("Ev3", "U1", Word::Reply)] {
+        let inbox = said(&store, event, user, Some("1.1")).await;
+        let open = ask(&store, inbox).await;
+        assert_eq!((open.absorbs.is_some(), open.awaits.is_some()), (user == "U2", user == "U1"), "{event}");
+        store.read_as(open.turn, &Reading::of(word)).await.unwrap();
+        let again = ask(&store, inbox).await;
+        assert_eq!(again.reading, Some(Reading::of(word)), "read once");
+        let words = Said { user_id: user.into(), text: event.into() };
+        let escalation = Some(Escalating::Said(FrontName::Slack, marker(&[]), words));
+        store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    }
+    let [waiting] = store.escalations().await.unwrap().try_into().unwrap();
+    let said: Vec<&str> = waiting.exchange.iter().map(|said| &*said.text).collect();
+    assert_eq!((said, waiting.mentioned_user_ids.len()), (vec!["Ev2", "Ev3"], 2));
+}
+
+#[tokio::test]
+async fn an_operator_cancels_what_waits_and_nothing_else() {
+    let home = home();
+    let store = waiting(&home).await;
+    assert_eq!(store.cancel_escalation("C1", "2.2", NOW).await.unwrap(), None);
+    let answering = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
+    assert!(store.claim_answer(answering.turn, FrontName::Slack, &marker(&[])).await.unwrap());
+    assert_eq!(store.cancel_escalation("C1", "1.1", NOW).await.unwrap(), None, "its answer is coming in");
+    store.finish(answering.turn, vec![], NOW).await.unwrap();
+    assert_eq!(store.cancel_escalation("C1", "1.1", NOW).await.unwrap(), Some(marker(&["U2", "U3"])));
+    assert_eq!(store.escalations().await.unwrap(), []);
+}
+
+/// A message to the bot in the direct message of this person.
+async fn told(store: &Store, event_id: &str, user: &str, thread: Option<&str>) -> InboxId {
+    let key = format!("slack:dm:{user}{}", thread.map(|ts| format!(":{ts}")).unwrap_or_default());
+    let reply_to = ReplyTo { channel: format!("D{user}"), thread_ts: thread.map(str::to_owned) };
+    let message = Inbound { user: user.into(), reply_to, ..inbound(&key, event_id) };
+    store.accept(&message, NOW).await.unwrap().expect("a new message")
+}
+
+/// A store in which U1 waits, in a direct message, for U2 and U3, who were asked apart.
+async fn waiting_apart(home: &TempDir) -> (Store, Marker) {
+    let store = open(home);
+    let asked = ask(&store, told(&store, "Ev1", "U1", None).await).await;
+    let reply_to = asked.inbound.reply_to.clone();
+    let apart = Some(Apart { key: asked.inbound.key.clone(), reply_to });
+    let marker = Marker { channel_id: "DU1".into(), apart, ..marker(&["U2", "U3"]) };
+    let to = |contact: &str| Outgoing {
+        to: Some(contact.into()),
+        purpose: Purpose::Escalation,
+        ..Outgoing::reply("could you help?")
+    };
+    let parts = vec![Outgoing::reply("asked"), to("U2"), to("U3")];
+    let escalation = Some(Escalating::Asked(FrontName::Slack, marker.clone()));
+    store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
+    let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| (part, Some(ts.to_owned())));
+    store.finish(asked.turn, sent.to_vec(), NOW).await.unwrap();
+    (store, marker)
+}
+
+#[tokio::test]
+async fn contacts_who_are_asked_apart_are_known_by_the_message_that_asked_them() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let asked = store.asked_apart(FrontName::Slack, &marker).await.unwrap();
+    assert_eq!(asked, [("U2".to_owned(), Some("9.1".to_owned())), ("U3".to_owned(), Some("9.2".to_owned()))]);
+    for (event, user, thread, absorbs, awaits) in [
+        ("Ev2", "U2", Some("9.1"), true, false),
+        ("Ev3", "U2", None, true, false),
+        ("Ev4", "U2", Some("9.2"), false, false),
+        ("Ev5", "U9", None, false, false),
+        ("Ev6", "U1", None, false, true),
+        ("Ev7", "U1", Some("8.8"), false, false),
+    ] {
+        let open = ask(&store, told(&store, event, user, thread).await).await;
+        assert_eq!((open.absorbs.is_some(), open.awaits.is_some()), (absorbs, awaits), "{event}");
+        store.finish(open.turn, vec![], NOW).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
+    let home = home();
+    let (store, marker) = waiting_apart(&home).await;
+    let first = ask(&store, told(&store, "Ev2", "U2", Some("9.1")).await).await;
+    assert!(store.claim_answer(first.turn, FrontName::Slack, &marker).await.unwrap());
+    let second = ask(&store, told(&store, "Ev3", "U3", Some("9.2")).await).await;
+    assert!(second.absorbs.is_some(), "it is read, so that they can be told");
+    assert!(!store.claim_answer(second.turn, FrontName::Slack, &marker).await.unwrap());
+    let handed_on = Recorded { escalation: Some(Escalating::HandedOn), ..recorded("q", "a") };
+    store.record(first.turn, handed_on, NOW).await.unwrap();
+    store.finish(first.turn, vec![(0, None)], NOW).await.unwrap();
+    let answer = crate::store::handed_on(first.turn, &first.inbound, &marker).expect("it is asked apart");
+    let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
+    assert_eq!(store.accept(&answer, NOW).await.unwrap(), None, "handed on once");
+    drop(store);
+    let store = open(&home);
+    for _ in 0..2 {
+        let passing_on = ask(&store, inbox).await;
+        assert_eq!(
+            (&passing_on.absorbs, passing_on.inbound.key.to_string()),
+            (&Some(marker.clone()), "slack:dm:U1".into())
+        );
+    }
+    let passing_on = ask(&store, inbox).await;
+    store.record(passing_on.turn, recorded("q", "a"), NOW).await.unwrap();
+    assert_eq!(store.escalations().await.unwrap(), []);
+    let late = ask(&store, told(&store, "Ev4", "U3", Some("9.2")).await).await;
+    assert!(late.absorbs.is_some(), "who answers late is told");
+    assert!(!store.claim_answer(late.turn, FrontName::Slack, &marker).await.unwrap());
 }

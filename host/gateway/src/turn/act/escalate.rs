@@ -1,6 +1,6 @@
 //! Asking the people who know.
 
-use pmk_core::{Block, Origin, Place, SessionKey, text};
+use pmk_core::{Block, Entry, Message, Origin, Place, SessionKey, text};
 
 use super::{
     super::{TurnError, together, work::Work},
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     clock,
-    directive::{Kind, asked_share, own_words},
-    escalation::Marker,
+    directive::{Given, Kind, asked_share, own_words},
+    escalation::{Apart, Marker, Tried},
     gateway::Gateway,
     say,
     store::{Escalating, Outgoing, Proposal, Purpose},
@@ -18,6 +18,11 @@ use crate::{
 /// Told to the model when it wants to ask a second question.
 const ALREADY: &str = "not asked: people have been asked in this thread already and have not answered yet; tell the \
     person that this question has to wait for that answer";
+
+/// Told to the model when its question would fill several messages: what is asked of people is read as it is, or not
+/// at all.
+const TOO_LONG: &str = "not asked: the question is too long for people to read; put it in at most 2,000 characters and \
+    try again, or tell the person";
 
 /// Told to the model when its question is shown to the asker first.
 const PROPOSED: &str = "not asked yet: the person has not asked this themselves, so they are shown the question, and it \
@@ -44,6 +49,8 @@ pub(super) enum Fate {
     Answered,
     /// There were too many within the hour; the person reads so.
     Bounded,
+    /// It cannot be put like this; the model is told.
+    Refused,
 }
 
 /// Prepares the question to the contacts; it goes out, and its marker is stored, together with the turn's
@@ -62,6 +69,12 @@ pub(super) async fn escalate(
     if work.tally.escalation.is_some() {
         return Ok((Done::refused(ALREADY), Fate::Asked));
     }
+    // What is confirmed reads as what is sent.
+    let question = text::plain(&question).into_owned();
+    if question.chars().nth(MOST_OF_A_QUESTION).is_some() {
+        return Ok((Done::refused(TOO_LONG), Fate::Refused));
+    }
+    let repo = repo.map(|repo| text::plain_line(&repo));
     let inbound = &work.turn.inbound;
     let contacts = gateway.contacts(repo.as_deref(), &inbound.user);
     // A thread can tell only one answer from talk: a second question would get the first one's.
@@ -78,10 +91,8 @@ pub(super) async fn escalate(
     if let Some(why) = bounds::count(gateway, work, Kind::Escalate).await? {
         return Ok((Done::refused(why), Fate::Bounded));
     }
-    // What is confirmed reads as what is sent, and stays one message.
-    let question = text::head(&text::plain(&question), MOST_OF_A_QUESTION).to_owned();
     let reason = reason.map(|reason| text::head(&text::plain_line(&reason), MOST_OF_A_REASON).to_owned());
-    let is_askers = is_askers(gateway, work, &question).await?;
+    let is_askers = is_askers(gateway, work, &question, reason.as_deref()).await?;
     let inbound = &work.turn.inbound;
     let marker = Marker {
         channel_id: inbound.reply_to.channel.clone(),
@@ -92,32 +103,54 @@ pub(super) async fn escalate(
         pending_since: u64::try_from(clock::now_ms()).unwrap_or(0),
         mentioned_user_ids: contacts,
         asker_user_id: Some(inbound.user.clone()),
+        tried: Tried { atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX), mra: work.tally.mra_asks },
+        apart: match inbound.key.place {
+            Place::Dm(_) => Some(Apart { key: inbound.key.clone(), reply_to: inbound.reply_to.clone() }),
+            Place::Channel(_) => None,
+        },
+        exchange: vec![],
     };
     let (told, fate, prepared) = if is_askers {
-        let told = "the question was put to the people who know, in the same thread; their answer comes later";
+        let told = match marker.apart {
+            None => "the question was put to the people who know, in the same thread; their answer comes later",
+            Some(_) => {
+                "the question was put to the people who know, each in a direct message; their answer comes later"
+            }
+        };
         let asking = outgoing(gateway, &inbound.key, &inbound.user, &marker);
         (told, Fate::Asked, (Escalating::Asked(inbound.key.front, marker), asking))
     } else {
-        (PROPOSED, Fate::Proposed, propose(gateway, work, marker))
+        let (proposed, shown) = propose(gateway, work, marker);
+        (PROPOSED, Fate::Proposed, (proposed, vec![shown]))
     };
     work.tally.escalation = Some(prepared);
     Ok((Done { text: told.into(), is_error: false, found: false }, fate))
 }
 
-/// The question as the contacts read it.
-pub(in crate::turn) fn outgoing(gateway: &Gateway, key: &SessionKey, asker: &str, marker: &Marker) -> Outgoing {
-    let ask = say::Escalation {
-        contacts: &marker.mentioned_user_ids,
-        asker,
-        question: &marker.question,
-        reason: marker.reason.as_deref(),
-        must_mention_bot: matches!(key.place, Place::Channel(_)),
+/// The question as the contacts read it: in its thread, or where they cannot see that, each in a message of their own.
+pub(in crate::turn) fn outgoing(gateway: &Gateway, key: &SessionKey, asker: &str, marker: &Marker) -> Vec<Outgoing> {
+    let ask = |contacts: &[String]| {
+        gateway.say.escalation(&say::Escalation {
+            contacts,
+            asker,
+            question: &marker.question,
+            reason: marker.reason.as_deref(),
+            tried: marker.tried,
+            must_mention_bot: matches!(key.place, Place::Channel(_)),
+        })
     };
-    Outgoing {
-        speech: gateway.say.escalation(&ask),
-        thread_ts: Some(marker.thread_ts.clone()),
-        purpose: Purpose::Escalation,
+    let purpose = Purpose::Escalation;
+    if marker.apart.is_none() {
+        let thread_ts = Some(marker.thread_ts.clone());
+        return vec![Outgoing { speech: ask(&marker.mentioned_user_ids), thread_ts, to: None, purpose }];
     }
+    let asking = marker.mentioned_user_ids.iter().map(|contact| Outgoing {
+        speech: ask(std::slice::from_ref(contact)),
+        thread_ts: None,
+        to: Some(contact.clone()),
+        purpose: purpose.clone(),
+    });
+    asking.collect()
 }
 
 /// The question as its asker is shown it, and what waits for their word.
@@ -125,24 +158,39 @@ fn propose(gateway: &Gateway, work: &Work<'_>, marker: Marker) -> (Escalating, O
     let inbound = &work.turn.inbound;
     let shown = Outgoing {
         speech: gateway.say.proposal(&inbound.user, &marker.question, marker.reason.as_deref()),
-        thread_ts: None,
         purpose: Purpose::Proposal,
+        ..Outgoing::default()
     };
     (Escalating::Proposed(Proposal::new(work.turn.turn, inbound, marker)), shown)
 }
 
 /// Whether anything of a question was asked by the person on whose behalf it would go out: in their own words, not in
-/// what they quote.
-async fn is_askers(gateway: &Gateway, work: &Work<'_>, question: &str) -> Result<bool, TurnError> {
+/// what they quote; and the reason for it repeats nothing that somebody else has put before the model.
+async fn is_askers(
+    gateway: &Gateway,
+    work: &Work<'_>,
+    question: &str,
+    reason: Option<&str>,
+) -> Result<bool, TurnError> {
     let asker = &work.turn.inbound.user;
     let said_now = together::words_of_asker(work.turn, &work.also);
     let theirs = match &work.turn.inbound.key.place {
         Place::Dm(_) => None,
         Place::Channel(_) => Some(gateway.store.written_by(work.turn.session, asker).await?),
     };
-    let said = work.window.entries().filter(|entry| {
+    let is_theirs = |entry: &&Entry| {
         entry.message.origin == Origin::User && theirs.as_ref().is_none_or(|theirs| theirs.contains(&entry.id))
-    });
+    };
+    if let Some(reason) = reason {
+        let others = work.window.entries().filter(|entry| !is_theirs(entry));
+        // Of the new message, those who wrote along are among them.
+        if Given::of(others.map(|entry| &*entry.message)).repeats(reason)
+            && !Given::of([&Message::user(&*said_now)]).repeats(reason)
+        {
+            return Ok(false);
+        }
+    }
+    let said = work.window.entries().filter(is_theirs);
     let said = said.flat_map(|entry| entry.message.blocks.iter().filter_map(Block::content));
     let own: Vec<String> = said.chain([said_now.as_str()]).map(own_words).collect();
     Ok(asked_share(question, own.iter().map(String::as_str)) >= LEAST_ASKED)

@@ -1,0 +1,266 @@
+//! What is written while an answer is awaited: by those who were asked, and by who has asked (seed 003 §8). It is read
+//! before anything is done about it. Only an answer ends the waiting; a question back goes to the asker, what they
+//! reply goes back, "later" is acknowledged, and where nobody can tell, the contact is asked.
+
+use super::{
+    TurnError, absorb,
+    ask::note_usage,
+    conclude::{Conclusion, conclude},
+    deliver,
+    journal::Journal,
+};
+use crate::{
+    escalation::{Marker, Reading, Said, Word, reading},
+    front::Speech,
+    gateway::Gateway,
+    knowledge::{Atom, extract},
+    ledger::{Event, Tags},
+    model::{Request, Stop},
+    store::{self, Answered, Escalating, OpenTurn, Outgoing, Proposal, Purpose},
+};
+
+/// Room for a reading and an extraction.
+const READING_TOKENS: u32 = 2_000;
+
+/// What shows that somebody will look, that a question back is on its way, and that a reply is.
+const LATER: &str = "hourglass_flowing_sand";
+const PASSED_BACK: &str = "speech_balloon";
+const PASSED_ON: &str = "incoming_envelope";
+
+/// What a message turned out to be.
+pub(super) enum Heard {
+    /// The awaited answer, and what is learnt of it; nothing where another turn has learnt it.
+    Answer(OpenTurn, Option<Atom>),
+    /// Something that the model has no part in.
+    Done(Answered),
+    /// A message like any other.
+    Talk(OpenTurn),
+}
+
+/// Whether a message may be about something that is waited for.
+pub(super) fn is_heard(turn: &OpenTurn) -> bool {
+    turn.absorbs.is_some() || turn.awaits.is_some()
+}
+
+/// A message that is like any other after all.
+pub(super) fn as_talk(turn: OpenTurn) -> OpenTurn {
+    OpenTurn { absorbs: None, awaits: None, ..turn }
+}
+
+/// Reads a message, and does what follows from it.
+pub(super) async fn hear(gateway: &Gateway, turn: OpenTurn) -> Result<Heard, TurnError> {
+    if store::is_handed_on(&turn.inbound) {
+        return Ok(Heard::Answer(turn, None));
+    }
+    let Some(marker) = turn.absorbs.clone().or_else(|| turn.awaits.as_deref().cloned()) else {
+        return Ok(Heard::Talk(turn));
+    };
+    let journal = Journal::new(&gateway.ledger, Tags::default());
+    let reading = read(gateway, &journal, &turn, &marker).await?;
+    tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "heard about a question that waits");
+    journal.note(Event::EscalateHeard {
+        actor: turn.inbound.user.clone(),
+        channel_id: marker.channel_id.clone(),
+        thread_ts: marker.thread_ts.clone(),
+        word: reading.word.name(),
+    });
+    match reading.word {
+        Word::Other => Ok(Heard::Talk(as_talk(turn))),
+        Word::Answer => answered(gateway, turn, marker, reading).await,
+        Word::Later => later(gateway, turn).await.map(Heard::Done),
+        Word::Question => asked_back(gateway, turn, marker).await.map(Heard::Done),
+        Word::Reply => replied(gateway, turn, marker).await.map(Heard::Done),
+        Word::Unclear => unclear(gateway, turn, marker).await.map(Heard::Done),
+        Word::Withdraw => withdrawn(gateway, turn, marker).await.map(Heard::Done),
+    }
+}
+
+/// What the message was read as before, or is read as now.
+async fn read(
+    gateway: &Gateway,
+    journal: &Journal<'_>,
+    turn: &OpenTurn,
+    marker: &Marker,
+) -> Result<Reading, TurnError> {
+    if let Some(reading) = &turn.reading {
+        return Ok(reading.clone());
+    }
+    let is_contacts = turn.absorbs.is_some();
+    let text = &turn.inbound.text;
+    let prompt = if is_contacts { reading::contacts(marker, text) } else { reading::askers(marker, text) };
+    let said = match ask(gateway, journal, turn, prompt).await {
+        Ok(said) => said,
+        Err(why) => {
+            tracing::warn!(session = %turn.inbound.key, why, "nobody can say what this message is");
+            String::new()
+        }
+    };
+    let mut reading = if is_contacts { Reading::of_contact(&said) } else { Reading::of_asker(&said) };
+    if store::is_meant(&turn.inbound) {
+        reading.word = Word::Answer;
+    }
+    gateway.store.read_as(turn.turn, &reading).await?;
+    Ok(reading)
+}
+
+async fn ask(
+    gateway: &Gateway,
+    journal: &Journal<'_>,
+    turn: &OpenTurn,
+    extract::Prompt { system, user }: extract::Prompt,
+) -> Result<String, String> {
+    let request = Request {
+        system,
+        messages: pmk_core::message::shared([pmk_core::Message::user(user)]),
+        max_answer_tokens: READING_TOKENS,
+        tools: [].into(),
+    };
+    let answer = tokio::time::timeout(extract::TIMEOUT, gateway.model.ask(&request))
+        .await
+        .map_err(|_| format!("no verdict within {} s", extract::TIMEOUT.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    note_usage(gateway, journal, &turn.inbound.user, answer.usage);
+    match answer.stop {
+        Stop::End => Ok(pmk_core::message::plain_text(&answer.blocks)),
+        _ => Err("the verdict was cut short".into()),
+    }
+}
+
+/// The first answer counts. Where the asker cannot see it, it goes on to them, and the other contacts are told.
+async fn answered(gateway: &Gateway, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
+    let front = turn.inbound.key.front;
+    if !gateway.store.claim_answer(turn.turn, front, &marker).await? {
+        let parts = vec![Outgoing::reply(gateway.say.answered_already())];
+        return done(gateway, turn, "answered-already", parts, None).await.map(Heard::Done);
+    }
+    let atom = absorb::atom(&marker, &turn.inbound, reading.extraction);
+    let Some(answer) = store::handed_on(turn.turn, &turn.inbound, &marker) else {
+        return Ok(Heard::Answer(turn, Some(atom)));
+    };
+    let hand_on = Purpose::HandOn { answer: Box::new(answer) };
+    let mut parts = vec![Outgoing { purpose: hand_on, ..Outgoing::default() }];
+    parts.extend(absorb::notice(gateway, &turn.inbound.user, &atom));
+    let said = gateway.say.answered_by(&turn.inbound.user, &marker.question);
+    let others = |contact: &str| contact != turn.inbound.user;
+    parts.extend(to_contacts(gateway, &turn, &marker, &Speech { text: said, pings: vec![] }, others).await?);
+    let absorbed = Event::EscalateAbsorbed {
+        channel_id: marker.channel_id,
+        thread_ts: marker.thread_ts,
+        atom_id: Some(atom.meta.id),
+    };
+    let done = done(gateway, turn, "answered", parts, Some(Escalating::HandedOn)).await?;
+    gateway.ledger.note(absorbed);
+    Ok(Heard::Done(done))
+}
+
+async fn later(gateway: &Gateway, turn: OpenTurn) -> Result<Answered, TurnError> {
+    let parts = vec![mark(LATER, gateway.say.still_waiting())];
+    done(gateway, turn, "later", parts, None).await
+}
+
+/// A contact's question goes to who has asked.
+async fn asked_back(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+    let inbound = &turn.inbound;
+    let asker = marker.asker_user_id.as_deref().filter(|asker| gateway.may_hear(asker));
+    let speech = gateway.say.asked_back(asker, &inbound.user, &inbound.text, marker.apart.is_none());
+    let mut parts = vec![];
+    match (&marker.apart, asker) {
+        (Some(apart), Some(asker)) => {
+            let (to, thread_ts) = (Some(asker.to_owned()), apart.reply_to.thread_ts.clone());
+            let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn };
+            parts.extend(deliver::pieces(gateway, &inbound.key, &asking));
+            parts.push(mark(PASSED_BACK, gateway.say.passed_back()));
+        }
+        _ => parts.extend(relayed(gateway, &turn, speech)),
+    }
+    let said = said(&turn, marker);
+    done(gateway, turn, "question", parts, said).await
+}
+
+/// What the asker says goes to who has asked them something, else to all contacts.
+async fn replied(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+    let inbound = &turn.inbound;
+    let readers: Vec<String> = match marker.asked_back_by() {
+        Some(contact) => vec![contact.to_owned()],
+        None => marker.mentioned_user_ids.clone(),
+    };
+    let readers: Vec<String> = readers.into_iter().filter(|reader| gateway.may_hear(reader)).collect();
+    let speech = gateway.say.asker_replied(&readers, &inbound.user, &inbound.text, marker.apart.is_none());
+    let parts = if marker.apart.is_some() {
+        let is_reader = |contact: &str| readers.iter().any(|reader| reader == contact);
+        let mut parts = to_contacts(gateway, &turn, &marker, &speech, is_reader).await?;
+        parts.push(mark(PASSED_ON, gateway.say.passed_on()));
+        parts
+    } else {
+        relayed(gateway, &turn, speech)
+    };
+    let said = said(&turn, marker);
+    done(gateway, turn, "reply", parts, said).await
+}
+
+/// The contact is asked whether that was the answer.
+async fn unclear(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+    let speech = gateway.say.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
+    let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
+    let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
+    done(gateway, turn, "unclear", parts, Some(Escalating::Unsure(proposal))).await
+}
+
+/// The asker does not need it any more. Contacts who were asked apart are told.
+async fn withdrawn(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+    let mut parts = vec![Outgoing::reply(gateway.say.withdrawn())];
+    if marker.apart.is_some() {
+        let text = gateway.say.not_needed(&turn.inbound.user, &marker.question);
+        parts.extend(to_contacts(gateway, &turn, &marker, &Speech { text, pings: vec![] }, |_| true).await?);
+    }
+    let cancelled = Event::escalation_cancelled(&turn.inbound.user, &marker);
+    let withdrawn = Escalating::Withdrawn(turn.inbound.key.front, marker);
+    let done = done(gateway, turn, "withdrawn", parts, Some(withdrawn)).await?;
+    gateway.ledger.note(cancelled);
+    Ok(done)
+}
+
+/// What was said is remembered with the question, which still waits.
+fn said(turn: &OpenTurn, marker: Marker) -> Option<Escalating> {
+    let said = Said { user_id: turn.inbound.user.clone(), text: turn.inbound.text.trim().to_owned() };
+    Some(Escalating::Said(turn.inbound.key.front, marker, said))
+}
+
+async fn done(
+    gateway: &Gateway,
+    turn: OpenTurn,
+    command: &'static str,
+    parts: Vec<Outgoing>,
+    escalation: Option<Escalating>,
+) -> Result<Answered, TurnError> {
+    conclude(gateway, turn, Conclusion { command, parts, escalation, placeholder: None }).await
+}
+
+/// A reaction to the message, or these words where there can be none.
+fn mark(emoji: &str, otherwise: String) -> Outgoing {
+    let purpose = Purpose::Mark { emoji: emoji.to_owned() };
+    Outgoing { speech: Speech { text: otherwise, pings: vec![] }, purpose, ..Outgoing::default() }
+}
+
+/// Says something in the thread, as messages of their own.
+fn relayed(gateway: &Gateway, turn: &OpenTurn, speech: Speech) -> Vec<Outgoing> {
+    let said = Outgoing { speech, purpose: Purpose::PassedOn, ..Outgoing::default() };
+    deliver::pieces(gateway, &turn.inbound.key, &said).collect()
+}
+
+/// Says something to contacts who were asked apart, each under the message that asked them.
+async fn to_contacts(
+    gateway: &Gateway,
+    turn: &OpenTurn,
+    marker: &Marker,
+    speech: &Speech,
+    is_reader: impl Fn(&str) -> bool,
+) -> Result<Vec<Outgoing>, TurnError> {
+    let asked = gateway.store.asked_apart(turn.inbound.key.front, marker).await?;
+    let readers = asked.into_iter().filter(|(contact, _)| is_reader(contact) && gateway.may_hear(contact));
+    let parts = readers.flat_map(|(contact, thread_ts)| {
+        let said = Outgoing { speech: speech.clone(), thread_ts, to: Some(contact), purpose: Purpose::PassedOn };
+        deliver::pieces(gateway, &turn.inbound.key, &said).collect::<Vec<_>>()
+    });
+    Ok(parts.collect())
+}

@@ -1,0 +1,191 @@
+//! Contacts are people: they answer, or ask back, or promise to look; and the asker may not need it any more.
+
+use pmk_stand_ins::{
+    anthropic::Behaviour,
+    slack::{Message, Sent, dm_channel},
+};
+use serde_json::json;
+
+use crate::{
+    knowledge::team::{
+        ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, OTHER_CONTACT, Story, Team, in_thread,
+    },
+    support::PATIENCE,
+};
+
+mod apart;
+
+/// What only the one is told who reads the asker's words.
+const READER: &str = "their answer is still awaited";
+
+/// What the model says a message is that holds these words.
+pub fn verdict(team: &Team, words: &str, kind: &str) {
+    let verdict = json!({"kind": kind, "question": "", "summary": "", "tags": []});
+    team.anthropic.when(words, Behaviour::answer(verdict.to_string()));
+}
+
+/// Says something in the thread that is no answer; nothing is passed on or kept, and the true answer counts.
+async fn then_the_answer_counts(team: &Team, asked: &Sent) {
+    assert_eq!(team.atoms(), []);
+    let passed_on = |message: &Message| message.by_bot && message.text.contains(team.story.has_answered);
+    assert!(!team.slack.messages(CHANNEL).iter().any(passed_on));
+    team.reply(CONTACT, asked);
+    let answer = team.passed_on(asked).await;
+    assert!(answer.text.ends_with(team.story.answer), "{}", answer.text);
+    team.notice(asked).await;
+    assert!(team.atom().contains(team.story.reply), "{}", team.atom());
+    team.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contact_who_will_look_later_is_waited_for() {
+    let team = Team::new(&CHINESE, "auto").await;
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    verdict(&team, "我晚點看", "later");
+    let later = team.slack.mention(CHANNEL, CONTACT, "我晚點看", Some(&asked.ts));
+    let marks = team.slack.await_reactions(&later, PATIENCE).await;
+    assert_eq!(marks, Some(vec!["hourglass_flowing_sand".to_owned()]), "{:#?}", team.slack.messages(CHANNEL));
+    then_the_answer_counts(&team, &asked).await;
+    assert!(gateway.terminate().success());
+    let heard = team.home.events("escalate.heard");
+    let words: Vec<&str> = heard.iter().filter_map(|event| event["word"].as_str()).collect();
+    assert_eq!(words, ["later", "answer"]);
+    assert_eq!(team.home.events("escalate.absorbed").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_slack_takes_no_reaction_words_stand_for_it() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    team.slack.fault("reactions.add", pmk_stand_ins::slack::Fault::Error("missing_scope"));
+    let (asked, _) = team.escalate().await;
+    verdict(&team, "I will look", "later");
+    team.slack.mention(CHANNEL, CONTACT, "I will look tomorrow", Some(&asked.ts));
+    let wanted = |message: &Message| in_thread(message, &asked) && message.text.contains("I go on waiting");
+    team.message("words", wanted).await;
+    then_the_answer_counts(&team, &asked).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_back_goes_to_the_asker_and_their_reply_back_to_the_contact() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    verdict(&team, "Which month?", "question");
+    verdict(&team, "March, please", "reply");
+    team.slack.mention(CHANNEL, CONTACT, "Which month?", Some(&asked.ts));
+    let back = team.message("question back", |message| message.by_bot && message.text.contains("> Which month?")).await;
+    assert!(in_thread(&back, &asked) && back.notified().contains(&&*format!("<@{ASKER}>")), "{back:?}");
+    team.slack.mention(CHANNEL, ASKER, "March, please", Some(&asked.ts));
+    let reply = team.message("reply", |message| message.by_bot && message.text.contains("> March, please")).await;
+    assert_eq!(reply.notified()[0], format!("<@{CONTACT}>"));
+    // What was said in between goes along when the answer is read. Both are in it, so the newest rule must be its own.
+    let curated = json!({"kind": "answer", "question": ENGLISH.forwarded, "summary": "s", "tags": []});
+    team.anthropic.when(ARRIVED, Behaviour::answer(ENGLISH.answer));
+    team.anthropic.when(CURATOR, Behaviour::answer(curated.to_string()));
+    then_the_answer_counts(&team, &asked).await;
+    let requests = team.anthropic.requests();
+    let curators = requests.iter().rfind(|request| request.said_now().contains(CURATOR)).expect("it was read");
+    let said = curators.said_now();
+    assert!(said.contains(&format!("{CONTACT}: Which month?\n{ASKER}: March, please")), "{said}");
+}
+
+/// A thumb, or a verdict that makes no sense.
+async fn is_asked(team: &Team, asked: &Sent, text: &str) -> Message {
+    let asks = |message: &Message| message.text.starts_with(":grey_question:");
+    let before = team.slack.messages(CHANNEL).into_iter().filter(asks).count();
+    team.slack.mention(CHANNEL, CONTACT, text, Some(&asked.ts));
+    let found = team.slack.await_message(CHANNEL, PATIENCE, |message| {
+        asks(message) && message.text.contains(&format!("> {text}")) && in_thread(message, asked)
+    });
+    let shown = found.await.unwrap_or_else(|| panic!("{:#?}", team.slack.messages(CHANNEL)));
+    assert_eq!(team.slack.messages(CHANNEL).into_iter().filter(asks).count(), before + 1);
+    shown
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_can_tell_the_contact_says_whether_it_is_the_answer() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    team.anthropic.when("thumbs", Behaviour::answer("I would rather write a poem."));
+    let shown = is_asked(&team, &asked, "thumbs up").await;
+    team.react(OTHER_CONTACT, &shown, "white_check_mark").await;
+    team.react(CONTACT, &shown, "x").await;
+    team.message("no", |message| message.ts == shown.ts && message.text.contains("I go on waiting")).await;
+    assert_eq!(team.atoms(), []);
+
+    let shown = is_asked(&team, &asked, "thumbs: finance, on the first").await;
+    team.anthropic.when(ARRIVED, Behaviour::answer(ENGLISH.answer));
+    team.react(CONTACT, &shown, "white_check_mark").await;
+    team.react(CONTACT, &shown, "white_check_mark").await;
+    team.passed_on(&asked).await;
+    team.notice(&asked).await;
+    assert!(team.atom().contains("## Answer\n\nthumbs: finance, on the first\n"), "{}", team.atom());
+    team.behaved();
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.absorbed").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_nothing_to_do_with_it_is_answered_as_anything_else() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
+    team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer(r#"{"kind":"other"}"#));
+    let aside = team.slack.mention(CHANNEL, CONTACT, "When is lunch?", Some(&asked.ts));
+    let reply = team.slack.await_reply(&aside, PATIENCE).await.expect("a reply");
+    assert_eq!(reply.text, "At noon.");
+    then_the_answer_counts(&team, &asked).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_asker_who_does_not_need_it_any_more_ends_the_waiting() {
+    let team = Team::new(&CHINESE, "auto").await;
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    verdict(&team, "我自己找到了", "withdraw");
+    team.slack.mention(CHANNEL, ASKER, "我自己找到了，謝謝", Some(&asked.ts));
+    team.message("the end", |message| in_thread(message, &asked) && message.text.contains("不再等這個答案")).await;
+    assert_eq!(team.home.run(&["--json", "escalation", "list"], "").ok().json()["pending"], json!([]));
+    // Then a contact's words are talk.
+    team.anthropic.when(CHINESE.reply, Behaviour::answer("謝謝。"));
+    team.reply(CONTACT, &asked);
+    team.message("talk", |message| message.by_bot && message.text == "謝謝。").await;
+    assert_eq!(team.atoms(), []);
+    assert!(gateway.terminate().success());
+    assert_eq!(team.home.events("escalate.cancelled").len(), 1);
+    assert_eq!(team.home.events("escalate.absorbed").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_asker_says_beside_it_is_answered() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    team.anthropic.when("the weather", Behaviour::answer("Rain."));
+    team.anthropic.when(READER, Behaviour::answer("no idea"));
+    let aside = team.slack.mention(CHANNEL, ASKER, "And the weather?", Some(&asked.ts));
+    let reply = team.slack.await_reply(&aside, PATIENCE).await.expect("a reply");
+    assert_eq!(reply.text, "Rain.");
+    then_the_answer_counts(&team, &asked).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_cancels_a_thread_by_its_key() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    let key = format!("{CHANNEL}:{}", asked.ts);
+    let listed = team.home.run(&["escalation", "list"], "").ok().stdout;
+    assert!(listed.contains(&key), "{listed}");
+    let unknown = team.home.run(&["escalation", "cancel", "C1:9.9"], "");
+    assert!(!unknown.status.success() && unknown.stderr.contains("hint: "), "{}", unknown.stderr);
+    team.home.run(&["escalation", "cancel", &key], "").ok();
+    assert!(!team.home.run(&["escalation", "list"], "").ok().stdout.contains(&key));
+    assert_eq!(team.home.events("escalate.cancelled").len(), 1);
+    let again = team.home.run(&["escalation", "cancel", &key], "");
+    assert!(!again.status.success(), "{}", again.stdout);
+}

@@ -1,0 +1,168 @@
+//! A question from a direct message, which contacts cannot see: each is asked in a message of their own.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{moments::Moments, workspace::rules_for_kills};
+
+/// A team whose asker asks in a direct message.
+struct Apart<'a> {
+    team: &'a Team,
+    asked: Sent,
+}
+
+impl<'a> Apart<'a> {
+    /// Asks, and waits until both contacts are asked.
+    async fn ask(team: &'a Team) -> (Apart<'a>, [Message; 2]) {
+        let asked = team.slack.dm(ASKER, team.story.question);
+        let apart = Apart { team, asked };
+        let asking = [apart.asking(CONTACT).await, apart.asking(OTHER_CONTACT).await];
+        (apart, asking)
+    }
+
+    async fn in_dm(&self, user: &str, what: &str, wanted: impl Fn(&Message) -> bool) -> Message {
+        let found = self.team.slack.await_message(&dm_channel(user), PATIENCE, wanted).await;
+        found.unwrap_or_else(|| panic!("no {what} in {:#?}", self.team.slack.messages(&dm_channel(user))))
+    }
+
+    /// What asks a contact.
+    async fn asking(&self, contact: &str) -> Message {
+        let forwarded = self.team.story.forwarded;
+        self.in_dm(contact, "question", |message| message.by_bot && message.text.contains(forwarded)).await
+    }
+
+    /// What tells the asker.
+    async fn passed_on(&self) -> Message {
+        let has_answered = self.team.story.has_answered;
+        self.in_dm(ASKER, "answer", |message| message.by_bot && message.text.contains(has_answered)).await
+    }
+
+    fn count(&self, user: &str, wanted: impl Fn(&Message) -> bool) -> usize {
+        self.team.slack.messages(&dm_channel(user)).iter().filter(|message| wanted(message)).count()
+    }
+}
+
+async fn the_loop_closes_apart(story: &'static Story, in_thread: bool) {
+    let team = Team::new(story, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, other]) = Apart::ask(&team).await;
+    assert!(asking.text.contains(story.reason) && asking.thread_ts.is_none(), "{asking:?}");
+    assert_eq!(asking.notified(), [format!("<@{CONTACT}>"), format!("<@{ASKER}>")]);
+    let told = apart.team.slack.await_reply(&apart.asked, PATIENCE).await.expect("a reply");
+    assert!(told.text.contains(story.forwarded_notice), "{}", told.text);
+
+    let thread = in_thread.then_some(asking.ts.as_str());
+    apart.team.slack.dm_in_thread(CONTACT, story.reply, thread);
+    let answer = apart.passed_on().await;
+    assert!(answer.text.starts_with(&format!("<@{ASKER}> ")) && answer.text.ends_with(story.answer), "{answer:?}");
+    let notice = apart.in_dm(CONTACT, "notice", |message| message.text.starts_with(":inbox_tray:")).await;
+    let told = apart.in_dm(OTHER_CONTACT, "word", |message| message.thread_ts.as_ref() == Some(&other.ts)).await;
+    assert!(told.by_bot && told.text.contains(CONTACT) && told.notified() == [] as [&str; 0], "{told:?}");
+    assert!(apart.team.atom().contains(&format!("contributorUserId: {CONTACT}")), "{}", apart.team.atom());
+
+    apart.team.react(CONTACT, &notice, "white_check_mark").await;
+    assert!(apart.team.atom().contains("status: approved"), "{}", apart.team.atom());
+    // The answer is part of the asker's conversation.
+    apart.team.anthropic.when("And next month?", Behaviour::answer("The same."));
+    let more = apart.team.slack.dm(ASKER, "And next month?");
+    apart.team.slack.await_reply(&more, PATIENCE).await.expect("a reply");
+    let request = apart.team.anthropic.requests().pop().expect("a request");
+    assert!(request.body.to_string().contains(story.answer), "{}", request.body);
+    apart.team.behaved();
+    assert!(gateway.terminate().success());
+    let home = &apart.team.home;
+    let absorbed = home.events("escalate.absorbed");
+    assert!(absorbed.len() == 1 && absorbed[0]["atomId"].is_string(), "{absorbed:?}");
+    assert_eq!(home.events("escalate.triggered").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_from_a_direct_message_reaches_contacts_and_its_answer_the_asker() {
+    the_loop_closes_apart(&CHINESE, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contact_may_answer_outside_of_the_thread() {
+    the_loop_closes_apart(&ENGLISH, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_of_two_answers_counts_and_the_second_is_thanked() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let gateway = team.connect().await;
+    let (apart, [asking, other]) = Apart::ask(&team).await;
+    for (contact, asking) in [(CONTACT, &asking), (OTHER_CONTACT, &other)] {
+        apart.team.slack.dm_in_thread(contact, ENGLISH.reply, Some(&asking.ts));
+    }
+    apart.passed_on().await;
+    // Whoever was second.
+    let late = |message: &Message| message.text.starts_with(":information_source:");
+    let (one, other) = (dm_channel(CONTACT), dm_channel(OTHER_CONTACT));
+    let of = |channel| apart.team.slack.await_message(channel, PATIENCE, late);
+    let told = tokio::select! { Some(told) = of(&one) => told, Some(told) = of(&other) => told };
+    assert!(told.text.contains("there is an answer to this already") || told.text.contains("There is an answer"));
+    assert!(gateway.terminate().success());
+    assert_eq!(apart.team.home.events("escalate.absorbed").len(), 1);
+    assert_eq!(apart.team.atoms().len(), 1);
+    assert_eq!(apart.count(ASKER, |message| message.text.contains(ENGLISH.has_answered)), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_back_and_replies_find_their_way_between_direct_messages() {
+    let team = Team::new(&ENGLISH, "auto").await;
+    let _gateway = team.connect().await;
+    let (apart, [asking, _]) = Apart::ask(&team).await;
+    verdict(apart.team, "Which month?", "question");
+    verdict(apart.team, "March, please", "reply");
+    let back = apart.team.slack.dm_in_thread(CONTACT, "Which month?", Some(&asking.ts));
+    let marks = apart.team.slack.await_reactions(&back, PATIENCE).await;
+    assert_eq!(marks, Some(vec!["speech_balloon".to_owned()]));
+    apart.in_dm(ASKER, "question back", |message| message.text.contains("> Which month?")).await;
+    let reply = apart.team.slack.dm(ASKER, "March, please");
+    let marks = apart.team.slack.await_reactions(&reply, PATIENCE).await;
+    assert_eq!(marks, Some(vec!["incoming_envelope".to_owned()]));
+    let passed_on = |message: &Message| message.text.contains("> March, please");
+    let told = apart.in_dm(CONTACT, "reply", passed_on).await;
+    assert_eq!(told.thread_ts.as_ref(), Some(&asking.ts));
+    assert_eq!(apart.count(OTHER_CONTACT, passed_on), 0, "who has not asked is left alone");
+
+    verdict(apart.team, "Never mind", "withdraw");
+    apart.team.slack.dm(ASKER, "Never mind, I have it");
+    apart.in_dm(OTHER_CONTACT, "word", |message| message.text.contains("does not need")).await;
+    assert_eq!(apart.team.home.run(&["--json", "escalation", "list"], "").ok().json()["pending"], json!([]));
+    apart.team.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_at_any_moment_loses_no_answer_and_repeats_none() {
+    let team = Team::under(rules_for_kills(), &CHINESE, "auto").await;
+    let mut moments = Moments::new();
+    let mut gateway = team.connect().await;
+    let asked = team.slack.dm(ASKER, CHINESE.question);
+    let apart = Apart { team: &team, asked };
+    for _ in 0..3 {
+        moments.pass(Duration::from_millis(120)).await;
+        gateway.kill();
+        gateway = apart.team.connect().await;
+    }
+    let asking = apart.asking(CONTACT).await;
+    apart.asking(OTHER_CONTACT).await;
+    apart.team.slack.dm_in_thread(CONTACT, CHINESE.reply, Some(&asking.ts));
+    for _ in 0..4 {
+        moments.pass(Duration::from_millis(150)).await;
+        gateway.kill();
+        gateway = apart.team.connect().await;
+    }
+    apart.passed_on().await;
+    apart.in_dm(CONTACT, "notice", |message| message.text.starts_with(":inbox_tray:")).await;
+    apart.in_dm(OTHER_CONTACT, "word", |message| message.by_bot && message.thread_ts.is_some()).await;
+    assert!(gateway.terminate().success());
+    for contact in [CONTACT, OTHER_CONTACT] {
+        let asks = |message: &Message| message.by_bot && message.text.contains("想請您協助");
+        assert_eq!(apart.count(contact, asks), 1, "{:#?}", apart.team.slack.messages(&dm_channel(contact)));
+    }
+    assert_eq!(apart.count(ASKER, |message| message.text.contains(CHINESE.has_answered)), 1);
+    assert_eq!(apart.count(CONTACT, |message| message.text.starts_with(":inbox_tray:")), 1);
+    assert_eq!(apart.team.atoms().len(), 1);
+    apart.team.behaved();
+}
