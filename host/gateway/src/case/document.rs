@@ -49,7 +49,7 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 /// Whose message it is, where it is no single person's.
-pub(super) fn author(message: &CaseMessage) -> &'static str {
+fn author(message: &CaseMessage) -> &'static str {
     match message.message.role {
         pmk_core::Role::Assistant => "pmk",
         pmk_core::Role::User => "several people",
