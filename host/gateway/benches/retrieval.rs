@@ -55,6 +55,7 @@ fn fill(home: &Path, atoms: usize) {
             tags: vec![pick(&SUBJECTS, n).to_owned(), pick(&DEEDS, n / 12).to_owned()],
             answer: &answer,
             source: Source::default(),
+            suspicion: None,
         });
         atom.approve();
         library.files().save_new(&atom).expect("a temporary home");

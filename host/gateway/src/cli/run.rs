@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Context, layers::LayerArguments, logging, tokens, variable};
 use crate::{
     calibration::Calibration,
+    child::supervisor,
     config::{Config, SlackTokens},
     error::{Failure, OrHint},
     front::{
@@ -96,6 +97,7 @@ impl Run {
             tracing::warn!("{warning}");
         }
         let lock = HomeLock::take(&context.home)?;
+        supervisor::enable();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()

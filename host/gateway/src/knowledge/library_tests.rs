@@ -78,6 +78,7 @@ impl Home {
             tags: tags.iter().map(ToString::to_string).collect(),
             answer,
             source: Source { thread_key: "D1:1".into(), contributor_user_id: "U_IT".into() },
+            suspicion: None,
         });
         if status == Status::Approved {
             atom.approve();

@@ -15,5 +15,6 @@ pub(super) fn atom(scope: &str, question: &str, answer: &str) -> Atom {
         tags: Vec::new(),
         answer,
         source: Source { thread_key: "D1:1777342320.134509".into(), contributor_user_id: "U_IT".into() },
+        suspicion: None,
     })
 }

@@ -16,6 +16,7 @@ mod opening;
 mod plans;
 mod repeats;
 mod seeds;
+mod uses;
 mod windows;
 
 use std::path::Path;
@@ -80,6 +81,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         usage: Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 },
         parts: vec![Outgoing::reply(answer)],
         also: vec![],
+        atoms: vec![],
         calibration: None,
         escalation: None,
         report: json!({"calls": 1}),

@@ -96,7 +96,7 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "DROP TABLE asked_apart; DROP INDEX escalation_closed; ALTER TABLE escalation DROP COLUMN closed_at;
+        "DROP TABLE asked_apart; DROP TABLE atom_shown; DROP TABLE atom_doubt; DROP INDEX escalation_closed; ALTER TABLE escalation DROP COLUMN closed_at;
          ALTER TABLE turn DROP COLUMN reading;
          DROP TABLE asked; DROP TABLE proposal; ALTER TABLE turn DROP COLUMN asked_by;
          DROP TABLE bound; ALTER TABLE calibration ADD COLUMN window INTEGER;
