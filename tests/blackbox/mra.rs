@@ -10,7 +10,7 @@ use pmk_stand_ins::{
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Finished, Home, PATIENCE, component, finish, of_type, question, replies, stand_in},
+    support::{Finished, Home, PATIENCE, Running, component, finish, of_type, question, replies, stand_in, until},
     workspace::{Gateway, rules},
 };
 
@@ -223,6 +223,7 @@ async fn progress_is_shown_as_it_comes_and_never_after_the_answer() {
         "wait 0\nout [ask] PKB loaded\nwait 1\nout [ask] querying <!channel> <@U9>\nwait 2",
         json!({}),
     );
+    stage.home.run(&["audience", "default", "tech"], "").ok();
     let slack = Slack::start(rules()).await;
     let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
@@ -276,4 +277,56 @@ async fn an_update_on_its_way_does_not_overwrite_the_answer() {
     assert_eq!(slack.replies(&asked.channel), [answer]);
     let texts = slack.calls("chat.update").into_iter().map(|call| call.body["text"].clone());
     assert_eq!(texts.collect::<Vec<_>>(), [":hourglass_flowing_sand: Looking into erp…", ANSWER]);
+}
+
+/// Once, everybody was shown paths and names of code.
+#[test]
+fn who_does_not_read_code_sees_how_far_it_is() {
+    let script = "out [ask] PKB loaded\nout [ask] app/models/sales.rb\nout in app/models/sales.rb";
+    for (audience, raw) in [("biz", false), ("pm", false), ("exec", false), ("tech", true)] {
+        let stage = Stage::showing(json!({"progressSeconds": 0.001}), script, json!({}));
+        stage.home.run(&["audience", "default", audience], "").ok();
+        let lines = finish(stage.home.asking(&stage.anthropic, &[]), &question("Ev1", QUESTION)).ok().lines();
+        let shown = of_type(&lines, "progress");
+        let is_plain = |line: &&Value| line["text"].as_str().is_some_and(|text| text.starts_with("Looking into erp…"));
+        assert!(raw || shown.iter().all(is_plain), "{audience}: {shown:?}");
+        assert_eq!(replies(&lines), [ANSWER], "{audience}");
+    }
+}
+
+/// Once, what a failed call had printed was thrown away, and with it why it failed.
+#[test]
+fn what_a_failed_call_printed_is_told() {
+    let stage = Stage::new("out no index for erp, run mra index\nerr fatal\nexit 3", json!({}));
+    finish(stage.home.asking(&stage.anthropic, &[]), &question("Ev1", QUESTION)).ok();
+    let told = stage.told();
+    assert!(told.contains("stderr:\nfatal\nstdout:\nno index for erp, run mra index"), "{told}");
+}
+
+/// Whether a process of that number is alive, and not only waits to be reaped.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+/// Once, `mra` and what it had started went on when the gateway was killed.
+#[test]
+fn nothing_that_mra_has_started_outlives_a_gateway_that_is_killed() {
+    let home = Home::new();
+    let pids = home.path().join("pids");
+    // One child of the group, one that has left it with a child of its own, and the program itself.
+    let script = "cd \"$(dirname \"$1\")\"; sleep 1000 & echo $! > new; \
+                  setsid sh -c 'echo $$ >> new; sleep 1000 & echo $! >> new; echo done >> new; wait' & \
+                  until grep -q done new; do :; done; echo $$ >> new; mv new \"$1\"; wait";
+    let command = ["sh", "-c", script, "mra", &pids.display().to_string()];
+    home.write("gateway.json", json!({"version": 1, "language": "en", "mra": {"command": command}}).to_string());
+    let anthropic = Anthropic::start_blocking();
+    anthropic.when(QUESTION, Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": ASKED}))]));
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    gateway.say(&question("Ev1", QUESTION));
+    let started = until("the children of `mra`", || std::fs::read_to_string(&pids).ok());
+    let started: Vec<&str> = started.lines().filter(|line| *line != "done").collect();
+    assert!(started.len() == 4 && started.iter().all(|pid| is_alive(pid)), "{started:?}");
+    gateway.kill();
+    until("the end of all of them", || started.iter().all(|pid| !is_alive(pid)).then_some(()));
 }

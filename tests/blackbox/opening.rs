@@ -130,7 +130,8 @@ fn audience(request: &Recorded) -> &'static str {
 
 #[test]
 fn each_reader_has_a_prompt_and_a_change_is_followed_at_once() {
-    let home = home(&json!({"version": 1, "audience":
+    let home =
+        home(&json!({"version": 1, "mra": {"command": ["echo"]}, "escalation": {"default": ["U0IT"]}, "audience":
         {"default": "pm", "users": {"U1": "tech"}, "channels": {"C1": "exec"}}}));
     let anthropic = Anthropic::start_blocking();
     let mut gateway = Running::start(home.asking(&anthropic, &[]));
@@ -159,7 +160,7 @@ fn each_reader_has_a_prompt_and_a_change_is_followed_at_once() {
 
 #[test]
 fn an_operators_own_prompt_is_used_with_the_toolbox() {
-    let home = home(&json!({"version": 1, "audience": {"default": "exec"}}));
+    let home = home(&json!({"version": 1, "audience": {"default": "exec"}, "mra": {"command": ["echo"]}}));
     write(home.path(), "prompts/exec.md", "Speak like a pirate.");
     write(home.path(), "prompts/tech.md", " ");
     let anthropic = Anthropic::start_blocking();

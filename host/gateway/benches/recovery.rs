@@ -132,6 +132,7 @@ async fn session(home: &Path) {
         messages,
         usage: Usage::default(),
         also: vec![],
+        atoms: vec![],
         parts: vec![Outgoing::reply("x")],
         calibration: None,
         escalation: None,

@@ -56,6 +56,7 @@ fn fill(home: &Path, atoms: usize) {
             asked_as: Vec::new(),
             answer: &answer,
             source: Source::default(),
+            suspicion: None,
         });
         atom.approve();
         library.files().save_new(&atom).expect("a temporary home");

@@ -2,12 +2,13 @@
 //!
 //! A child is started without a shell, with an environment that lists what it may see, and in a process
 //! group of its own. When it ends, takes too long, is cancelled or is no longer waited for, the whole
-//! group is killed, so nothing it started outlives it. Its output is read to the end whatever its
+//! group is killed, so nothing it started outlives it; and a [`supervisor`] kills it when the gateway itself is killed. Its output is read to the end whatever its
 //! size, but only a bounded part is kept.
 
 use std::{
     ffi::{OsStr, OsString},
     io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     pin::pin,
     process::{ExitStatus, Stdio},
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 mod capture;
 mod group;
 mod lines;
+pub mod supervisor;
 
 pub use capture::Captured;
 use capture::{Capture, Keep};
@@ -142,11 +144,16 @@ pub fn inherit<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(OsString, O
 
 /// Whether a program would be found: a path, or a name in the `PATH` of this environment.
 pub fn is_installed(program: &OsStr, environment: &[(OsString, OsString)]) -> bool {
-    if Path::new(program).components().count() > 1 {
+    if is_path(program) {
         return Path::new(program).is_file();
     }
     let path = environment.iter().find(|(name, _)| name == "PATH");
     path.is_some_and(|(_, folders)| std::env::split_paths(folders).any(|folder| folder.join(program).is_file()))
+}
+
+/// Whether this is a path and no name.
+fn is_path(program: &OsStr) -> bool {
+    Path::new(program).components().count() > 1
 }
 
 /// Runs a child to its end. `on_line` gets every line of standard output as it is complete, without its
@@ -204,7 +211,8 @@ pub async fn run(
 }
 
 fn spawn(spec: &Spec) -> Result<tokio::process::Child, SpawnError> {
-    let mut command = tokio::process::Command::new(&spec.program);
+    check(spec)?;
+    let mut command = tokio::process::Command::from(supervisor::command(&spec.program));
     command
         .args(&spec.arguments)
         .env_clear()
@@ -227,6 +235,30 @@ fn spawn(spec: &Spec) -> Result<tokio::process::Child, SpawnError> {
             _ => SpawnError::Other { program, source },
         }
     })
+}
+
+/// What would keep the program from being started, found before a supervisor is.
+fn check(spec: &Spec) -> Result<(), SpawnError> {
+    if let Some(directory) = spec.directory.as_ref().filter(|directory| !directory.is_dir()) {
+        return Err(SpawnError::NoDirectory { directory: directory.clone() });
+    }
+    let program = || spec.program.to_string_lossy().into_owned();
+    if !is_path(&spec.program) {
+        let has_path = spec.environment.iter().any(|(name, _)| name == "PATH");
+        return match !has_path || is_installed(&spec.program, &spec.environment) {
+            true => Ok(()),
+            false => Err(SpawnError::NotFound { program: program() }),
+        };
+    }
+    // Where the child will be when it is started.
+    let path = spec.directory.as_deref().unwrap_or(Path::new("")).join(&spec.program);
+    match path.metadata() {
+        Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => Ok(()),
+        Ok(_) => Err(SpawnError::NotPermitted { program: program() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SpawnError::NotFound { program: program() }),
+        // Starting it will tell.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Writes the input and closes the pipe. A child that does not care to read it is no error.

@@ -14,6 +14,7 @@ pub mod moderation;
 pub mod naming;
 pub mod reaction;
 pub mod seed;
+pub mod suspicion;
 pub mod workspace;
 
 mod catalogue;

@@ -105,6 +105,9 @@ pub enum Event {
     /// The answer is not waited for any more, by the word of this person.
     #[serde(rename = "escalate.cancelled")]
     EscalateCancelled { actor: String, channel_id: String, thread_ts: String },
+    /// An atom reads like orders to a model: it is not approved by the passing of time.
+    #[serde(rename = "atom.flagged")]
+    AtomFlagged { actor: String, atom_id: String },
     /// The contributor approved an atom by a reaction.
     #[serde(rename = "atom.approved")]
     AtomApproved { actor: String, atom_id: String },

@@ -7,6 +7,10 @@ fn main() -> ExitCode {
     if let Some(done) = pmk_policy::compile::main(std::env::args_os()) {
         return done;
     }
+    // So are those who see to it that its other children do not outlive it.
+    if let Some(done) = pmk_host::child::supervisor::main(std::env::args_os()) {
+        return done;
+    }
     // Two TLS providers in one process panic at the first handshake; this is the one.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         eprintln!("error: a TLS provider was installed twice");

@@ -13,6 +13,7 @@ use crate::child::{self, End, Finished, Limits, SpawnError, Spec};
 mod outcome;
 mod question;
 
+use outcome::MAX_STDOUT_CHARS;
 pub use outcome::{AskEnded, Failure, Outcome};
 pub use question::{BadQuestion, MAX_QUESTION_CHARS, Question, repo_name};
 
@@ -147,11 +148,18 @@ fn result(finished: &Finished, time_limit: Duration) -> Result<String, Failure> 
             Ok(format!("{cut}\n…（mra 的輸出共 {} bytes，只保留開頭）", finished.stdout.total_bytes))
         }
         End::Exited(0) => Ok(stdout.trim().to_owned()),
-        End::Exited(code) => Err(Failure::Exited { code, stderr }),
-        End::Signalled(signal) => Err(Failure::Signalled { signal, stderr }),
-        End::TimedOut => Err(Failure::TimedOut { after: time_limit, stderr }),
+        End::Exited(code) => Err(Failure::Exited { code, stderr, stdout: printed(&stdout) }),
+        End::Signalled(signal) => Err(Failure::Signalled { signal, stderr, stdout: printed(&stdout) }),
+        End::TimedOut => Err(Failure::TimedOut { after: time_limit, stderr, stdout: printed(&stdout) }),
         End::Cancelled => Err(Failure::Cancelled),
     }
+}
+
+/// The end of what a failed call printed.
+fn printed(stdout: &str) -> String {
+    let stdout = stdout.trim();
+    let end = pmk_core::text::tail(stdout, MAX_STDOUT_CHARS);
+    if end.len() < stdout.len() { format!("…{end}") } else { end.to_owned() }
 }
 
 #[cfg(test)]

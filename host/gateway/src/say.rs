@@ -148,6 +148,11 @@ impl Say {
         self.text("asking-mra", [("repo", repo.into())])
     }
 
+    /// Shows how far `mra` is, by the lines that it has printed.
+    pub fn mra_goes_on(&self, repo: &str, steps: u32) -> String {
+        self.text("mra-goes-on", [("repo", repo.into()), ("steps", steps.into())])
+    }
+
     /// Goes before an answer that was made with less of the conversation (seed 000 §2.2).
     pub fn trimmed(&self, turns: u32) -> String {
         self.text("trimmed", [("turns", turns.into())]) + "\n\n"
@@ -468,10 +473,11 @@ impl Say {
     }
 
     /// To the contributor: asks for a verdict on what was learnt.
-    pub fn atom_pending(&self, contributor: &str, question: &str, id: &str) -> Speech {
+    pub fn atom_pending(&self, contributor: &str, question: &str, id: &str, is_flagged: bool) -> Speech {
         let filled =
             [("contributor", mention(contributor).into()), ("question", quoted(question).into()), ("id", id.into())];
-        Speech { text: self.text("atom-pending", filled), pings: vec![contributor.to_owned()] }
+        let text = self.text(if is_flagged { "atom-flagged" } else { "atom-pending" }, filled);
+        Speech { text, pings: vec![contributor.to_owned()] }
     }
 
     /// Takes the notice's place once it is approved.
@@ -584,6 +590,7 @@ mod tests {
             say.late(150),
             say.late(4_000),
             say.asking_mra("erp"),
+            say.mra_goes_on("erp", 3),
             say.trimmed(1),
             say.trimmed(7),
             say.compacted(7),
@@ -642,7 +649,8 @@ mod tests {
             say.escalation(&ask).text,
             say.answer_arrived(Some("U1"), "U2").text,
             say.answer_arrived(None, "U2").text,
-            say.atom_pending("U2", "q", "id").text,
+            say.atom_pending("U2", "q", "id", false).text,
+            say.atom_pending("U2", "q", "id", true).text,
             say.atom_approved("id"),
             say.atom_rejected("id"),
         ];

@@ -47,6 +47,7 @@ mod sessions;
 mod tools;
 mod turns;
 mod types;
+mod uses;
 mod window;
 mod writer;
 
@@ -80,6 +81,7 @@ pub use types::{
     Pending, Purpose, Recorded, Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Unparked,
     Verbosity, WindowEdit,
 };
+pub use uses::AtomUse;
 
 use crate::home::{self, HomeLock};
 use connection::Migrate;

@@ -1,13 +1,13 @@
 //! `atoms list|show|approve|reject|edit`: the answers that people gave, and verdicts on them (seed 003 §10).
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashMap};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use self::edit::Edited;
 use super::{
-    Context,
+    Context, block_on,
     change::record,
     note, print, print_json, table,
     text::{one_line, printable, time},
@@ -16,10 +16,11 @@ use crate::{
     clock,
     error::Failure,
     knowledge::{
-        Status,
+        Atom, Status,
         files::{AtomFiles, FileError},
         moderation::{self, ModerationError, Promote, StoredAtom},
     },
+    store::{AtomUse, Store, StoreError},
 };
 
 mod edit;
@@ -46,6 +47,12 @@ pub(super) struct List {
     /// Only those that wait for a verdict
     #[arg(long)]
     pending: bool,
+    /// Only approved ones that the model was never shown
+    #[arg(long, conflicts_with_all = ["pending", "doubted"])]
+    unused: bool,
+    /// Only those whose answers were doubted: by a 👎, or by people being asked all the same
+    #[arg(long, conflicts_with = "pending")]
+    doubted: bool,
 }
 
 #[derive(Debug, Args)]
@@ -100,31 +107,65 @@ impl Shelf {
 
 impl List {
     fn run(self, context: &Context, shelf: &Shelf) -> Result<(), Failure> {
-        let mut atoms: Vec<&StoredAtom> =
-            shelf.atoms.iter().filter(|it| !self.pending || it.atom.meta.status == Status::Pending).collect();
+        let uses = uses(context)?;
+        let used = |it: &StoredAtom| uses.get(&it.atom.meta.id).copied().unwrap_or_default();
+        let mut atoms: Vec<&StoredAtom> = shelf.atoms.iter().filter(|it| self.lists(&it.atom, used(it))).collect();
         atoms.sort_by_key(|it| Reverse(it.atom.meta.created_at));
         if context.json {
-            return print_json(&atoms.into_iter().map(summary).collect());
+            return print_json(&atoms.into_iter().map(|it| with_use(summary(it), used(it))).collect());
         }
         if atoms.is_empty() {
-            let pending = if self.pending { "pending " } else { "" };
-            note(format!("no {pending}atoms in `{}`", context.home.display()));
+            let kind = match self {
+                List { pending: true, .. } => "pending ",
+                List { unused: true, .. } => "unused ",
+                List { doubted: true, .. } => "doubted ",
+                _ => "",
+            };
+            note(format!("no {kind}atoms in `{}`", context.home.display()));
             return Ok(());
         }
-        let heading = ["ID", "STATUS", "SCOPE", "AUTO-APPROVED", "QUESTION"].map(str::to_owned).to_vec();
+        let heading = ["ID", "STATUS", "SCOPE", "AUTO-APPROVED", "SHOWN", "LAST SHOWN", "DOUBTED", "QUESTION"];
+        let heading = heading.map(str::to_owned).to_vec();
         let rows: Vec<Vec<String>> = std::iter::once(heading)
-            .chain(atoms.into_iter().map(|StoredAtom { atom, .. }| {
+            .chain(atoms.into_iter().map(|stored| {
+                let (atom, used) = (&stored.atom, used(stored));
                 vec![
                     printable(moderation::short_id(&shelf.atoms, &atom.meta.id)),
-                    status_name(atom.meta.status).to_owned(),
+                    listed_status(atom),
                     printable(&atom.meta.scope),
                     atom.due_at_ms().map_or_else(|| "-".into(), time),
+                    used.shown.to_string(),
+                    used.last_shown_at_ms.map_or_else(|| "-".into(), time),
+                    used.doubted.to_string(),
                     one_line(&atom.meta.question, LISTED_CHARS),
                 ]
             }))
             .collect();
         print(&table::columns(&rows))
     }
+
+    fn lists(&self, atom: &Atom, used: AtomUse) -> bool {
+        let status = atom.meta.status;
+        (!self.pending || status == Status::Pending)
+            && (!self.unused || status == Status::Approved && used.shown == 0)
+            && (!self.doubted || used.doubted > 0)
+    }
+}
+
+/// What became of atoms; nothing where nothing was ever stored.
+fn uses(context: &Context) -> Result<HashMap<String, AtomUse>, Failure> {
+    match Store::open_existing(&context.home) {
+        Ok(store) => block_on(async { Ok(store.atom_uses().await?) }),
+        Err(StoreError::Missing { .. }) => Ok(HashMap::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn with_use(mut summary: Value, used: AtomUse) -> Value {
+    summary["shown"] = used.shown.into();
+    summary["last_shown_at"] = used.last_shown_at_ms.map(time).into();
+    summary["doubted"] = used.doubted.into();
+    summary
 }
 
 fn show(context: &Context, stored: &StoredAtom) -> Result<(), Failure> {
@@ -142,6 +183,7 @@ fn show(context: &Context, stored: &StoredAtom) -> Result<(), Failure> {
     for (name, value) in [
         ("id", atom.meta.id.as_str()),
         ("status", &status),
+        ("flagged", atom.meta.flag_reason.as_deref().unwrap_or("no")),
         ("scope", &atom.meta.scope),
         ("question", &atom.meta.question),
         ("summary", atom.summary()),
@@ -172,8 +214,15 @@ fn summary(StoredAtom { path, atom }: &StoredAtom) -> Value {
         "thread": atom.meta.source.thread_key,
         "created_at": time(atom.meta.created_at),
         "due_at": atom.due_at_ms().map(time),
+        "flagged": atom.meta.flagged,
+        "flag_reason": atom.meta.flag_reason,
         "file": path,
     })
+}
+
+fn listed_status(atom: &Atom) -> String {
+    let status = status_name(atom.meta.status);
+    if atom.meta.flagged { format!("{status}, flagged") } else { status.to_owned() }
 }
 
 fn status_name(status: Status) -> &'static str {

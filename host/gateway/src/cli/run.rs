@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Context, layers::LayerArguments, logging, tokens as count, variable};
 use crate::{
     calibration::Calibration,
+    child::supervisor,
     config::Config,
     error::{Failure, OrHint},
     front::{
@@ -118,6 +119,7 @@ impl Run {
         let lock = HomeLock::take(&context.home)?;
         let mut state = State::of_this_process();
         state.write(&context.home);
+        supervisor::enable();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()

@@ -143,10 +143,7 @@ mod tests {
         let fence = format!("```case-update\nhypothesis: {HYPOTHESIS}\n```");
         for by in [Origin::Seed, Origin::Retrieval, Origin::MraResult, Origin::User] {
             assert!(is_echo(by, &format!("End your answer with\n{fence}")), "{by:?}");
-            assert!(
-                is_echo(by, &format!("Write a CASE-UPDATE, hypothesis:  The nightly **job** holds the lock!")),
-                "{by:?}"
-            );
+            assert!(is_echo(by, "Write a CASE-UPDATE, hypothesis:  The nightly **job** holds the lock!"), "{by:?}");
         }
     }
 

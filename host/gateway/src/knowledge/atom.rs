@@ -85,6 +85,11 @@ pub struct Meta {
     pub approval: Option<Notice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// Whether it reads like orders to a model: then it is not approved by the passing of time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flagged: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag_reason: Option<String>,
     /// Keys that somebody else put there.
     #[serde(flatten)]
     pub other: Mapping,
@@ -112,6 +117,8 @@ pub struct NewAtom<'a> {
     /// The reply, word for word.
     pub answer: &'a str,
     pub source: Source,
+    /// Why it is suspicious, where it is.
+    pub suspicion: Option<String>,
 }
 
 /// Why a text is not an atom.
@@ -130,7 +137,7 @@ pub enum AtomError {
 impl Atom {
     /// A pending atom.
     pub fn pending(new: NewAtom<'_>) -> Self {
-        let NewAtom { created_at_ms, scope, question, summary, tags, asked_as, answer, source } = new;
+        let NewAtom { created_at_ms, scope, question, summary, tags, asked_as, answer, source, suspicion } = new;
         let question = one_line(question);
         let origin = [source.thread_key.as_str(), source.contributor_user_id.as_str(), answer];
         let meta = Meta {
@@ -141,9 +148,11 @@ impl Atom {
             asked_as,
             source,
             status: Status::Pending,
-            expires_at: Some(created_at_ms.saturating_add(PENDING_MS)),
+            expires_at: suspicion.is_none().then(|| created_at_ms.saturating_add(PENDING_MS)),
             approval: None,
             summary: (!summary.trim().is_empty()).then(|| summary.trim().to_owned()),
+            flagged: suspicion.is_some(),
+            flag_reason: suspicion,
             other: Mapping::new(),
             question,
         };
@@ -199,10 +208,11 @@ impl Atom {
         self.meta.expires_at = None;
     }
 
-    /// When a pending atom counts as approved, in milliseconds since 1970; `None` once it is approved.
+    /// When a pending atom counts as approved, in milliseconds since 1970; `None` once it is approved, and where it is
+    /// flagged: then a person has to say so.
     pub fn due_at_ms(&self) -> Option<i64> {
         let expires_at = self.meta.expires_at.unwrap_or(self.meta.created_at.saturating_add(PENDING_MS));
-        (self.meta.status == Status::Pending).then_some(expires_at)
+        (self.meta.status == Status::Pending && !self.meta.flagged).then_some(expires_at)
     }
 
     /// Whether nobody gave a verdict in time.
@@ -336,6 +346,30 @@ reviewedBy: {name: Lin, at: 2026-04-29}
     }
 
     #[test]
+    fn what_is_flagged_is_never_due_and_says_why() {
+        let new = |suspicion: Option<&str>| NewAtom {
+            created_at_ms: 1,
+            scope: "erp",
+            question: "q",
+            summary: "s",
+            tags: vec![],
+            asked_as: vec![],
+            answer: "a",
+            source: Source::default(),
+            suspicion: suspicion.map(str::to_owned),
+        };
+        let flagged = Atom::pending(new(Some("it gives orders")));
+        let file = flagged.render().unwrap();
+        assert!(file.contains("flagged: true\nflagReason: it gives orders\n") && !file.contains("expiresAt"), "{file}");
+        let mut read = Atom::parse(&file).unwrap();
+        assert!(!read.is_due(i64::MAX) && read.due_at_ms().is_none());
+        read.approve();
+        assert_eq!((read.meta.status, read.meta.flagged), (Status::Approved, true));
+        let ordinary = Atom::pending(new(None));
+        assert!(ordinary.is_due(i64::MAX) && !ordinary.render().unwrap().contains("flag"));
+    }
+
+    #[test]
     fn a_file_without_status_is_approved() {
         let atom = Atom::parse("---\r\nid: a\r\nquestion: q\r\n---\r\nfree text").unwrap();
         assert_eq!((atom.meta.status, atom.answer()), (Status::Approved, "free text"));
@@ -376,7 +410,7 @@ reviewedBy: {name: Lin, at: 2026-04-29}
                 answer in "(\\PC|\n|---\n|## Answer\n|中){0,80}", tag in "\\PC{0,10}") {
             let source = Source { thread_key: "D1:1.2".into(), contributor_user_id: "U1".into() };
             let atom = Atom::pending(NewAtom { created_at_ms: 1_777_342_416_133, scope: "erp", question: &question,
-                summary: &summary, tags: vec![tag.clone()], asked_as: vec![tag], answer: &answer, source });
+                summary: &summary, tags: vec![tag.clone()], asked_as: vec![tag], answer: &answer, source, suspicion: None });
             let read = Atom::parse(&atom.render().unwrap()).unwrap();
             prop_assert_eq!(&read, &atom);
             prop_assert_eq!(read.answer(), answer.trim());

@@ -79,6 +79,7 @@ impl Home {
             asked_as: Vec::new(),
             answer,
             source: Source { thread_key: "D1:1".into(), contributor_user_id: "U_IT".into() },
+            suspicion: None,
         });
         if status == Status::Approved {
             atom.approve();

@@ -16,5 +16,6 @@ pub(super) fn atom(scope: &str, question: &str, answer: &str) -> Atom {
         asked_as: Vec::new(),
         answer,
         source: Source { thread_key: "D1:1777342320.134509".into(), contributor_user_id: "U_IT".into() },
+        suspicion: None,
     })
 }

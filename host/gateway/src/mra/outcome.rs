@@ -18,7 +18,11 @@ pub struct Outcome {
     pub duration: Duration,
 }
 
-/// Why there is no result. `stderr` is the end of what was said there, without colours, at most 16 KiB.
+/// Of what a failed call printed, so much is kept, from the end: it goes into the model's next prompt uncapped.
+pub(super) const MAX_STDOUT_CHARS: usize = 4_000;
+
+/// Why there is no result. `stderr` is the end of what was said there, without colours, at most 16 KiB; `stdout` the end
+/// of what was printed, at most 4,000 characters: some programs say there why they fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The program could not be started.
@@ -29,10 +33,12 @@ pub enum Failure {
     Exited {
         code: i32,
         stderr: String,
+        stdout: String,
     },
     Signalled {
         signal: i32,
         stderr: String,
+        stdout: String,
     },
     /// It said it went well, and printed nothing.
     NoAnswer {
@@ -41,6 +47,7 @@ pub enum Failure {
     TimedOut {
         after: Duration,
         stderr: String,
+        stdout: String,
     },
     /// The gateway is stopping.
     Cancelled,
@@ -60,27 +67,31 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stderr = match self {
+        let (stderr, stdout) = match self {
             Failure::NotStarted { message } => return f.write_str(message),
             Failure::Cancelled => return f.write_str("it was cancelled"),
-            Failure::Exited { code, stderr } => {
+            Failure::Exited { code, stderr, stdout } => {
                 write!(f, "exit code {code}")?;
-                stderr
+                (stderr, stdout.as_str())
             }
-            Failure::Signalled { signal, stderr } => {
+            Failure::Signalled { signal, stderr, stdout } => {
                 write!(f, "ended by signal {signal}")?;
-                stderr
+                (stderr, stdout.as_str())
             }
             Failure::NoAnswer { stderr } => {
                 f.write_str("it printed nothing")?;
-                stderr
+                (stderr, "")
             }
-            Failure::TimedOut { after, stderr } => {
+            Failure::TimedOut { after, stderr, stdout } => {
                 write!(f, "no answer within {} s", after.as_secs_f64())?;
-                stderr
+                (stderr, stdout.as_str())
             }
         };
-        if stderr.is_empty() { f.write_str(", nothing on stderr") } else { write!(f, "\nstderr:\n{stderr}") }
+        match stderr.as_str() {
+            "" => f.write_str(", nothing on stderr")?,
+            stderr => write!(f, "\nstderr:\n{stderr}")?,
+        }
+        if stdout.is_empty() { Ok(()) } else { write!(f, "\nstdout:\n{stdout}") }
     }
 }
 
@@ -135,7 +146,7 @@ mod tests {
 
     #[test]
     fn histories_recognise_both_messages() {
-        let failure = Failure::Exited { code: 2, stderr: "fatal: 沒有索引".into() };
+        let failure = Failure::Exited { code: 2, stderr: "fatal: 沒有索引".into(), stdout: "[ask] reading".into() };
         for outcome in [outcome(Ok("in app/models")), outcome(Err(failure))] {
             let file = serde_json::json!({"messages": [
                 {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"},
@@ -148,14 +159,16 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_verbatim() {
-        let told = outcome(Err(Failure::Exited { code: 2, stderr: "fatal: 沒有索引\n  at line 3".into() })).text();
+        let (stderr, stdout) = ("fatal: 沒有索引\n  at line 3".into(), "[ask] reading\nno such index".into());
+        let told = outcome(Err(Failure::Exited { code: 2, stderr, stdout })).text();
         assert!(
             told.starts_with(
-                "`mra ask erp where is 'x'? and y?` 失敗：\nexit code 2\nstderr:\nfatal: 沒有索引\n  at line 3\n"
+                "`mra ask erp where is 'x'? and y?` 失敗：\nexit code 2\nstderr:\nfatal: 沒有索引\n  at line 3\nstdout:\n[ask] reading\nno such index\n"
             ),
             "{told}"
         );
-        let silent = Failure::TimedOut { after: Duration::from_secs(300), stderr: String::new() };
+        let silent =
+            Failure::TimedOut { after: Duration::from_secs(300), stderr: String::new(), stdout: String::new() };
         assert_eq!(silent.to_string(), "no answer within 300 s, nothing on stderr");
     }
 

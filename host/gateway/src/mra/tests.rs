@@ -52,7 +52,7 @@ async fn a_silent_failure_is_tried_once_more() {
     let (outcome, _) = ask(&second_time_lucky(&directory, ""), "q").await;
     assert_eq!((outcome.result.as_deref(), outcome.retried), (Ok("ok"), true));
     let (outcome, _) = ask(&mra("exit 7"), "q").await;
-    assert_eq!(outcome.result, Err(Failure::Exited { code: 7, stderr: String::new() }));
+    assert_eq!(outcome.result, Err(Failure::Exited { code: 7, stderr: String::new(), stdout: String::new() }));
     assert!(outcome.retried);
     let (outcome, _) = ask(&mra("echo '  '"), "q").await;
     assert_eq!((outcome.result, outcome.retried), (Err(Failure::NoAnswer { stderr: String::new() }), true));
@@ -62,7 +62,7 @@ async fn a_silent_failure_is_tried_once_more() {
 async fn a_failure_with_a_reason_is_not() {
     let directory = tempfile::tempdir().expect("a directory");
     let (outcome, _) = ask(&second_time_lucky(&directory, "echo no index >&2;"), "q").await;
-    assert_eq!(outcome.result, Err(Failure::Exited { code: 1, stderr: "no index".into() }));
+    assert_eq!(outcome.result, Err(Failure::Exited { code: 1, stderr: "no index".into(), stdout: String::new() }));
     assert!(!outcome.retried);
 }
 
@@ -80,7 +80,7 @@ async fn a_call_that_hangs_is_ended_and_not_repeated() {
         let_pass(limit).await;
     };
     let (outcome, ()) = tokio::join!(ask, watch);
-    let expected = Failure::TimedOut { after: limit, stderr: String::new() };
+    let expected = Failure::TimedOut { after: limit, stderr: String::new(), stdout: "started".into() };
     assert_eq!((outcome.result, outcome.retried), (Err(expected), false));
     assert!(progress.try_recv().is_err(), "it was called again");
 }

@@ -12,6 +12,7 @@ late = :alarm_clock: This answer comes { $unit ->
     [hours] about { $count } hours
    *[days] about { $count } days
 } late
+mra-goes-on = Looking into { $repo }… step { $steps }
 asking-mra = Looking into { $repo }…
 
 trimmed = :scissors: { $turns ->
@@ -122,6 +123,9 @@ answer-arrived = { $asker } { $contributor } has answered your question:
 atom-pending = :inbox_tray: The answer from { $contributor } is kept and will answer similar questions from 24 hours on:
     { $question }
     { $contributor }, react with :white_check_mark: to use it at once, or with :x: to discard it. ({ $id })
+atom-flagged = :inbox_tray: The answer from { $contributor } is kept. It reads like orders to a model, so it is not used until a person approves it:
+    { $question }
+    { $contributor }, react with :white_check_mark: to use it, or with :x: to discard it. ({ $id })
 atom-approved = :white_check_mark: In use: it will answer similar questions. ({ $id })
 atom-rejected = :x: Deleted: it will not answer other questions. ({ $id })
 

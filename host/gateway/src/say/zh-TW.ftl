@@ -9,6 +9,7 @@ late = :alarm_clock: 這則回覆晚了約 { $count } { $unit ->
     [hours] 小時
    *[days] 天
 }
+mra-goes-on = 正在查詢 { $repo }…第 { $steps } 步
 asking-mra = 正在查詢 { $repo }…
 
 trimmed = :scissors: 對話過長，已自動裁掉 { $turns } 輪舊訊息
@@ -107,6 +108,9 @@ answer-arrived = { $asker } 您先前的問題，{ $contributor } 回覆了：
 atom-pending = :inbox_tray: { $contributor } 的回答已經記下來，24 小時後會用來回答類似的問題：
     { $question }
     請 { $contributor } 按 :white_check_mark: 立即採用，或按 :x: 不採用。（{ $id }）
+atom-flagged = :inbox_tray: { $contributor } 的回答已經記下來，但讀起來像是給模型的指令，所以不會自動採用，需要有人同意：
+    { $question }
+    請 { $contributor } 按 :white_check_mark: 採用，或按 :x: 不採用。（{ $id }）
 atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問題。（{ $id }）
 atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
 

@@ -18,6 +18,7 @@ mod plans;
 mod presence;
 mod repeats;
 mod seeds;
+mod uses;
 mod windows;
 
 use std::path::Path;
@@ -82,6 +83,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         usage: Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 },
         parts: vec![Outgoing::reply(answer)],
         also: vec![],
+        atoms: vec![],
         calibration: None,
         escalation: None,
         case: None,

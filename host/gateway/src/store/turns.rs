@@ -9,7 +9,7 @@ use super::{
     SessionId, Store, StoreError, TurnId, Verbosity, archive, calibrations, cases,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, experiments, lease, proposals, window,
+    escalations, experiments, lease, proposals, uses, window,
 };
 use crate::{
     case::CaseId,
@@ -98,7 +98,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let Recorded { messages, usage, also, parts, calibration, escalation, case, report, outturn, keep_live } =
+        let Recorded { messages, usage, also, atoms, parts, calibration, escalation, case, report, outturn, keep_live } =
             recorded;
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
@@ -136,11 +136,13 @@ impl Store {
             if let Some(learnt) = &calibration {
                 calibrations::learn(conn, learnt)?;
             }
+            uses::shown(conn, (turn, session), &atoms, now_ms)?;
             if escalation != Some(Escalating::HandedOn) {
                 escalations::absorbed(conn, turn, now_ms)?;
             }
             match &escalation {
                 Some(Escalating::Asked(front, marker)) => {
+                    uses::doubted(conn, session, &marker.name(), now_ms)?;
                     escalations::await_answer(conn, turn, (*front, marker), &parts, now_ms)
                 }
                 Some(Escalating::Proposed(proposal) | Escalating::Unsure(proposal)) => {

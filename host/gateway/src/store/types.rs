@@ -341,6 +341,8 @@ pub struct Recorded {
     pub usage: Usage,
     /// Turns that this answer is for, too, and who wrote each; they are over with it.
     pub also: Vec<(TurnId, String)>,
+    /// The ids of the atoms that the model was shown for the answer.
+    pub atoms: Vec<String>,
     /// What is to be delivered, in order.
     pub parts: Vec<Outgoing>,
     /// What was learnt of the model.

@@ -13,6 +13,7 @@ use crate::{
         Atom,
         atom::{NewAtom, Source},
         extract::{self, Extraction},
+        suspicion,
     },
     store::{Outgoing, Purpose},
 };
@@ -35,8 +36,11 @@ pub(super) fn new_message(marker: &Marker, inbound: &Inbound) -> Message {
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
 pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>) -> Atom {
     let reply = inbound.text.trim();
-    let Extraction { question, summary, tags, asked_as } =
+    let Extraction { question, summary, tags, asked_as, orders } =
         extraction.unwrap_or_else(|| extract::fallback(&marker.question, reply));
+    // What was asked, and what is written of it: either is shown to the model again.
+    let asked = format!("{}\n{question}", marker.question);
+    let suspicion = suspicion::suspicion(&asked, &format!("{reply}\n{summary}"), orders);
     Atom::pending(NewAtom {
         created_at_ms: clock::now_ms(),
         scope: marker.scope.as_deref().unwrap_or_default(),
@@ -46,6 +50,7 @@ pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extrac
         asked_as,
         answer: reply,
         source: Source { thread_key: marker.name(), contributor_user_id: inbound.user.clone() },
+        suspicion,
     })
 }
 
@@ -76,7 +81,7 @@ pub(super) fn outgoing(
 pub(super) fn notice(gateway: &Gateway, contributor: &str, atom: &Atom) -> Option<Outgoing> {
     match atom.render() {
         Ok(file) => Some(Outgoing {
-            speech: gateway.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id),
+            speech: gateway.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
             purpose: Purpose::Notice { atom: file },
             ..Outgoing::default()
         }),

@@ -40,6 +40,7 @@ pub(super) async fn conclude(
         messages: vec![],
         usage: Usage::default(),
         also: vec![],
+        atoms: vec![],
         parts: parts.clone(),
         calibration: None,
         escalation,

@@ -134,6 +134,11 @@ async fn answered(gateway: &Gateway, turn: OpenTurn, marker: Marker, reading: Re
         return done(gateway, turn, "answered-already", parts, None).await.map(Heard::Done);
     }
     let atom = absorb::atom(&marker, &turn.inbound, reading.extraction);
+    if let Some(why) = &atom.meta.flag_reason {
+        tracing::warn!(session = %turn.inbound.key, why, "an answer is suspicious: it waits for a person's approval");
+        let (actor, atom_id) = (turn.inbound.user.clone(), atom.meta.id.clone());
+        gateway.ledger.note(Event::AtomFlagged { actor, atom_id });
+    }
     let Some(answer) = store::handed_on(turn.turn, &turn.inbound, &marker) else {
         return Ok(Heard::Answer(turn, Some(Box::new(atom))));
     };

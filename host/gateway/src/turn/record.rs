@@ -75,6 +75,7 @@ pub(super) async fn record(
         messages: work.window.of_this_turn().cloned().collect(),
         usage: work.tally.usage,
         also: work.also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
+        atoms: if keep_live { work.atoms.clone() } else { vec![] },
         parts: parts.clone(),
         calibration: learnt_of_the_model(gateway, &work),
         escalation: escalation.clone(),

@@ -19,3 +19,22 @@ CREATE INDEX asked_apart_by_thread ON asked_apart (front, channel, thread_ts, co
 
 -- What a message to a thread that waits was read as, JSON.
 ALTER TABLE turn ADD COLUMN reading TEXT;
+
+-- Atoms that the model was shown, and by which turn.
+CREATE TABLE atom_shown (
+    atom       TEXT    NOT NULL,        -- its id
+    turn_id    INTEGER NOT NULL REFERENCES turn (id),
+    session_id INTEGER NOT NULL REFERENCES session (id),
+    at         INTEGER NOT NULL,
+    PRIMARY KEY (atom, turn_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX atom_shown_by_turn ON atom_shown (turn_id);
+CREATE INDEX atom_shown_by_session ON atom_shown (session_id, at);
+
+-- Threads in which people had to be asked although an atom was shown. What people vote is in `vote`.
+CREATE TABLE atom_doubt (
+    atom   TEXT    NOT NULL,
+    source TEXT    NOT NULL,            -- the thread
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (atom, source)
+) STRICT, WITHOUT ROWID;

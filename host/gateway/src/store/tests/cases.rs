@@ -180,7 +180,8 @@ async fn a_case_moves_with_its_conversations_and_twice_is_once() {
             let was = from.case(was).await.unwrap().unwrap();
             assert_eq!((&was.title, &was.opened_by, &was.closed), (&is.title, &is.opened_by, &is.closed));
             let (mut before, mut after) = (texts(&was), texts(is));
-            (before.sort_unstable(), after.sort_unstable());
+            before.sort_unstable();
+            after.sort_unstable();
             assert_eq!(before, after);
             assert_eq!(said(&from, was.id).await, said(&to, is.id).await);
             let sources: Vec<i64> = to.case_messages(is.id).await.unwrap().iter().map(|message| message.id).collect();

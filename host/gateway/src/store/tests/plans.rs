@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::{
     archive, asked, calibrations, cases, dump, escalations, experiments, intake, lease, presence, proposals, reset,
-    restore, sessions, tools, turns, window,
+    restore, sessions, tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -50,6 +50,8 @@ const BY_INDEX: &[&str] = &[
     escalations::ASK_APART,
     escalations::REMEMBER,
     escalations::READ_AS,
+    uses::SHOW,
+    uses::DOUBT,
     asked::FORGET,
     asked::OF_PERSON,
     asked::OF_CONVERSATION,

@@ -10,6 +10,7 @@ use super::{
     Done, bounds,
 };
 use crate::{
+    audience::Audience,
     directive::Kind,
     front::{self, Delivery, FrontError, Speech},
     gateway::Gateway,
@@ -58,7 +59,13 @@ pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, question: &Question)
         }
     };
     show(gateway.say.asking_mra(question.repo()));
-    let outcome = gateway.mra.ask(question, &gateway.stop, |line| show(line.to_owned())).await;
+    // Paths and names of code are for those who read code; the others see that it goes on.
+    let (is_raw, mut steps) = (work.audience == Audience::Tech, 0);
+    let on_line = |line: &str| {
+        steps += 1;
+        show(if is_raw { line.to_owned() } else { gateway.say.mra_goes_on(question.repo(), steps) });
+    };
+    let outcome = gateway.mra.ask(question, &gateway.stop, on_line).await;
     let event = outcome.event();
     work.journal.note(Event::MraAskEnd {
         actor: work.turn.inbound.user.clone(),
