@@ -156,6 +156,10 @@ async fn a_kill_at_any_moment_loses_no_answer_and_repeats_none() {
     apart.passed_on().await;
     apart.in_dm(CONTACT, "notice", |message| message.text.starts_with(":inbox_tray:")).await;
     apart.in_dm(OTHER_CONTACT, "word", |message| message.by_bot && message.thread_ts.is_some()).await;
+    // All of that may be an earlier one's: the last one has to be there before it can end in order.
+    apart.team.anthropic.when("Still there?", Behaviour::answer("Yes."));
+    let probe = apart.team.slack.dm("U0PROBE", "Still there?");
+    apart.team.slack.await_reply(&probe, PATIENCE).await.expect("a reply");
     assert!(gateway.terminate().success());
     for contact in [CONTACT, OTHER_CONTACT] {
         let asks = |message: &Message| message.by_bot && message.text.contains("想請您協助");

@@ -343,3 +343,35 @@ fn only_repositories_of_the_operators_list_are_asked_about() {
     stage.ask(QUESTION);
     assert_eq!(stage.home.events("escalate.triggered")[0]["scope"], Value::Null);
 }
+
+/// Once, it was cut, and nobody was told.
+#[test]
+fn a_question_too_long_for_people_is_refused_and_not_cut() {
+    let stage = Stage::new(json!({}));
+    let long = format!("```escalate\nquestion: who may see the scope of sales? {}\n```", "really ".repeat(300));
+    stage.anthropic.push(Behaviour::answer(&long));
+    stage.anthropic.push(Behaviour::answer("It is too long to be asked."));
+    let lines = stage.ask(QUESTION).lines();
+    assert_eq!(replies(&lines), ["It is too long to be asked."]);
+    assert!(of_type(&lines, "escalation").is_empty(), "{lines:#?}");
+    let told = stage.anthropic.requests().last().expect("a request").said_now();
+    assert!(told.contains("the question is too long for people to read"), "{told}");
+    assert_eq!(stage.home.events("escalate.triggered").len(), 0);
+}
+
+/// Once, the reason went out whatever it said, with a question that was the asker's own.
+#[test]
+fn a_reason_that_repeats_what_others_wrote_needs_the_askers_word() {
+    const OWN: &str = "What does the ledger of sales hold?";
+    let mut scene = Scene::new();
+    let others = json!({"user": "U7", "channel": "C1", "text": FOREIGN, "event_id": "Ev0"});
+    assert!(scene.gateway.say(&others.to_string()));
+    scene.gateway.next_of("turn");
+    let directive = format!("```escalate\nquestion: {OWN}\nreason: {FOREIGN}\n```");
+    scene.anthropic.when(OWN, Behaviour::answer(directive));
+    scene.say("Ev1", OWN);
+    let notice = scene.gateway.next_of("notice");
+    assert!(notice["text"].as_str().is_some_and(|text| text.contains(&format!("Why: {FOREIGN}"))), "{notice}");
+    let (_, lines) = scene.gateway.end();
+    assert!(of_type(&lines, "escalation").is_empty(), "{lines:#?}");
+}

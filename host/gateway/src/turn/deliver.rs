@@ -17,6 +17,7 @@ use crate::{
     store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
 };
 
+mod elsewhere;
 mod in_person;
 
 /// Attempts at a placeholder; without one the reply is posted as a message of its own.
@@ -177,9 +178,9 @@ async fn deliver_part(
 ) -> Result<Option<String>, TurnError> {
     let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
-    let reply_to = place(gateway, inbound, outgoing).await?;
+    let reply_to = elsewhere::place(gateway, inbound, outgoing).await?;
     let (kind, replaces) = match purpose {
-        Purpose::Mark { emoji } => return mark(gateway, inbound, emoji, (*number, speech), doubt).await,
+        Purpose::Mark { emoji } => return elsewhere::mark(gateway, inbound, emoji, (*number, speech), doubt).await,
         Purpose::HandOn { answer } => {
             gateway.take_in((**answer).clone()).await?;
             return Ok(None);
@@ -203,34 +204,6 @@ async fn deliver_part(
     match purpose {
         Purpose::Notice { atom } => notice(gateway, delivery, atom, doubt).await,
         _ => Ok(send(gateway, delivery, doubt).await?),
-    }
-}
-
-/// Where a part goes.
-async fn place(gateway: &Gateway, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
-    let thread_ts = outgoing.thread_ts.clone();
-    Ok(match (&outgoing.to, thread_ts) {
-        (Some(person), thread_ts) => ReplyTo { channel: gateway.front.direct(person).await?, thread_ts },
-        (None, Some(thread_ts)) => ReplyTo { thread_ts: Some(thread_ts), ..inbound.reply_to.clone() },
-        (None, None) => inbound.reply_to.clone(),
-    })
-}
-
-/// Reacts to the question, or says the words that stand for it where that cannot be.
-async fn mark(
-    gateway: &Gateway,
-    inbound: &Inbound,
-    emoji: &str,
-    (number, otherwise): (u32, &Speech),
-    doubt: Option<&Answered>,
-) -> Result<Option<String>, TurnError> {
-    match gateway.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
-        Err(FrontError::Refused { what }) => {
-            tracing::warn!(what, "a message cannot be reacted to; words stand for it");
-            let said = Delivery::notice(&inbound.event_id, &inbound.reply_to, otherwise);
-            Ok(post(gateway, Delivery { number, ..said }, doubt).await?)
-        }
-        marked => Ok(marked.map(|()| None)?),
     }
 }
 

@@ -1,0 +1,36 @@
+//! Parts that go elsewhere than to the question, or that are no messages.
+
+use super::{super::TurnError, post};
+use crate::{
+    front::{Delivery, FrontError, Inbound, ReplyTo, Speech},
+    gateway::Gateway,
+    store::{Answered, Outgoing},
+};
+
+/// Where a part goes.
+pub(super) async fn place(gateway: &Gateway, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
+    let thread_ts = outgoing.thread_ts.clone();
+    Ok(match (&outgoing.to, thread_ts) {
+        (Some(person), thread_ts) => ReplyTo { channel: gateway.front.direct(person).await?, thread_ts },
+        (None, Some(thread_ts)) => ReplyTo { thread_ts: Some(thread_ts), ..inbound.reply_to.clone() },
+        (None, None) => inbound.reply_to.clone(),
+    })
+}
+
+/// Reacts to the question, or says the words that stand for it where that cannot be.
+pub(super) async fn mark(
+    gateway: &Gateway,
+    inbound: &Inbound,
+    emoji: &str,
+    (number, otherwise): (u32, &Speech),
+    doubt: Option<&Answered>,
+) -> Result<Option<String>, TurnError> {
+    match gateway.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
+        Err(FrontError::Refused { what }) => {
+            tracing::warn!(what, "a message cannot be reacted to; words stand for it");
+            let said = Delivery::notice(&inbound.event_id, &inbound.reply_to, otherwise);
+            Ok(post(gateway, Delivery { number, ..said }, doubt).await?)
+        }
+        marked => Ok(marked.map(|()| None)?),
+    }
+}
