@@ -23,7 +23,7 @@ use crate::{
     },
     gateway::{Gateway, Parts},
     home::{self, HomeLock},
-    knowledge::Library,
+    knowledge::{Library, find_workspace},
     ledger::{Event, Ledger},
     model::{self, Environment, Model, ModelSpec, OpenError},
     policies::Swapper,
@@ -87,7 +87,6 @@ struct Note {
 impl Run {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         let (mut config, warnings) = Config::load(&context.home)?;
-        config.mra_workspace = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or(config.mra_workspace);
         let terminal = std::io::stdin().is_terminal() && !context.json;
         let mut notes = Vec::new();
         let connection = self.choose_front(&slack_tokens(&config.slack), terminal, &mut notes)?;
@@ -95,6 +94,8 @@ impl Run {
         for warning in warnings {
             tracing::warn!("{warning}");
         }
+        let configured = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or(config.mra_workspace);
+        config.mra_workspace = find_workspace(configured, &std::env::current_dir().unwrap_or_default());
         let lock = HomeLock::take(&context.home)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
