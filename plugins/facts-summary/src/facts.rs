@@ -1,6 +1,6 @@
 //! What a sentence settles.
 
-use crate::words::subjects;
+use std::collections::BTreeSet;
 
 const DECIDED: &str =
     "決定 決議 定案 同意 採用 就用 確定 說好 拍板 decided agreed let's chose chosen will go settled approved final";
@@ -41,11 +41,10 @@ pub fn is_question(sentence: &str) -> bool {
     sentence.trim_end().ends_with(['?', '？', '嗎', '呢'])
 }
 
-/// Whether an older sentence is about what a newer one is about, so that the newer one holds.
-pub fn is_outdated_by(older: &str, newer: &str) -> bool {
-    let (older, newer) = (subjects(older), subjects(newer));
+/// Whether an older sentence is about what a newer one is about, by their subjects, so that the newer one holds.
+pub fn is_outdated_by(older: &BTreeSet<String>, newer: &BTreeSet<String>) -> bool {
     let smaller = older.len().min(newer.len());
-    smaller > 0 && older.intersection(&newer).count() * 5 >= smaller * 3
+    smaller > 0 && older.intersection(newer).count() * 5 >= smaller * 3
 }
 
 /// English words stand by themselves, Chinese ones anywhere.
@@ -59,6 +58,7 @@ fn has_word(text: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::subjects;
 
     #[test]
     fn sentences_settle_what_they_say() {
@@ -79,6 +79,7 @@ mod tests {
 
     #[test]
     fn the_newer_of_two_about_one_thing_holds() {
+        let is_outdated_by = |older: &str, newer: &str| super::is_outdated_by(&subjects(older), &subjects(newer));
         assert!(is_outdated_by("The launch is on Friday.", "Actually, the launch is on Monday."));
         assert!(is_outdated_by("上線日是 5 月 3 日。", "更正：上線日是 5 月 9 日。"));
         assert!(!is_outdated_by("The launch is on Friday.", "The budget is 40,000."));

@@ -1,5 +1,7 @@
 //! The way back through the conversation, and what is carried over.
 
+use std::collections::BTreeSet;
+
 use pmk_policy_sdk::{IntegerSetting, Row, Summarize, Summary, Transcript, origin};
 
 use crate::{
@@ -10,17 +12,14 @@ use crate::{
 
 /// Older ones cost fuel and are mostly outdated.
 pub const MESSAGES: IntegerSetting =
-    IntegerSetting::new("messages", 400, 1..=5_000, "newest messages that facts are looked for in");
+    IntegerSetting::new("messages", 100, 1..=1_000, "newest messages that facts are looked for in");
 
 /// How much of one message is looked at.
-const CHARS: u32 = 4_000;
+const CHARS: u32 = 1_500;
 
 /// The most of one kind.
 const FACTS: usize = 12;
 const WORDS: usize = 20;
-
-/// Sentences that an older one is held against: more would cost more than it tells.
-const COMPARED: usize = 60;
 
 /// A token is at least so much of a character in the text that is written here, as parts of a hundred.
 const CHARS_A_HUNDRED_TOKENS: usize = 66;
@@ -31,6 +30,8 @@ struct Found {
     decisions: Vec<String>,
     corrections: Vec<String>,
     figures: Vec<String>,
+    /// What all of these are about, worked out once.
+    settled: Vec<BTreeSet<String>>,
     names: Vec<String>,
     identifiers: Vec<String>,
     questions: Vec<String>,
@@ -81,17 +82,18 @@ impl Found {
 
     fn take_fact(&mut self, sentence: &str) {
         let Some(kind) = facts::kind(sentence) else { return };
-        let newer = [&self.corrections, &self.decisions, &self.figures].into_iter().flatten().take(COMPARED);
-        if newer.into_iter().any(|newer| facts::is_outdated_by(sentence, newer)) {
-            return;
-        }
         let list = match kind {
             Kind::Decision => &mut self.decisions,
             Kind::Correction => &mut self.corrections,
             Kind::Figure => &mut self.figures,
         };
-        if list.len() < FACTS {
+        if list.len() == FACTS {
+            return;
+        }
+        let subjects = words::subjects(sentence);
+        if !self.settled.iter().any(|newer| facts::is_outdated_by(&subjects, newer)) {
             list.push(sentence.to_owned());
+            self.settled.push(subjects);
         }
     }
 

@@ -31,7 +31,7 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         }
         (kept, cut) = (tokens, segment.start);
     }
-    if left && plan.keep_last_turn(transcript, limit.min(around + most)) {
+    if left && [limit.min(around + most), limit].into_iter().any(|bound| plan.keep_last_turn(transcript, bound)) {
         return;
     }
     plan.remove_before(transcript, cut);
