@@ -72,6 +72,22 @@ fn histories_that_are_none_are_named() {
     insta::assert_snapshot!(shown.replace(&format!("{}/", home.path().display()), ""));
 }
 
+/// The guard lets a plan through that leaves 39 of 8,000 tokens; its author should know.
+#[test]
+fn an_author_is_warned_of_plans_that_leave_almost_nothing() {
+    let home = Home::new();
+    let history = repository("tests/fixtures/tool-heavy-en.json").display().to_string();
+    let check = |policy: &str| home.run(&["--json", "policy", "check", policy, "--history", &history], "").ok().json();
+    let prune = |report: &Value| {
+        report["checks"].as_array().and_then(|checks| checks.iter().find(|it| it["name"] == "prune").cloned())
+    };
+    let older = check(&repository("tests/contract-1.0.0/strict.wasm").display().to_string());
+    let wasteful = prune(&older).expect("it prunes")["wasteful"].clone();
+    assert!(wasteful["plans"].as_u64().is_some_and(|plans| plans > 0), "{older:#}");
+    let now = check(&component("strict"));
+    assert_eq!(prune(&now).expect("it prunes")["wasteful"], Value::Null, "{now:#}");
+}
+
 /// A folder of cases of each kind for `standard`, none of them with an answer yet.
 fn cases(home: &Home) -> String {
     let folder = home.path().join("cases");

@@ -303,3 +303,35 @@ fn the_shipped_fixtures_hold_on_both_policies() {
     }
     assert!(seen >= 12, "{seen}");
 }
+
+/// Once, `strict` and `rolling-summary` went from 102,686 tokens to 39, and `recall` made room that nothing needed.
+#[test]
+fn no_policy_of_ours_leaves_almost_nothing_where_more_would_fit() {
+    let home = Home::new();
+    let planned = |policy: &str, fixture: &str| {
+        let history = repository("tests/fixtures").join(fixture).display().to_string();
+        let arguments = ["--json", "plan", "--policy", &component(policy), "--history", &history, "--budget", "8000"];
+        home.run(&arguments, "").ok().json()
+    };
+    for policy in ["standard", "strict", "rolling-summary", "tool-lean", "recall"] {
+        let tokens = planned(policy, "tool-heavy-en.json")["tokens"]["after"].as_u64().expect("a number");
+        assert!((2_000..=8_000).contains(&tokens), "`{policy}` leaves {tokens} tokens");
+        let fits = planned(policy, "marker-and-giant-mixed.json");
+        assert_eq!((fits["kept"].as_array().map(Vec::len), &fits["dropped"]), (Some(20), &json!([])), "{policy}");
+    }
+}
+
+#[test]
+fn a_wish_to_compact_is_shown() {
+    let home = Home::new();
+    let history = home.write("history.json", session(40, 60).to_string()).display().to_string();
+    let rolling = component("rolling-summary");
+    let arguments = ["plan", "--policy", &rolling, "--history", &history, "--budget", "4000"];
+    let page = home.run(&arguments, "").ok().stdout;
+    let document = home.run(&[&["--json"], &arguments[..]].concat(), "").ok().json();
+    let [from, to] = [0, 1].map(|at| document["compact"][at].as_u64().unwrap_or_else(|| panic!("{document:#}")));
+    assert!(from == 2 && to < 80, "{from} to {to}");
+    assert!(page.contains(&format!("\ncompact   the model is asked to sum up {from} to {to} first;")), "{page}");
+    let without = plan(&home, &session(2, 5), &[]);
+    assert_eq!(without["compact"], json!(null));
+}

@@ -304,7 +304,7 @@ impl Transcript {
     }
 
     /// Where the part begins that the host shows only for the new message; else the current one.
-    pub(crate) fn shown_part(&self) -> usize {
+    pub fn shown_part(&self) -> usize {
         self.part_of(shown_for_new_message(&self.entries, self.seed_end, self.current))
     }
 

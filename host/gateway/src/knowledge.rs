@@ -28,4 +28,4 @@ mod testing;
 pub use atom::{Atom, Notice, Status};
 pub use library::{Library, LibraryError, MAX_RETRIEVED};
 pub use seed::{Ingest, Seeder, UnknownIngest};
-pub use workspace::{Problem, Workspace};
+pub use workspace::{Problem, Workspace, find as find_workspace};

@@ -30,7 +30,10 @@ fn exported_by_source(policy: &str) -> Vec<String> {
 
 #[test]
 fn every_policy_is_found() {
-    assert_eq!(workspace().policies, ["recall", "rolling-summary", "standard", "strict", "tool-lean"]);
+    assert_eq!(
+        workspace().policies,
+        ["caps", "facts-summary", "recall", "rolling-summary", "standard", "strict", "tool-lean"]
+    );
 }
 
 #[test]
@@ -65,7 +68,7 @@ fn an_unknown_policy_is_named_with_those_there_are() {
     assert!(matches!(error, Error::NoSuchPolicy { .. }));
     assert_eq!(
         error.to_string(),
-        "there is no policy `strikt` under `plugins/`\nhint: there is recall, rolling-summary, standard, strict, tool-lean"
+        "there is no policy `strikt` under `plugins/`\nhint: there is caps, facts-summary, recall, rolling-summary, standard, strict, tool-lean"
     );
 }
 

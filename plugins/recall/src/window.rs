@@ -13,7 +13,9 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         + tokens_of(&transcript.rows(stored_end, transcript.length()));
     let total = transcript.total_tokens();
     let most = share(&settings::RECENT_MOST, limit).max(share(&settings::RECENT, limit));
-    let has_grown = transcript.dropped_turns() > 0 && total.saturating_sub(around) > most;
+    // Where nothing is away from view there is nothing to make room for.
+    let some_are_away = transcript.archived() > stored_end;
+    let has_grown = some_are_away && transcript.dropped_turns() > 0 && total.saturating_sub(around) > most;
     if total <= limit && !has_grown {
         return;
     }
@@ -29,7 +31,7 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         }
         (kept, cut) = (tokens, segment.start);
     }
-    if left && plan.keep_last_turn(transcript, limit.min(around + most)) {
+    if left && [limit.min(around + most), limit].into_iter().any(|bound| plan.keep_last_turn(transcript, bound)) {
         return;
     }
     plan.remove_before(transcript, cut);

@@ -26,7 +26,13 @@ impl Prune for RollingSummary {
         let limit = budget.limit();
         let total = transcript.total_tokens();
         if total > limit {
-            plan.remove_before(transcript, oldest_that_fits(transcript, budget));
+            let cut = oldest_that_fits(transcript, budget);
+            let is_left_out = cut == transcript.stored_end();
+            let fits_in_part =
+                is_left_out && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget));
+            if !fits_in_part {
+                plan.remove_before(transcript, cut);
+            }
         }
         if total > settings::COMPACT_AT.of(limit) {
             plan.compact_older(transcript, settings::KEEP.of(limit));

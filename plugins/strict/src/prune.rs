@@ -15,7 +15,13 @@ impl Prune for Strict {
         if total <= soft.min(limit) {
             return;
         }
-        plan.remove_before(transcript, oldest_kept(transcript, budget));
+        let cut = oldest_kept(transcript, budget);
+        let is_left_out = cut == transcript.stored_end() && total > limit;
+        if is_left_out && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget)) {
+            // Not even the last turn fits as it is.
+            return;
+        }
+        plan.remove_before(transcript, cut);
         if plan.tokens() > limit {
             plan.keep_current_turn(transcript, budget);
         } else if plan.tokens() > total {

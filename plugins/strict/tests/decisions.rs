@@ -30,8 +30,12 @@ fn strict(max_session_tokens: i64) -> Harness<Strict> {
 fn the_defaults_are_those_of_seed_000() {
     let harness = Harness::<Strict>::new();
     let settings: Vec<(&str, &Value)> = harness.settings().collect();
-    let [tokens, mra, seed] = [25_000, 16_000, 12_000].map(Value::Integer);
-    assert_eq!(settings, [("max-session-tokens", &tokens), ("mra-result-cap", &mra), ("seed-cap", &seed)]);
+    let [tokens, mra, seed, other] = [25_000, 16_000, 12_000, 30_000].map(Value::Integer);
+    let of_seed_000 = [("max-session-tokens", &tokens), ("mra-result-cap", &mra), ("seed-cap", &seed)];
+    assert!(of_seed_000.iter().all(|setting| settings.contains(setting)), "{settings:?}");
+    let of_seed_004 = [("tool-result-cap", &other), ("attachment-cap", &other)];
+    assert!(of_seed_004.iter().all(|setting| settings.contains(setting)), "{settings:?}");
+    assert_eq!(settings.len(), 5);
     assert_eq!(harness.name(), "strict");
 }
 
@@ -142,8 +146,9 @@ fn caps_keep_the_head_of_seed_and_mra_results_only() {
     let head = |head| CapVerdict::Shorten { head, tail: 0 };
     assert_eq!(harness.cap(Origin::Seed, "erp", "x", 100_000), head(12_000));
     assert_eq!(harness.cap(Origin::MraResult, "erp", "x", 100_000), head(16_000));
-    assert_eq!(harness.cap(Origin::ToolResult, "grep", "x", 100_000), CapVerdict::Keep);
-    assert_eq!(harness.cap(Origin::Attachment, "a.txt", "x", 100_000), CapVerdict::Keep);
+    // Once, these were kept whole, all 440,000 characters of them (seed 004).
+    assert_eq!(harness.cap(Origin::ToolResult, "grep", "x", 100_000), head(30_000));
+    assert_eq!(harness.cap(Origin::Attachment, "a.txt", "x", 100_000), head(30_000));
 }
 
 #[test]

@@ -130,6 +130,12 @@ fn recalled(applied: &Applied) -> &[i64] {
     applied.recall.as_ref().map_or(&[], |recall| &recall.ids)
 }
 
+/// The first and the last message in the file that the model is asked to sum up before the call.
+fn compacted(recorded: &Recorded, applied: &Applied) -> Option<(usize, usize)> {
+    let range = applied.compaction.clone().filter(|range| !range.is_empty())?;
+    Some((recorded.file_index(range.start as u32), recorded.file_index(range.end as u32 - 1)))
+}
+
 /// The policy that was asked first.
 fn named(stack: &Stack) -> Option<&Identity> {
     stack.layers().iter().find(|layer| layer.policy.exports().prune).map(|layer| layer.policy.identity())
@@ -177,6 +183,7 @@ impl Decided {
             "replaced": replaced,
             "markers": markers,
             "recalled": recalled(applied),
+            "compact": compacted(recorded, applied),
             "tokens": {"before": applied.tokens_before, "after": applied.tokens_after, "limit": limit},
             "guard": {"verdict": verdict.name(), "rules": verdict.rules()},
             "cost": {
@@ -224,6 +231,11 @@ impl Decided {
         if let Some(recall) = &applied.recall {
             let indexes: Vec<String> = recall.ids.iter().map(i64::to_string).collect();
             out.push_str(&format!("recalled  {} ({} tokens)\n", indexes.join(", "), recall.tokens));
+        }
+        if let Some((from, to)) = compacted(recorded, applied) {
+            out.push_str(&format!(
+                "compact   the model is asked to sum up {from} to {to} first; what stands here holds if it fails\n"
+            ));
         }
         for replaced in &applied.replaced {
             out.push_str(&format!(

@@ -24,7 +24,7 @@ use crate::{
     },
     gateway::{Gateway, Parts},
     home::{self, HomeLock},
-    knowledge::Library,
+    knowledge::{Library, find_workspace},
     ledger::Ledger,
     model::{self, Environment, Model, ModelSpec, Provider},
     policies::Swapper,
@@ -100,7 +100,6 @@ struct Note {
 impl Run {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         let (mut config, warnings) = Config::load(&context.home)?;
-        config.mra_workspace = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or(config.mra_workspace);
         let terminal = std::io::stdin().is_terminal() && !context.json;
         let mut notes = Vec::new();
         if is_dry_run()? {
@@ -116,6 +115,8 @@ impl Run {
         for warning in warnings {
             tracing::warn!("{warning}");
         }
+        let configured = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or(config.mra_workspace);
+        config.mra_workspace = find_workspace(configured, &std::env::current_dir().unwrap_or_default());
         let lock = HomeLock::take(&context.home)?;
         let mut state = State::of_this_process();
         state.write(&context.home);

@@ -12,7 +12,7 @@ use pmk_policy::Limits;
 use serde::Serialize;
 
 use self::examiner::Examiner;
-pub use self::examiner::{Check, Cost, Finding};
+pub use self::examiner::{Check, Cost, Finding, Wasteful};
 use super::{
     histories::Named,
     stage::{self, Stage},

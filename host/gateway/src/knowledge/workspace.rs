@@ -19,8 +19,14 @@ const MAX_LIST_BYTES: u64 = 1024 * 1024;
 /// Keys that hold the list, where the file is an object.
 const LIST_KEYS: [&str; 3] = ["repos", "repositories", "projects"];
 
-/// Keys that say where a repository is, the surest first; the last ones are its name.
-const PATH_KEYS: [&str; 6] = ["path", "dir", "localPath", "name", "repo", "id"];
+/// Keys that say where a repository is, the surest first; where none of them is there, what it is called does.
+const PATH_KEYS: [&str; 3] = ["path", "dir", "localPath"];
+
+/// Keys that say what a repository is called; an id may be nested (`group/order`).
+const NAME_KEYS: [&str; 3] = ["name", "repo", "id"];
+
+/// What lies at the top of a workspace.
+const MARKS: [&str; 3] = [".collab", ".mra-config", "mra-workspace.json"];
 
 /// What is wrong with one file of a workspace.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Hash)]
@@ -139,7 +145,8 @@ impl Workspace {
         Ok(Text { text, cut })
     }
 
-    /// The repositories of `.collab/repos.json`, in its order, and what is wrong with those left out.
+    /// The repositories of `.collab/repos.json`, in its order, and what is wrong with those left out. What is archived is
+    /// left out without a word.
     ///
     /// The file may be a list, an object with a list under `repos`, `repositories` or `projects`, or an object
     /// by name. An entry is a name, a path, or an object with `path`, `dir`, `localPath`, `name`, `repo` or `id`.
@@ -152,39 +159,92 @@ impl Workspace {
         let list: Value =
             serde_json::from_str(text.text.trim_start_matches('\u{feff}')).map_err(|e| not_a_list(&e.to_string()))?;
         let list = LIST_KEYS.iter().find_map(|key| list.get(key)).unwrap_or(&list);
-        let entries: Vec<Option<String>> = match list {
-            Value::Array(entries) => entries.iter().map(|entry| place_of(entry, None)).collect(),
-            Value::Object(by_name) => by_name.iter().map(|(name, entry)| place_of(entry, Some(name))).collect(),
+        let entries: Vec<Option<Entry<'_>>> = match list {
+            Value::Array(entries) => entries.iter().filter(is_live).map(|entry| Entry::of(entry, None)).collect(),
+            Value::Object(by_name) => {
+                let live = by_name.iter().filter(|(_, entry)| is_live(entry));
+                live.map(|(name, entry)| Entry::of(entry, Some(name))).collect()
+            }
             _ => return Err(not_a_list("it is neither a list nor an object")),
         };
         let mut repositories: Vec<Repository> = Vec::new();
         let mut problems = Vec::new();
         for entry in entries {
-            let Some(place) = entry else {
+            let Some(entry) = entry else {
                 problems.push(not_a_list("an entry names neither path nor name"));
                 continue;
             };
-            match self.resolve(Path::new(&place)) {
+            match self.locate(&entry) {
                 Ok(path) if repositories.iter().any(|known| known.path == path) => {}
-                Ok(path) => {
-                    let name = path.file_name().map_or(place, |name| name.to_string_lossy().into_owned());
-                    repositories.push(Repository { name, path });
-                }
+                Ok(path) => repositories.push(Repository { name: entry.called(&path), path }),
                 Err(problem) => problems.push(problem),
             }
         }
         Ok((repositories, problems))
     }
+
+    /// Where an entry's repository is: at the first of its places that is there.
+    fn locate(&self, entry: &Entry<'_>) -> Result<PathBuf, FileProblem> {
+        let mut located = self.resolve(Path::new(entry.places[0]));
+        for place in &entry.places[1..] {
+            located = located.or_else(|first| self.resolve(Path::new(place)).map_err(|_| first));
+        }
+        located
+    }
 }
 
-/// Where an entry of the list says that its repository is.
-fn place_of(entry: &Value, name: Option<&str>) -> Option<String> {
-    let place = match entry {
-        Value::String(place) => Some(place.as_str()),
-        Value::Object(_) => PATH_KEYS.iter().find_map(|key| entry.get(key)?.as_str()),
-        _ => None,
-    };
-    place.or(name).filter(|place| !place.trim().is_empty()).map(str::to_owned)
+/// An entry of the list.
+struct Entry<'a> {
+    /// What the repository is called, wherever it lies; where nothing says so, by its folder.
+    name: Option<&'a str>,
+    /// Where it may be; at least one.
+    places: Vec<&'a str>,
+}
+
+impl<'a> Entry<'a> {
+    fn of(entry: &'a Value, key: Option<&'a str>) -> Option<Self> {
+        let text = |name: &&str| entry.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+        let names: Vec<&str> = NAME_KEYS.iter().filter_map(text).chain(key).collect();
+        let places: Vec<&str> = match entry {
+            Value::String(place) => [place.as_str()].into_iter().filter(|place| !place.trim().is_empty()).collect(),
+            Value::Object(_) => match PATH_KEYS.iter().find_map(text) {
+                Some(place) => vec![place],
+                None => names.clone(),
+            },
+            _ => key.into_iter().collect(),
+        };
+        (!places.is_empty()).then(|| Entry { name: names.first().copied(), places })
+    }
+
+    fn called(&self, path: &Path) -> String {
+        let folder = || path.file_name().map_or_else(|| self.places[0].into(), |name| name.to_string_lossy());
+        self.name.map_or_else(|| folder().into_owned(), |name| name.trim().to_owned())
+    }
+}
+
+/// Whether an entry is not put away.
+fn is_live(entry: &&Value) -> bool {
+    entry.get("archived") != Some(&Value::Bool(true))
+}
+
+/// The workspace to use: the one that is configured, as long as it is there, else the first that is found on the way up
+/// from where one stands. Only a folder of one's own counts there: in `/tmp` anybody may put down a mark.
+pub fn find(configured: Option<PathBuf>, standing: &Path) -> Option<PathBuf> {
+    if configured.as_ref().is_some_and(|path| path.is_dir()) {
+        return configured;
+    }
+    let is_marked = |folder: &&Path| MARKS.iter().any(|mark| is_own(&folder.join(mark)));
+    let found = standing.ancestors().find(is_marked).map(Path::to_owned);
+    if let (Some(gone), Some(found)) = (&configured, &found) {
+        tracing::warn!("the workspace `{}` is not there: `{}` is used", gone.display(), found.display());
+    }
+    found.or(configured)
+}
+
+/// Whether somebody put it there who may run this program's commands anyhow.
+fn is_own(path: &Path) -> bool {
+    let owner = path.metadata().map(|meta| std::os::unix::fs::MetadataExt::uid(&meta));
+    owner.is_ok_and(|uid| uid == rustix::process::geteuid().as_raw() || uid == 0)
 }
 
 /// The bytes as text; a character torn apart by the cut is left out.
@@ -222,7 +282,7 @@ mod tests {
     fn the_list_may_have_any_reasonable_shape() {
         for list in [
             r#"["erp", "apps/web", "erp"]"#,
-            r#"{"repos": [{"name": "erp"}, {"name": "Web", "path": "./apps/web"}]}"#,
+            r#"{"repos": [{"name": "erp"}, {"name": "web", "path": "./apps/web"}]}"#,
             r#"{"repositories": {"erp": {}, "web": {"dir": "apps/web"}}}"#,
             r#"{"erp": "erp", "web": "apps/web"}"#,
             "\u{feff}[\"erp\", {\"path\": \"apps/web\", \"branch\": \"main\"}]",
@@ -231,6 +291,39 @@ mod tests {
             let (repositories, problems) = workspace.repositories().unwrap();
             let names: Vec<&str> = repositories.iter().map(|it| it.name.as_str()).collect();
             assert_eq!((names, problems), (vec!["erp", "web"], vec![]), "{list}");
+        }
+    }
+
+    /// Once, each was called by its folder: nobody could ask about `erp-api`.
+    #[test]
+    fn a_repository_is_called_by_its_name_wherever_it_lies() {
+        let list = r#"[{"name": "erp-api", "path": "erp"}, {"id": "group/order", "name": "", "dir": "apps/web"}]"#;
+        let (_dir, workspace) = workspace(list);
+        let called = |workspace: &Workspace| -> Vec<String> {
+            workspace.repositories().unwrap().0.into_iter().map(|it| it.name).collect()
+        };
+        assert_eq!(called(&workspace), ["erp-api", "group/order"]);
+        let list = r#"{"erp-api": {"path": "erp"}, "old": {"path": "apps/web", "archived": true}}"#;
+        fs::write(workspace.root().join(LIST), list).unwrap();
+        assert_eq!(called(&workspace), ["erp-api"]);
+        fs::write(workspace.root().join(LIST), r#"[{"id": "apps/web", "name": "Shop", "archived": false}]"#).unwrap();
+        assert_eq!(called(&workspace), ["Shop"]);
+    }
+
+    #[test]
+    fn a_workspace_is_found_on_the_way_up_also_when_the_configured_one_has_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("team/services/erp");
+        fs::create_dir_all(&below).unwrap();
+        let gone = dir.path().join("gone");
+        assert_eq!(find(Some(gone.clone()), &below), Some(gone.clone()));
+        for mark in MARKS {
+            let top = dir.path().join("team");
+            fs::write(top.join(mark), "").unwrap();
+            assert_eq!(find(None, &below), Some(top.clone()), "{mark}");
+            assert_eq!(find(Some(gone.clone()), &below), Some(top.clone()), "{mark}");
+            assert_eq!(find(Some(dir.path().to_owned()), &below), Some(dir.path().to_owned()), "{mark}");
+            fs::remove_file(top.join(mark)).unwrap();
         }
     }
 

@@ -7,8 +7,9 @@ use thiserror::Error;
 /// The longest question, in characters. Even four bytes each stay far below the 128 KiB that Linux
 /// allows one argument.
 pub const MAX_QUESTION_CHARS: usize = 10_000;
-/// The longest name that a code host gives a repository, in characters.
+/// The longest name that a code host gives a repository, in characters, and the longest with all groups it is in.
 pub const MAX_REPO_CHARS: usize = 100;
+const MAX_NESTED_CHARS: usize = 255;
 /// What stands before a question that would read like a flag.
 const PREFIX: &str = "Q: ";
 /// How much of a question is shown in a message's first line, in characters.
@@ -30,8 +31,8 @@ pub enum BadQuestion {
     #[error("the repository is empty")]
     NoRepo,
     #[error(
-        "`{0}` is not the name of a repository: letters, digits, `.`, `_` and `-` make one, it is not a path and does \
-         not begin with `-`"
+        "`{0}` is not the name of a repository: letters, digits, `.`, `_` and `-` make one, `/` stands between the parts of a \
+         nested one, it is not a path out of anything and no part begins with `-`"
     )]
     BadRepo(String),
     #[error("the question is empty")]
@@ -40,7 +41,7 @@ pub enum BadQuestion {
     TooLong { chars: usize },
 }
 
-/// The plain name of a repository, without blanks around it.
+/// The name of a repository, without blanks around it: a plain one, or plain ones with `/` between them.
 ///
 /// # Errors
 /// It is none.
@@ -49,15 +50,19 @@ pub fn repo_name(repo: &str) -> Result<&str, BadQuestion> {
     if repo.is_empty() {
         return Err(BadQuestion::NoRepo);
     }
-    let is_name = repo.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
-    if !is_name || repo.starts_with('-') || matches!(repo, "." | "..") || repo.len() > MAX_REPO_CHARS {
+    if !repo.split('/').all(is_plain) || repo.len() > MAX_NESTED_CHARS {
         return Err(BadQuestion::BadRepo(pmk_core::text::head(repo, MAX_REPO_CHARS).to_owned()));
     }
     Ok(repo)
 }
 
+fn is_plain(part: &str) -> bool {
+    let is_name = part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+    is_name && !part.starts_with('-') && !matches!(part, "" | "." | "..") && part.len() <= MAX_REPO_CHARS
+}
+
 impl Question {
-    /// Checks both parts. A repository that is not a plain name is refused. A question is passed as it
+    /// Checks both parts. A repository that is no such name is refused. A question is passed as it
     /// is, except that control characters become blanks and one that begins with `-` gets `Q: ` put
     /// before it: `mra` may or may not know `--`, and a blank alone might be trimmed away.
     ///
@@ -105,13 +110,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repositories_are_plain_names() {
-        for repo in ["erp", "oss-ui-v2", " erp ", "a.b_c", "...", "_x", &"a".repeat(100)] {
+    fn repositories_are_plain_names_nested_or_not() {
+        for repo in ["erp", "oss-ui-v2", " erp ", "a.b_c", "...", "_x", "group/order", "a/b/c.d", &"a".repeat(100)] {
             assert!(Question::new(repo, "q").is_ok(), "{repo}");
         }
-        for repo in
-            ["../../etc", ".", "..", "--help", "-h", "a/b", "a b", "預算", "a\0", "$(id)", "a\nb", &"a".repeat(101)]
-        {
+        for repo in [
+            "../../etc",
+            ".",
+            "..",
+            "--help",
+            "-h",
+            "a/../b",
+            "/etc",
+            "a/",
+            "a//b",
+            "a/-b",
+            "a b",
+            "預算",
+            "a\0",
+            "$(id)",
+            "a\nb",
+            &"a".repeat(101),
+        ] {
             assert!(matches!(Question::new(repo, "q"), Err(BadQuestion::BadRepo(_))), "{repo}");
         }
         assert_eq!(Question::new(" ", "q"), Err(BadQuestion::NoRepo));
@@ -146,7 +166,7 @@ mod tests {
                 for argument in [asked.repo(), asked.argument()] {
                     prop_assert!(!argument.starts_with('-') && !argument.is_empty() && !argument.contains('\0'));
                 }
-                prop_assert!(!asked.repo().contains('/'));
+                prop_assert!(asked.repo().split('/').all(|part| !part.is_empty() && part != ".."));
                 prop_assert!(!asked.shown().contains(['`', '\n']));
             }
         }

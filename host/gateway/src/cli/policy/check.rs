@@ -88,6 +88,14 @@ fn page(policy: &Policy, histories: &[Named], report: &Report) -> String {
         report.cost.peak_bytes as f64 / f64::from(1 << 20),
         report.cost.memory_limit >> 20
     ));
+    for (name, wasteful) in report.checks.iter().filter_map(|check| Some((&check.name, check.wasteful.as_ref()?))) {
+        out.push_str(&format!(
+            "\n{name}: {} plans are carried out and leave almost nothing, the first with {}\n  hint: cut the most recent turn \
+             short instead of dropping it; `keep_last_turn` of the Rust SDK does\n",
+            wasteful.plans,
+            one_line(&wasteful.first, 200)
+        ));
+    }
     for check in &report.checks {
         if let Some(first) = &check.first {
             out.push_str(&found(&check.name, check.failed, first));

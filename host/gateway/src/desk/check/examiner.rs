@@ -18,6 +18,9 @@ pub struct Check {
     pub handed_on: u32,
     /// Answers that broke a rule, or none at all; after 25 no more are asked for.
     pub failed: u32,
+    /// Plans that the host carries out and that leave almost nothing where more would have fitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wasteful: Option<Wasteful>,
     /// The first of those.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<Finding>,
@@ -28,6 +31,15 @@ impl Check {
     pub fn asked(&self) -> u32 {
         self.passed + self.handed_on + self.failed
     }
+}
+
+/// Plans that are legal and hardly what anybody wants. The guard stays out of taste; their author should know.
+#[derive(Clone, Debug, Serialize)]
+pub struct Wasteful {
+    /// How many there were.
+    pub plans: u32,
+    /// What the first was asked about, in words.
+    pub first: String,
 }
 
 /// A question that had a bad answer.
@@ -66,6 +78,8 @@ pub(super) struct Asked<A> {
     pub size: Size,
     /// Whether nothing better than handing the question on was possible.
     pub hopeless: bool,
+    /// Whether it leaves almost nothing where more would have fitted.
+    pub wasteful: bool,
 }
 
 pub(super) struct Examiner<'a> {
@@ -113,13 +127,25 @@ impl<'a> Examiner<'a> {
         let Some(record) = &first.record else { return };
         self.weigh(record, first.size);
         let judgement = judgement::of(&record.outcome, first.hopeless);
-        self.count(name, judgement, &situation, record);
+        let is_carried_out = matches!(judgement, Judgement::Passed | Judgement::Corrected);
+        self.count(name.clone(), judgement, &situation, record);
+        // With extreme settings, little may be what was asked for.
+        if first.wasteful && is_carried_out && self.set.is_empty() {
+            self.warn(&name, &situation);
+        }
         if self.set.is_empty() {
             let second = ask();
             let same =
                 first.answer == second.answer && second.record.as_ref().is_some_and(|again| alike(record, again));
             let judgement = if same { Judgement::Passed } else { judgement::not_repeated() };
             self.count(REPEATED.to_owned(), judgement, &situation, record);
+        }
+    }
+
+    fn warn(&mut self, name: &str, situation: &impl Fn() -> String) {
+        if let Some(check) = self.checks.iter_mut().find(|check| check.name == name) {
+            let wasteful = check.wasteful.get_or_insert_with(|| Wasteful { plans: 0, first: situation() });
+            wasteful.plans += 1;
         }
     }
 
@@ -131,7 +157,15 @@ impl<'a> Examiner<'a> {
 
     fn count(&mut self, name: String, judgement: Judgement, situation: &impl Fn() -> String, record: &Record) {
         let at = self.checks.iter().position(|check| check.name == name).unwrap_or_else(|| {
-            self.checks.push(Check { name, passed: 0, corrected: 0, handed_on: 0, failed: 0, first: None });
+            self.checks.push(Check {
+                name,
+                passed: 0,
+                corrected: 0,
+                handed_on: 0,
+                failed: 0,
+                wasteful: None,
+                first: None,
+            });
             self.checks.len() - 1
         });
         let check = &mut self.checks[at];

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Guard, Message, Transcript, testing};
+use pmk_core::{Applied, Guard, Message, Plan, Transcript, replace::Reduction, testing};
 use pmk_policy::{Decision, Phase, PruneInput, Size, Stack};
 
 use super::examiner::{Asked, Examiner};
@@ -14,6 +14,10 @@ pub(super) const PERCENTS: [u64; 7] = [200, 100, 75, 50, 25, 10, 1];
 /// The same where there is much else to vary.
 pub(super) const FEWER_PERCENTS: [u64; 3] = [100, 40, 8];
 
+/// Less than this part of the limit is next to nothing, and so many characters are enough to know a text by.
+const USED_PARTS: u64 = 4;
+const SHORT: u32 = 500;
+
 pub(super) fn ask(examiner: &mut Examiner<'_>, stack: &Stack, histories: &[Named], percents: &[u64]) {
     for Named { name, transcript } in histories {
         for input in inputs(transcript, percents) {
@@ -23,9 +27,10 @@ pub(super) fn ask(examiner: &mut Examiner<'_>, stack: &Stack, histories: &[Named
                 let decision = stack.prune(transcript, input);
                 Asked {
                     answer: Shape::of(&decision.applied),
-                    record: decision.records.into_iter().next(),
                     size: Size::of(transcript),
                     hopeless: !guard.whole_turns_can_fit(transcript),
+                    wasteful: is_wasteful(transcript, &decision.applied, guard),
+                    record: decision.records.into_iter().next(),
                 }
             });
         }
@@ -55,6 +60,29 @@ fn situation(name: &str, input: PruneInput) -> String {
     };
     let seed = if input.seed_may_go { ", the seed may go" } else { "" };
     format!("history `{name}`, {} tokens allowed{phase}{seed}", input.limit)
+}
+
+/// Whether nothing of the stored turns is left, and next to nothing of the limit used, although the most recent turn
+/// would have fitted with its texts cut short.
+fn is_wasteful(transcript: &Transcript, applied: &Applied, guard: Guard) -> bool {
+    let (seed_end, stored_end) = (transcript.seed_end(), transcript.shown_part());
+    let is_stored = |index: &&u32| (seed_end..stored_end).contains(&(**index as usize));
+    let leaves_little = applied.tokens_before > guard.limit
+        && applied.tokens_after < guard.limit / USED_PARTS
+        && applied.compaction.is_none()
+        && !applied.kept.iter().any(|index| is_stored(&index));
+    let cuts = &transcript.structure().cuts;
+    let Some(&last) = cuts.iter().rfind(|&&cut| (cut as usize) < stored_end).filter(|_| leaves_little) else {
+        return false;
+    };
+    let mut plan = Plan::new();
+    if seed_end < last as usize {
+        plan.remove(transcript, seed_end as u32, last);
+    }
+    for index in last..stored_end as u32 {
+        plan.replace(transcript, index, Reduction::Shorten { head: SHORT - SHORT / 3, tail: SHORT / 3 });
+    }
+    guard.apply(transcript, &plan).is_ok()
 }
 
 /// What of a request the model would notice.

@@ -52,7 +52,13 @@ fn cap(examiner: &mut Examiner<'_>, stack: &Stack) {
                 examiner.ask(Decision::Cap, situation, || {
                     let decision = stack.cap(incoming());
                     let record = decision.records.into_iter().next();
-                    Asked { answer: decision.verdict, record, size: Size::of_text(text), hopeless: false }
+                    Asked {
+                        answer: decision.verdict,
+                        record,
+                        size: Size::of_text(text),
+                        hopeless: false,
+                        wasteful: false,
+                    }
                 });
             }
         }
@@ -66,7 +72,7 @@ fn summarize(examiner: &mut Examiner<'_>, stack: &Stack, histories: &[Named]) {
             examiner.ask(Decision::Summarize, situation, || {
                 let decision = stack.summarize(transcript, max_tokens);
                 let record = decision.records.into_iter().next();
-                Asked { answer: decision.text, record, size: Size::of(transcript), hopeless: false }
+                Asked { answer: decision.text, record, size: Size::of(transcript), hopeless: false, wasteful: false }
             });
         }
     }
@@ -79,7 +85,7 @@ fn recover(examiner: &mut Examiner<'_>, stack: &Stack) {
         examiner.ask(Decision::Recover, situation, || {
             let decision = stack.recover(overflow.clone());
             let record = decision.records.into_iter().next();
-            Asked { answer: decision.rung, record, size: Size::small(), hopeless: false }
+            Asked { answer: decision.rung, record, size: Size::small(), hopeless: false, wasteful: false }
         });
     }
 }

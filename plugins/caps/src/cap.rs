@@ -1,0 +1,51 @@
+//! How much stays, and of which end.
+
+use pmk_policy_sdk::{Cap, CapVerdict, Incoming, origin};
+
+use crate::{
+    Caps, cut,
+    look::{LOOKED_AT, Look},
+    names, settings,
+};
+
+impl Cap for Caps {
+    fn cap(incoming: &Incoming, verdict: &CapVerdict) {
+        let cap = allowed(incoming);
+        if incoming.chars() <= cap {
+            return;
+        }
+        let looked_at = LOOKED_AT.min(incoming.chars());
+        let (start, end) = (incoming.text(0, looked_at), incoming.text(incoming.chars() - looked_at, looked_at));
+        // The last line is cut off where the look ends.
+        let look = Look::of(start.rsplit_once('\n').map_or(start.as_str(), |(whole, _)| whole), &end);
+        let tail = tail_of(look, cap);
+        let start = incoming.text(0, cap - tail);
+        let end = incoming.text(incoming.chars() - tail, tail);
+        match look {
+            Look::Json => verdict.shorten(cut::json_head(&start), cut::json_tail(&end)),
+            Look::Table | Look::Log => verdict.shorten(cut::lines_head(&start), cut::lines_tail(&end)),
+            Look::Text => verdict.shorten(cap - tail, tail),
+        }
+    }
+}
+
+/// How many characters may stay: by name, else by kind.
+fn allowed(incoming: &Incoming) -> u32 {
+    let kind = match incoming.kind() {
+        origin::SEED => settings::SEED_CAP,
+        origin::MRA_RESULT => settings::MRA_RESULT_CAP,
+        origin::ATTACHMENT => settings::ATTACHMENT_CAP,
+        _ => settings::TOOL_RESULT_CAP,
+    };
+    names::cap_of(&settings::BY_NAME.value(), &incoming.name()).unwrap_or_else(|| settings::chars(&kind)).max(1)
+}
+
+/// How much of it is for the end: a log tells at its end what went wrong, a table at its start what its columns are.
+fn tail_of(look: Look, cap: u32) -> u32 {
+    match look {
+        Look::Json => cap / 2,
+        Look::Table => cap / 5,
+        Look::Log => cap - cap / 5,
+        Look::Text => cap / 3,
+    }
+}

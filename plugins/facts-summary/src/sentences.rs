@@ -1,0 +1,45 @@
+//! A text in sentences.
+
+/// A longer one is a listing or a log.
+const LONGEST_CHARS: usize = 200;
+
+/// The sentences of a text, without the marks of lists and without code blocks.
+pub fn of(text: &str) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            sentences.extend(of_line(line));
+        }
+    }
+    sentences
+}
+
+fn of_line(line: &str) -> Vec<String> {
+    let line = line.trim().trim_start_matches(['-', '*', '>', '#', '•']).trim();
+    let mut sentences = vec![String::new()];
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        let Some(last) = sentences.last_mut() else { break };
+        last.push(c);
+        // A point ends a sentence where a blank follows it: not in `1.5` or `a.rs`.
+        let blank_follows = chars.peek().is_none_or(|next| next.is_whitespace());
+        if matches!(c, '。' | '！' | '？' | '；') || matches!(c, '.' | '!' | '?' | ';') && blank_follows {
+            sentences.push(String::new());
+        }
+    }
+    let whole = |sentence: String| sentence.trim().to_owned();
+    let fits = |sentence: &String| sentence.chars().nth(1).is_some() && sentence.chars().nth(LONGEST_CHARS).is_none();
+    sentences.into_iter().map(whole).filter(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn points_inside_words_end_nothing() {
+        let text = "- We take 1.5 % of main.rs. Agreed!\n```\ncode. here.\n```\n改到週五。為什麼？";
+        assert_eq!(super::of(text), ["We take 1.5 % of main.rs.", "Agreed!", "改到週五。", "為什麼？"]);
+    }
+}

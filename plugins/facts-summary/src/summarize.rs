@@ -1,0 +1,170 @@
+//! The way back through the conversation, and what is carried over.
+
+use std::collections::BTreeSet;
+
+use pmk_policy_sdk::{IntegerSetting, Row, Summarize, Summary, Transcript, origin};
+
+use crate::{
+    FactsSummary,
+    facts::{self, Kind},
+    sentences, words,
+};
+
+/// Older ones cost fuel and are mostly outdated.
+pub const MESSAGES: IntegerSetting =
+    IntegerSetting::new("messages", 100, 1..=1_000, "newest messages that facts are looked for in");
+
+/// How much of one message is looked at.
+const CHARS: u32 = 1_500;
+
+/// The most of one kind.
+const FACTS: usize = 12;
+const WORDS: usize = 20;
+
+/// A token is at least so much of a character in the text that is written here, as parts of a hundred.
+const CHARS_A_HUNDRED_TOKENS: usize = 66;
+
+/// What is found on the way back, newest first.
+#[derive(Default)]
+struct Found {
+    decisions: Vec<String>,
+    corrections: Vec<String>,
+    figures: Vec<String>,
+    /// What all of these are about, worked out once.
+    settled: Vec<BTreeSet<String>>,
+    names: Vec<String>,
+    identifiers: Vec<String>,
+    questions: Vec<String>,
+    /// What people last wanted.
+    task: Option<String>,
+    /// Whether somebody has answered what is looked at now.
+    answered: bool,
+}
+
+impl Summarize for FactsSummary {
+    fn summarize(transcript: &Transcript, summary: &Summary) {
+        let most = usize::try_from(MESSAGES.value()).unwrap_or(1);
+        let mut found = Found::default();
+        let mut seen = 0;
+        'back: for segment in transcript.segments() {
+            for row in segment.rows.iter().rev() {
+                if seen == most {
+                    break 'back;
+                }
+                seen += 1;
+                if matches!(row.origin, origin::USER | origin::ASSISTANT | origin::SUMMARY) && row.chars > 0 {
+                    found.take(row, &transcript.text(row.index, 0, CHARS));
+                }
+            }
+        }
+        found.write(transcript, summary);
+    }
+}
+
+impl Found {
+    fn take(&mut self, row: &Row, text: &str) {
+        let of_people = row.origin == origin::USER;
+        let sentences = sentences::of(text);
+        for sentence in sentences.iter().rev() {
+            if facts::is_question(sentence) && !self.answered && self.questions.len() < FACTS {
+                self.questions.push(sentence.clone());
+            }
+            self.take_fact(sentence);
+            keep(&mut self.names, words::names(sentence));
+            keep(&mut self.identifiers, words::identifiers(sentence));
+        }
+        if of_people && self.task.is_none() {
+            self.task = sentences.first().cloned();
+        }
+        // What was asked before somebody spoke of it is not open any more.
+        self.answered = self.answered || !of_people && sentences.iter().any(|sentence| !facts::is_question(sentence));
+    }
+
+    fn take_fact(&mut self, sentence: &str) {
+        let Some(kind) = facts::kind(sentence) else { return };
+        let list = match kind {
+            Kind::Decision => &mut self.decisions,
+            Kind::Correction => &mut self.corrections,
+            Kind::Figure => &mut self.figures,
+        };
+        if list.len() == FACTS {
+            return;
+        }
+        let subjects = words::subjects(sentence);
+        if !self.settled.iter().any(|newer| facts::is_outdated_by(&subjects, newer)) {
+            list.push(sentence.to_owned());
+            self.settled.push(subjects);
+        }
+    }
+
+    fn write(&self, transcript: &Transcript, summary: &Summary) {
+        let max = usize::try_from(summary.max_tokens()).unwrap_or(usize::MAX);
+        let mut page = Page { summary, left: max.saturating_mul(CHARS_A_HUNDRED_TOKENS) / 100 };
+        page.line(
+            "The conversation had grown too long for the model and goes on in a fresh session. These facts were taken from \
+             it, the latest version of each; ask where something needed is missing.",
+        );
+        if !transcript.channel().is_empty() {
+            page.line(&format!("Last active channel: {}", transcript.channel()));
+        }
+        if let Some(task) = &self.task {
+            page.line(&format!("The latest request: {task}"));
+        }
+        page.list("Corrections, which hold", &self.corrections);
+        page.list("Decisions", &self.decisions);
+        page.list("Open questions", &self.questions);
+        page.list("Figures and dates", &self.figures);
+        page.words("Names", &self.names);
+        page.words("Identifiers", &self.identifiers);
+    }
+}
+
+/// Adds what is new, up to the most of one kind.
+fn keep(list: &mut Vec<String>, words: Vec<String>) {
+    for word in words {
+        if list.len() < WORDS && !list.contains(&word) {
+            list.push(word);
+        }
+    }
+}
+
+/// What is written, as far as there is room.
+struct Page<'s> {
+    summary: &'s Summary,
+    left: usize,
+}
+
+impl Page<'_> {
+    fn line(&mut self, text: &str) -> bool {
+        let chars = text.chars().count() + 1;
+        let fits = chars <= self.left;
+        if fits {
+            self.left -= chars;
+            self.summary.append(&format!("{text}\n"));
+        }
+        fits
+    }
+
+    /// Oldest first; where there is no room for all, the newest.
+    fn list(&mut self, heading: &str, newest_first: &[String]) {
+        let mut room = self.left.saturating_sub(heading.chars().count() + 3);
+        let fitting = newest_first.iter().take_while(|sentence| {
+            let chars = sentence.chars().count() + 3;
+            let fits = chars <= room;
+            room = room.saturating_sub(chars);
+            fits
+        });
+        let shown: Vec<&String> = fitting.collect();
+        if !shown.is_empty() && self.line(&format!("\n{heading}:")) {
+            for sentence in shown.into_iter().rev() {
+                self.line(&format!("- {sentence}"));
+            }
+        }
+    }
+
+    fn words(&mut self, heading: &str, words: &[String]) {
+        if !words.is_empty() {
+            self.line(&format!("\n{heading}: {}", words.join(", ")));
+        }
+    }
+}
