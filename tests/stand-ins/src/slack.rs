@@ -331,6 +331,11 @@ impl Slack {
         self.inner.state().sockets.len()
     }
 
+    /// Which sockets are open.
+    pub fn open_sockets(&self) -> Vec<u64> {
+        self.inner.state().sockets.iter().map(|open| open.id).collect()
+    }
+
     /// Announces on every socket that it will be closed, for this reason (`warning`, `refresh_requested`,
     /// `link_disabled`), and closes it after the grace period.
     pub fn disconnect(&self, reason: &str) {
@@ -365,7 +370,7 @@ impl Slack {
 
     /// Breaks every connection without a word and waits until these are gone, whatever was opened meanwhile.
     pub async fn await_dropped(&self, limit: Duration) -> bool {
-        let dropped: Vec<u64> = self.inner.state().sockets.iter().map(|open| open.id).collect();
+        let dropped = self.open_sockets();
         self.drop_connections();
         let gone = |state: &State| state.sockets.iter().all(|open| !dropped.contains(&open.id)).then_some(());
         self.inner.wait_for(limit, gone).await.is_some()

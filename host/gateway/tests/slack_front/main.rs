@@ -230,10 +230,12 @@ async fn no_message_is_lost_while_slack_renews_the_connections() {
     let rig = Rig::start().await;
     let (mut said, mut fewest) = (0, usize::MAX);
     for reason in ["warning", "refresh_requested"] {
-        let opened = rig.slack.calls("apps.connections.open").len();
+        let old = rig.slack.open_sockets();
+        assert_eq!(old.len(), 2);
         rig.slack.disconnect(reason);
-        // Until both were replaced, somebody always says something.
-        while rig.slack.calls("apps.connections.open").len() < opened + 2 || rig.slack.sockets() > 2 {
+        let are_replaced = |now: &[u64]| now.len() == 2 && now.iter().all(|socket| !old.contains(socket));
+        // Until both were, somebody always says something.
+        while !are_replaced(&rig.slack.open_sockets()) {
             said += 1;
             let sent = rig.slack.dm("U1", &format!("message {said}"));
             assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some(), "{sent:?} was never acknowledged");
