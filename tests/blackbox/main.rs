@@ -14,6 +14,7 @@ mod component;
 mod console;
 mod contacts;
 mod crash;
+mod day;
 mod desk;
 mod directives;
 mod dispatch;
