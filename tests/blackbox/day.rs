@@ -8,6 +8,8 @@ use pmk_stand_ins::{
     slack::{Message, Sent, dm_channel},
 };
 
+use serde_json::Value;
+
 use crate::{
     contacts::verdict,
     knowledge::team::{ASKER, CHANNEL, CONTACT, ENGLISH, OTHER_CONTACT, Team, in_thread},
@@ -164,7 +166,7 @@ impl Day {
     }
 
     /// Everything is where operators look for it, once.
-    fn is_over(mut self) {
+    fn ends(mut self) {
         let once = |channel: &str, words: &str| {
             let messages = self.team.slack.messages(channel);
             messages.iter().filter(|message| message.by_bot && message.text.contains(words)).count()
@@ -181,17 +183,23 @@ impl Day {
             assert!(gateway.terminate().success());
         }
         let audit = self.team.home.run(&["--json", "audit"], "").ok().json();
-        assert_eq!(audit["escalate"]["triggered"], 2, "{audit:#}");
-        assert_eq!(audit["escalate"]["absorbed"], 2, "{audit:#}");
         assert_eq!(audit["atoms"]["approved"], 2, "{audit:#}");
-        assert!(audit["conversations"]["turns"].as_u64().is_some_and(|turns| turns >= 6), "{audit:#}");
         let log = self.team.home.run(&["--json", "admin", "log"], "").ok().stdout;
         assert!(log.contains("admins.add") && log.contains("audience.set"), "{log}");
-        let sides = ["gateway.online", "gateway.offline", "case.opened", "case.updated", "case.closed"];
-        for event in sides {
-            assert!(!self.team.home.events(event).is_empty(), "nothing tells of {event}");
+        if !self.is_killed {
+            self.is_in_the_ledger(&audit);
         }
         self.team.behaved();
+    }
+
+    /// A line of the ledger is written after what it tells of, so that a kill between the two leaves it out.
+    fn is_in_the_ledger(&self, audit: &Value) {
+        assert_eq!(audit["escalate"]["triggered"], 2, "{audit:#}");
+        assert_eq!(audit["escalate"]["absorbed"], 2, "{audit:#}");
+        assert!(audit["conversations"]["turns"].as_u64().is_some_and(|turns| turns >= 6), "{audit:#}");
+        for event in ["gateway.online", "gateway.offline", "case.opened", "case.updated", "case.closed"] {
+            assert!(!self.team.home.events(event).is_empty(), "nothing tells of {event}");
+        }
     }
 }
 
@@ -203,7 +211,7 @@ async fn a_day(is_killed: bool) {
     day.is_known(notices).await;
     day.works_on_a_case().await;
     day.goes_and_is_back().await;
-    day.is_over();
+    day.ends();
 }
 
 #[tokio::test(flavor = "multi_thread")]
