@@ -51,7 +51,7 @@ const fn change(
     logged_as: &'static str,
     order: fn(&[&str]) -> Option<Order>,
 ) -> Entry {
-    Entry { words, arguments, action: Action::Administer, logged_as, changes: true, on_host, order }
+    Entry { changes: true, ..look(words, arguments, on_host, logged_as, order) }
 }
 
 /// Something about the cases of a channel, which everybody in it may want.
