@@ -5,6 +5,7 @@
 mod actor;
 mod admins;
 mod audience;
+mod blocklist;
 mod change;
 mod contacts;
 mod error;

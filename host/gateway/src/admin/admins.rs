@@ -2,18 +2,21 @@
 
 use std::path::Path;
 
-use super::{error::ChangeError, id::Id};
-use crate::config::{self, Json};
+use super::{blocklist::is_blocked, error::ChangeError, id::Id};
+use crate::config::{self, Json, Object};
 
 const KEY: &[&str] = &["admins"];
 
 /// Makes a person an admin.
 ///
 /// # Errors
-/// There can be no such person, they are one, or gateway.json cannot be changed.
+/// There can be no such person, they are one, they are blocked, or gateway.json cannot be changed.
 pub fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     let user = Id::user(user)?;
     config::edit(home, |root| {
+        if is_blocked(root, user) {
+            return Err(ChangeError::Blocked(user.to_owned()));
+        }
         let admins = root.list_at(KEY)?;
         if admins.iter().any(|admin| is(admin, user)) {
             return Err(ChangeError::IsAdmin(user.to_owned()));
@@ -29,11 +32,17 @@ pub fn add_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
 /// They are none, or the last one, or gateway.json cannot be changed.
 pub fn remove_admin(home: &Path, user: &str) -> Result<(), ChangeError> {
     config::edit(home, |root| {
+        // Only who can act as one counts.
+        let can_act = |root: &Object, admin: &Json| {
+            let admin = admin.as_str().unwrap_or_default().trim();
+            admin != user && Id::user(admin).is_ok() && !is_blocked(root, admin)
+        };
+        let stays = root.list_at(KEY)?.clone().iter().any(|admin| can_act(root, admin));
         let admins = root.list_at(KEY)?;
         if !admins.iter().any(|admin| is(admin, user)) {
             return Err(ChangeError::NotAdmin(user.to_owned()));
         }
-        if !admins.iter().any(|admin| !is(admin, user) && is_somebody(admin)) {
+        if !stays {
             return Err(ChangeError::LastAdmin);
         }
         admins.retain(|admin| !is(admin, user));
@@ -46,16 +55,12 @@ fn is(admin: &Json, user: &str) -> bool {
     admin.as_str().is_some_and(|admin| admin.trim() == user)
 }
 
-fn is_somebody(admin: &Json) -> bool {
-    admin.as_str().is_some_and(|admin| !admin.trim().is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
-    use crate::home;
+    use crate::{admin::contacts::add_contact, home};
 
     #[test]
     fn the_last_admin_stays_whatever_else_is_in_the_list() {
@@ -66,10 +71,24 @@ mod tests {
             write(&format!(r#"{{"version":1,"admins":{admins}}}"#));
             assert_eq!(remove("U1"), Err("cannot remove last admin".into()), "{admins}");
         }
+        for others in [r#""admins":["U1","U2"],"blocklist":[" U2"]"#, r#""admins":["U1","nobody at all"]"#] {
+            write(&format!(r#"{{"version":1,{others}}}"#));
+            assert_eq!(remove("U1"), Err("cannot remove last admin".into()), "{others}");
+        }
         write(r#"{"version":1,"admins":[" U1 ","U2"]}"#);
         assert_eq!(remove("U1"), Ok(()));
         assert_eq!(remove("U2"), Err("cannot remove last admin".into()));
         assert_eq!(remove("U3"), Err("`U3` is no admin".into()));
+    }
+
+    #[test]
+    fn nobody_who_is_blocked_becomes_an_admin_or_a_contact() {
+        let home = tempfile::tempdir().expect("a home");
+        let text = r#"{"version":1,"admins":["U1"],"blocklist":["U2"]}"#;
+        fs::write(home::config_file(home.path()), text).expect("gateway.json");
+        assert!(matches!(add_admin(home.path(), "U2"), Err(ChangeError::Blocked(_))));
+        assert!(matches!(add_contact(home.path(), "default", "U2"), Err(ChangeError::Blocked(_))));
+        assert_eq!(fs::read_to_string(home::config_file(home.path())).expect("gateway.json"), text);
     }
 
     #[test]

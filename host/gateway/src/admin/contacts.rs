@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use super::{error::ChangeError, id::Id};
+use super::{blocklist::is_blocked, error::ChangeError, id::Id};
 use crate::{config, mra};
 
 const DEFAULT: &str = "default";
@@ -46,11 +46,14 @@ impl fmt::Display for Pool<'_> {
 /// Adds a person to the end of a pool, which is made if it is missing.
 ///
 /// # Errors
-/// There can be no such pool or person, the person is in it, or gateway.json cannot be changed.
+/// There can be no such pool or person, the person is in it or blocked, or gateway.json cannot be changed.
 pub fn add_contact(home: &Path, pool: &str, user: &str) -> Result<(), ChangeError> {
     let pool = Pool::parse(pool)?;
     let user = Id::user(user)?;
     config::edit(home, |root| {
+        if is_blocked(root, user) {
+            return Err(ChangeError::Blocked(user.to_owned()));
+        }
         let contacts = root.list_at(&pool.path())?;
         if contacts.iter().any(|contact| is(contact, user)) {
             return Err(ChangeError::InPool { user: user.to_owned(), pool: pool.to_string() });

@@ -32,6 +32,8 @@ pub enum ChangeError {
     IsAdmin(String),
     #[error("`{0}` is no admin")]
     NotAdmin(String),
+    #[error("`{0}` is on the blocklist")]
+    Blocked(String),
     #[error("cannot remove last admin")]
     LastAdmin,
     #[error("{0}")]
@@ -74,6 +76,7 @@ impl ChangeError {
             | ChangeError::Audience(_)
             | ChangeError::Id(_)
             | ChangeError::Repo(_)
+            | ChangeError::Blocked(_)
             | ChangeError::LastAdmin
             | ChangeError::BadExperiment(_)
             | ChangeError::NoExperiment
@@ -96,7 +99,12 @@ impl ChangeError {
                 Some("`pmk-host escalation list` shows who is where")
             }
             ChangeError::NotAdmin(_) => Some("`pmk-host admin list` shows them"),
-            ChangeError::LastAdmin => Some("add another one first: nobody in Slack can make one"),
+            ChangeError::Blocked(_) => {
+                Some("take them off `blocklist` in gateway.json first: it goes before everything else")
+            }
+            ChangeError::LastAdmin => {
+                Some("add another one first, who is not blocked: nobody in Slack could make one any more")
+            }
             ChangeError::BadExperiment(_) => Some(
                 "an experiment is `name`, `control`, and `arms` of `name`, `policy` (`files`, `settings`) and `weight` or `shadow`",
             ),

@@ -129,7 +129,7 @@ impl Cancel {
             return print_json(&json!({"key": marker.name(), "cancelled": true}));
         }
         note(format!(
-            "nobody waits for the answer in `{}` any more; those who were asked have not been told",
+            "nobody waits for the answer in `{}` any more; tell who asked, and who was asked: the gateway has not",
             marker.name()
         ));
         Ok(())

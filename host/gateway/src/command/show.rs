@@ -6,7 +6,11 @@ use crate::{
     admin::{Change, ChangeError, LogEntry},
     audience::{Audience, Audiences},
     escalation::Pools,
-    knowledge::{Status, atom::Atom, moderation::ModerationError},
+    knowledge::{
+        Status,
+        atom::{Atom, Meta},
+        moderation::ModerationError,
+    },
     people::People,
     say::Say,
 };
@@ -61,7 +65,7 @@ pub fn atoms(say: &Say, Listed { atoms, more }: &Listed) -> String {
             short if short.len() < question.len() => format!("{short}…"),
             short => short.to_owned(),
         };
-        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(meta.status), code(&meta.scope))
+        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(meta), code(&meta.scope))
     };
     let mut lines: Vec<String> = atoms.iter().map(line).collect();
     if *more > 0 {
@@ -75,12 +79,13 @@ pub fn atom(say: &Say, atom: &Atom) -> String {
     let meta = &atom.meta;
     let heading = say.atom(&[
         ("id", code(&meta.id)),
-        ("status", status_name(meta.status).to_owned()),
+        ("status", status_name(meta).to_owned()),
         ("scope", code(&meta.scope)),
         ("contributor", code(&meta.source.contributor_user_id)),
         ("question", one_line(&meta.question)),
     ]);
-    format!("{heading}\n{}", quoted(atom.answer()))
+    let flagged = meta.flag_reason.as_deref().map(|why| format!("\n:warning: {}", code(why))).unwrap_or_default();
+    format!("{heading}{flagged}\n{}", quoted(atom.answer()))
 }
 
 /// The last changes.
@@ -135,10 +140,12 @@ fn not_changed(say: &Say, error: &ChangeError) -> String {
     }
 }
 
-const fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Pending => "pending",
-        Status::Approved => "approved",
+/// Whoever approves one that reads like orders to a model is to know it.
+const fn status_name(meta: &Meta) -> &'static str {
+    match (meta.status, meta.flagged) {
+        (Status::Pending, false) => "pending",
+        (Status::Pending, true) => "pending, flagged",
+        (Status::Approved, _) => "approved",
     }
 }
 

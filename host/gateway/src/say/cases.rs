@@ -1,6 +1,6 @@
 //! What is said of cases.
 
-use super::{Say, mention, one_line, quoted, text};
+use super::{Say, one_line, quoted, text};
 use crate::case::{Case, CaseError, CaseId, MAX_TITLE_CHARS, Note, NoteKind};
 
 /// The most characters of a note that are shown in a line, and the most notes of a kind that `show` lists.
@@ -22,7 +22,7 @@ impl Say {
                 ("title", quoted(&case.title).into()),
                 ("since", day(case.opened_at_ms).into()),
                 ("signed", if case.opened_by.is_some() { "yes" } else { "no" }.into()),
-                ("by", case.opened_by.as_deref().map(mention).unwrap_or_default().into()),
+                ("by", case.opened_by.as_deref().map(|by| format!("`{by}`")).unwrap_or_default().into()),
                 ("messages", case.messages.into()),
             ],
         );

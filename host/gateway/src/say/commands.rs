@@ -105,6 +105,6 @@ mod tests {
         assert!(say.may_not(Reason::NotADirectMessage).starts_with(":no_entry_sign: "));
         assert!(say.may_not(Reason::NotADirectMessage).contains("只能在 DM"));
         assert!(say.may_not(Reason::NotAnAdmin).contains("限管理員"));
-        assert_eq!(say.unknown_command(true, "frob"), ":grey_question: 未知的 admin 子指令 `frob`");
+        assert!(say.unknown_command(true, "frob").starts_with(":grey_question: 未知的 admin 子指令 `frob`"));
     }
 }

@@ -3,7 +3,7 @@
 commands = Commands:
 usage = Usage:
 unknown-command = :grey_question: There is no command { $word }; `/pmk help` shows all
-unknown-admin-command = :grey_question: Unknown admin subcommand { $word }
+unknown-admin-command = :grey_question: Unknown admin subcommand { $word }; `/pmk admin help` lists them
 only-in-dm = :no_entry_sign: `/pmk admin` works in a direct message (DM) only; nothing was done
 only-admins = :no_entry_sign: For admins only; nothing was done
 

@@ -3,7 +3,7 @@
 commands = 可用的指令：
 usage = 用法：
 unknown-command = :grey_question: 未知的指令 { $word }，`/pmk help` 會列出全部
-unknown-admin-command = :grey_question: 未知的 admin 子指令 { $word }
+unknown-admin-command = :grey_question: 未知的 admin 子指令 { $word }，`/pmk admin help` 會列出全部
 only-in-dm = :no_entry_sign: `/pmk admin` 只能在 DM 使用，沒有執行任何動作
 only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作
 
