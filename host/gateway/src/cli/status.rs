@@ -74,7 +74,7 @@ fn look(context: &Context) -> Result<Shown, Failure> {
     // What another process has left says nothing about this one.
     let state = State::read(home).filter(|state| Some(state.pid) == pid);
     let beat_ms = Signs::of(home).read().beat_ms;
-    let age = beat_ms.map(|beat| Duration::from_millis(u64::try_from(clock::now_ms() - beat).unwrap_or(0)));
+    let age = beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
     let report = match holder {
         Some(_) => match control::ask_within(home, &Request::Status, PATIENCE) {
             Ok(Reply::Status(report)) => Some(report),

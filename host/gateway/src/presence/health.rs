@@ -29,6 +29,16 @@ impl Freshness {
         }
     }
 
+    /// The age of a heartbeat. One that lies ahead, by more than the clock may have been set back since it was due to beat
+    /// again, says nothing.
+    pub fn age(beat_ms: i64, now_ms: i64) -> Option<Duration> {
+        match u64::try_from(now_ms.saturating_sub(beat_ms)) {
+            Ok(ms) => Some(Duration::from_millis(ms)),
+            Err(_) if Duration::from_millis(beat_ms.abs_diff(now_ms)) < BEAT_EVERY => Some(Duration::ZERO),
+            Err(_) => None,
+        }
+    }
+
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,6 +132,13 @@ mod tests {
         assert_eq!([of(0), of(29_999)], [Freshness::Fresh; 2]);
         assert_eq!([of(30_000), of(59_999)], [Freshness::Aging; 2]);
         assert_eq!([of(60_000), Freshness::of(None)], [Freshness::Stale; 2]);
+    }
+
+    #[test]
+    fn a_heartbeat_of_the_future_is_no_fresh_one() {
+        let of = |beat_ms| Freshness::of(Freshness::age(beat_ms, 100_000));
+        assert_eq!([of(100_000), of(71_000), of(129_999)], [Freshness::Fresh; 3]);
+        assert_eq!([of(130_000), of(i64::MAX), of(i64::MIN), of(0)], [Freshness::Stale; 4]);
     }
 
     #[test]
