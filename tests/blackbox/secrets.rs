@@ -4,7 +4,7 @@ use pmk_stand_ins::slack::Slack;
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Finished, Home, PATIENCE, finish},
+    support::{Finished, Home, PATIENCE, finish, until},
     workspace::{Gateway, command, rules},
 };
 
@@ -51,6 +51,22 @@ fn a_secret_that_is_not_needed_is_not_got() {
     let finished = run_with(&config, &[], &tokens);
     assert!(finished.stderr.contains("did not reach Slack"), "{}", finished.stderr);
     assert!(!finished.stderr.contains("should not be run"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_command_that_takes_its_time_keeps_the_gateway_from_nobody_who_looks_or_stops_it() {
+    let home = Home::new();
+    // For as long as there is a gateway.
+    let waits = json!({"cmd": "while kill -0 $PPID; do sleep 0.1; done"});
+    home.write("gateway.json", with_slack(&waits, &waits).to_string());
+    let mut gateway = home.command(&["run", "--model", "sim"]).spawn().expect("the program");
+    let looked = until("it is seen", || {
+        let looked = home.run(&["--json", "status"], "");
+        (looked.status.code() == Some(1)).then(|| looked.json())
+    });
+    assert_eq!((&looked["level"], &looked["phase"]), (&"degraded".into(), &"starting".into()), "{looked:#}");
+    assert_eq!(home.run(&["stop"], "").ok().stdout, "stopped\n");
+    assert!(!gateway.wait().expect("it ends").success());
 }
 
 #[test]

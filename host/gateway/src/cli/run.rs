@@ -41,7 +41,7 @@ mod swapping;
 mod tokens;
 
 use ending::{lost, stop_on_signals, while_present};
-use tokens::{Tokens, half};
+use tokens::{Token, Tokens, half};
 
 /// The model of a configuration that names none (seed 000).
 const DEFAULT_MODEL: &str = "claude-cli";
@@ -82,8 +82,8 @@ enum FrontChoice {
 /// What is needed to listen.
 enum Connection {
     Slack {
-        app_token: SecretString,
-        bot_token: SecretString,
+        app: Token,
+        bot: Token,
     },
     /// A person at a terminal.
     Chat,
@@ -95,6 +95,17 @@ enum Connection {
 struct Note {
     what: String,
     hint: String,
+}
+
+impl Connection {
+    /// The same with its tokens got.
+    fn with_tokens(self) -> Result<Connection, Failure> {
+        let known = |token: Token| Ok::<_, Failure>(Token::Known(token.resolve()?));
+        Ok(match self {
+            Connection::Slack { app, bot } => Connection::Slack { app: known(app)?, bot: known(bot)? },
+            other => other,
+        })
+    }
 }
 
 impl Run {
@@ -120,6 +131,8 @@ impl Run {
         let lock = HomeLock::take(&context.home)?;
         let mut state = State::of_this_process();
         state.write(&context.home);
+        // A command may take its time, or ask somebody: by now others see that this home is taken, and can stop it.
+        let connection = connection.with_tokens()?;
         supervisor::enable();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -205,7 +218,7 @@ impl Run {
         let missing = match (&tokens.app, &tokens.bot) {
             _ if self.front == Some(FrontChoice::Console) => None,
             (Some(app), Some(bot)) => {
-                return Ok(Connection::Slack { app_token: app.resolve()?, bot_token: bot.resolve()? });
+                return Ok(Connection::Slack { app: app.clone(), bot: bot.clone() });
             }
             // Whoever has set one of them means Slack.
             (None, Some(_)) => return Err(half("the Slack app token (xapp-…)", "PMK_SLACK_APP_TOKEN", "appToken")),
@@ -270,8 +283,8 @@ impl Run {
         connection: Connection,
     ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>), Failure> {
         Ok(match connection {
-            Connection::Slack { app_token, bot_token } => {
-                (Arc::new(self.connect_slack(config, app_token, bot_token).await?), None)
+            Connection::Slack { app, bot } => {
+                (Arc::new(self.connect_slack(config, app.resolve()?, bot.resolve()?).await?), None)
             }
             Connection::Chat => {
                 (Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as the README shows")?), None)

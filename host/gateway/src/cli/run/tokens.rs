@@ -14,6 +14,7 @@ pub(super) struct Tokens {
     pub bot: Option<Token>,
 }
 
+#[derive(Clone)]
 pub(super) enum Token {
     Known(SecretString),
     /// Got only when it is needed: it may be a command.
