@@ -2,7 +2,7 @@
 //! answer, and does not when the part that prevents it is switched off.
 
 use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message};
-use pmk_host::model::{
+use pmk_models::{
     Model, ModelError, Request,
     anthropic::{Anthropic as Client, Config},
     http,

@@ -8,16 +8,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use pmk_system::ownership::{self, NotOurs};
 use rustix::fs::{Mode, OFlags, openat};
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
 use wasmtime::{Engine, component::Component};
 
-use crate::{
-    native,
-    ownership::{self, NotOurs},
-};
+use crate::native;
 
 /// What an artifact begins with, before its digest. Another number where the form of the file changes.
 const MAGIC: &[u8; 16] = b"pmk-artifact/2\r\n";

@@ -8,6 +8,5 @@
 
 mod folder;
 mod native;
-pub mod ownership;
 
 pub use folder::{Folder, FolderError, Kept, Staged, seal};

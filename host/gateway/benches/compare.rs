@@ -5,14 +5,12 @@
 use std::{fs, path::Path, sync::Arc};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pmk_host::{
-    compare::{
-        histories,
-        replay::{Arm, Setup},
-        runner::{Comparison, Watch},
-    },
-    model::sim::{Sim, SimConfig},
+use pmk_host::compare::{
+    histories,
+    replay::{Arm, Setup},
+    runner::{Comparison, Watch},
 };
+use pmk_models::sim::{Sim, SimConfig};
 use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use serde_json::json;
 

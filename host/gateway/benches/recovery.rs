@@ -22,12 +22,12 @@ use pmk_host::{
     config::Config,
     front::{Delivery, Front, FrontError, Inbound, Intake, Progress, ReplyTo, TurnReport},
     gateway::{Gateway, Parts},
-    knowledge::Library,
     ledger::Ledger,
-    model::{Answer, Model, ModelError, Request, Stop, Usage},
     mra::{self, Mra},
     store::{Begin, Outgoing, Outturn, Recorded, Store},
 };
+use pmk_knowledge::Library;
+use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
 use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use tokio_util::sync::CancellationToken;
 

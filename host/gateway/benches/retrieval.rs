@@ -5,10 +5,13 @@
 use std::{hint::black_box, path::Path};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use pmk_host::{
-    knowledge::{Atom, Library, MAX_RETRIEVED, atom::NewAtom, atom::Source, moderation},
-    search::{Column, Filter, Index, Query},
+use pmk_index::{Column, Filter, Index};
+use pmk_knowledge::{
+    Atom, Library, MAX_RETRIEVED,
+    atom::{NewAtom, Source},
+    moderation,
 };
+use pmk_search::Query;
 use rusqlite::Connection;
 
 const CREATED_MS: i64 = 1_777_342_416_133;

@@ -16,9 +16,9 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     front::{Inbound, ReplyTo},
-    model::Usage,
     store::{Begin, Outgoing, Outturn, Recorded, Store, WindowEdit},
 };
+use pmk_models::Usage;
 use tokio::runtime::Runtime;
 
 const CONVERSATIONS: usize = 200;

@@ -12,9 +12,8 @@ use clap::{
     ArgAction, Parser, Subcommand,
     builder::{BoolValueParser, TypedValueParser},
 };
+use pmk_system::{error::Failure, home, json};
 use serde_json::json;
-
-use crate::{error::Failure, home, json};
 
 mod admin;
 mod atoms;

@@ -7,17 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_policy::files;
+use pmk_knowledge::{Ingest, UnknownIngest};
+use pmk_system::files;
+use pmk_system::{error::Failure, home, json};
 use serde_json::{Map, Value};
 
-use crate::{
-    error::Failure,
-    experiment::ExperimentConfig,
-    home, json,
-    knowledge::{Ingest, UnknownIngest},
-    people::People,
-    say::Language,
-};
+use crate::{experiment::ExperimentConfig, people::People, say::Language};
 
 mod document;
 mod edit;

@@ -20,12 +20,13 @@
 //! The socket belongs to whoever holds the home's lock. One that a crash left behind answers nobody and is replaced
 //! at the next start; an orderly stop removes it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pmk_core::SessionKey;
+use pmk_system::error::Failure;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Failure, home, policies::Swapped, presence::health::Report};
+use crate::{policies::Swapped, presence::health::Report};
 
 mod client;
 mod server;
@@ -79,11 +80,6 @@ impl Reply {
             }
         }
     }
-}
-
-/// Where it is.
-pub fn socket(home: &Path) -> PathBuf {
-    home::gateway_dir(home).join("control.sock")
 }
 
 #[cfg(test)]

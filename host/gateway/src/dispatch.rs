@@ -23,12 +23,12 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_core::SessionKey;
+use pmk_system::error::Failure;
 use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::QueueConfig,
-    error::Failure,
     ledger::Event,
     store::{Parked, Pending, Store, StoreError, Unparked},
 };

@@ -5,11 +5,12 @@
 
 use async_trait::async_trait;
 use pmk_core::{SessionKey, session_key};
+use pmk_knowledge::LibraryError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{knowledge::LibraryError, store::StoreError};
+use crate::store::StoreError;
 
 pub mod console;
 pub mod slack;

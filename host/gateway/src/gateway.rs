@@ -7,17 +7,18 @@ use std::{
 };
 
 use async_trait::async_trait;
+use pmk_knowledge::{Library, LibraryError, Seeder, reaction::Verdict};
+use pmk_models::Model;
 use pmk_policy::Stack;
+use pmk_system::{clock, error::Failure, panics};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     audience::{Audience, Prompts, Toolbox},
     calibration::Calibration,
-    clock,
     config::{Config, Watched},
     directive::{self, Offer},
     dispatch::{Batch, Dispatcher, Stuck, Turns},
-    error::Failure,
     experiment::{
         arms::Load,
         live::{self, Live},
@@ -27,12 +28,9 @@ use crate::{
         Accepted, Delivery, Front, FrontError, Inbound, Intake, Invocation, Notice, ReactError, Reaction, ReplyTo,
         Speech,
     },
-    knowledge::{Library, LibraryError, Seeder, reaction::Verdict},
     ledger::{Event, Ledger},
     may::Action,
-    model::Model,
     mra::Mra,
-    panics,
     policies::Policies,
     presence::health::Report,
     progress::{self, Updates},

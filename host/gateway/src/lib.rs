@@ -2,9 +2,8 @@
 //! much of a conversation the model gets to see.
 //!
 //! One turn reads like the list in [`turn`]; who works on which is up to [`dispatch`]. What talks to people is a [`front`], what answers is a
-//! [`model`], what survives a crash is in [`store`]. What the team knows is in [`knowledge`], found by
-//! [`search`]; what the model may do to learn more is a [`directive`]: ask [`mra`], or a person by
-//! [`escalation`]; what a channel is looking into is a [`case`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
+//! model ([`pmk_models`]), what survives a crash is in [`store`]. What the team knows is in [`pmk_knowledge`]; what the model may do to
+//! learn more is a [`directive`]: ask [`mra`], or a person by [`escalation`]; what a channel is looking into is a [`case`]. Which of two policies does better, [`compare`] tells from recorded conversations and an
 //! [`experiment`] from live ones. What operators change meanwhile is in [`admin`], and what they can say for it where people
 //! talk is a [`command`]; what moves conversations between
 //! stores, and over from pmk, is [`transfer`]. Whether anybody is there to answer is [`presence`]. What the authors of
@@ -15,9 +14,7 @@ pub mod audience;
 pub mod audit;
 pub mod calibration;
 pub mod case;
-pub mod child;
 pub mod cli;
-pub mod clock;
 pub mod command;
 pub mod compare;
 pub mod config;
@@ -25,27 +22,18 @@ pub mod control;
 pub mod desk;
 pub mod directive;
 pub mod dispatch;
-pub mod error;
 pub mod escalation;
 pub mod experiment;
 pub mod front;
 pub mod gateway;
-pub mod home;
-pub mod json;
-pub mod knowledge;
 pub mod ledger;
-pub mod lines;
 pub mod may;
-pub mod model;
 pub mod mra;
-mod panics;
 pub mod people;
 pub mod policies;
 pub mod presence;
 pub mod progress;
 pub mod say;
-pub mod search;
-pub mod stamp;
 pub mod store;
 pub mod transfer;
 pub mod turn;

@@ -8,7 +8,7 @@ fn main() -> ExitCode {
         return done;
     }
     // So are those who see to it that its other children do not outlive it.
-    if let Some(done) = pmk_host::child::supervisor::main(std::env::args_os()) {
+    if let Some(done) = pmk_system::child::supervisor::main(std::env::args_os()) {
         return done;
     }
     // Two TLS providers in one process panic at the first handshake; this is the one.

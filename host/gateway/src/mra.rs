@@ -6,9 +6,8 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration, time::Instant};
 
 use anstream::adapter::strip_str;
+use pmk_system::child::{self, End, Finished, Limits, SpawnError, Spec};
 use tokio_util::sync::CancellationToken;
-
-use crate::child::{self, End, Finished, Limits, SpawnError, Spec};
 
 mod outcome;
 mod question;

@@ -19,10 +19,10 @@ pub mod state;
 
 use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
+use pmk_system::clock;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
-    clock,
     dispatch::Dispatcher,
     gateway::Gateway,
     ledger::Event,

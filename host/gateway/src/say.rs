@@ -7,6 +7,7 @@ use std::{fmt, str::FromStr};
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
 use pmk_core::{SessionKey, text};
+use pmk_models::ModelError;
 use serde::Deserialize;
 use thiserror::Error;
 use unic_langid::LanguageIdentifier;
@@ -16,7 +17,6 @@ use crate::{
     escalation::Tried,
     experiment::guard_rail::{Verdict, Worse},
     front::Speech,
-    model::ModelError,
     store::Verbosity,
 };
 

@@ -59,6 +59,7 @@ use std::{
     sync::Arc,
 };
 
+use pmk_system::home::{self, HomeLock};
 use rusqlite::Connection;
 
 pub use archive::StoreArchive;
@@ -83,7 +84,6 @@ pub use types::{
 };
 pub use uses::AtomUse;
 
-use crate::home::{self, HomeLock};
 use connection::Migrate;
 use error::Fault;
 use files::OpenFiles;

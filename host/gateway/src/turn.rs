@@ -40,13 +40,13 @@ use crate::{
     dispatch::{Batch, Stuck},
     front::FrontError,
     gateway::Gateway,
-    knowledge::{Atom, LibraryError},
     store::{OpenTurn, StoreError},
 };
 use act::Acted;
 use admit::Admitted;
 use ask::Asked;
 use hear::Heard;
+use pmk_knowledge::{Atom, LibraryError};
 pub(crate) use preamble::Preamble;
 use record::Outcome;
 pub(crate) use work::Room;

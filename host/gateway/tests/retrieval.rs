@@ -6,8 +6,7 @@ mod measure;
 use std::collections::HashSet;
 
 use measure::{AskedAs, Figures, Part};
-use pmk_host::search::folded_terms;
-
+use pmk_search::folded_terms;
 const PARTS: [&str; 3] = ["tuned-1", "tuned-2", "held-out"];
 
 /// As many as a team has after its first week.

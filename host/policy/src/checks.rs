@@ -2,15 +2,10 @@
 
 use std::{io, path::Path};
 
+use pmk_system::files::{self, NoFile};
 use wasmtime::{Engine, component::types};
 
-use crate::{
-    contract,
-    error::LoadError,
-    failure::foreign_name,
-    files::{self, NoFile},
-    wasi,
-};
+use crate::{contract, error::LoadError, failure::foreign_name, wasi};
 
 /// No component is larger than this; those with an interpreter inside have about 20 MB.
 const MAX_FILE_BYTES: u64 = 64 << 20;

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use pmk_artifacts::{FolderError, ownership::NotOurs};
+use pmk_artifacts::FolderError;
+use pmk_system::ownership::NotOurs;
 use thiserror::Error;
 
 use crate::{
@@ -332,4 +333,14 @@ fn found(exports: &[String]) -> String {
 
 fn without(lacking: &Option<String>) -> String {
     lacking.as_ref().map(|item| format!(", which has no such `{item}`")).unwrap_or_default()
+}
+
+impl From<LoadError> for pmk_system::error::Failure {
+    fn from(error: LoadError) -> Self {
+        let failure = pmk_system::error::Failure::new(&error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
 }

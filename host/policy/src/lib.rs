@@ -19,7 +19,7 @@ pub mod contract;
 pub mod description;
 pub mod error;
 pub mod failure;
-pub mod files;
+
 pub mod limits;
 pub mod policy;
 pub mod prices;
@@ -47,7 +47,7 @@ pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;
 pub use limits::{CompileLimits, Limits, Size};
-pub use pmk_artifacts::ownership;
+
 pub use policy::{Exports, Policy};
 pub use record::{ArchiveUse, DecidedBy, Decision, Identity, LogLevel, LogLine, Outcome, Record};
 pub use runtime::{Runtime, RuntimeConfig};

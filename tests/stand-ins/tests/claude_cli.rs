@@ -7,7 +7,7 @@ use std::{
 };
 
 use pmk_core::{Block, Message, message};
-use pmk_host::model::{
+use pmk_models::{
     Answer, Model, ModelError, Request, Stop,
     claude_cli::{ClaudeCli, Config, INHERITED},
 };

@@ -6,7 +6,6 @@ use std::{
 };
 
 use pmk_host::{
-    child,
     mra::{Config, Failure, Mra, Outcome, Question},
     progress::{Sent, Settings, Updates},
 };
@@ -14,6 +13,7 @@ use pmk_stand_ins::{
     patience::{PATIENCE, let_pass, until_async},
     program::calls,
 };
+use pmk_system::child;
 use tokio_util::sync::CancellationToken;
 
 struct Stage {

@@ -6,14 +6,12 @@
 use std::{fs, path::Path, time::Duration};
 
 use pmk_core::{Block, Message, message};
-use pmk_host::{
-    child,
-    model::{
-        Model, ModelError, Request,
-        claude_cli::{ClaudeCli, Config},
-    },
+use pmk_models::{
+    Model, ModelError, Request,
+    claude_cli::{ClaudeCli, Config},
 };
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour, KEY, Recorded};
+use pmk_system::child;
 
 const CANARY: &str = "CANARY-of-the-host";
 

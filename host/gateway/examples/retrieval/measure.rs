@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use pmk_host::knowledge::{Library, MAX_RETRIEVED};
+use pmk_knowledge::{Library, MAX_RETRIEVED};
 use serde::Deserialize;
 
 /// When the atoms were written; nothing hangs on it.

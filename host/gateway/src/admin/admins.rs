@@ -60,7 +60,9 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{admin::contacts::add_contact, home};
+    use pmk_system::home;
+
+    use crate::admin::contacts::add_contact;
 
     #[test]
     fn the_last_admin_stays_whatever_else_is_in_the_list() {

@@ -8,9 +8,8 @@ use std::{
 };
 
 use jiff::Timestamp;
+use pmk_system::{home, lines::Lines};
 use serde::{Deserialize, Serialize};
-
-use crate::{home, lines::Lines};
 
 /// How many changes are shown unless somebody says otherwise.
 pub const SHOWN: usize = 20;

@@ -8,12 +8,11 @@ use std::{
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use pmk_system::home;
 use serde::Serialize;
 use thiserror::Error;
 
 use super::actor::Actor;
-use crate::home;
-
 /// The log of one home, for the changes of one person.
 #[derive(Clone, Debug)]
 pub struct AdminLog {

@@ -3,14 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use jiff::Timestamp;
+use pmk_knowledge::{Status, atom::Atom};
 use serde_json::Value;
 
 use super::{Audit, Counts, ModelTokens, Record, arms, bounds};
-use crate::{
-    escalation::Marker,
-    knowledge::{Status, atom::Atom},
-    store::Learnt,
-};
+use crate::{escalation::Marker, store::Learnt};
 
 /// A pending atom that is older should have been promoted.
 const STUCK_MS: i64 = 24 * 60 * 60 * 1_000;

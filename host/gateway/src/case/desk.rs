@@ -2,11 +2,11 @@
 //! of commands'.
 
 use pmk_core::{FrontName, text};
+use pmk_system::clock;
 use thiserror::Error;
 
 use super::Case;
 use crate::{
-    clock,
     ledger::{Event, Ledger},
     say::Say,
     store::{Opened, Store, StoreError},

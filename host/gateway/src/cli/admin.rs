@@ -2,6 +2,7 @@
 //! The first admin can only be made here.
 
 use clap::{Args, Subcommand};
+use pmk_system::error::{Failure, OrHint};
 use serde_json::json;
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
 use crate::{
     admin::{self, Change, LogEntry},
     config::Config,
-    error::{Failure, OrHint},
 };
 
 /// As much of a reason as a line of the log can bear, in characters.

@@ -3,6 +3,12 @@
 use std::{cmp::Reverse, collections::HashMap};
 
 use clap::{Args, Subcommand};
+use pmk_knowledge::{
+    Atom, Status,
+    files::AtomFiles,
+    moderation::{self, ModerationError, Promote, StoredAtom},
+};
+use pmk_system::{clock, error::Failure};
 use serde_json::{Value, json};
 
 use self::edit::Edited;
@@ -12,16 +18,7 @@ use super::{
     note, print, print_json, table,
     text::{one_line, printable, time},
 };
-use crate::{
-    clock,
-    error::Failure,
-    knowledge::{
-        Atom, Status,
-        files::{AtomFiles, FileError},
-        moderation::{self, ModerationError, Promote, StoredAtom},
-    },
-    store::{AtomUse, Store, StoreError},
-};
+use crate::store::{AtomUse, Store, StoreError};
 
 mod edit;
 
@@ -279,29 +276,12 @@ fn id_or(prefix: &str, found: &Result<(&AtomFiles, &StoredAtom), Failure>) -> St
     found.as_ref().map_or_else(|_| prefix.to_owned(), |(_, stored)| stored.atom.meta.id.clone())
 }
 
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Self {
-        Failure::new(error).hint("check that you own the folder and may write to it, or give another `--home`")
-    }
-}
-
-impl From<ModerationError> for Failure {
-    fn from(error: ModerationError) -> Self {
-        match error {
-            ModerationError::File(error) => error.into(),
-            ModerationError::NotFound(_) => Failure::new(error).hint("`pmk-host atoms list` shows them"),
-            ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more of it"),
-            error => Failure::new(error),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::knowledge::Atom;
+    use pmk_knowledge::Atom;
 
     #[test]
     fn a_short_id_is_enough_to_find_its_atom() {

@@ -1,6 +1,7 @@
 //! `audience list|default|set|unset`: how the model speaks to whom (seed 003 §5).
 
 use clap::{Args, Subcommand};
+use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::{Context, change::make, note, print, print_json, table, text::printable};
@@ -8,7 +9,6 @@ use crate::{
     admin::{Change, ChangeError},
     audience::{Audience, Audiences},
     config::Config,
-    error::Failure,
 };
 
 #[derive(Debug, Subcommand)]

@@ -4,18 +4,20 @@ use std::fmt::Write;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
+use pmk_knowledge::{
+    Atom,
+    files::AtomFiles,
+    moderation::{self, Promote},
+};
+use pmk_system::{
+    error::{Failure, OrHint},
+    home,
+};
 
 use super::{Context, block_on, print, print_json, text::printable};
 use crate::{
     audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
-    error::{Failure, OrHint},
     escalation::Marker,
-    home,
-    knowledge::{
-        Atom,
-        files::AtomFiles,
-        moderation::{self, Promote},
-    },
     store::{Learnt, Store, StoreError},
 };
 

@@ -3,6 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
 };
 use crate::{
     case::{Case, CaseId, CaseMessage, NoteKind, document},
-    error::Failure,
     store::{Store, StoreError},
 };
 

@@ -1,10 +1,9 @@
 //! Changes by an operator: whatever came of one is in the admin log.
 
 use super::Context;
-use crate::{
-    admin::{Actor, AdminLog, Change, ChangeError},
-    error::Failure,
-};
+use pmk_system::error::Failure;
+
+use crate::admin::{Actor, AdminLog, Change, ChangeError};
 
 /// Makes a change, and notes what came of it.
 pub(super) fn make(context: &Context, change: &Change) -> Result<(), Failure> {

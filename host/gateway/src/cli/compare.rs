@@ -9,7 +9,13 @@ use std::{
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use pmk_models::{
+    ModelSpec, Provider,
+    sim::{Sim, SimConfig},
+    windows,
+};
 use pmk_policy::{SetOverride, Stack};
+use pmk_system::error::{Failure, OrHint};
 
 use super::{Context, Json, logging, print, print_json, table, tokens};
 use crate::{
@@ -25,12 +31,6 @@ use crate::{
         runner::{Comparison, Replayed, Results, Watch},
     },
     config::{Config, PolicyConfig},
-    error::{Failure, OrHint},
-    model::{
-        ModelSpec, Provider,
-        sim::{Sim, SimConfig},
-        windows,
-    },
     policies::{Loader, Named},
     transfer::TransferError,
 };
@@ -179,7 +179,7 @@ impl CompareCommand {
         let document = || report.document();
         match &self.json {
             Some(Json::Stdout) => return print_json(&document()),
-            Some(Json::File(path)) => write(path, &format!("{}\n", crate::json::shown_pretty(&document())))?,
+            Some(Json::File(path)) => write(path, &format!("{}\n", pmk_system::json::shown_pretty(&document())))?,
             Some(Json::No) | None => {}
         }
         print(&page(report))

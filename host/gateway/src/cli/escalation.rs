@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use pmk_core::FrontName;
+use pmk_system::{clock, error::Failure, home};
 use serde_json::json;
 
 use super::{
@@ -15,11 +16,8 @@ use super::{
 };
 use crate::{
     admin::{Actor, Change},
-    clock,
     config::Config,
-    error::Failure,
     escalation::{self, Marker, Pools},
-    home,
     ledger::{Event, Ledger},
     store::{Store, StoreError},
 };

@@ -8,14 +8,14 @@ use std::{
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use pmk_policy::files;
+use pmk_system::error::{Failure, OrHint};
+use pmk_system::files;
 use serde_json::{Value, json};
 
 use super::{Context, block_on, change::record, note, print_json};
 use crate::{
     admin,
     config::{Config, Object, PolicyConfig},
-    error::{Failure, OrHint},
     experiment::{
         ArmConfig, ExperimentConfig,
         arms::{Arms, Load},

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pmk_policy::{SetOverride, Stack};
+use pmk_system::error::Failure;
 
 use crate::{
     config::PolicyConfig,
-    error::Failure,
     policies::{Loader, Named},
 };
 

@@ -7,22 +7,22 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use pmk_policy::files;
+use pmk_models::{
+    Action, ModelError, ModelSpec,
+    classify::{Failed, classify},
+    windows,
+};
+use pmk_system::files;
+use pmk_system::{
+    error::{Failure, OrHint},
+    json,
+    lines::Lines,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{Context, block_on, note, note_json, print, print_json, text, tokens};
-use crate::{
-    error::{Failure, OrHint},
-    json,
-    lines::Lines,
-    model::{
-        Action, ModelError, ModelSpec,
-        classify::{Failed, classify},
-        windows,
-    },
-    store::Store,
-};
+use crate::store::Store;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelCommand {

@@ -5,13 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 use clap::Args;
 use pmk_core::{Applied, Guard, Plan, Transcript, Verdict, floor};
 use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
+use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{Context, layers::LayerArguments, logging, print, print_json, text::said, tokens};
 use crate::{
     config::Config,
     desk::recorded::Recorded,
-    error::Failure,
     turn::{Preamble, Room},
 };
 

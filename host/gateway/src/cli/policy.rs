@@ -9,10 +9,9 @@ mod test;
 
 use clap::Subcommand;
 use pmk_policy::Exports;
+use pmk_system::error::Failure;
 
 use super::{Context, logging};
-use crate::error::Failure;
-
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
     /// Write a project for a policy of your own, which builds at once

@@ -8,25 +8,27 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use pmk_knowledge::{Library, find_workspace};
+use pmk_models::{self as model, Environment, Model, ModelSpec, Provider};
+use pmk_system::{
+    child::supervisor,
+    error::{Failure, OrHint},
+    home::{self, HomeLock},
+};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, layers::LayerArguments, logging, tokens as count, variable};
 use crate::{
     calibration::Calibration,
-    child::supervisor,
     config::Config,
-    error::{Failure, OrHint},
     front::{
         Front, FrontError,
         console::{Chat, Lines},
         slack::{Slack, SlackConfig},
     },
     gateway::{Gateway, Parts},
-    home::{self, HomeLock},
-    knowledge::{Library, find_workspace},
     ledger::Ledger,
-    model::{self, Environment, Model, ModelSpec, Provider},
     policies::Swapper,
     presence::{
         Presence,

@@ -7,13 +7,11 @@ mod reset;
 mod show;
 
 use clap::{Subcommand, ValueEnum};
+use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{Context, block_on, note, print, print_json, table, text::time};
-use crate::{
-    error::Failure,
-    store::{SessionSummary, Store},
-};
+use crate::store::{SessionSummary, Store};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {

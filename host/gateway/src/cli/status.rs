@@ -5,14 +5,16 @@ use std::{fmt::Write, process::ExitCode, time::Duration};
 
 use clap::Args;
 use jiff::Timestamp;
+use pmk_system::{
+    clock,
+    error::Failure,
+    home::{self, HomeLock},
+};
 use serde_json::{Value, json};
 
 use super::{Context, note, print, print_json};
 use crate::{
-    clock,
     control::{self, Reply, Request},
-    error::Failure,
-    home::{self, HomeLock},
     ledger::WriteFailures,
     presence::{
         Signs,

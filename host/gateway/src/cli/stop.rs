@@ -6,15 +6,14 @@ use std::{
 };
 
 use clap::Args;
+use pmk_system::{
+    error::Failure,
+    home::{Holder, HomeLock},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{Context, print, print_json};
-use crate::{
-    error::Failure,
-    home::{Holder, HomeLock},
-};
-
 /// How often it is looked whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

@@ -4,14 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use jiff::Timestamp;
+use pmk_system::{error::Failure, home::HomeLock};
 use serde_json::json;
 
 use super::{Context, block_on, change::record, note, print_json};
-use crate::{
-    error::Failure,
-    home::HomeLock,
-    store::{BackupError, Store, StoreError},
-};
+use crate::store::{BackupError, Store, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {

@@ -3,19 +3,17 @@
 use std::{cmp::Reverse, io, path::PathBuf};
 
 use jiff::Timestamp;
+use pmk_knowledge::{
+    Status,
+    files::{AtomFiles, FileError},
+    moderation::{self, ModerationError, Promote, StoredAtom},
+    reaction::Verdict,
+};
+use pmk_system::clock;
 use thiserror::Error;
 
 use super::order::Which;
-use crate::{
-    admin::{self, Actor, AdminLog, Change, ChangeError, LogEntry},
-    clock,
-    knowledge::{
-        Status,
-        files::{AtomFiles, FileError},
-        moderation::{self, ModerationError, Promote, StoredAtom},
-        reaction::Verdict,
-    },
-};
+use crate::admin::{self, Actor, AdminLog, Change, ChangeError, LogEntry};
 
 /// So many atoms are listed; the host lists all.
 const MOST_LISTED: usize = 20;
@@ -224,7 +222,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::home;
+    use pmk_system::home;
 
     fn clerk(home: &tempfile::TempDir, again: bool) -> Clerk {
         let again_since = again.then(|| Timestamp::from_second(1_700_000_000).expect("a time"));

@@ -1,6 +1,8 @@
 //! What is to be done.
 
-use crate::{admin::Change, knowledge::reaction::Verdict};
+use pmk_knowledge::reaction::Verdict;
+
+use crate::admin::Change;
 
 /// An order, read and of the right shape.
 #[derive(Clone, Debug, PartialEq, Eq)]

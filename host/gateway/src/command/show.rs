@@ -2,15 +2,16 @@
 //! what others wrote is one line, or a quotation.
 
 use super::clerk::{Failed, Listed};
+use pmk_knowledge::{
+    Status,
+    atom::{Atom, Meta},
+    moderation::ModerationError,
+};
+
 use crate::{
     admin::{Change, ChangeError, LogEntry},
     audience::{Audience, Audiences},
     escalation::Pools,
-    knowledge::{
-        Status,
-        atom::{Atom, Meta},
-        moderation::ModerationError,
-    },
     people::People,
     say::Say,
 };

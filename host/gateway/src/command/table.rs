@@ -4,9 +4,10 @@ use super::{
     order::{OnCase, Order, Which},
     words::{audience, channel, user},
 };
+use pmk_knowledge::reaction::Verdict;
+
 use crate::{
     admin::{Change, Pool, SHOWN},
-    knowledge::reaction::Verdict,
     may::Action,
 };
 

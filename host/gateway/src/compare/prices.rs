@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use pmk_policy::files;
+use pmk_system::files;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use pmk_policy::files;
+use pmk_system::files;
 use serde_json::Value;
 use thiserror::Error;
 

@@ -7,10 +7,11 @@ use pmk_core::{
     history::{self, HistoryError, Repaired},
     marker, structure, tokens,
 };
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::lines::Lines;
 use serde_json::Value;
 
-use crate::{lines::Lines, store::SessionDump, transfer::TransferError};
+use crate::{store::SessionDump, transfer::TransferError};
 
 /// Fields that name a message in the words of the questions.
 const ID_FIELDS: [&str; 3] = ["id", "ids", "dia_id"];

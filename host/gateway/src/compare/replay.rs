@@ -13,6 +13,7 @@ mod recovery;
 use std::{collections::HashSet, num::NonZeroU32, ops::Range, sync::Arc};
 
 use pmk_core::{Applied, Archive, Entry, Message, Origin, Place, Role, request};
+use pmk_models::{Request, sim::Sim};
 use pmk_policy::{Outcome as Asked, Phase, PruneInput, Record, Stack};
 use pmk_search::MemoryArchive;
 
@@ -23,7 +24,6 @@ use super::{
 };
 use crate::{
     calibration::{Calibration, Refusal, Source},
-    model::{Request, sim::Sim},
     store::{Live, SessionId},
     turn::{Room, window::Window},
 };

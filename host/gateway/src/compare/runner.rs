@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pmk_system::panics;
 use thiserror::Error;
 
 use super::{
@@ -18,8 +19,6 @@ use super::{
     recording::Recording,
     replay::{Arm, Replay, Setup},
 };
-use crate::panics;
-
 /// What is replayed, and how.
 pub struct Comparison<'a> {
     pub arms: &'a [Arm],
@@ -205,7 +204,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::model::sim::{Sim, SimConfig};
+    use pmk_models::sim::{Sim, SimConfig};
 
     struct Panics;
 

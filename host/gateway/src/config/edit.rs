@@ -9,15 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::home;
 use thiserror::Error;
 
 use super::{
     Config, VERSION,
     document::{Object, WrongShape},
 };
-use crate::home;
-
 /// Why the file was not changed.
 #[derive(Debug, Error)]
 pub enum EditError {

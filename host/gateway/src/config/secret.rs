@@ -2,14 +2,13 @@
 
 use std::process::{Command, Stdio};
 
-use secrecy::SecretString;
-use serde::Deserialize;
-use serde_json::Value;
-
-use crate::{
+use pmk_system::{
     error::{Failure, OrHint},
     json,
 };
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::Value;
 
 /// A secret, and where in gateway.json it stands.
 #[derive(Clone, Debug)]

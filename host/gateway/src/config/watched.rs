@@ -7,7 +7,9 @@ use std::{
 };
 
 use super::{Config, PolicyConfig};
-use crate::{experiment::ExperimentConfig, home, people::People, stamp::Stamp};
+use pmk_system::{home, stamp::Stamp};
+
+use crate::{experiment::ExperimentConfig, people::People};
 
 /// The parts of a configuration that may change, as the file has them now.
 #[derive(Debug)]

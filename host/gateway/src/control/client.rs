@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Reply, Request, socket};
-use crate::{
+use super::{Reply, Request};
+use pmk_system::{
     error::{Failure, OrHint},
-    home::HomeLock,
+    home::{self, HomeLock},
 };
 
 /// Asks the gateway of this home, and waits for its answer.
@@ -30,7 +30,7 @@ pub fn ask_within(home: &Path, request: &Request, patience: Duration) -> Result<
 }
 
 fn ask_in(home: &Path, request: &Request, patience: Option<Duration>) -> Result<Reply, Failure> {
-    let connected = UnixStream::connect(socket(home)).and_then(|stream| {
+    let connected = UnixStream::connect(home::control_socket(home)).and_then(|stream| {
         stream.set_read_timeout(patience)?;
         stream.set_write_timeout(patience)?;
         Ok(stream)

@@ -2,6 +2,10 @@
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc, time::Duration};
 
+use pmk_system::{
+    error::{Failure, OrHint},
+    home::{self, HomeLock},
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Interest},
     net::{UnixListener, UnixStream},
@@ -9,15 +13,8 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{MAX_REQUEST_BYTES, Reply, Request, socket};
-use crate::{
-    dispatch::Dispatcher,
-    error::{Failure, OrHint},
-    gateway::Gateway,
-    home::HomeLock,
-    policies::Swapper,
-    store::Unparked,
-};
+use super::{MAX_REQUEST_BYTES, Reply, Request};
+use crate::{dispatch::Dispatcher, gateway::Gateway, policies::Swapper, store::Unparked};
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,7 +47,7 @@ impl Server {
     /// # Errors
     /// It cannot be made; a path of more than about a hundred bytes is too long for one.
     pub fn bind(lock: &HomeLock) -> io::Result<Server> {
-        let path = socket(lock.home());
+        let path = home::control_socket(lock.home());
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

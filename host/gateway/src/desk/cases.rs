@@ -13,12 +13,11 @@ mod file;
 
 use std::path::{Path, PathBuf};
 
+use pmk_system::error::{Failure, OrHint};
 use serde::Serialize;
 
 pub use self::{answer::Answer, file::Case};
 use super::stage::{self, Stage};
-use crate::error::{Failure, OrHint};
-
 /// What became of one case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tried {

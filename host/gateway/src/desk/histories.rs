@@ -8,11 +8,10 @@ use std::{
 };
 
 use pmk_core::{Transcript, testing};
+use pmk_system::error::{Failure, OrHint};
 
 use self::writer::Writer;
 use super::recorded::Recorded;
-use crate::error::{Failure, OrHint};
-
 /// A conversation, and what it is called.
 #[derive(Clone, Debug)]
 pub struct Named {

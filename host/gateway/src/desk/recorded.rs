@@ -7,10 +7,9 @@ use pmk_core::{
     history::{self, Repaired},
     structure,
 };
-use pmk_policy::files;
 use pmk_search::MemoryArchive;
-
-use crate::error::{Failure, OrHint};
+use pmk_system::error::{Failure, OrHint};
+use pmk_system::files;
 
 /// A conversation from outside, and where its messages stand in the file.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@
 use std::{collections::HashSet, sync::LazyLock};
 
 use pmk_core::{Block, Message, Origin, Role};
+use pmk_search::{Query, terms};
 use regex::Regex;
 
 use super::{
@@ -23,10 +24,7 @@ use super::{
     spelling::{decoded, plain},
     tools,
 };
-use crate::{
-    case::Note,
-    search::{Query, terms},
-};
+use crate::case::Note;
 
 /// How much a piece weighs: twelve letters, or four Chinese characters.
 const PIECE: usize = 12;

@@ -1,10 +1,9 @@
 //! The same two abilities as native tools.
 
+use pmk_models::Tool;
 use serde_json::{Value, json};
 
 use super::{Directive, Kind, Offer};
-use crate::model::Tool;
-
 /// A tool call that cannot be carried out; the message is for the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCall {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::Dispatcher;
+use pmk_system::clock;
+
 use crate::{
-    clock,
     front::{Accepted, Inbound},
     store::{Pending, StoreError},
 };

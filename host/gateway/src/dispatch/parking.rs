@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::Dispatcher;
-use crate::{clock, error::Failure, ledger::Event, store::InboxId};
+use pmk_system::{clock, error::Failure};
+
+use crate::{ledger::Event, store::InboxId};
 
 impl Dispatcher {
     /// Sets a message aside; who is to know of it is told beside whatever comes next. A store that cannot even do that

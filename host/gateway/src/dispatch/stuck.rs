@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Failure;
+use pmk_system::error::Failure;
 
 /// Why a turn did not come to its end.
 #[derive(Debug)]

@@ -3,15 +3,14 @@
 
 use std::{collections::HashMap, path::Path, sync::MutexGuard};
 
+use pmk_system::{clock, panics};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use super::*;
 use crate::{
-    clock,
     config::QueueMode,
     front::{Accepted, Inbound, ReplyTo},
-    panics,
     store::{Begin, InboxId, TurnId},
 };
 

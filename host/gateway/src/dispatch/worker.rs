@@ -6,10 +6,11 @@ use std::{
 };
 
 use pmk_core::SessionKey;
+use pmk_system::panics;
 use tokio::time::Instant;
 
 use super::{Batch, Dispatcher, Stuck, queues};
-use crate::{ledger::Event, panics};
+use crate::ledger::Event;
 
 /// How long to wait before a turn that was held up is tried again; the last one over and over.
 const PAUSES: [Duration; 5] = [

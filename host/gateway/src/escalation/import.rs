@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmk_policy::files::{self, NoFile};
+use pmk_system::files::{self, NoFile};
 use thiserror::Error;
 
 use super::{BadMarker, Marker};

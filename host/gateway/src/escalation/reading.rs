@@ -5,12 +5,11 @@
 //! what cannot be read as one of these is [`Word::Unclear`], and then the person is asked.
 
 use pmk_core::text;
+use pmk_knowledge::extract::{self, Extraction, Prompt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Marker, Said};
-use crate::knowledge::extract::{self, Extraction, Prompt};
-
 /// A longer message is cut for the model that reads it.
 const MAX_CHARS: usize = 20_000;
 

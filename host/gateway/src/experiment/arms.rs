@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use pmk_policy::Stack;
+use pmk_system::error::Failure;
 
 use super::{ExperimentConfig, assignment::Weights};
-use crate::{config::PolicyConfig, error::Failure, policies::Deciding};
+use crate::{config::PolicyConfig, policies::Deciding};
 
 /// Turns a `policy` section into policies. It compiles components, which takes its time.
 pub type Load = Arc<dyn Fn(&PolicyConfig) -> Result<Stack, Failure> + Send + Sync>;

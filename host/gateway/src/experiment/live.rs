@@ -10,6 +10,7 @@ use std::{
 };
 
 use pmk_policy::Stack;
+use pmk_system::clock;
 use tokio::sync::{Semaphore, watch};
 
 use super::{
@@ -18,7 +19,6 @@ use super::{
     assignment, guard_rail,
 };
 use crate::{
-    clock,
     config::{PolicyConfig, Trial},
     gateway::Gateway,
     ledger::{Event, InExperiment, LoadedArm},

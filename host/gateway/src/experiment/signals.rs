@@ -6,11 +6,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use pmk_search::terms;
+
 use crate::{
     front::Reaction,
     gateway::Gateway,
     ledger::Event,
-    search::terms,
     store::{OpenTurn, SessionId, TurnId},
 };
 

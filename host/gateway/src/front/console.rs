@@ -10,10 +10,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmk_core::{FrontName, Place, SessionKey};
+use pmk_system::clock;
 
 use super::{Inbound, ReplyTo};
-use crate::clock;
-
 mod chat;
 mod input;
 mod lines;

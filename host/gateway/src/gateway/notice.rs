@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{clock, front::Notice, gateway::Gateway, ledger::Event, presence};
+use pmk_system::clock;
+
+use crate::{front::Notice, gateway::Gateway, ledger::Event, presence};
 
 /// Remembers a notice, and tells the admins what is theirs to mend.
 pub(super) fn take(gateway: &Gateway, notice: Notice) {

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use super::Gateway;
+use pmk_knowledge::reaction::Verdict;
+use pmk_system::clock;
+
 use crate::{
-    clock,
     dispatch::Dispatcher,
     front::{Delivery, Reaction, ReplyTo, Speech},
-    knowledge::reaction::Verdict,
     ledger::Event,
     store::{Judged, StoreError},
 };

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use pmk_knowledge::{
+    LibraryError, Notice, moderation,
+    reaction::{Decision, decide},
+};
+use pmk_system::clock;
+
 use crate::{
-    clock,
     front::{Delivery, Reaction, ReplyTo, Speech},
     gateway::Gateway,
-    knowledge::{
-        LibraryError, Notice, moderation,
-        reaction::{Decision, decide},
-    },
     ledger::Event,
 };
 

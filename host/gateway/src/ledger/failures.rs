@@ -4,10 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::home;
 use serde::{Deserialize, Serialize};
-
-use crate::home;
 
 /// Its name, beside the ledger.
 pub const FILE_NAME: &str = "audit-write-failures.json";

@@ -9,17 +9,14 @@ use std::{
 
 use pmk_core::replace::hex;
 use pmk_policy::{
-    Compiler, Layer, Limits, LoadError, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust,
-    Warning, compile::Abandon, settings::ENV_SETTINGS,
+    Compiler, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
+    compile::Abandon, settings::ENV_SETTINGS,
 };
+use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
 
 use super::loading;
-use crate::{
-    config::{Config, PolicyConfig},
-    error::Failure,
-    home,
-};
+use crate::config::{Config, PolicyConfig};
 
 /// The policy under all others.
 const STANDARD: &[u8] = include_bytes!("../../../../plugins/standard.wasm");
@@ -190,24 +187,4 @@ pub fn open_desk(home: &Path) -> Result<Runtime, Failure> {
 fn open_runtime(home: &Path) -> Result<Runtime, Failure> {
     let cache_dir = Some(home::compile_cache_dir(home));
     Ok(Runtime::new(RuntimeConfig { cache_dir, ..RuntimeConfig::new(Compiler::Child) })?)
-}
-
-impl From<LoadError> for Failure {
-    fn from(error: LoadError) -> Self {
-        let failure = Failure::new(&error);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    }
-}
-
-impl From<pmk_policy::SettingError> for Failure {
-    fn from(error: pmk_policy::SettingError) -> Self {
-        let failure = Failure::new(&error);
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    }
 }

@@ -11,7 +11,9 @@ use std::{
 };
 
 use pmk_core::replace::hex;
-use pmk_policy::{Identity, Stack, compile::Abandon, files};
+use pmk_policy::{Identity, Stack, compile::Abandon};
+use pmk_system::error::Failure;
+use pmk_system::files;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -19,7 +21,6 @@ use tokio::sync::watch;
 use super::Loader;
 use crate::{
     config::{Config, PolicyConfig},
-    error::Failure,
     gateway::Gateway,
     ledger::Event,
 };

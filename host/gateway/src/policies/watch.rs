@@ -12,14 +12,13 @@ use std::{
 };
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use pmk_system::stamp::Stamp;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
 
 use super::{By, Swapper};
-use crate::stamp::Stamp;
-
 /// How long files must have stayed as they are.
 const SETTLES_AFTER: Duration = Duration::from_millis(500);
 /// How often they are looked at although nobody has told of a change.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, stream};
 use pmk_core::FrontName;
+use pmk_system::clock;
 
 use crate::{
-    clock,
     front::{Delivery, FrontError, ReplyTo, Speech},
     gateway::Gateway,
     store::{StoreError, Talk, Telling},

@@ -6,7 +6,7 @@ use super::{
     missed::READ_AFTER,
     signs::{End, Seen},
 };
-use crate::clock;
+use pmk_system::clock;
 
 /// A heartbeat that is older means that nobody was there.
 pub const AWAY_AFTER: Duration = Duration::from_secs(60);

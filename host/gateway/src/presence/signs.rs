@@ -11,10 +11,9 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::home;
 use serde_json::json;
-
-use crate::home;
 
 /// The signs of one home.
 #[derive(Clone, Debug)]

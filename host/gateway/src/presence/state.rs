@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::home;
 use serde::{Deserialize, Serialize};
-
-use crate::home;
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ pub use reader::StoreArchive;
 #[cfg(test)]
 pub(super) use reader::{LENGTHS, READ};
 
+use pmk_index::{Column, Index};
 use pmk_search::terms_of_message;
 use rusqlite::{Connection, params};
 
@@ -15,8 +16,6 @@ use super::{
     codec::{self, NewMessage},
     error::Fault,
 };
-use crate::search::{Column, Index};
-
 /// What each message is found by; the conversation is the group.
 const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 

@@ -6,15 +6,14 @@ use std::{
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use pmk_system::{
+    error::Failure,
+    home::{self, HomeLock},
+};
 use rusqlite::Connection;
 use thiserror::Error;
 
 use super::{Store, StoreError, connection, error::Fault, files, mark};
-use crate::{
-    error::Failure,
-    home::{self, HomeLock},
-};
-
 /// So many problems of one file are told.
 const MOST_PROBLEMS: u32 = 20;
 

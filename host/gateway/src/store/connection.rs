@@ -9,14 +9,13 @@ use std::{
     time::Duration,
 };
 
+use pmk_system::home;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{
     archive,
     error::{Fault, StoreError},
 };
-use crate::home;
-
 /// How long a statement waits for another process to let go of the file.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -5,13 +5,12 @@ mod fault;
 use std::{fmt, path::PathBuf};
 
 use pmk_core::SessionKey;
+use pmk_system::error::Failure;
 use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
 use super::{TurnId, files};
-use crate::error::Failure;
-
 /// Why the store could not do something. Whatever it was, nothing of the operation was kept.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StoreError {

@@ -12,7 +12,7 @@ use super::{
     error::{Loss, StoreError},
     files,
 };
-use crate::home;
+use pmk_system::home;
 
 /// Its name begins like none of the database's: `rm pmk-host.db*` leaves it.
 const FILE_NAME: &str = "store.mark";

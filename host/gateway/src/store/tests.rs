@@ -24,14 +24,12 @@ mod windows;
 use std::path::Path;
 
 use pmk_core::{Entry, Message};
+use pmk_models::Usage;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{
-    front::{Inbound, ReplyTo},
-    model::Usage,
-};
+use crate::front::{Inbound, ReplyTo};
 
 /// Some moment.
 const NOW: i64 = 1_760_000_000_000;

@@ -1,6 +1,7 @@
 //! A turn's way through the store: begun, answered, delivered.
 
 use pmk_core::Place;
+use pmk_models::Usage;
 use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,6 @@ use super::{
 use crate::{
     case::CaseId,
     front::{Inbound, Speech},
-    model::Usage,
 };
 
 pub(super) const FIND_QUESTION: &str =

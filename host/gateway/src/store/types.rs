@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use pmk_core::{Entry, FrontName, Message, SessionKey};
+use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal};
@@ -11,7 +12,6 @@ use crate::{
     escalation::{Marker, Reading, Said},
     front::{Inbound, Speech, TurnReport},
     ledger::Tags,
-    model::Usage,
 };
 
 /// A conversation's number in the store.

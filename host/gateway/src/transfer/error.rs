@@ -3,11 +3,10 @@
 use std::{io, path::PathBuf};
 
 use pmk_core::{SessionKey, history::HistoryError};
+use pmk_system::error::Failure;
 use thiserror::Error;
 
 use super::full;
-use crate::error::Failure;
-
 /// What kept a conversation from being moved. The others are not concerned.
 #[derive(Debug, Error)]
 pub enum TransferError {

@@ -15,14 +15,12 @@ use std::{
 };
 
 use pmk_core::{Block, Message, Origin, Role, SessionKey, history, structure};
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::lines::Lines;
 use serde::{Deserialize, Serialize};
 
 use super::TransferError;
-use crate::{
-    lines::Lines,
-    store::{DumpedLive, DumpedMessage, SessionDump, Verbosity},
-};
+use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 
 /// The version that is written.
 pub const VERSION: u32 = 2;

@@ -13,7 +13,8 @@ use pmk_core::{
     history::{self, HistoryError, Repaired},
     marker, session_key, structure, tokens,
 };
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::lines::Lines;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{SeqAccess, Visitor},
@@ -24,10 +25,7 @@ use super::{
     TransferError,
     flatten::{Flat, flatten},
 };
-use crate::{
-    lines::Lines,
-    store::{DumpedLive, DumpedMessage, SessionDump, Verbosity},
-};
+use crate::store::{DumpedLive, DumpedMessage, SessionDump, Verbosity};
 
 /// pmk's own estimate of tokens: UTF-16 units over this.
 const UNITS_PER_TOKEN: f64 = 3.5;

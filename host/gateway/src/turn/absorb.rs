@@ -2,19 +2,19 @@
 //! approval, and the asker gets it at once.
 
 use pmk_core::Message;
+use pmk_knowledge::{
+    Atom,
+    atom::{NewAtom, Source},
+    extract::{self, Extraction},
+    suspicion,
+};
+use pmk_system::clock;
 
 use super::{deliver, work::Work};
 use crate::{
-    clock,
     escalation::{Marker, reading},
     front::Inbound,
     gateway::Gateway,
-    knowledge::{
-        Atom,
-        atom::{NewAtom, Source},
-        extract::{self, Extraction},
-        suspicion,
-    },
     store::{Outgoing, Purpose},
 };
 

@@ -8,16 +8,16 @@
 
 use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
+use pmk_models::{Answer, Stop};
+use pmk_system::clock;
 
 use super::{TurnError, gather::note_capped, track, work::Work};
 use crate::{
-    clock,
     directive::{
         self, Directive, Flaw,
         tools::{self, BadCall},
     },
     gateway::Gateway,
-    model::{Answer, Stop},
     mra::Question,
     store::Escalating,
 };

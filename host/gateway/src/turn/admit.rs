@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use super::{TurnError, command::Command};
+use pmk_system::clock;
+
 use crate::{
-    clock,
     front::{Delivery, Speech},
     gateway::Gateway,
     may::{Action, Reason, Ruling},

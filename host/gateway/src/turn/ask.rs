@@ -8,14 +8,10 @@ use super::{
     recover::{self, Cause, Recovery, trial},
     work::{LEAST_LIMIT, Work},
 };
-use crate::{
-    calibration::Source,
-    clock,
-    gateway::Gateway,
-    ledger::Event,
-    model::{self, Action, Answer, ModelError, Request, Usage},
-};
+use crate::{calibration::Source, gateway::Gateway, ledger::Event};
 
+use pmk_models::{self as model, Action, Answer, ModelError, Request, Usage};
+use pmk_system::clock;
 use tools::Tools;
 
 /// What came of asking.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pmk_core::{Applied, floor};
 use pmk_policy::PruneInput;
+use pmk_system::clock;
 
 use super::{
     TurnError,
@@ -12,7 +13,7 @@ use super::{
     recover::{compact, trial::Trial},
     work::{Room, Work},
 };
-use crate::{clock, experiment::shadow::Acted, gateway::Gateway};
+use crate::{experiment::shadow::Acted, gateway::Gateway};
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     if let Some(wanted) = decide(gateway, work).await? {

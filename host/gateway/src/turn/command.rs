@@ -7,8 +7,9 @@ use super::{
     conclude::{Conclusion, conclude},
     deliver,
 };
+use pmk_system::clock;
+
 use crate::{
-    clock,
     command::Asked,
     escalation::Marker,
     front::Speech,

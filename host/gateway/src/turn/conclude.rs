@@ -1,13 +1,13 @@
 //! The end of a turn that the model has no part in: what goes out is stored, as any answer is.
 
+use pmk_models::Usage;
+use pmk_system::clock;
 use serde_json::json;
 
 use super::TurnError;
 use crate::{
-    clock,
     gateway::Gateway,
     ledger::Tags,
-    model::Usage,
     store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Recorded},
 };
 

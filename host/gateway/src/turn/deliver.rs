@@ -5,14 +5,14 @@
 use std::{path::Path, time::Duration};
 
 use pmk_core::SessionKey;
+use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
+use pmk_system::clock;
 use serde_json::Value;
 
 use super::TurnError;
 use crate::{
-    clock,
     front::{Delivery, Found, FrontError, Inbound, Kind, ReplyTo, Speech},
     gateway::Gateway,
-    knowledge::{Atom, Notice, atom::Status, files::FileError, moderation},
     ledger::Event,
     store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
 };

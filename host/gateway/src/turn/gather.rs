@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use pmk_core::{Message, Origin, Place};
+use pmk_knowledge::{MAX_RETRIEVED, block};
 use pmk_policy::IncomingInput;
+use pmk_system::clock;
 
 use super::{
     TurnError, absorb,
@@ -14,9 +16,8 @@ use super::{
     work::{Room, Tally, Work},
 };
 use crate::{
-    case, clock,
+    case,
     gateway::Gateway,
-    knowledge::{MAX_RETRIEVED, block},
     ledger::{Event, Tags},
     policies::Deciding,
     store::{Live, OpenTurn},

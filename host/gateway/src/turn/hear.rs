@@ -9,13 +9,14 @@ use super::{
     deliver,
     journal::Journal,
 };
+use pmk_knowledge::{Atom, extract};
+use pmk_models::{Request, Stop};
+
 use crate::{
     escalation::{Marker, Reading, Said, Word, reading},
     front::Speech,
     gateway::Gateway,
-    knowledge::{Atom, extract},
     ledger::{Event, Tags},
-    model::{Request, Stop},
     store::{self, Answered, Escalating, OpenTurn, Outgoing, Proposal, Purpose},
 };
 

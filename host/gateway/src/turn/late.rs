@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{clock, gateway::Gateway, store::OpenTurn};
+use pmk_system::clock;
+
+use crate::{gateway::Gateway, store::OpenTurn};
 
 /// An answer that is begun sooner after its question is not late.
 const LATE_AFTER: Duration = Duration::from_secs(5 * 60);

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use pmk_core::tokens;
-
-use crate::model::Tool;
+use pmk_models::Tool;
 
 /// A system prompt and the tools that go with it.
 #[derive(Clone, Debug, Default)]

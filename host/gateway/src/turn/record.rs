@@ -1,7 +1,9 @@
 //! Step 7: what came of the turn is stored, in one transaction, before anybody sees it.
 
 use pmk_core::{Entry, Message};
+use pmk_knowledge::Atom;
 use pmk_policy::DecidedBy;
+use pmk_system::clock;
 use serde_json::json;
 
 use super::{
@@ -9,11 +11,9 @@ use super::{
     work::{Tally, Work},
 };
 use crate::{
-    clock,
     experiment::signals::Reask,
     front::Speech,
     gateway::Gateway,
-    knowledge::Atom,
     ledger::{Event, InExperiment},
     store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
 };

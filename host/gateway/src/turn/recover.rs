@@ -14,11 +14,11 @@
 
 use pmk_core::floor;
 use pmk_policy::{OverflowInput, Rung};
+use pmk_system::clock;
 
 use super::{TurnError, budget, decided::note_records, work::Work};
 use crate::{
     calibration::{Refusal, Source},
-    clock,
     gateway::Gateway,
     ledger::Event,
 };

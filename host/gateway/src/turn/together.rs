@@ -2,6 +2,7 @@
 //! that come while the model has something looked up.
 
 use pmk_core::{Entry, Message, Place};
+use pmk_system::clock;
 
 use super::{
     TurnError,
@@ -9,7 +10,7 @@ use super::{
     command, deliver,
     work::Work,
 };
-use crate::{clock, config::QueueMode, dispatch::Batch, front::Inbound, gateway::Gateway, store::OpenTurn};
+use crate::{config::QueueMode, dispatch::Batch, front::Inbound, gateway::Gateway, store::OpenTurn};
 
 /// What stands between messages that were made one.
 const BETWEEN: &str = "\n\n";

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use pmk_core::{Block, Message, message::plain_text};
+use pmk_models::Answer;
 use tokio::sync::MutexGuard;
 
 use super::{TurnError, deliver, work::Work};
@@ -16,7 +17,6 @@ use crate::{
     front::Speech,
     gateway::Gateway,
     ledger::Event,
-    model::Answer,
     store::{InCase, Outgoing, Purpose},
 };
 

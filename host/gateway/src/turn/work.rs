@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pmk_core::request::alternate;
+use pmk_models::{Request, Usage};
 use pmk_policy::{DecidedBy, Phase};
 
 use super::{journal::Journal, preamble::Preamble, recover::trial::Trial, window::Window};
@@ -11,7 +12,6 @@ use crate::{
     calibration::Calibration,
     case::{Case, Note},
     directive::{self, Offer},
-    model::{Request, Usage},
     policies::Deciding,
     progress::Progress,
     store::{Escalating, OpenTurn, Outgoing, SessionId},

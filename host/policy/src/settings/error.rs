@@ -1,5 +1,6 @@
 //! What is said of settings that cannot be.
 
+use pmk_system::error::Failure;
 use thiserror::Error;
 
 use super::Value;
@@ -132,4 +133,14 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+impl From<SettingError> for Failure {
+    fn from(error: SettingError) -> Self {
+        let failure = Failure::new(&error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
 }

@@ -6,16 +6,15 @@ use std::{
     process::Command,
 };
 
-use tempfile::TempDir;
-
-use crate::{
+use pmk_knowledge::{
+    files::{AtomFiles, read_text},
+    moderation,
+};
+use pmk_system::{
     error::{Failure, OrHint},
     home,
-    knowledge::{
-        files::{AtomFiles, read_text},
-        moderation,
-    },
 };
+use tempfile::TempDir;
 
 const NAME_ONE: &str = "say for example `EDITOR=nano` or `VISUAL='code --wait'`";
 

@@ -4,13 +4,12 @@ use std::fmt::Write;
 
 use clap::Args;
 use jiff::Timestamp;
+use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
 use super::super::{Context, block_on, print, print_json, table, text::printable};
 use crate::{
-    clock,
     config::Config,
-    error::Failure,
     experiment::{
         ExperimentConfig,
         figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},

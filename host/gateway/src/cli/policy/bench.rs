@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use pmk_policy::{Policy, compile::Confinement};
+use pmk_system::error::{Failure, OrHint};
 use serde_json::json;
 
 use super::super::{Context, print, print_json, table};
@@ -12,7 +13,6 @@ use crate::{
         bench::{self, Loading, Measured},
         stage::Stage,
     },
-    error::{Failure, OrHint},
     policies,
 };
 

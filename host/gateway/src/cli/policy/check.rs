@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pmk_policy::Policy;
+use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::super::{Context, print, print_json, table, text::one_line};
@@ -13,7 +14,6 @@ use crate::{
         histories::{self, Named},
         stage::Stage,
     },
-    error::Failure,
     policies,
 };
 

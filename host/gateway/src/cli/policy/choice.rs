@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pmk_policy::Identity;
+use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::super::{Context, change::record, print, print_json};
 use crate::{
     config::{self, EditError, Json},
     control::{self, Reply, Request},
-    error::Failure,
     policies::{Source, Swapped},
 };
 

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pmk_policy::{Policy, SettingKind, SettingSpec, contract};
+use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{
     super::{Context, print, print_json, table, text::printable},
     decisions,
 };
-use crate::{error::Failure, policies};
+use crate::policies;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::super::{Context, print, print_json};
-use crate::{
-    desk::scaffold::{Language, Name, NameError, Project, ScaffoldError},
-    error::Failure,
-};
+use crate::desk::scaffold::{Language, Name, NameError, Project, ScaffoldError};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct New {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::super::{Context, print, print_json, text::one_line};
@@ -11,7 +12,6 @@ use crate::{
         cases::{self, Difference, Outcome, Tried},
         stage::Stage,
     },
-    error::Failure,
     policies,
 };
 

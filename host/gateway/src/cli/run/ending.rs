@@ -2,11 +2,10 @@
 
 use std::{pin::pin, sync::Arc};
 
+use pmk_system::error::Failure;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    dispatch::Dispatcher, error::Failure, gateway::Gateway, ledger::Event, presence::Presence, store::StoreError,
-};
+use crate::{dispatch::Dispatcher, gateway::Gateway, ledger::Event, presence::Presence, store::StoreError};
 
 /// The end of a gateway that has lost its store.
 pub(super) fn lost(gateway: &Gateway, how: StoreError) -> Failure {

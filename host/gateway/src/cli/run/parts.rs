@@ -3,15 +3,14 @@
 use std::{path::Path, time::Duration};
 
 use pmk_core::tokens;
+use pmk_knowledge::{Ingest, Seeder};
+use pmk_models::{Model, Tool};
+use pmk_system::{child, error::Failure};
 
 use crate::{
     audience::{Audience, Prompts},
-    child,
     config::{Config, MraConfig},
     directive::{self, Offer},
-    error::Failure,
-    knowledge::{Ingest, Seeder},
-    model::{Model, Tool},
     mra::{self, Mra},
     turn::{Preamble, Room},
 };

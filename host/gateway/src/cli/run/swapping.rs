@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pmk_system::{error::Failure, home::HomeLock};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     task::JoinSet,
@@ -11,9 +12,7 @@ use tokio::{
 use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
-    error::Failure,
     gateway::Gateway,
-    home::HomeLock,
     policies::{self, By, Swapper},
 };
 

@@ -1,12 +1,10 @@
 //! Slack's tokens, and where they come from.
 
+use pmk_system::error::Failure;
 use secrecy::SecretString;
 
 use super::super::variable;
-use crate::{
-    config::{Secret, SlackTokens},
-    error::Failure,
-};
+use crate::config::{Secret, SlackTokens};
 
 /// Slack's tokens, those of the environment before those of the file.
 pub(super) struct Tokens {

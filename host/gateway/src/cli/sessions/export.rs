@@ -8,14 +8,13 @@ use std::{
 
 use clap::Args;
 use pmk_core::SessionKey;
+use pmk_system::{error::Failure, home};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::{Format, conversations};
 use crate::{
     cli::{Context, note, print_json},
-    error::Failure,
-    home,
     store::Store,
     transfer::{TransferError, full, pmk, tree},
 };

@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pmk_core::SessionKey;
-use pmk_policy::files;
+use pmk_system::files;
+use pmk_system::{clock, error::Failure};
 use serde_json::{Value, json};
 
 use super::{Format, conversations};
 use crate::{
     case,
     cli::{Context, block_on, change::record, note, print_json},
-    clock,
-    error::Failure,
     store::{SessionDump, Store, StoreError},
     transfer::{TransferError, full, pmk, tree},
 };

@@ -2,13 +2,12 @@
 
 use clap::Args;
 use pmk_core::SessionKey;
+use pmk_system::{error::Failure, home::HomeLock};
 use serde_json::json;
 
 use crate::{
     cli::{Context, block_on, note, print, print_json, table, text::time},
     control::{self, Reply, Request},
-    error::Failure,
-    home::HomeLock,
     store::{Parked, Store},
 };
 

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use pmk_core::SessionKey;
+use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
 use crate::{
     cli::{Context, note, print_json},
-    clock,
-    error::Failure,
     store::{Cut, Store},
 };
 

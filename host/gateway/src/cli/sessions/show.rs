@@ -4,11 +4,11 @@ use std::{ops::Range, str::FromStr};
 
 use clap::Args;
 use pmk_core::{Block, Marker, Message, Origin, SessionKey, structure::Structure, text};
+use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{Context, print, print_json, text::time},
-    error::Failure,
     store::{SessionSummary, Store, StoredMessage},
 };
 

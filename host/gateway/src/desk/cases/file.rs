@@ -3,15 +3,14 @@
 use std::{fs, path::Path};
 
 use pmk_core::Origin;
-use pmk_policy::{IncomingInput, OverflowInput, Phase, PruneInput, Rung, files};
+use pmk_policy::{IncomingInput, OverflowInput, Phase, PruneInput, Rung};
+use pmk_system::error::{Failure, OrHint};
+use pmk_system::files;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answer::{Answer, Lines};
-use crate::{
-    desk::{recorded::Recorded, stage::Stage},
-    error::{Failure, OrHint},
-};
+use crate::desk::{recorded::Recorded, stage::Stage};
 
 /// The hard limit where a case names none: that of a window of 200,000 tokens.
 const DEFAULT_BUDGET: u64 = 180_000;

@@ -3,6 +3,7 @@
 use std::io;
 
 use async_trait::async_trait;
+use pmk_system::json;
 use serde_json::{Value, json};
 use tokio::{io::AsyncRead, sync::Mutex};
 use tokio_util::sync::CancellationToken;
@@ -12,9 +13,8 @@ use super::{
     output::Output,
     parse::{BadLine, LINE, Said, parse},
 };
-use crate::{
-    front::{Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Progress, Reaction, ReplyTo, TurnReport},
-    json,
+use crate::front::{
+    Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Progress, Reaction, ReplyTo, TurnReport,
 };
 
 /// What a good line looks like.

@@ -4,13 +4,11 @@ use pmk_core::{
     session_key::{self, MAX_ID_CHARS},
     text,
 };
+use pmk_system::json;
 use serde_json::{Map, Value};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
-use crate::{
-    front::{self, Inbound, Reaction},
-    json,
-};
+use crate::front::{self, Inbound, Reaction};
 
 /// What a line says.
 #[derive(Debug)]

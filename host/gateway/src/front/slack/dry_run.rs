@@ -4,12 +4,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pmk_core::text;
+use pmk_system::clock;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::failure::Cause;
-use crate::clock;
-
 /// The most characters of a text that are logged.
 const MAX_TEXT_CHARS: usize = 500;
 

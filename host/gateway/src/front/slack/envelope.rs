@@ -1,5 +1,6 @@
 //! What arrives over a WebSocket of Socket Mode, and what becomes of it.
 
+use pmk_system::json;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -9,10 +10,7 @@ use super::{
     invoked::{self, Invoked},
     web::Identity,
 };
-use crate::{
-    front::{Accepted, Inbound, Intake, Invocation, Notice},
-    json,
-};
+use crate::front::{Accepted, Inbound, Intake, Invocation, Notice};
 
 /// An envelope's id is sent back, so it must be one: Slack's have 36 bytes.
 const MAX_ENVELOPE_ID: usize = 256;

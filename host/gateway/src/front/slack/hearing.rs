@@ -10,16 +10,14 @@ use std::{
     time::Duration,
 };
 
+use pmk_system::clock;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
 };
 
 use super::Timings;
-use crate::{
-    clock,
-    front::{Connection, Intake, Notice},
-};
+use crate::front::{Connection, Intake, Notice};
 
 /// How long a silence may last before it is noticed, at most: late messages of that time are remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);

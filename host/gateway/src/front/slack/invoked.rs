@@ -5,14 +5,12 @@
 //! a crash, there is no end to the time in which it can be sent, and it needs no address from outside.
 
 use pmk_core::{FrontName, Place, SessionKey};
+use pmk_system::json;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::mrkdwn;
-use crate::{
-    front::{Inbound, Invocation, ReplyTo, malformed},
-    json,
-};
+use crate::front::{Inbound, Invocation, ReplyTo, malformed};
 
 /// What the event id of a slash command begins with. No id from outside has a colon: nobody can send one first, and
 /// have the command taken for a duplicate.

@@ -6,11 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pmk_index::IndexError;
+use pmk_system::panics;
 use rusqlite::{ErrorCode, ffi};
 use rustix::process::{Resource, getrlimit};
 
 use super::StoreError;
-use crate::{panics, search::IndexError, store::files};
+use crate::store::files;
 
 /// Failures to read that say what was read is not what was written.
 const DAMAGE: [i32; 3] = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];

@@ -99,7 +99,7 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
         theirs,
     ] {
         let error = Store::put_back(&lock(&home), &path, at(0)).unwrap_err();
-        let told = crate::error::Failure::from(error).to_string();
+        let told = pmk_system::error::Failure::from(error).to_string();
         // It names the file that was given, and does not speak of the store.
         assert!(told.contains(&*path.to_string_lossy()), "{told}");
         for wrong in ["the store `", "store check", "store restore", "--home", "disk I/O"] {

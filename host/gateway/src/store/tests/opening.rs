@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::*;
-use crate::error::Failure;
+use pmk_system::error::Failure;
 
 fn refused(home: &TempDir) -> StoreError {
     Store::open(home.path()).err().expect("it must be refused")

@@ -1,16 +1,11 @@
 //! What holds whatever was written: how often others are asked, and about what.
 
 use pmk_core::text::head;
+use pmk_knowledge::{Problem, Workspace};
+use pmk_system::clock;
 
 use super::super::{TurnError, work::Work};
-use crate::{
-    clock,
-    directive::Kind,
-    gateway::Gateway,
-    knowledge::{Problem, Workspace},
-    ledger::Event,
-    store::Asking,
-};
+use crate::{directive::Kind, gateway::Gateway, ledger::Event, store::Asking};
 
 /// Counts a question that is about to be put to others. Where it is one too many nobody is asked: the person reads so,
 /// and what the model is told comes back.

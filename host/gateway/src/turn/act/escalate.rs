@@ -1,13 +1,13 @@
 //! Asking the people who know.
 
 use pmk_core::{Block, Entry, Message, Origin, Place, SessionKey, text};
+use pmk_system::clock;
 
 use super::{
     super::{TurnError, together, work::Work},
     Done, bounds,
 };
 use crate::{
-    clock,
     directive::{Given, Kind, asked_share, own_words},
     escalation::{Apart, Marker, Tried},
     gateway::Gateway,

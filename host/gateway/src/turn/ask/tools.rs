@@ -4,16 +4,13 @@
 use std::sync::Arc;
 
 use pmk_core::{Message, message};
+use pmk_models::{Action, ModelError, Request};
 
 use super::{
     super::{TurnError, budget, preamble::Preamble, work::Work},
     note_usage,
 };
-use crate::{
-    directive,
-    gateway::Gateway,
-    model::{Action, ModelError, Request},
-};
+use crate::{directive, gateway::Gateway};
 
 /// The room for the answer to a trial, which nobody reads.
 const TRIAL_TOKENS: u32 = 16;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pmk_core::Place;
+use pmk_knowledge::reaction::Verdict;
 
 use super::super::TurnError;
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
     command::{Asked, Clerk, Failed, OnCase, Order, help, show},
     config::Config,
     gateway::Gateway,
-    knowledge::reaction::Verdict,
     ledger::Event,
     may::{Action, Reason},
     store::OpenTurn,

@@ -7,6 +7,8 @@
 use std::ops::Range;
 
 use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, message, text, tokens};
+use pmk_models::{Answer, ModelError, Request, Stop};
+use pmk_system::clock;
 
 use super::{
     super::{TurnError, ask::note_usage, preamble::Preamble, window::Fold, work::Work},
@@ -16,10 +18,8 @@ use super::{
 };
 use crate::{
     calibration::{Refusal, Source},
-    clock,
     gateway::Gateway,
     ledger::Event,
-    model::{Answer, ModelError, Request, Stop},
     store::SessionId,
 };
 

@@ -7,9 +7,10 @@
 //! conversation over one message that is too large by itself.
 
 use super::super::{TurnError, window::Window, work::Work};
+use pmk_system::clock;
+
 use crate::{
     calibration::{Refusal, Source},
-    clock,
     gateway::Gateway,
     ledger::Event,
     store::WindowEdit,

@@ -1,0 +1,325 @@
+//! The folder of atoms: `knowledge/SCOPE/ID.md`.
+//!
+//! A file is replaced as a whole or not at all (written beside its place, synced, renamed). Whoever
+//! changes one holds the folder's lock and reads the file again first, so a promotion never brings back
+//! what somebody rejected in the meantime.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use pmk_system::error::Failure;
+use pmk_system::files::{self, NoFile};
+use pmk_system::home;
+use thiserror::Error;
+
+use super::atom::{Atom, AtomError};
+/// A larger file is no atom: somebody put a dump there.
+pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+const LOCK: &str = ".lock";
+
+/// Why a file or the folder cannot be used.
+#[derive(Debug, Error)]
+pub enum FileError {
+    #[error("`{}` cannot be {action}: {source}", path.display())]
+    Io { path: PathBuf, action: &'static str, source: io::Error },
+    #[error("`{}` is not an atom: {source}", path.display())]
+    Atom { path: PathBuf, source: AtomError },
+    #[error("`{}` is not an atom: it is not UTF-8 text", path.display())]
+    NotText { path: PathBuf },
+    #[error("`{}` is not an atom: it has more than {} KiB", path.display(), MAX_FILE_BYTES / 1024)]
+    TooLarge { path: PathBuf },
+    #[error("`{}` is not a file", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("`{}` exists already", path.display())]
+    Exists { path: PathBuf },
+}
+
+impl FileError {
+    /// Whether the file is simply not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, FileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct AtomFiles {
+    root: PathBuf,
+}
+
+/// Held while files are changed; other processes wait for it.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl AtomFiles {
+    /// The folder `knowledge` of a home, made if it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn open(home: &Path) -> Result<Self, FileError> {
+        let root = folder(home);
+        make_private_dir(&root)?;
+        let root = root.canonicalize().map_err(|source| io_error(&root, "opened", source))?;
+        Ok(AtomFiles { root })
+    }
+
+    /// The same folder; `None` when nobody made it yet.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_existing(home: &Path) -> Result<Option<Self>, FileError> {
+        let root = folder(home);
+        match root.canonicalize() {
+            Ok(root) => Ok(Some(AtomFiles { root })),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(io_error(&root, "opened", source)),
+        }
+    }
+
+    /// Where the scopes' folders are.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The names of all scopes' folders, in order.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn scopes(&self) -> Result<Vec<String>, FileError> {
+        list(&self.root, |path| path.is_dir())
+    }
+
+    /// The names of all files of a scope that may hold an atom, in order.
+    ///
+    /// # Errors
+    /// The folder cannot be listed; one that is gone is empty.
+    pub fn names(&self, scope: &str) -> Result<Vec<String>, FileError> {
+        match list(&self.root.join(scope), is_atom_name) {
+            Err(error) if error.is_missing() => Ok(Vec::new()),
+            names => names,
+        }
+    }
+
+    /// Every file that may hold an atom, in order.
+    ///
+    /// # Errors
+    /// A folder cannot be listed.
+    pub fn paths(&self) -> Result<Vec<PathBuf>, FileError> {
+        let mut paths = Vec::new();
+        for scope in self.scopes()? {
+            let folder = self.root.join(&scope);
+            paths.extend(self.names(&scope)?.into_iter().map(|name| folder.join(name)));
+        }
+        Ok(paths)
+    }
+
+    /// Reads one atom.
+    ///
+    /// # Errors
+    /// [`FileError`] says why it is none.
+    pub fn read(&self, path: &Path) -> Result<Atom, FileError> {
+        let text = read_text(path)?;
+        Atom::parse(&text).map_err(|source| FileError::Atom { path: path.to_owned(), source })
+    }
+
+    /// Waits until nobody else changes files.
+    ///
+    /// # Errors
+    /// The lock's file cannot be made or locked.
+    pub fn lock(&self) -> Result<Lock, FileError> {
+        let path = self.root.join(LOCK);
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|source| io_error(&path, "opened", source))?;
+        file.lock().map_err(|source| io_error(&path, "locked", source))?;
+        Ok(Lock { _file: file })
+    }
+
+    /// Saves a new atom and returns where.
+    ///
+    /// # Errors
+    /// [`FileError::Exists`] when this very atom was saved before; anything else that keeps it from being written.
+    pub fn save_new(&self, atom: &Atom) -> Result<PathBuf, FileError> {
+        let folder = self.root.join(&atom.meta.scope);
+        make_private_dir(&folder)?;
+        let path = folder.join(format!("{}.md", atom.meta.id));
+        write(&path, &render(atom, &path)?, Clobber::No)?;
+        Ok(path)
+    }
+
+    /// Puts an atom in the place of the one that is there.
+    ///
+    /// # Errors
+    /// It cannot be written; the old one is still there then.
+    pub fn replace(&self, _lock: &Lock, path: &Path, atom: &Atom) -> Result<(), FileError> {
+        write(path, &render(atom, path)?, Clobber::Yes)
+    }
+
+    /// Puts a text that somebody edited in the place of the one that is there, every character of it.
+    ///
+    /// # Errors
+    /// It cannot be written; the old one is still there then.
+    pub fn replace_text(&self, _lock: &Lock, path: &Path, text: &str) -> Result<(), FileError> {
+        write(path, text, Clobber::Yes)
+    }
+
+    /// Deletes an atom's file. One that is gone already is fine.
+    ///
+    /// # Errors
+    /// It cannot be deleted.
+    pub fn delete(&self, _lock: &Lock, path: &Path) -> Result<(), FileError> {
+        match fs::remove_file(path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(io_error(path, "deleted", source)),
+            _ => sync_folder(path),
+        }
+    }
+}
+
+fn folder(home: &Path) -> PathBuf {
+    home.join("knowledge")
+}
+
+/// Whether a path's name is that of an atom: Markdown, and not hidden as temporary files are.
+pub(super) fn is_atom_name(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "md") && !is_hidden(path)
+}
+
+/// Reads a regular file of bounded size.
+///
+/// # Errors
+/// [`FileError`] says why it is no such text.
+pub fn read_text(path: &Path) -> Result<String, FileError> {
+    let failed = |source| io_error(path, "read", source);
+    let bytes = files::read(path, MAX_FILE_BYTES).map_err(|problem| match problem {
+        NoFile::Folder | NoFile::Special(_) => FileError::NotAFile { path: path.to_owned() },
+        NoFile::TooLarge { .. } => FileError::TooLarge { path: path.to_owned() },
+        NoFile::Io(source) => failed(source),
+    })?;
+    String::from_utf8(bytes).map_err(|_| FileError::NotText { path: path.to_owned() })
+}
+
+/// Makes a folder, with those above it, that only its owner can look into.
+pub(super) fn make_private_dir(path: &Path) -> Result<(), FileError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|source| io_error(path, "created", source))
+}
+
+pub(super) fn io_error(path: &Path, action: &'static str, source: io::Error) -> FileError {
+    FileError::Io { path: path.to_owned(), action, source }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clobber {
+    No,
+    Yes,
+}
+
+fn render(atom: &Atom, path: &Path) -> Result<String, FileError> {
+    atom.render().map_err(|source| FileError::Atom { path: path.to_owned(), source })
+}
+
+fn write(path: &Path, text: &str, clobber: Clobber) -> Result<(), FileError> {
+    let failed = |source| io_error(path, "written", source);
+    let staged = home::stage_private_file(path, text.as_bytes()).map_err(failed)?;
+    let persisted = match clobber {
+        Clobber::Yes => staged.persist(path),
+        Clobber::No => staged.persist_noclobber(path),
+    };
+    match persisted {
+        Ok(_) => sync_folder(path),
+        Err(error) if clobber == Clobber::No && error.error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(FileError::Exists { path: path.to_owned() })
+        }
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+fn sync_folder(path: &Path) -> Result<(), FileError> {
+    home::sync_folder_of(path).map_err(|source| io_error(path.parent().unwrap_or(path), "synced", source))
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// Names in a folder; one that is not UTF-8 was not written by anybody we know.
+fn list(folder: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, FileError> {
+    let failed = |source| io_error(folder, "listed", source);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if let Some(name) = path.file_name().and_then(|name| name.to_str())
+            && !is_hidden(&path)
+            && keep(&path)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Failure::new(error).hint("check that you own the folder and may write to it, or give another `--home`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::testing::atom;
+
+    #[test]
+    fn a_saved_atom_is_private_and_reads_back() {
+        let home = tempfile::tempdir().unwrap();
+        let files = AtomFiles::open(home.path()).unwrap();
+        let atom = atom("../../etc/passwd", "預算？", "很多");
+        let path = files.save_new(&atom).unwrap();
+        assert!(path.starts_with(files.root().join("etc-passwd")));
+        assert_eq!(files.read(&path).unwrap(), atom);
+        assert_eq!(files.paths().unwrap(), std::slice::from_ref(&path));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap()), mode(files.root())), (0o600, 0o700, 0o700));
+        assert!(matches!(files.save_new(&atom), Err(FileError::Exists { .. })));
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_the_old_file_and_no_litter() {
+        let home = tempfile::tempdir().unwrap();
+        let files = AtomFiles::open(home.path()).unwrap();
+        let path = files.save_new(&atom("erp", "q", "old")).unwrap();
+        let blocked = path.with_file_name("blocked.md");
+        fs::create_dir_all(blocked.join("full")).unwrap();
+        assert!(files.replace_text(&files.lock().unwrap(), &blocked, "new").is_err());
+        let names = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!((files.read(&path).unwrap().answer(), names), ("old", 2));
+    }
+
+    #[test]
+    fn what_is_no_text_file_of_reasonable_size_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let files = AtomFiles::open(home.path()).unwrap();
+        let scope = files.root().join("erp");
+        fs::create_dir_all(scope.join("folder.md")).unwrap();
+        fs::write(scope.join("binary.md"), [0xff, 0xfe, 0]).unwrap();
+        fs::write(scope.join("huge.md"), vec![b'x'; MAX_FILE_BYTES as usize + 1]).unwrap();
+        fs::write(scope.join("notes.txt"), "x").unwrap();
+        fs::write(scope.join(".hidden.md"), "x").unwrap();
+        let problems: Vec<String> =
+            files.paths().unwrap().iter().map(|path| files.read(path).unwrap_err().to_string()).collect();
+        let expected = ["not UTF-8", "not a file", "more than 1024 KiB"];
+        assert_eq!(problems.len(), expected.len(), "{problems:?}");
+        assert!(problems.iter().zip(expected).all(|(problem, expected)| problem.contains(expected)), "{problems:?}");
+    }
+}

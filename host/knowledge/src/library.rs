@@ -1,0 +1,285 @@
+//! The library: the folder of atoms as a running gateway uses it.
+//!
+//! Files are the truth; people edit them at any time. Before every retrieval the library looks whether
+//! something changed ([`watch`](super::watch)), reads only what did, and keeps what it learnt in a cache
+//! ([`catalogue`](super::catalogue)), so a start reads nothing and a question costs hardly more with 10,000
+//! atoms than with 100.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pmk_search::{Asked, Floor, Told, evidence};
+use thiserror::Error;
+
+use super::{
+    atom::{Atom, Notice, Status},
+    catalogue::{Catalogue, CatalogueError, Place, Stamp},
+    files::{AtomFiles, FileError},
+    moderation::{self, StoredAtom},
+    watch::Watch,
+};
+/// The most atoms that are shown to the model with one message (seed 003 §4).
+pub const MAX_RETRIEVED: usize = 3;
+
+/// So many of the best matches are judged for relevance.
+const CANDIDATES: usize = 12;
+
+/// The floor is measured with the questions of so many atoms, and of each with so many of its phrasings.
+const SAMPLE: u32 = 48;
+const SAMPLE_PHRASINGS: usize = 2;
+
+/// It is measured anew when there are a tenth more or fewer atoms.
+const ANOTHER_SIZE: u32 = 10;
+
+/// Why the library could not do something.
+#[derive(Debug, Error)]
+pub enum LibraryError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+}
+
+/// The folder of atoms, its cache and its index. Its methods block on the disk.
+#[derive(Debug)]
+pub struct Library {
+    home: PathBuf,
+    files: AtomFiles,
+    /// Made when first needed: a start must not wait for it.
+    live: Option<Live>,
+    warned: HashSet<(Place, String)>,
+}
+
+#[derive(Debug)]
+struct Live {
+    catalogue: Catalogue,
+    watch: Watch,
+    /// Scopes that the catalogue knows atoms of.
+    known: Vec<String>,
+    /// Atoms that could not be promoted; each is complained about once.
+    stuck: HashSet<Place>,
+}
+
+impl Library {
+    /// The library of a home. Reads no atom yet.
+    ///
+    /// # Errors
+    /// The folder `knowledge` cannot be made.
+    pub fn open(home: &Path) -> Result<Self, LibraryError> {
+        Ok(Library { home: home.to_owned(), files: AtomFiles::open(home)?, live: None, warned: HashSet::new() })
+    }
+
+    /// The files, for those who change them.
+    pub fn files(&self) -> &AtomFiles {
+        &self.files
+    }
+
+    /// The approved atoms most relevant to a message, best first, at most `limit`; none when none is
+    /// about it. Sees what changed on disk until now.
+    ///
+    /// # Errors
+    /// The folder or the cache cannot be used. A file that holds no atom is skipped with one warning.
+    pub fn retrieve(&mut self, text: &str, now_ms: i64, limit: usize) -> Result<Vec<StoredAtom>, LibraryError> {
+        self.refresh(now_ms)?;
+        let asked = Asked::new(text);
+        if asked.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let Library { files, live: Some(live), .. } = self else { return Ok(Vec::new()) };
+        let floor = live.floor(files)?;
+        let mut found = live.candidates(files, &live.catalogue.corrected(asked)?, CANDIDATES.max(limit))?;
+        found.retain(|candidate| floor.is_reached(candidate.evidence) || candidate.is_asked_for);
+        Ok(found.into_iter().map(|candidate| candidate.stored).take(limit).collect())
+    }
+
+    /// The atom that a notice asks about.
+    ///
+    /// # Errors
+    /// The folder or the cache cannot be used.
+    pub fn by_notice(&mut self, notice: &Notice, now_ms: i64) -> Result<Option<StoredAtom>, LibraryError> {
+        self.refresh(now_ms)?;
+        let Library { files, live: Some(live), .. } = self else { return Ok(None) };
+        let Some(place) = live.catalogue.by_notice(notice)? else { return Ok(None) };
+        let path = path_of(files, &place);
+        match files.read(&path) {
+            Err(error) if error.is_missing() => Ok(None),
+            read => Ok(Some(StoredAtom { path, atom: read? })),
+        }
+    }
+
+    /// Looks at what changed on disk, and promotes atoms whose time has come. Retrieval does this by itself;
+    /// calling it after a change keeps the work out of the next turn.
+    ///
+    /// # Errors
+    /// The folder or the cache cannot be used.
+    pub fn refresh(&mut self, now_ms: i64) -> Result<(), LibraryError> {
+        if self.live.is_none() {
+            let watch = Watch::new(self.files.root());
+            let catalogue = Catalogue::open(&self.home)?;
+            self.live = Some(Live { known: catalogue.scopes()?, catalogue, watch, stuck: HashSet::new() });
+        }
+        let Library { files, live: Some(live), warned, .. } = self else { return Ok(()) };
+        let refreshed = live.refresh(files, now_ms);
+        if refreshed.is_err() {
+            live.watch.forget();
+        }
+        if refreshed? {
+            warn_once(&live.catalogue, warned)?;
+        }
+        Ok(())
+    }
+}
+
+/// An atom that shares words with a question.
+struct Candidate {
+    stored: StoredAtom,
+    /// How much speaks for it.
+    evidence: f64,
+    /// Whether the question says half as much of it as its own does.
+    is_asked_for: bool,
+}
+
+impl Live {
+    /// The approved atoms that share most with a question, best first.
+    fn candidates(&self, files: &AtomFiles, asked: &Asked, limit: usize) -> Result<Vec<Candidate>, LibraryError> {
+        let frequencies = self.catalogue.frequencies(asked)?;
+        let mut found = Vec::new();
+        for place in self.catalogue.search(&frequencies, limit)? {
+            let path = path_of(files, &place);
+            // Gone or broken this very moment: the next look will see it.
+            let Ok(atom) = files.read(&path) else { continue };
+            if atom.meta.status != Status::Approved {
+                continue;
+            }
+            let told = told(&atom);
+            let evidence = evidence(asked, &frequencies, &told);
+            let is_asked_for = told.is_asked_for(asked);
+            found.push(Candidate { stored: StoredAtom { path, atom }, evidence, is_asked_for });
+        }
+        // Of equals the first that was found stays first.
+        found.sort_by(|a, b| b.evidence.total_cmp(&a.evidence));
+        Ok(found)
+    }
+
+    /// How much must speak for an atom: what the atoms' own questions score among the others, which they are not about.
+    fn floor(&self, files: &AtomFiles) -> Result<Floor, LibraryError> {
+        let atoms = self.catalogue.len()?;
+        if let Some((of, floor)) = self.catalogue.floor()?
+            && of.abs_diff(atoms).saturating_mul(ANOTHER_SIZE) <= of
+        {
+            return Ok(floor);
+        }
+        let mut others = Vec::new();
+        for place in self.catalogue.sample(SAMPLE)? {
+            let path = path_of(files, &place);
+            let Ok(atom) = files.read(&path) else { continue };
+            for phrasing in [&atom.meta.question].into_iter().chain(&atom.meta.asked_as).take(SAMPLE_PHRASINGS) {
+                let candidates = self.candidates(files, &Asked::new(phrasing), CANDIDATES)?;
+                let mut of_others = candidates.iter().filter(|it| it.stored.path != path);
+                // One that is asked for by right says nothing of what is not.
+                match of_others.next() {
+                    Some(best) if best.is_asked_for => {}
+                    best => others.push(best.map_or(0.0, |best| best.evidence)),
+                }
+            }
+        }
+        let floor = Floor::of(others);
+        self.catalogue.keep_floor(atoms, floor)?;
+        Ok(floor)
+    }
+
+    /// Whether anything was looked at.
+    fn refresh(&mut self, files: &AtomFiles, now_ms: i64) -> Result<bool, LibraryError> {
+        let scopes = files.scopes()?;
+        let folder_error = |source| super::files::io_error(files.root(), "looked at", source);
+        let changed = self.watch.changed(&scopes).map_err(folder_error)?;
+        let gone: Vec<String> = self.known.iter().filter(|known| !scopes.contains(known)).cloned().collect();
+        let due = self.catalogue.due(now_ms)?;
+        if changed.is_empty() && gone.is_empty() && due.is_empty() {
+            return Ok(false);
+        }
+        self.catalogue
+            .atomically(|catalogue| changed.iter().chain(&gone).try_for_each(|scope| sweep(catalogue, files, scope)))?;
+        self.known = scopes;
+        for place in self.catalogue.due(now_ms)? {
+            self.promote(files, &place, now_ms)?;
+        }
+        Ok(true)
+    }
+
+    fn promote(&mut self, files: &AtomFiles, place: &Place, now_ms: i64) -> Result<(), LibraryError> {
+        let path = path_of(files, place);
+        match moderation::promote_file(files, &path, now_ms) {
+            Ok(Some(atom)) if atom.meta.status == Status::Approved => {
+                tracing::info!(file = %path.display(), "an atom was promoted: nobody objected in time");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                if self.stuck.insert(place.clone()) {
+                    tracing::warn!(%error, "an atom cannot be promoted");
+                }
+            }
+        }
+        // Another process must not see the atom no longer due and not yet indexed.
+        self.catalogue.atomically(|catalogue| look_at(catalogue, files, place))
+    }
+}
+
+/// Compares a scope's files with what is known of them, and reads those that differ.
+fn sweep(catalogue: &Catalogue, files: &AtomFiles, scope: &str) -> Result<(), LibraryError> {
+    let names = match files.names(scope) {
+        Ok(names) => names,
+        Err(error) => {
+            tracing::warn!(%error, "the atoms of a scope are left as they were");
+            return Ok(());
+        }
+    };
+    let mut known: HashMap<String, Stamp> = catalogue.stamps(scope)?;
+    for name in names {
+        let place = Place { scope: scope.to_owned(), name };
+        let stamp = fs::metadata(path_of(files, &place)).map(|meta| Stamp::of(&meta));
+        let before = known.remove(&place.name);
+        if stamp.is_err() || before != stamp.ok() {
+            look_at(catalogue, files, &place)?;
+        }
+    }
+    known.into_keys().try_for_each(|name| Ok(catalogue.remove(&Place { scope: scope.to_owned(), name })?))
+}
+
+/// Reads one file and notes what it holds.
+fn look_at(catalogue: &Catalogue, files: &AtomFiles, place: &Place) -> Result<(), LibraryError> {
+    let path = path_of(files, place);
+    // The stamp is taken first: a change while the file is being read shows at the next look.
+    let stamp = match fs::metadata(&path) {
+        Ok(meta) => Stamp::of(&meta),
+        Err(_) => return Ok(catalogue.remove(place)?),
+    };
+    match files.read(&path) {
+        Ok(atom) => catalogue.put(place, &stamp, Ok(&atom))?,
+        Err(error) if error.is_missing() => catalogue.remove(place)?,
+        Err(error) => catalogue.put(place, &stamp, Err(&error.to_string()))?,
+    }
+    Ok(())
+}
+
+fn warn_once(catalogue: &Catalogue, warned: &mut HashSet<(Place, String)>) -> Result<(), LibraryError> {
+    let problems: HashSet<(Place, String)> = catalogue.problems()?.into_iter().collect();
+    for (_, problem) in problems.difference(warned) {
+        tracing::warn!("{problem}; it is skipped until it is mended");
+    }
+    *warned = problems;
+    Ok(())
+}
+
+/// What an atom can be asked for by.
+fn told(atom: &Atom) -> Told {
+    let rest = format!("{}\n{}", atom.summary(), atom.answer());
+    Told::new(&atom.meta.question, &atom.meta.asked_as, &atom.meta.tags.join(" "), &rest)
+}
+
+fn path_of(files: &AtomFiles, place: &Place) -> PathBuf {
+    files.root().join(&place.scope).join(&place.name)
+}

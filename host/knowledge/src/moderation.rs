@@ -1,0 +1,329 @@
+//! Verdicts on atoms: promotion by time, approval, rejection, editing (seed 003 §10).
+//!
+//! These work on the files alone, so that the command line can use them while the gateway runs. Each
+//! takes the folder's lock and looks at the file once more before it changes anything: of two that do
+//! the same at once, the second finds it done.
+
+use pmk_system::error::Failure;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::{
+    atom::{Atom, AtomError, Notice, Status},
+    files::{AtomFiles, FileError, read_text},
+};
+
+/// An atom and where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredAtom {
+    pub path: PathBuf,
+    pub atom: Atom,
+}
+
+/// Whether atoms whose time has come are promoted on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promote {
+    /// Their files are rewritten.
+    Yes,
+    /// Nothing is written; for those who only look.
+    No,
+}
+
+/// Every atom there is.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// By path.
+    pub atoms: Vec<StoredAtom>,
+    /// Files that hold no atom, and atoms that could not be promoted.
+    pub problems: Vec<FileError>,
+}
+
+/// Why a verdict could not be carried out.
+#[derive(Debug, Error)]
+pub enum ModerationError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("no atom's id begins with `{0}`")]
+    NotFound(String),
+    #[error("`{prefix}` is the beginning of {} ids: {}", ids.len(), list_of(ids))]
+    Ambiguous { prefix: String, ids: Vec<String> },
+    #[error("the edited text is not an atom: {0}")]
+    Invalid(#[from] AtomError),
+    #[error("the edited text has another `{key}`: `{edited}` instead of `{original}`")]
+    Identity { key: &'static str, original: String, edited: String },
+    #[error("`{}` was changed by somebody else in the meantime", .0.display())]
+    Conflict(PathBuf),
+}
+
+/// As many ids as a line can bear.
+fn list_of(ids: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown = ids.iter().take(SHOWN).map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    if ids.len() > SHOWN { format!("{shown}, …") } else { shown }
+}
+
+/// Reads every atom. A file that holds none is a problem, never a failure.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn load(files: &AtomFiles, now_ms: i64, promote: Promote) -> Result<Loaded, FileError> {
+    let mut loaded = Loaded::default();
+    for path in files.paths()? {
+        let read = match files.read(&path) {
+            Ok(atom) if promote == Promote::Yes && atom.is_due(now_ms) => promote_file(files, &path, now_ms),
+            read => read.map(Some),
+        };
+        match read {
+            Ok(Some(atom)) => loaded.atoms.push(StoredAtom { path, atom }),
+            Ok(None) => {}
+            Err(problem) if problem.is_missing() => {}
+            Err(problem) => loaded.problems.push(problem),
+        }
+    }
+    Ok(loaded)
+}
+
+/// Approves an atom whose time has come and returns it as it is now; `None` when it is gone.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn promote_file(files: &AtomFiles, path: &Path, now_ms: i64) -> Result<Option<Atom>, FileError> {
+    change(files, path, |atom| atom.is_due(now_ms).then(|| atom.approve()).is_some())
+}
+
+/// Approves an atom at once and returns it as it is now; `None` when it is gone.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn approve_file(files: &AtomFiles, path: &Path) -> Result<Option<Atom>, FileError> {
+    change(files, path, |atom| (atom.meta.status == Status::Pending).then(|| atom.approve()).is_some())
+}
+
+/// Remembers the notice that asks for a verdict; `None` when the atom is gone.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn note_notice(files: &AtomFiles, path: &Path, notice: &Notice) -> Result<Option<Atom>, FileError> {
+    change(files, path, |atom| atom.meta.approval.replace(notice.clone()).as_ref() != Some(notice))
+}
+
+/// Deletes an atom.
+///
+/// # Errors
+/// The file cannot be deleted.
+pub fn reject_file(files: &AtomFiles, path: &Path) -> Result<(), FileError> {
+    files.delete(&files.lock()?, path)
+}
+
+/// The one atom whose id begins so; an id given in full is never ambiguous.
+///
+/// # Errors
+/// [`ModerationError::NotFound`], or [`ModerationError::Ambiguous`] with every candidate.
+pub fn find<'a>(atoms: &'a [StoredAtom], prefix: &str) -> Result<&'a StoredAtom, ModerationError> {
+    let matching = |test: &dyn Fn(&str) -> bool| atoms.iter().filter(|it| test(&it.atom.meta.id)).collect::<Vec<_>>();
+    let mut found = matching(&|id| id == prefix);
+    if found.is_empty() && !prefix.is_empty() {
+        found = matching(&|id| id.starts_with(prefix));
+    }
+    match found.as_slice() {
+        [] => Err(ModerationError::NotFound(prefix.to_owned())),
+        [one] => Ok(one),
+        many => Err(ModerationError::Ambiguous {
+            prefix: prefix.to_owned(),
+            ids: many.iter().map(|it| it.atom.meta.id.clone()).collect(),
+        }),
+    }
+}
+
+/// Minute and four digits: as much of an id as one can type, and enough nearly always.
+const SHORT_ID_CHARS: usize = "2026-04-28T0213-5388".len();
+
+/// The beginning of an id that is enough to [`find`] its atom among these.
+pub fn short_id<'a>(atoms: &[StoredAtom], id: &'a str) -> &'a str {
+    let others = || atoms.iter().map(|it| it.atom.meta.id.as_str()).filter(|other| *other != id);
+    let ends = id.char_indices().map(|(at, _)| at).chain([id.len()]).skip(SHORT_ID_CHARS);
+    ends.map(|end| &id[..end]).find(|short| !others().any(|other| other.starts_with(short))).unwrap_or(id)
+}
+
+/// The atom that a notice asks about.
+pub fn find_by_notice<'a>(atoms: &'a [StoredAtom], notice: &Notice) -> Option<&'a StoredAtom> {
+    atoms.iter().find(|it| it.atom.meta.approval.as_ref() == Some(notice))
+}
+
+/// Checks a text that somebody edited: it must be an atom, and the same one.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_edit(original: &Atom, edited: &str) -> Result<Atom, ModerationError> {
+    let atom = Atom::parse(edited)?;
+    for (key, original, edited) in
+        [("id", &original.meta.id, &atom.meta.id), ("scope", &original.meta.scope, &atom.meta.scope)]
+    {
+        if original != edited {
+            return Err(ModerationError::Identity { key, original: original.clone(), edited: edited.clone() });
+        }
+    }
+    Ok(atom)
+}
+
+/// Saves a text that somebody edited, once it is checked, word for word. `original` is the text the editor was
+/// opened with.
+///
+/// # Errors
+/// What is wrong with it; the old version is still there then.
+pub fn save_edit(files: &AtomFiles, path: &Path, original: &str, edited: &str) -> Result<Atom, ModerationError> {
+    let atom = check_edit(&Atom::parse(original)?, edited)?;
+    let lock = files.lock()?;
+    if read_text(path)? != original {
+        return Err(ModerationError::Conflict(path.to_owned()));
+    }
+    files.replace_text(&lock, path, edited)?;
+    Ok(atom)
+}
+
+/// Reads a file under the lock, and writes it when `edit` changed something.
+fn change(files: &AtomFiles, path: &Path, edit: impl FnOnce(&mut Atom) -> bool) -> Result<Option<Atom>, FileError> {
+    let lock = files.lock()?;
+    let mut atom = match files.read(path) {
+        Err(error) if error.is_missing() => return Ok(None),
+        read => read?,
+    };
+    if edit(&mut atom) {
+        files.replace(&lock, path, &atom)?;
+    }
+    Ok(Some(atom))
+}
+
+impl From<ModerationError> for Failure {
+    fn from(error: ModerationError) -> Self {
+        match error {
+            ModerationError::File(error) => error.into(),
+            ModerationError::NotFound(_) => Failure::new(error).hint("`pmk-host atoms list` shows them"),
+            ModerationError::Ambiguous { .. } => Failure::new(error).hint("give more of it"),
+            error => Failure::new(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{
+        atom::PENDING_MS,
+        testing::{CREATED_MS, atom},
+    };
+
+    const DUE_MS: i64 = CREATED_MS + PENDING_MS;
+
+    fn home_with(atoms: &[Atom]) -> (tempfile::TempDir, AtomFiles, Vec<PathBuf>) {
+        let home = tempfile::tempdir().unwrap();
+        let files = AtomFiles::open(home.path()).unwrap();
+        let paths = atoms.iter().map(|atom| files.save_new(atom).unwrap()).collect();
+        (home, files, paths)
+    }
+
+    fn statuses(loaded: &Loaded) -> Vec<Status> {
+        loaded.atoms.iter().map(|it| it.atom.meta.status).collect()
+    }
+
+    #[test]
+    fn an_atom_is_promoted_after_a_day_and_only_once() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        assert_eq!(statuses(&load(&files, DUE_MS - 1, Promote::Yes).unwrap()), [Status::Pending]);
+        let untouched = fs::read_to_string(&paths[0]).unwrap();
+        assert_eq!(statuses(&load(&files, DUE_MS, Promote::No).unwrap()), [Status::Pending]);
+        assert_eq!(fs::read_to_string(&paths[0]).unwrap(), untouched);
+
+        assert_eq!(statuses(&load(&files, DUE_MS, Promote::Yes).unwrap()), [Status::Approved]);
+        let promoted = fs::read_to_string(&paths[0]).unwrap();
+        assert!(promoted.contains("status: approved") && !promoted.contains("expiresAt"));
+        let modified = fs::metadata(&paths[0]).unwrap().modified().unwrap();
+        load(&files, DUE_MS + 1, Promote::Yes).unwrap();
+        assert_eq!(fs::metadata(&paths[0]).unwrap().modified().unwrap(), modified, "it was written again");
+    }
+
+    #[test]
+    fn many_that_promote_one_atom_do_no_harm() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let loaded = load(&files, DUE_MS, Promote::Yes).unwrap();
+                    assert_eq!(statuses(&loaded), [Status::Approved]);
+                    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+                });
+            }
+        });
+        assert_eq!(files.read(&paths[0]).unwrap().answer(), "a");
+    }
+
+    #[test]
+    fn a_promotion_never_brings_back_what_was_rejected() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        reject_file(&files, &paths[0]).unwrap();
+        reject_file(&files, &paths[0]).unwrap();
+        assert_eq!(promote_file(&files, &paths[0], DUE_MS).unwrap(), None);
+        assert_eq!(approve_file(&files, &paths[0]).unwrap(), None);
+        assert!(!paths[0].exists());
+    }
+
+    #[test]
+    fn a_malformed_file_is_a_problem_and_the_rest_is_loaded() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        fs::write(paths[0].with_file_name("broken.md"), "---\nid: [\n---\n").unwrap();
+        let loaded = load(&files, DUE_MS, Promote::No).unwrap();
+        assert_eq!((loaded.atoms.len(), loaded.problems.len()), (1, 1));
+        assert!(loaded.problems[0].to_string().contains("broken.md"));
+    }
+
+    #[test]
+    fn an_id_is_found_by_a_prefix_that_only_it_has() {
+        let mut atoms = Vec::new();
+        for id in ["2026-04-28T0213-5388-a", "2026-04-28T0213-53ff-b", "2026-04-28T0213"] {
+            let mut atom = atom("erp", "q", "a");
+            atom.meta.id = id.into();
+            atoms.push(StoredAtom { path: PathBuf::from(id), atom });
+        }
+        assert_eq!(find(&atoms, "2026-04-28T0213-5388").unwrap().atom.meta.id, "2026-04-28T0213-5388-a");
+        assert_eq!(find(&atoms, "2026-04-28T0213").unwrap().atom.meta.id, "2026-04-28T0213");
+        let error = find(&atoms, "2026-04-28T0213-53").unwrap_err().to_string();
+        assert!(error.contains("5388-a") && error.contains("53ff-b"), "{error}");
+        for missing in ["2027", ""] {
+            assert!(matches!(find(&atoms, missing), Err(ModerationError::NotFound(_))), "{missing}");
+        }
+    }
+
+    #[test]
+    fn a_notice_leads_to_its_atom() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a"), atom("erp", "other", "a")]);
+        let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
+        note_notice(&files, &paths[0], &notice).unwrap();
+        let atoms = load(&files, CREATED_MS, Promote::No).unwrap().atoms;
+        assert_eq!(find_by_notice(&atoms, &notice).unwrap().path, paths[0]);
+        assert!(find_by_notice(&atoms, &Notice { message_ts: "1".into(), ..notice }).is_none());
+    }
+
+    #[test]
+    fn an_edit_is_saved_word_for_word_or_not_at_all() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        let original = fs::read_to_string(&paths[0]).unwrap();
+        let edited = original.replace("question: q", "question: better  # by hand");
+        assert_eq!(save_edit(&files, &paths[0], &original, &edited).unwrap().meta.question, "better");
+        assert_eq!(fs::read_to_string(&paths[0]).unwrap(), edited);
+
+        assert!(matches!(save_edit(&files, &paths[0], &original, &edited), Err(ModerationError::Conflict(_))));
+        for (broken, expected) in [
+            (edited.replace("question:", "question: ["), "not an atom"),
+            (edited.replace("scope: erp", "scope: crm"), "another `scope`"),
+            (edited.replace("id: 2026", "id: 2027"), "another `id`"),
+            (String::new(), "no front matter"),
+        ] {
+            let error = save_edit(&files, &paths[0], &edited, &broken).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert_eq!(fs::read_to_string(&paths[0]).unwrap(), edited);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a reaction on a notice means (seed 003 §10).
+
+use super::atom::{Atom, Status};
+
+/// What somebody thinks of an atom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Approve,
+    Reject,
+}
+
+impl Verdict {
+    /// The meaning of a reaction, by Slack's name of the emoji or the emoji itself; `None` for all others.
+    pub fn of_reaction(reaction: &str) -> Option<Verdict> {
+        match reaction.trim_matches(':') {
+            "white_check_mark" | "✅" => Some(Verdict::Approve),
+            "x" | "❌" => Some(Verdict::Reject),
+            _ => None,
+        }
+    }
+}
+
+/// What is to be done about a reaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Make the atom visible to retrieval.
+    Approve,
+    /// Delete its file. An approved answer, too, may be taken back by who gave it.
+    Reject,
+    /// Only the person who gave the answer may judge it; nothing happens.
+    NotTheContributor,
+    /// It is approved already; nothing happens.
+    AlreadyApproved,
+    /// It was rejected, or its file deleted; nothing happens.
+    Gone,
+    /// The emoji means nothing here.
+    NotAVerdict,
+}
+
+/// Decides about a reaction on a notice. `atom` is the one the notice belongs to, `None` when there is no longer one.
+pub fn decide(atom: Option<&Atom>, reactor: &str, reaction: &str) -> Decision {
+    let Some(verdict) = Verdict::of_reaction(reaction) else { return Decision::NotAVerdict };
+    let Some(Atom { meta, .. }) = atom else { return Decision::Gone };
+    if reactor.is_empty() || reactor != meta.source.contributor_user_id {
+        return Decision::NotTheContributor;
+    }
+    match (verdict, meta.status) {
+        (Verdict::Approve, Status::Pending) => Decision::Approve,
+        (Verdict::Approve, Status::Approved) => Decision::AlreadyApproved,
+        (Verdict::Reject, _) => Decision::Reject,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::atom;
+
+    #[test]
+    fn only_the_contributor_decides_and_only_once() {
+        let pending = atom("erp", "q", "a");
+        let mut approved = pending.clone();
+        approved.approve();
+        for (atom, reactor, reaction, expected) in [
+            (Some(&pending), "U_IT", "white_check_mark", Decision::Approve),
+            (Some(&pending), "U_IT", "✅", Decision::Approve),
+            (Some(&pending), "U_IT", "x", Decision::Reject),
+            (Some(&pending), "U_OTHER", "white_check_mark", Decision::NotTheContributor),
+            (Some(&pending), "U_OTHER", "x", Decision::NotTheContributor),
+            (Some(&pending), "", "x", Decision::NotTheContributor),
+            (Some(&pending), "U_IT", "eyes", Decision::NotAVerdict),
+            (Some(&approved), "U_IT", "white_check_mark", Decision::AlreadyApproved),
+            (Some(&approved), "U_IT", ":x:", Decision::Reject),
+            (None, "U_IT", "white_check_mark", Decision::Gone),
+            (None, "U_IT", "x", Decision::Gone),
+        ] {
+            assert_eq!(decide(atom, reactor, reaction), expected, "{reactor} {reaction}");
+        }
+    }
+
+    #[test]
+    fn an_atom_without_contributor_cannot_be_judged_by_reaction() {
+        let mut anonymous = atom("erp", "q", "a");
+        anonymous.meta.source.contributor_user_id.clear();
+        assert_eq!(decide(Some(&anonymous), "", "x"), Decision::NotTheContributor);
+    }
+}

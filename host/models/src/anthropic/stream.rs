@@ -1,0 +1,265 @@
+//! From the events of a streamed answer to the whole answer, or to the reason why there is none.
+
+use pmk_core::Block;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Answer, ModelError, Stop, Usage,
+    classify::{Failed, classify},
+    http::Assemble,
+    sse::Event,
+};
+
+/// The most that one answer may hold, in bytes: far above any model's longest.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
+
+/// An answer in the making.
+#[derive(Debug, Default)]
+pub struct Assembly {
+    started: bool,
+    blocks: Vec<Part>,
+    /// The block that deltas go to.
+    open: Option<usize>,
+    usage: Usage,
+    stop: Option<StopDelta>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    ToolUse {
+        id: String,
+        name: String,
+        json: String,
+    },
+    /// Thinking and whatever else comes later: not part of the conversation.
+    Ignored,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Data {
+    MessageStart {
+        message: Started,
+    },
+    ContentBlockStart {
+        index: usize,
+        content_block: ContentBlock,
+    },
+    ContentBlockDelta {
+        index: usize,
+        delta: Delta,
+    },
+    ContentBlockStop {
+        index: usize,
+    },
+    MessageDelta {
+        delta: StopDelta,
+        #[serde(default)]
+        usage: UsageDelta,
+    },
+    MessageStop,
+    Error,
+    /// `ping`, and events that come later.
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+struct Started {
+    #[serde(default)]
+    usage: UsageDelta,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentBlock {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type")]
+enum Delta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+struct StopDelta {
+    stop_reason: Option<String>,
+    #[serde(default)]
+    stop_details: Value,
+}
+
+/// Counts so far; a later one replaces an earlier one.
+#[derive(Debug, Default, Deserialize)]
+struct UsageDelta {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+}
+
+impl Assemble for Assembly {
+    fn has_begun(&self) -> bool {
+        self.started
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError> {
+        if event.name == "ping" {
+            return Ok(None);
+        }
+        let data: Data = match serde_json::from_str(&event.data) {
+            Ok(data) => data,
+            Err(_) if !KNOWN_EVENTS.contains(&event.name.as_str()) => return Ok(None),
+            Err(error) => return Err(malformed(format_args!("`{}` event: {error}", event.name))),
+        };
+        self.bytes += event.data.len();
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(malformed(format_args!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
+        }
+        match data {
+            Data::MessageStart { message } => {
+                self.started = true;
+                self.count(&message.usage);
+            }
+            Data::ContentBlockStart { index, content_block } => self.open(index, content_block)?,
+            Data::ContentBlockDelta { index, delta } => self.extend(index, delta)?,
+            Data::ContentBlockStop { index } => {
+                self.require_open(index)?;
+                self.open = None;
+            }
+            Data::MessageDelta { delta, usage } => {
+                self.count(&usage);
+                self.stop = Some(delta);
+            }
+            Data::MessageStop => return self.finish().map(Some),
+            Data::Error => {
+                return Err(classify(&Failed { body: &event.data, ..Failed::default() }));
+            }
+            Data::Unknown => {}
+        }
+        Ok(None)
+    }
+}
+
+impl Assembly {
+    fn count(&mut self, seen: &UsageDelta) {
+        for (total, seen) in [
+            (&mut self.usage.input_tokens, seen.input_tokens),
+            (&mut self.usage.output_tokens, seen.output_tokens),
+            (&mut self.usage.cache_creation_tokens, seen.cache_creation_input_tokens),
+            (&mut self.usage.cache_read_tokens, seen.cache_read_input_tokens),
+        ] {
+            *total = seen.unwrap_or(*total);
+        }
+    }
+
+    fn open(&mut self, index: usize, block: ContentBlock) -> Result<(), ModelError> {
+        if !self.started || self.open.is_some() || index != self.blocks.len() {
+            return Err(malformed(format_args!("content block {index} out of order")));
+        }
+        self.open = Some(index);
+        self.blocks.push(match block {
+            ContentBlock::Text { text } => Part::Text(text),
+            ContentBlock::ToolUse { id, name } => Part::ToolUse { id, name, json: String::new() },
+            ContentBlock::Unknown => Part::Ignored,
+        });
+        Ok(())
+    }
+
+    fn extend(&mut self, index: usize, delta: Delta) -> Result<(), ModelError> {
+        self.require_open(index)?;
+        match (&mut self.blocks[index], delta) {
+            (Part::Text(text), Delta::Text { text: more }) => text.push_str(&more),
+            (Part::ToolUse { json, .. }, Delta::InputJson { partial_json }) => json.push_str(&partial_json),
+            (Part::Ignored, _) | (_, Delta::Unknown) => {}
+            _ => return Err(malformed(format_args!("content block {index} changed its type"))),
+        }
+        Ok(())
+    }
+
+    fn require_open(&self, index: usize) -> Result<(), ModelError> {
+        if self.open == Some(index) {
+            Ok(())
+        } else {
+            Err(malformed(format_args!("content block {index} is not open")))
+        }
+    }
+
+    fn finish(&mut self) -> Result<Answer, ModelError> {
+        let done = std::mem::take(self);
+        let StopDelta { stop_reason: Some(reason), stop_details } =
+            done.stop.ok_or_else(|| malformed(format_args!("it ended without a stop reason")))?
+        else {
+            return Err(malformed(format_args!("it ended without a stop reason")));
+        };
+        let stop = match reason.as_str() {
+            "end_turn" | "stop_sequence" => Stop::End,
+            "max_tokens" => Stop::MaxTokens,
+            "model_context_window_exceeded" => Stop::WindowFull,
+            "tool_use" => Stop::ToolUse,
+            "refusal" => {
+                let why = stop_details.get("explanation").and_then(Value::as_str).unwrap_or("it gave no reason");
+                return Err(ModelError::Refused { message: why.to_owned() });
+            }
+            // `pause_turn` belongs to tools that run at the provider; we ask for none.
+            other => return Err(ModelError::Other { message: format!("the answer ended early with `{other}`") }),
+        };
+        if done.open.is_some() {
+            return Err(malformed(format_args!("it ended within a content block")));
+        }
+        let mut blocks = Vec::with_capacity(done.blocks.len());
+        for part in done.blocks {
+            match part {
+                Part::Text(text) if !text.is_empty() => blocks.push(Block::Text { text }),
+                Part::ToolUse { id, name, json } => match input(&json) {
+                    Ok(input) => blocks.push(Block::ToolUse { id, name, input }),
+                    // The room ran out in the middle of a call, which therefore cannot be made.
+                    Err(_) if matches!(stop, Stop::MaxTokens | Stop::WindowFull) => {}
+                    Err(error) => return Err(malformed(format_args!("input of tool `{name}`: {error}"))),
+                },
+                Part::Text(_) | Part::Ignored => {}
+            }
+        }
+        Ok(Answer { blocks, stop, usage: done.usage })
+    }
+}
+
+/// Events that must be understood; any other may come and mean anything.
+const KNOWN_EVENTS: &[&str] = &[
+    "message",
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "error",
+];
+
+fn input(json: &str) -> Result<Value, serde_json::Error> {
+    if json.is_empty() { Ok(Value::Object(serde_json::Map::new())) } else { serde_json::from_str(json) }
+}
+
+fn malformed(what: std::fmt::Arguments<'_>) -> ModelError {
+    ModelError::Transport { message: format!("the stream is malformed: {what}") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::sse::Decoder;
+
+fn run(events: &[Value]) -> Result<Option<Answer>, ModelError> {
+    let mut assembly = Assembly::default();
+    for data in events {
+        let name = data["type"].as_str().unwrap_or("message").to_owned();
+        if let Some(answer) = assembly.apply(&Event { name, data: data.to_string() })? {
+            return Ok(Some(answer));
+        }
+    }
+    Ok(None)
+}
+
+fn start() -> Value {
+    json!({"type": "message_start", "message": {"usage": {
+        "input_tokens": 3, "cache_creation_input_tokens": null, "cache_read_input_tokens": 40, "output_tokens": 1}}})
+}
+
+fn block(index: usize, block: Value) -> Value {
+    json!({"type": "content_block_start", "index": index, "content_block": block})
+}
+
+fn delta(index: usize, delta: Value) -> Value {
+    json!({"type": "content_block_delta", "index": index, "delta": delta})
+}
+
+fn stop(index: usize) -> Value {
+    json!({"type": "content_block_stop", "index": index})
+}
+
+fn end(reason: &str) -> [Value; 2] {
+    [
+        json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+fn text(index: usize) -> [Value; 4] {
+    [
+        block(index, json!({"type": "text", "text": ""})),
+        delta(index, json!({"type": "text_delta", "text": "Hel"})),
+        delta(index, json!({"type": "text_delta", "text": "lo"})),
+        stop(index),
+    ]
+}
+
+#[test]
+fn an_answer_with_thinking_and_a_tool_call() {
+    let events = [
+        vec![start(), json!({"type": "ping"}), json!({"type": "later_invention", "x": 1})],
+        vec![
+            block(0, json!({"type": "thinking", "thinking": ""})),
+            delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+            delta(0, json!({"type": "signature_delta", "signature": "s"})),
+            stop(0),
+        ],
+        text(1).to_vec(),
+        vec![
+            block(2, json!({"type": "tool_use", "id": "t", "name": "n", "input": {}})),
+            delta(2, json!({"type": "input_json_delta", "partial_json": "{\"a\""})),
+            delta(2, json!({"type": "input_json_delta", "partial_json": ":1}"})),
+            stop(2),
+            block(3, json!({"type": "tool_use", "id": "u", "name": "n", "input": {}})),
+            stop(3),
+        ],
+        end("tool_use").to_vec(),
+    ]
+    .concat();
+    let answer = run(&events).expect("an answer").expect("a whole one");
+    assert_eq!(answer.stop, Stop::ToolUse);
+    assert_eq!(
+        answer.blocks,
+        [
+            Block::Text { text: "Hello".into() },
+            Block::ToolUse { id: "t".into(), name: "n".into(), input: json!({"a": 1}) },
+            Block::ToolUse { id: "u".into(), name: "n".into(), input: json!({}) },
+        ]
+    );
+    let usage = Usage { input_tokens: 3, output_tokens: 7, cache_read_tokens: 40, cache_creation_tokens: 0 };
+    assert_eq!(answer.usage, usage);
+    assert_eq!(answer.usage.prompt_tokens(), 43);
+}
+
+#[test]
+fn why_it_ended() {
+    for (reason, expected) in [
+        ("end_turn", Ok(Stop::End)),
+        ("stop_sequence", Ok(Stop::End)),
+        ("max_tokens", Ok(Stop::MaxTokens)),
+        ("model_context_window_exceeded", Ok(Stop::WindowFull)),
+        ("refusal", Err("refused")),
+        ("pause_turn", Err("other")),
+        ("invented", Err("other")),
+    ] {
+        let events = [vec![start()], text(0).to_vec(), end(reason).to_vec()].concat();
+        let got = run(&events).map(|answer| answer.expect("whole").stop);
+        assert_eq!(got.map_err(|error| error.class()), expected, "{reason}");
+    }
+}
+
+#[test]
+fn a_call_that_the_room_cut_off_is_left_out() {
+    let call = vec![
+        block(0, json!({"type": "tool_use", "id": "t", "name": "n"})),
+        delta(0, json!({"type": "input_json_delta", "partial_json": "{\"a"})),
+        stop(0),
+    ];
+    let cut = run(&[vec![start()], call.clone(), end("max_tokens").to_vec()].concat());
+    assert_eq!(cut.expect("an answer").expect("a whole one").blocks, []);
+    let whole = run(&[vec![start()], call, end("tool_use").to_vec()].concat());
+    assert_eq!(whole.map_err(|error| error.class()), Err("transport"));
+}
+
+#[test]
+fn nothing_partial_is_an_answer() {
+    let whole = [vec![start()], text(0).to_vec(), end("end_turn").to_vec()].concat();
+    for length in 0..whole.len() {
+        assert_eq!(run(&whole[..length]), Ok(None), "after {length} events");
+    }
+    for (name, events) in [
+        ("no start", whole[1..].to_vec()),
+        ("no stop reason", vec![start(), json!({"type": "message_stop"})]),
+        ("a null stop reason", vec![start(), end("")[1].clone()]),
+        ("an open block", [vec![start(), block(0, json!({"type": "text"}))], end("end_turn").to_vec()].concat()),
+        ("a delta to nothing", vec![start(), delta(0, json!({"type": "text_delta", "text": "a"}))]),
+        ("a gap", vec![start(), block(1, json!({"type": "text"}))]),
+        (
+            "a wrong delta",
+            vec![
+                start(),
+                block(0, json!({"type": "text"})),
+                delta(0, json!({"type": "input_json_delta", "partial_json": ""})),
+            ],
+        ),
+        ("a missing field", vec![start(), json!({"type": "content_block_stop"})]),
+    ] {
+        assert_eq!(run(&events).map_err(|error| error.class()), Err("transport"), "{name}");
+    }
+}
+
+#[test]
+fn an_error_in_the_stream_keeps_its_meaning() {
+    for (code, class) in [("overloaded_error", "overloaded"), ("rate_limit_error", "rate_limited")] {
+        let error = json!({"type": "error", "error": {"type": code, "message": "m"}});
+        assert_eq!(run(&[start(), error]).map_err(|error| error.class()), Err(class));
+    }
+}
+
+#[test]
+fn events_of_other_names_need_not_be_json() {
+    let mut assembly = Assembly::default();
+    let mut apply = |name: &str, data: &str| assembly.apply(&Event { name: name.into(), data: data.into() });
+    assert_eq!(apply("ping", "!"), Ok(None));
+    assert_eq!(apply("news", "!"), Ok(None));
+    assert_eq!(apply("message_start", "!").map_err(|error| error.class()), Err("transport"));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        feed(&bytes);
+    }
+
+    #[test]
+    fn no_order_of_events_makes_the_reader_panic(
+        picks in prop::collection::vec((0usize..20, 0usize..3), 0..30),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = Vec::new();
+        for (pick, index) in picks {
+            let data = match pick {
+                0 => start().to_string(),
+                1 => block(index, json!({"type": "text", "text": "é"})).to_string(),
+                2 => block(index, json!({"type": "tool_use", "id": "", "name": ""})).to_string(),
+                3 => block(index, json!({"type": "image"})).to_string(),
+                4 => delta(index, json!({"type": "text_delta", "text": "中"})).to_string(),
+                5 => delta(index, json!({"type": "input_json_delta", "partial_json": "{}"})).to_string(),
+                6 => stop(index).to_string(),
+                7..10 => end("end_turn")[0].to_string(),
+                10 => end("end_turn")[1].to_string(),
+                11 => "{}".into(),
+                12 => "null".into(),
+                13 => json!({"type": "error"}).to_string(),
+                _ => text(0)[pick % 4].to_string(),
+            };
+            bytes.extend_from_slice(format!("event: message\ndata: {data}\n\n").as_bytes());
+        }
+        bytes.truncate(cut.index(bytes.len() + 1));
+        feed(&bytes);
+    }
+}
+
+fn feed(bytes: &[u8]) {
+    let mut decoder = Decoder::default();
+    let mut assembly = Assembly::default();
+    for chunk in bytes.chunks(7) {
+        for event in decoder.push(chunk).expect("small") {
+            if assembly.apply(&event).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The client against the strict stand-in.
+
+use std::time::{Duration, Instant};
+
+use pmk_core::{Block, Message, Origin, Role, message};
+use pmk_stand_ins::{
+    anthropic::{self as stand_in, Behaviour, KEY},
+    patience::{PATIENCE, let_pass, until_async},
+};
+use serde_json::json;
+
+use super::{super::open::ANTHROPIC_BASE_URL, *};
+use crate::{Stop, Usage, http};
+
+fn base_url(text: &str) -> Result<Url, OpenError> {
+    http::base_url(ANTHROPIC_BASE_URL, text, true)
+}
+
+const SHORT: Duration = Duration::from_millis(200);
+
+/// A client of the stand-in that does not wait for long.
+fn config(server: &stand_in::Anthropic) -> Config {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = base_url(&server.url()).expect("loopback");
+    let mut config = Config::new(SecretString::from(KEY), url, "claude-haiku-4-5");
+    config.limits.first_wait = Duration::from_millis(1);
+    config.limits.idle_timeout = PATIENCE;
+    config.limits.attempts = 3;
+    config
+}
+
+fn question(text: &str) -> Request {
+    Request {
+        system: "Be brief.".into(),
+        messages: message::shared([Message::user(text)]),
+        max_answer_tokens: 100,
+        tools: [].into(),
+    }
+}
+
+/// Asks once, with the behaviours queued, and says how often the server was asked.
+async fn asked(behaviours: Vec<Behaviour>) -> (Result<Answer, ModelError>, usize) {
+    let server = stand_in::Anthropic::start().await;
+    let config = config(&server);
+    let idle = config.limits.idle_timeout;
+    let stalls = matches!(behaviours[..], [Behaviour::Stall { .. } | Behaviour::Silence]);
+    for behaviour in behaviours {
+        server.push(behaviour);
+    }
+    let client = Anthropic::new(config).expect("a client");
+    let hello = question("hello");
+    let wait = async {
+        if stalls {
+            until_async("a request", || server.requests().pop()).await;
+            let_pass(idle).await;
+        }
+    };
+    let (outcome, ()) = tokio::join!(client.ask(&hello), wait);
+    (outcome, server.requests().len())
+}
+
+fn text(answer: &Answer) -> String {
+    pmk_core::message::plain_text(&answer.blocks)
+}
+
+#[tokio::test]
+async fn an_answer_with_its_usage() {
+    let server = stand_in::Anthropic::start().await;
+    let client = Anthropic::new(config(&server)).expect("a client");
+    let answer = client.ask(&question("預算是多少？")).await.expect("an answer");
+    assert_eq!(text(&answer), "You said: 預算是多少？");
+    assert_eq!(answer.stop, Stop::End);
+    let [request] = server.requests().try_into().expect("one request");
+    let request: stand_in::Recorded = request;
+    assert_eq!(answer.usage.prompt_tokens(), request.prompt_tokens);
+    assert!(answer.usage.cache_creation_tokens > 0 && answer.usage.output_tokens > 0, "{:?}", answer.usage);
+    assert_eq!(request.body["max_tokens"], 100);
+    assert_eq!(request.headers["x-api-key"], KEY);
+}
+
+#[tokio::test]
+async fn a_history_with_repeated_tool_ids_is_accepted() {
+    let server = stand_in::Anthropic::start().await;
+    let client = Anthropic::new(config(&server)).expect("a client");
+    let mut messages = vec![Message::user("look")];
+    for _ in 0..3 {
+        let call = Block::ToolUse { id: "call:1".into(), name: "grep".into(), input: json!({"q": "x"}) };
+        let result = Block::ToolResult { tool_use_id: "call:1".into(), content: String::new(), is_error: true };
+        messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });
+        messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
+    }
+    messages.push(Message::assistant("nothing"));
+    messages.push(Message::user("and now?"));
+    let messages = message::shared(messages);
+    let request = Request { system: String::new(), messages, max_answer_tokens: u32::MAX, tools: [].into() };
+    let answer = client.ask(&request).await.expect("an answer");
+    assert_eq!(text(&answer), "You said: and now?");
+    assert_eq!(server.requests()[0].body["max_tokens"], 64_000, "no more than the model gives");
+}
+
+#[tokio::test]
+async fn every_way_an_answer_ends() {
+    for (reason, stop) in
+        [("end_turn", Stop::End), ("max_tokens", Stop::MaxTokens), ("model_context_window_exceeded", Stop::WindowFull)]
+    {
+        let (answer, calls) = asked(vec![Behaviour::stopping("as far as it goes", reason)]).await;
+        let answer = answer.expect(reason);
+        assert_eq!((answer.stop, text(&answer).as_str(), calls), (stop, "as far as it goes", 1));
+    }
+    let (refused, calls) = asked(vec![Behaviour::stopping("I would", "refusal")]).await;
+    assert_eq!((refused.map_err(|error| error.class()), calls), (Err("refused"), 1));
+    let call = Behaviour::ToolUse { id: "t1".into(), name: "grep".into(), input: json!({"q": "中文"}) };
+    let answer = asked(vec![call]).await.0.expect("a call");
+    assert_eq!(answer.stop, Stop::ToolUse);
+    assert_eq!(answer.blocks, [Block::ToolUse { id: "t1".into(), name: "grep".into(), input: json!({"q": "中文"}) }]);
+}
+
+#[tokio::test]
+async fn waiting_helps() {
+    for failure in [
+        Behaviour::error(429, "rate_limit_error", "This request would exceed your account's rate limit."),
+        Behaviour::error(429, "rate_limit_error", "slow down").with_header("retry-after", "0"),
+        Behaviour::error(529, "overloaded_error", "Overloaded"),
+        Behaviour::error(500, "api_error", "Internal server error"),
+        Behaviour::Error { status: 502, headers: vec![], body: "<html>Bad gateway</html>".into() },
+        Behaviour::ErrorEvent { text: "half".into(), code: "overloaded_error".into(), message: "Overloaded".into() },
+        Behaviour::Raw(Vec::new()),
+    ] {
+        let shown = format!("{failure:?}");
+        let (answer, calls) = asked(vec![failure.clone(), failure, Behaviour::answer("at last")]).await;
+        assert_eq!(answer.map(|answer| text(&answer)), Ok("at last".to_owned()), "{shown}");
+        assert_eq!(calls, 3, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn it_gives_up_after_a_few_attempts() {
+    let overloaded = Behaviour::error(529, "overloaded_error", "Overloaded");
+    let (outcome, calls) = asked(vec![overloaded; 5]).await;
+    assert_eq!((outcome.map_err(|error| error.class()), calls), (Err("overloaded"), 3));
+}
+
+#[tokio::test]
+async fn waiting_does_not_help() {
+    let invalid = "invalid_request_error";
+    let half = || "half an answer".to_owned();
+    for (class, behaviour) in [
+        ("context_overflow", Behaviour::error(400, invalid, "prompt is too long: 9 tokens > 8 maximum")),
+        ("context_overflow", Behaviour::Error { status: 413, headers: vec![], body: "<html>413</html>".into() }),
+        ("auth", Behaviour::error(401, "authentication_error", "invalid x-api-key")),
+        ("billing", Behaviour::error(400, invalid, "Your credit balance is too low to access the Anthropic API.")),
+        ("malformed_history", Behaviour::error(400, invalid, "messages: `tool_use` ids must be unique")),
+        ("unknown_model", Behaviour::error(404, "not_found_error", "model: nope")),
+        ("other", Behaviour::Error { status: 307, headers: vec![("location".into(), "/".into())], body: String::new() }),
+        ("other", Behaviour::Error { status: 200, headers: vec![], body: "<html>Log in to the Wi-Fi</html>".into() }),
+        ("rate_limited", Behaviour::error(429, "rate_limit_error", "slow").with_header("retry-after", "3600")),
+        ("transport", Behaviour::Cut { text: half() }),
+        ("transport", Behaviour::Truncated { text: half() }),
+        ("timeout", Behaviour::Stall { text: half() }),
+        ("timeout", Behaviour::Silence),
+        ("transport", Behaviour::Raw(b"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\nevent: message_stop\ndata: {\n\n".to_vec())),
+    ] {
+        let shown = format!("{behaviour:?}");
+        let (outcome, calls) = asked(vec![behaviour]).await;
+        assert_eq!((outcome.map_err(|error| error.class()), calls), (Err(class), 1), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn the_wait_the_provider_asks_for_is_kept_and_handed_on() {
+    let patient = Behaviour::error(429, "rate_limit_error", "slow").with_header("retry-after", "0.3");
+    let before = Instant::now();
+    assert!(asked(vec![patient]).await.0.is_ok());
+    assert!(before.elapsed() >= Duration::from_millis(300));
+    let long = Behaviour::error(429, "rate_limit_error", "slow").with_header("retry-after", "61");
+    let error = asked(vec![long]).await.0.expect_err("too long a wait");
+    let retry_after = Some(Duration::from_secs(61));
+    assert_eq!(error, ModelError::RateLimited { retry_after, message: "slow".into() });
+}
+
+#[tokio::test]
+async fn a_wait_past_the_deadline_is_not_begun() {
+    let server = stand_in::Anthropic::start().await;
+    let mut config = config(&server);
+    config.limits.max_wait = Duration::from_secs(9_999);
+    config.limits.call_timeout = Duration::from_secs(3_000);
+    server.push(Behaviour::error(529, "overloaded_error", "Overloaded").with_header("retry-after", "3600"));
+    let client = Anthropic::new(config).expect("a client");
+    let (hello, before) = (question("hello"), Instant::now());
+    assert_eq!(client.ask(&hello).await.expect_err("no time").class(), "overloaded");
+    assert!(before.elapsed() < PATIENCE);
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_waited_for_until_the_whole_call_takes_too_long() {
+    let server = stand_in::Anthropic::start().await;
+    let mut config = config(&server);
+    let pause = Duration::from_millis(100);
+    server.push(Behaviour::slow("one two three four", pause));
+    let client = Anthropic::new(config.clone()).expect("a client");
+    assert_eq!(client.ask(&question("hello")).await.map(|answer| text(&answer)), Ok("one two three four".into()));
+    config.limits.call_timeout = SHORT;
+    server.push(Behaviour::slow("one two three four", pause));
+    let client = Anthropic::new(config).expect("a client");
+    assert_eq!(client.ask(&question("hello")).await, Err(ModelError::silent_for(SHORT)));
+}
+
+#[tokio::test]
+async fn the_providers_window_is_learnt_from_its_refusal() {
+    let server = stand_in::Anthropic::start().await;
+    server.set_window(10);
+    let client = Anthropic::new(config(&server)).expect("a client");
+    let error = client.ask(&question(&"預算".repeat(20))).await.expect_err("too long");
+    let observed = server.requests()[0].prompt_tokens;
+    let ModelError::Overflow { observed_tokens, allowed_tokens, .. } = error else { panic!("{error}") };
+    assert_eq!((observed_tokens, allowed_tokens), (Some(observed), Some(10)));
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_failed_connection() {
+    let server = stand_in::Anthropic::start().await;
+    let mut config = config(&server);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
+    config.base_url = base_url(&format!("http://{free}/")).expect("loopback");
+    let error = Anthropic::new(config).expect("a client").ask(&question("hello")).await.expect_err("nobody there");
+    assert_eq!(error.class(), "transport");
+    assert!(error.to_string().to_lowercase().contains("refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_said_and_never_shown() {
+    let server = stand_in::Anthropic::start().await;
+    let mut config = config(&server);
+    config.api_key = SecretString::from("sk-secret");
+    let client = Anthropic::new(config).expect("a client");
+    assert!(!format!("{client:?}").contains("sk-secret"));
+    let error = client.ask(&question("hello")).await.expect_err("a wrong key");
+    assert_eq!(error, ModelError::Auth { message: "invalid x-api-key".into() });
+}
+
+#[tokio::test]
+async fn the_window_is_known_by_family_and_can_be_set() {
+    let server = stand_in::Anthropic::start().await;
+    let mut config = config(&server);
+    let window = |config: &Config| Anthropic::new(config.clone()).expect("a client").window();
+    assert_eq!(window(&config), 200_000);
+    config.model = DEFAULT_MODEL.into();
+    assert_eq!(window(&config), 1_000_000);
+    config.window = Some(8_000);
+    assert_eq!(window(&config), 8_000);
+}
+
+#[test]
+fn a_client_of_the_real_address_can_be_built() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = base_url(DEFAULT_BASE_URL).expect("https");
+    let client = Anthropic::new(Config::new(SecretString::from(KEY), url, DEFAULT_MODEL)).expect("a TLS configuration");
+    assert_eq!(client.endpoint.url().as_str(), "https://api.anthropic.com/v1/messages");
+}
+
+#[test]
+fn usage_adds_up() {
+    let usage = Usage { input_tokens: 1, output_tokens: 2, cache_read_tokens: 4, cache_creation_tokens: 8 };
+    assert_eq!(usage.prompt_tokens(), 13);
+}

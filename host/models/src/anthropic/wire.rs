@@ -1,0 +1,224 @@
+//! A request in the shape of the Messages API.
+
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+
+use pmk_core::{Block, Message, Role};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{Request, tool_ids};
+
+/// The body of one call.
+///
+/// The protocol asks for three things that a conversation does not bring by itself: tool ids that
+/// are unique and plain, a definition for every tool that the history mentions, and marks that say up
+/// to where the prompt may be cached.
+pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
+    let ids = tool_ids::unique(&request.messages);
+    let cached = last_stable(&request.messages);
+    let messages = request
+        .messages
+        .iter()
+        .zip(&ids)
+        .enumerate()
+        .map(|(index, (message, ids))| WireMessage {
+            role: message.role,
+            content: content(message, ids, cached == Some(index)),
+        })
+        .collect();
+    let system = (!request.system.trim().is_empty())
+        .then(|| [WireBlock { body: BlockBody::Text { text: &request.system }, cache_control: Some(EPHEMERAL) }]);
+    let tools = tools(request);
+    // Nothing is offered: the definitions are there for the history alone.
+    let tool_choice = (request.tools.is_empty() && !tools.is_empty()).then(|| json!({"type": "none"}));
+    let body = Body { model, max_tokens, stream: true, system, tools, tool_choice, messages };
+    serde_json::to_vec(&body).expect("text and JSON values can always be written as JSON")
+}
+
+/// The last message that the next request will begin with as well, so that everything up to it is
+/// worth caching. The last message of all is not: retrieved and recalled text stands in it for one
+/// call only.
+fn last_stable(messages: &[Arc<Message>]) -> Option<usize> {
+    messages.len().checked_sub(2)
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[WireBlock<'a>; 1]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    messages: Vec<WireMessage<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: Role,
+    content: Vec<WireBlock<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireBlock<'a> {
+    #[serde(flatten)]
+    body: BlockBody<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum BlockBody<'a> {
+    Text {
+        text: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: &'a Value,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
+
+fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], cached: bool) -> Vec<WireBlock<'a>> {
+    let mut ids = ids.iter();
+    let mut blocks: Vec<WireBlock<'a>> = message
+        .blocks
+        .iter()
+        .map(|block| {
+            let mut id_or = |own: &'a str| ids.next().map_or(own, |id| id.as_ref());
+            let body = match block {
+                Block::Text { text } => BlockBody::Text { text },
+                Block::ToolUse { id, name, input } => BlockBody::ToolUse { id: id_or(id), name, input },
+                Block::ToolResult { tool_use_id, content, is_error } => {
+                    BlockBody::ToolResult { tool_use_id: id_or(tool_use_id), content, is_error: *is_error }
+                }
+            };
+            WireBlock { body, cache_control: None }
+        })
+        .collect();
+    if cached && let Some(last) = blocks.last_mut() {
+        last.cache_control = Some(EPHEMERAL);
+    }
+    blocks
+}
+
+/// The tools that are offered, and after them those that only the history mentions: the API refuses tool
+/// blocks of tools that it was not told of.
+fn tools(request: &Request) -> Vec<Value> {
+    let offered = request
+        .tools
+        .iter()
+        .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}));
+    let mentioned: BTreeSet<&str> = request
+        .messages
+        .iter()
+        .flat_map(|message| &message.blocks)
+        .filter_map(|block| match block {
+            Block::ToolUse { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+        .filter(|name| request.tools.iter().all(|tool| tool.name != *name))
+        .collect();
+    let mentioned = mentioned.into_iter().map(|name| json!({"name": name, "input_schema": {"type": "object"}}));
+    offered.chain(mentioned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::{Origin, message};
+
+    use super::*;
+    use crate::Tool;
+
+    fn sent(system: &str, messages: Vec<Message>) -> Value {
+        let messages = message::shared(messages);
+        let request = Request { system: system.into(), messages, max_answer_tokens: 10, tools: [].into() };
+        serde_json::from_slice(&body("m", 10, &request)).expect("JSON")
+    }
+
+    fn call(id: &str) -> Message {
+        let block = |id: &str| Block::ToolUse { id: id.into(), name: "grep".into(), input: json!({"q": 1}) };
+        Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![block(id), block(id)] }
+    }
+
+    fn results(id: &str) -> Message {
+        let block = |content: &str| Block::ToolResult {
+            tool_use_id: id.into(),
+            content: content.into(),
+            is_error: content == "b",
+        };
+        Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![block("a"), block("b")] }
+    }
+
+    #[test]
+    fn a_plain_conversation() {
+        let body = sent("be kind", vec![Message::user("a"), Message::assistant("b"), Message::user("c")]);
+        let cache = json!({"type": "ephemeral"});
+        assert_eq!(
+            body,
+            json!({
+                "model": "m", "max_tokens": 10, "stream": true,
+                "system": [{"type": "text", "text": "be kind", "cache_control": cache}],
+                "messages": [
+                    {"role": "user", "content": [{"type": "text", "text": "a"}]},
+                    {"role": "assistant", "content": [{"type": "text", "text": "b", "cache_control": cache}]},
+                    {"role": "user", "content": [{"type": "text", "text": "c"}]},
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn one_question_alone_has_nothing_to_cache() {
+        let body = sent(" ", vec![Message::user("a")]);
+        assert_eq!(body.get("system"), None);
+        assert_eq!(body["messages"][0]["content"][0].get("cache_control"), None);
+    }
+
+    #[test]
+    fn repeated_and_odd_tool_ids_become_unique_and_stay_paired() {
+        let messages =
+            vec![Message::user("q"), call("x"), results("x"), call("x"), results("x"), call("é:1"), results("é:1")];
+        let body = sent("", messages);
+        let ids = |at: usize, key: &str| -> Vec<String> {
+            (0..2).map(|n| body["messages"][at]["content"][n][key].as_str().expect("an id").to_owned()).collect()
+        };
+        for (at, expected) in [(1, ["x", "x-2"]), (3, ["x-3", "x-4"]), (5, ["toolu___1", "toolu___1-2"])] {
+            assert_eq!(ids(at, "id"), expected);
+            assert_eq!(ids(at + 1, "tool_use_id"), expected);
+        }
+        assert_eq!(body["messages"][2]["content"][1]["is_error"], true);
+        assert_eq!(body["tools"], json!([{"name": "grep", "input_schema": {"type": "object"}}]));
+        assert_eq!(body["tool_choice"], json!({"type": "none"}));
+    }
+
+    #[test]
+    fn offered_tools_may_be_called() {
+        let schema = json!({"type": "object", "properties": {"repo": {"type": "string"}}});
+        let tool = Tool { name: "mra_ask".into(), description: "search".into(), input_schema: schema.clone() };
+        let messages = message::shared([Message::user("q"), call("x"), results("x")]);
+        let request = Request { system: String::new(), messages, max_answer_tokens: 10, tools: [tool].into() };
+        let body: Value = serde_json::from_slice(&body("m", 10, &request)).expect("JSON");
+        let history_only = json!({"name": "grep", "input_schema": {"type": "object"}});
+        let offered = json!({"name": "mra_ask", "description": "search", "input_schema": schema});
+        assert_eq!(body["tools"], json!([offered, history_only]));
+        assert_eq!(body.get("tool_choice"), None);
+    }
+}

@@ -1,0 +1,261 @@
+//! The local `claude` program as a model, with the operator's own login.
+//!
+//! Seed 000's second cause was that `claude` brings the host's configuration into every request: memory
+//! files, skills, hooks, tools. The flags here keep all of it out, and the child gets an empty working
+//! directory, an environment of a few names, and the conversation on standard input. One call is one child.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use backon::{ExponentialBuilder, Retryable};
+use pmk_system::child::{self, End, Limits, SpawnError, Spec};
+use tokio_util::sync::CancellationToken;
+
+use self::events::Transcript;
+use super::{
+    Answer, Model, ModelError, Request,
+    anthropic::families::{self, Family},
+    classify,
+};
+mod events;
+mod prompt;
+
+/// The provider's name.
+pub const PROVIDER: &str = "claude-cli";
+/// The program, looked up on the path.
+pub const PROGRAM: &str = "claude";
+/// The model where none is named: an alias that `claude` resolves to its newest.
+pub const DEFAULT_MODEL: &str = "sonnet";
+/// How long one question may take, waiting and trying again included.
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// How often one question is asked at most. `claude` itself tries twice each time.
+pub const DEFAULT_ATTEMPTS: usize = 2;
+/// The wait before the second attempt.
+pub const DEFAULT_FIRST_WAIT: Duration = Duration::from_secs(2);
+
+/// What `claude` sees of the gateway's environment: where it is, its login, and the way to its API.
+pub const INHERITED: [&str; 16] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "TMPDIR",
+    "LANG",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+/// The longest system prompt, in bytes: it is an argument, and Linux allows one 128 KiB.
+const MAX_SYSTEM_BYTES: usize = 120 << 10;
+/// The longest line that is read: an event with a whole answer in it.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+/// How much of standard error stands in a message, in characters.
+const MAX_SHOWN_CHARS: usize = 300;
+
+/// How `claude` is called.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The program.
+    pub program: OsString,
+    /// Arguments before ours.
+    pub arguments: Vec<OsString>,
+    /// An empty directory to run in; it is created when it is not there.
+    pub directory: PathBuf,
+    /// All that it gets to see of the environment, beside the switches set here.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The model's name or alias.
+    pub model: String,
+    /// The context window in tokens; `None` takes what is known of the model's family.
+    pub window: Option<u64>,
+    pub call_timeout: Duration,
+    pub attempts: usize,
+    pub first_wait: Duration,
+}
+
+impl Config {
+    /// The `claude` on the path, with the default limits.
+    pub fn new(directory: impl Into<PathBuf>, model: impl Into<String>) -> Self {
+        Config {
+            program: PROGRAM.into(),
+            arguments: Vec::new(),
+            directory: directory.into(),
+            environment: child::inherit(INHERITED),
+            model: model.into(),
+            window: None,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
+            attempts: DEFAULT_ATTEMPTS,
+            first_wait: DEFAULT_FIRST_WAIT,
+        }
+    }
+}
+
+/// `claude` as a model.
+#[derive(Debug)]
+pub struct ClaudeCli {
+    config: Config,
+    family: Family,
+}
+
+impl ClaudeCli {
+    /// Nothing is started yet; a missing login shows at the first question.
+    pub fn new(config: Config) -> Self {
+        let family = families::of(&config.model);
+        ClaudeCli { config, family }
+    }
+
+    fn spec(&self, request: &Request, deadline: Instant) -> Spec {
+        let mut arguments = self.config.arguments.clone();
+        arguments.extend(FLAGS.iter().chain(&["--model", &self.config.model]).map(OsString::from));
+        arguments.extend(["--system-prompt", &request.system].map(OsString::from));
+        let mut environment = self.config.environment.clone();
+        let room = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens).to_string();
+        let switches = SWITCHES.iter().copied().chain([("CLAUDE_CODE_MAX_OUTPUT_TOKENS", room.as_str())]);
+        environment.extend(switches.map(|(name, value)| (name.into(), value.into())));
+        Spec {
+            environment,
+            directory: Some(self.config.directory.clone()),
+            input: prompt::flatten(&request.messages).into_bytes(),
+            limits: Limits {
+                wall_clock: deadline.saturating_duration_since(Instant::now()),
+                max_line_bytes: MAX_EVENT_BYTES,
+                // The lines are read as they come.
+                max_stdout_bytes: 0,
+                ..Limits::default()
+            },
+            ..Spec::new(&self.config.program, arguments)
+        }
+    }
+
+    async fn attempt(&self, request: &Request, deadline: Instant) -> Result<Answer, ModelError> {
+        let spec = self.spec(request, deadline);
+        let mut transcript = Transcript::default();
+        let finished = child::run(&spec, &CancellationToken::new(), |line| transcript.push(line))
+            .await
+            .map_err(|error| self.not_started(&error))?;
+        if finished.end == End::TimedOut {
+            return Err(ModelError::silent_for(self.config.call_timeout));
+        }
+        let answered = transcript.finish().unwrap_or_else(|| {
+            let stderr = finished.stderr.text();
+            let said = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+            let how = match finished.end {
+                End::Exited(code) => format!("exit code {code}"),
+                End::Signalled(signal) => format!("signal {signal}"),
+                End::TimedOut | End::Cancelled => "killed".to_owned(),
+            };
+            let said = pmk_core::text::head(&said, MAX_SHOWN_CHARS);
+            let program = self.config.program.to_string_lossy();
+            Err(ModelError::Other { message: format!("`{program}` ended without a result ({how}): {said}") })
+        });
+        answered.and_then(|answer| classify::accept(answer, self.window()))
+    }
+
+    fn not_started(&self, error: &SpawnError) -> ModelError {
+        let hint = match error {
+            SpawnError::NotFound { .. } => {
+                "; install it with `npm install -g @anthropic-ai/claude-code`, or take `--model anthropic-api`"
+            }
+            _ => "",
+        };
+        ModelError::Other { message: format!("{error}{hint}") }
+    }
+
+    /// A file in the working directory would be picked up by `claude`.
+    fn prepare_directory(&self) -> Result<(), ModelError> {
+        use std::os::unix::fs::DirBuilderExt;
+        let directory = &self.config.directory;
+        let is_empty = || -> io::Result<bool> {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            Ok(fs::read_dir(directory)?.next().is_none())
+        };
+        match is_empty() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ModelError::Other {
+                message: format!("`{}` must be empty for `claude` to run in; empty it", directory.display()),
+            }),
+            Err(error) => {
+                Err(ModelError::Other { message: format!("`{}` cannot be used: {error}", directory.display()) })
+            }
+        }
+    }
+}
+
+/// What keeps the host's configuration out and makes the output readable by a program.
+const FLAGS: &[&str] = &[
+    "-p",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--include-partial-messages",
+    "--tools",
+    "",
+    "--setting-sources",
+    "",
+    "--strict-mcp-config",
+    "--disable-slash-commands",
+    "--no-session-persistence",
+];
+
+/// No traffic beside the call, no update of itself, one retry, and no thinking: it would take its tokens
+/// from the room for the answer.
+const SWITCHES: &[(&str, &str)] = &[
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+    ("CLAUDE_CODE_MAX_RETRIES", "1"),
+    ("MAX_THINKING_TOKENS", "0"),
+];
+
+#[async_trait]
+impl Model for ClaudeCli {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn name(&self) -> &str {
+        &self.config.model
+    }
+
+    fn window(&self) -> u64 {
+        self.config.window.unwrap_or(self.family.window)
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
+        if request.system.len() > MAX_SYSTEM_BYTES {
+            let message =
+                format!("the system prompt has {} bytes; `claude` takes {MAX_SYSTEM_BYTES}", request.system.len());
+            return Err(ModelError::Other { message });
+        }
+        self.prepare_directory()?;
+        let deadline = Instant::now() + self.config.call_timeout;
+        let backoff = ExponentialBuilder::default()
+            .with_jitter()
+            .with_min_delay(self.config.first_wait)
+            .with_max_times(self.config.attempts.saturating_sub(1));
+        (|| self.attempt(request, deadline))
+            .retry(backoff)
+            .when(|error| error.action().asks_the_same_again())
+            .adjust(|_, wait| wait.filter(|wait| Instant::now() + *wait < deadline))
+            .notify(|error, wait| {
+                tracing::warn!(
+                    model = self.config.model,
+                    class = error.class(),
+                    wait_ms = wait.as_millis() as u64,
+                    "the model call failed, trying again: {error}"
+                );
+            })
+            .await
+    }
+}

@@ -1,0 +1,206 @@
+//! The JSON lines that `claude` prints, and what they mean.
+//!
+//! The answer and every failure of the API stand in the last line, of type `result`. A failure there
+//! calls itself a success: `is_error` tells. Lines that are no JSON, and types that come later, are
+//! skipped.
+
+use pmk_core::Block;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::PROVIDER;
+use crate::{
+    Answer, ModelError, Stop, Usage,
+    classify::{Failed, classify},
+};
+
+/// What was printed so far.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    /// The kind of failure that a message of type `assistant` carried.
+    failure: Option<String>,
+    result: Option<Outcome>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    Assistant {
+        error: Option<String>,
+    },
+    Result(Outcome),
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+struct Outcome {
+    #[serde(default)]
+    subtype: String,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    result: Option<String>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+    #[serde(default)]
+    terminal_reason: Option<String>,
+    #[serde(default)]
+    api_error_status: Option<u16>,
+    #[serde(default)]
+    usage: Counted,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Counted {
+    input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_read_input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl Transcript {
+    /// Takes one line in.
+    pub fn push(&mut self, line: &str) {
+        match serde_json::from_str(line) {
+            Ok(Line::Assistant { error: Some(error) }) => self.failure = Some(error),
+            Ok(Line::Result(result)) => self.result = Some(result),
+            Ok(Line::Assistant { error: None } | Line::Unknown) => {}
+            Err(error) => tracing::debug!("`claude` printed a line that is not understood: {error}"),
+        }
+    }
+
+    /// What it came to; `None` where there was no result.
+    pub fn finish(self) -> Option<Result<Answer, ModelError>> {
+        let result = self.result?;
+        if result.is_error || result.subtype != "success" {
+            return Some(Err(failure(&result, self.failure.as_deref().unwrap_or_default())));
+        }
+        let text = result.result.unwrap_or_default();
+        let stop = match result.stop_reason.as_deref() {
+            Some("max_tokens") => Stop::MaxTokens,
+            Some("model_context_window_exceeded") => Stop::WindowFull,
+            Some("refusal") => return Some(Err(ModelError::Refused { message: text })),
+            _ => Stop::End,
+        };
+        let usage = Usage {
+            input_tokens: result.usage.input_tokens,
+            output_tokens: result.usage.output_tokens,
+            cache_read_tokens: result.usage.cache_read_input_tokens,
+            cache_creation_tokens: result.usage.cache_creation_input_tokens,
+        };
+        let blocks = if text.trim().is_empty() { Vec::new() } else { vec![Block::Text { text }] };
+        Some(Ok(Answer { blocks, stop, usage }))
+    }
+}
+
+fn failure(result: &Outcome, kind: &str) -> ModelError {
+    let message = result.result.as_deref().unwrap_or_default();
+    if message.is_empty() && result.terminal_reason.as_deref() != Some("prompt_too_long") {
+        return ModelError::Other { message: format!("`claude` failed: {}", result.subtype) };
+    }
+    let error = json!({"type": kind, "terminal_reason": result.terminal_reason, "message": message});
+    let body = json!({"error": error}).to_string();
+    classify(&Failed { provider: PROVIDER, status: result.api_error_status, body: &body, ..Failed::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn finish(lines: &[serde_json::Value]) -> Option<Result<Answer, ModelError>> {
+        let mut transcript = Transcript::default();
+        lines.iter().for_each(|line| transcript.push(&line.to_string()));
+        transcript.finish()
+    }
+
+    fn failed(status: Option<u16>, text: &str, reason: &str, kind: &str) -> ModelError {
+        finish(&[
+            json!({"type": "assistant", "error": kind, "message": {}}),
+            json!({"type": "result", "subtype": "success", "is_error": true, "result": text,
+                   "api_error_status": status, "terminal_reason": reason}),
+        ])
+        .expect("a result")
+        .expect_err("a failure")
+    }
+
+    #[test]
+    fn every_failure_has_its_class() {
+        for (status, text, reason, kind, class) in [
+            (
+                Some(400),
+                "Prompt is too long · the request is ~350000 tokens (limit 200000)",
+                "prompt_too_long",
+                "invalid_request",
+                "context_overflow",
+            ),
+            (None, "Prompt is too long", "completed", "invalid_request", "context_overflow"),
+            (Some(401), "Invalid API key · Fix external API key", "completed", "authentication_failed", "auth"),
+            (None, "Not logged in · Please run /login", "completed", "authentication_failed", "auth"),
+            (Some(400), "Credit balance is too low", "completed", "billing_error", "billing"),
+            (Some(413), "Request too large (max 32MB)", "image_error", "invalid_request", "context_overflow"),
+            (Some(429), "API Error: Request rejected (429)", "completed", "rate_limit", "rate_limited"),
+            (Some(529), "API Error: 529 Overloaded", "completed", "server_error", "overloaded"),
+            (Some(400), "API Error: 400 bad things", "completed", "invalid_request", "unexplained"),
+        ] {
+            assert_eq!(failed(status, text, reason, kind).class(), class, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_overflow_has_its_numbers() {
+        let numbers = |text| match failed(Some(400), text, "prompt_too_long", "invalid_request") {
+            ModelError::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
+            other => panic!("{other}"),
+        };
+        let text = "Prompt is too long · the request is ~350,000 tokens (limit 200000) ...";
+        assert_eq!(numbers(text), (Some(350_000), Some(200_000)));
+        assert_eq!(numbers("Prompt is too long"), (None, None));
+        // The room for the answer is no part of the first number.
+        assert_eq!(
+            numbers("Prompt is too long · the request is ~190000 tokens (limit 200000)"),
+            (Some(190_000), Some(200_000))
+        );
+    }
+
+    #[test]
+    fn an_answer_has_text_stop_and_usage() {
+        let result = |stop: &str, text: &str| {
+            json!({"type": "result", "subtype": "success", "is_error": false, "result": text, "stop_reason": stop,
+                   "usage": {"input_tokens": 1, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 3,
+                             "output_tokens": 4, "server_tool_use": {}}})
+        };
+        let usage = Usage { input_tokens: 1, output_tokens: 4, cache_read_tokens: 3, cache_creation_tokens: 2 };
+        for (reason, stop) in [
+            ("end_turn", Stop::End),
+            ("max_tokens", Stop::MaxTokens),
+            ("model_context_window_exceeded", Stop::WindowFull),
+        ] {
+            let blocks = vec![Block::Text { text: "好".into() }];
+            assert_eq!(finish(&[result(reason, "好")]), Some(Ok(Answer { blocks, stop, usage })));
+        }
+        assert_eq!(finish(&[result("end_turn", "")]).expect("a result").expect("an answer").blocks, []);
+        assert_eq!(finish(&[result("refusal", "no")]), Some(Err(ModelError::Refused { message: "no".into() })));
+    }
+
+    #[test]
+    fn other_ends_are_failures() {
+        let result = json!({"type": "result", "subtype": "error_max_turns", "is_error": false});
+        let error = finish(&[result]).expect("a result").expect_err("a failure");
+        assert_eq!(error.to_string(), "`claude` failed: error_max_turns");
+        assert_eq!(finish(&[json!({"type": "system"}), json!({"type": "new"}), json!(7)]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_makes_it_panic(lines in prop::collection::vec("\\PC{0,40}|\\{\"type\":\"(result|assistant)\",?.{0,30}\\}", 0..10)) {
+            let mut transcript = Transcript::default();
+            lines.iter().for_each(|line| transcript.push(line));
+            let _ = transcript.finish();
+        }
+    }
+}

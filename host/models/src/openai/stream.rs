@@ -1,0 +1,330 @@
+//! From the chunks of a streamed completion to the whole answer, or to the reason why there is none.
+//!
+//! Compatible servers differ in small things, all accepted here: a missing `[DONE]`, tool calls that come
+//! whole and all with index 0, `stop` where calls were made, empty arguments.
+
+use pmk_core::Block;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    Answer, ModelError, Stop, Usage,
+    classify::{Failed, classify},
+    http::Assemble,
+    sse::Event,
+};
+
+/// The most that one answer may hold, in bytes: far above any model's longest.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// The most tool calls of one answer.
+const MAX_CALLS: usize = 128;
+
+/// An answer in the making.
+#[derive(Debug, Default)]
+pub struct Assembly {
+    started: bool,
+    text: String,
+    refusal: String,
+    calls: Vec<Call>,
+    finish_reason: Option<String>,
+    usage: Usage,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    index: usize,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<Counted>,
+    /// Some servers report failures inside the stream.
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: usize,
+    #[serde(default)]
+    delta: Delta,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Delta {
+    content: Option<String>,
+    refusal: Option<String>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CallDelta {
+    #[serde(default)]
+    index: usize,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: FunctionDelta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct FunctionDelta {
+    name: Option<String>,
+    arguments: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Counted {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    prompt_tokens_details: Option<Details>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+impl Assemble for Assembly {
+    fn has_begun(&self) -> bool {
+        self.started
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError> {
+        if event.data.trim() == "[DONE]" {
+            return self.end().unwrap_or_else(|| Err(malformed("it was done without a reason"))).map(Some);
+        }
+        self.bytes += event.data.len();
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(malformed(&format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
+        }
+        let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| malformed(&error.to_string()))?;
+        if chunk.error.is_some() || event.name == "error" {
+            return Err(classify(&Failed { body: &event.data, ..Failed::default() }));
+        }
+        if let Some(counted) = chunk.usage {
+            self.usage = counted.into();
+        }
+        for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
+            self.take(choice)?;
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self) -> Option<Result<Answer, ModelError>> {
+        let finish_reason = self.finish_reason.take()?;
+        Some(std::mem::take(self).finish(&finish_reason))
+    }
+}
+
+impl Assembly {
+    fn take(&mut self, choice: Choice) -> Result<(), ModelError> {
+        self.started = true;
+        self.text.push_str(choice.delta.content.as_deref().unwrap_or_default());
+        self.refusal.push_str(choice.delta.refusal.as_deref().unwrap_or_default());
+        for delta in choice.delta.tool_calls.unwrap_or_default() {
+            self.extend_call(delta)?;
+        }
+        self.finish_reason = choice.finish_reason.or(self.finish_reason.take());
+        Ok(())
+    }
+
+    fn extend_call(&mut self, delta: CallDelta) -> Result<(), ModelError> {
+        let id = delta.id.unwrap_or_default();
+        let open = self
+            .calls
+            .iter()
+            .rposition(|call| call.index == delta.index && (id.is_empty() || call.id.is_empty() || call.id == id));
+        let at = match open {
+            Some(at) => at,
+            None if self.calls.len() == MAX_CALLS => return Err(malformed("it makes too many tool calls")),
+            None => {
+                self.calls.push(Call { index: delta.index, ..Call::default() });
+                self.calls.len() - 1
+            }
+        };
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        // The name comes once; a server that repeats it means the same call.
+        if call.name.is_empty() {
+            call.name = delta.function.name.unwrap_or_default();
+        }
+        call.arguments.push_str(delta.function.arguments.as_deref().unwrap_or_default());
+        Ok(())
+    }
+
+    fn finish(self, finish_reason: &str) -> Result<Answer, ModelError> {
+        if finish_reason == "content_filter" || (!self.refusal.is_empty() && self.text.is_empty()) {
+            let message = if self.refusal.is_empty() { "its content filter stepped in".into() } else { self.refusal };
+            return Err(ModelError::Refused { message });
+        }
+        let cut = finish_reason == "length";
+        let mut blocks = Vec::new();
+        if !self.text.is_empty() {
+            blocks.push(Block::Text { text: self.text });
+        }
+        for (count, call) in self.calls.into_iter().enumerate() {
+            let input = match input(&call.arguments) {
+                Some(input) => input,
+                // The room ran out in the middle of a call, which therefore cannot be made.
+                None if cut => continue,
+                // Small models do this; the tool's answer then tells the model what is missing.
+                None => json!({"unreadable": call.arguments}),
+            };
+            let id = if call.id.is_empty() { format!("call_{count}") } else { call.id };
+            blocks.push(Block::ToolUse { id, name: call.name, input });
+        }
+        let has_calls = blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+        let stop = match finish_reason {
+            "length" => Stop::MaxTokens,
+            _ if has_calls => Stop::ToolUse,
+            _ => Stop::End,
+        };
+        Ok(Answer { blocks, stop, usage: self.usage })
+    }
+}
+
+impl From<Counted> for Usage {
+    fn from(counted: Counted) -> Self {
+        let cached = counted.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or_default();
+        Usage {
+            input_tokens: counted.prompt_tokens.saturating_sub(cached),
+            output_tokens: counted.completion_tokens,
+            cache_read_tokens: cached.min(counted.prompt_tokens),
+            cache_creation_tokens: 0,
+        }
+    }
+}
+
+/// The input of a call, which is always an object.
+fn input(arguments: &str) -> Option<Value> {
+    if arguments.trim().is_empty() {
+        return Some(json!({}));
+    }
+    serde_json::from_str(arguments).ok().filter(Value::is_object)
+}
+
+fn malformed(what: &str) -> ModelError {
+    ModelError::Transport { message: format!("the stream is malformed: {what}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn event(data: impl ToString) -> Event {
+        Event { name: "message".into(), data: data.to_string() }
+    }
+
+    fn delta(delta: Value) -> Event {
+        event(json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}], "usage": null}))
+    }
+
+    fn finish(reason: &str) -> Event {
+        event(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
+    }
+
+    fn assemble(events: &[Event]) -> Result<Option<Answer>, ModelError> {
+        let mut assembly = Assembly::default();
+        for event in events {
+            if let Some(answer) = assembly.apply(event)? {
+                return Ok(Some(answer));
+            }
+        }
+        assembly.end().transpose()
+    }
+
+    fn call(id: &str, name: &str, input: Value) -> Block {
+        Block::ToolUse { id: id.into(), name: name.into(), input }
+    }
+
+    #[test]
+    fn text_and_usage() {
+        let usage = json!({"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}});
+        let events = [
+            delta(json!({"role": "assistant", "content": ""})),
+            delta(json!({"content": "預"})),
+            delta(json!({"content": "算", "reasoning_content": "hm"})),
+            finish("stop"),
+            event(json!({"choices": [], "usage": usage})),
+            event("[DONE]"),
+        ];
+        let answer = assemble(&events).expect("an answer").expect("a whole one");
+        assert_eq!(answer.blocks, [Block::Text { text: "預算".into() }]);
+        assert_eq!((answer.stop, answer.usage.prompt_tokens(), answer.usage.cache_read_tokens), (Stop::End, 12, 8));
+        assert_eq!(assemble(&events[..5]).expect("no [DONE]"), Some(answer));
+        assert_eq!(assemble(&events[..3]), Ok(None), "cut off");
+    }
+
+    #[test]
+    fn several_calls_in_pieces() {
+        let piece = |index: usize, arguments: &str| {
+            delta(json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}))
+        };
+        let open = |index: usize, id: &str| {
+            delta(
+                json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": "mra_ask", "arguments": ""}}]}),
+            )
+        };
+        let events = [open(0, "a"), piece(0, "{\"repo\":"), piece(0, "\"erp\"}"), open(1, "b"), finish("tool_calls")];
+        let answer = assemble(&events).expect("an answer").expect("a whole one");
+        assert_eq!(answer.stop, Stop::ToolUse);
+        assert_eq!(answer.blocks, [call("a", "mra_ask", json!({"repo": "erp"})), call("b", "mra_ask", json!({}))]);
+    }
+
+    #[test]
+    fn whole_calls_that_all_have_index_0() {
+        let whole = |id: &str| json!({"index": 0, "id": id, "function": {"name": "f", "arguments": "{}"}});
+        let events = [delta(json!({"tool_calls": [whole("a"), whole("b")]})), finish("stop")];
+        let answer = assemble(&events).expect("an answer").expect("a whole one");
+        assert_eq!((answer.stop, answer.blocks.len()), (Stop::ToolUse, 2));
+    }
+
+    #[test]
+    fn arguments_that_are_no_json() {
+        let broken = delta(json!({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{\"a"}}]}));
+        let answer = assemble(&[broken.clone(), finish("tool_calls")]).expect("an answer").expect("a whole one");
+        assert_eq!(answer.blocks, [call("call_0", "f", json!({"unreadable": "{\"a"}))]);
+        let cut = assemble(&[broken, finish("length")]).expect("an answer").expect("a whole one");
+        assert_eq!((cut.stop, cut.blocks.len()), (Stop::MaxTokens, 0));
+    }
+
+    #[test]
+    fn failures_inside_the_stream() {
+        let class = |events: &[Event]| assemble(events).expect_err("a failure").class();
+        let overflow = json!({"error": {"message": "too long", "code": "context_length_exceeded", "type": "x"}});
+        assert_eq!(class(&[event(overflow)]), "context_overflow");
+        assert_eq!(class(&[finish("content_filter"), event("[DONE]")]), "refused");
+        assert_eq!(class(&[delta(json!({"refusal": "I can't"})), finish("stop"), event("[DONE]")]), "refused");
+        assert_eq!(class(&[event("{")]), "transport");
+        assert_eq!(class(&[event("[DONE]")]), "transport");
+    }
+
+    proptest! {
+        #[test]
+        fn no_stream_makes_it_panic(datas in prop::collection::vec(
+            "\\PC{0,20}|\\{\"choices\":\\[\\{\"delta\":\\{\"tool_calls\":\\[\\{\"index\":[0-9]{1,4},\"id\":\"[ab]?\"\\}\\]\\}\\}\\]\\}|\\[DONE\\]", 0..12)) {
+            let events: Vec<Event> = datas.iter().map(event).collect();
+            let _ = assemble(&events);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Where things are kept. One folder a gateway, `~/.pmk` unless told otherwise, laid out as pmk's.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Failure;
+
+mod lock;
+mod private;
+mod trusted;
+
+pub use lock::{Holder, HomeError, HomeLock};
+pub use private::{
+    append_private_file, create_private_dir, open_private_file, replace_private_file, stage_private_file,
+    sync_folder_of,
+};
+pub use trusted::check as check_trusted;
+
+/// `<home>/gateway`: the store, the lock and the ledger.
+pub fn gateway_dir(home: &Path) -> PathBuf {
+    home.join("gateway")
+}
+
+/// `<home>/gateway/control.sock`: where a running gateway takes commands.
+pub fn control_socket(home: &Path) -> PathBuf {
+    gateway_dir(home).join("control.sock")
+}
+
+/// `<home>/gateway.json`: the configuration.
+pub fn config_file(home: &Path) -> PathBuf {
+    home.join("gateway.json")
+}
+
+/// `<home>/cache/components`: compiled components, which may be deleted at any time.
+pub fn compile_cache_dir(home: &Path) -> PathBuf {
+    home.join("cache").join("components")
+}
+
+/// The variable that names the folder where `--home` does not.
+const VARIABLE: &str = "PMK_HOME";
+
+/// Whether somebody has said which folder it is.
+pub fn is_named(given: Option<&Path>) -> bool {
+    given.is_some() || std::env::var_os(VARIABLE).is_some_and(|home| !home.is_empty())
+}
+
+/// Refuses a home that does not exist: looked into, it would seem to be one in which nothing ever happened.
+///
+/// # Errors
+/// It does not exist, or nobody can tell.
+pub fn check_exists(home: &Path) -> Result<(), Failure> {
+    match home.try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::new(format!("there is no home `{}`", home.display()))
+            .hint("say which one with `--home DIR`; the first `pmk-host run` makes it")),
+        Err(error) => Err(Failure::new(format!("cannot look at `{}`: {error}", home.display()))
+            .hint("check that you may look into the folders above it")),
+    }
+}
+
+/// The folder given, else the one that the environment names, else `~/.pmk`. Absolute, because the compile
+/// cache insists on it.
+///
+/// # Errors
+/// There is no folder to put it in.
+pub fn resolve(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let named = std::env::var_os(VARIABLE).filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = match given.map(Path::to_owned).or(named) {
+        Some(path) => path,
+        None => std::env::home_dir()
+            .filter(|home| !home.as_os_str().is_empty())
+            .ok_or_else(|| Failure::new("there is no home folder to keep `.pmk` in").hint("say `--home DIR`"))?
+            .join(".pmk"),
+    };
+    std::path::absolute(&home)
+        .map_err(|error| Failure::new(format!("cannot use `{}` as home: {error}", home.display())))
+        .map_err(|failure| failure.hint("say `--home DIR`"))
+}

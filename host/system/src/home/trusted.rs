@@ -1,0 +1,118 @@
+//! Whether a home can be believed: what it says is done with the rights of who runs the program. Its gateway.json names
+//! commands that are run for keys, its cache holds compiled code, its store what people said.
+
+use std::{fs, io, path::Path};
+
+use super::{compile_cache_dir, config_file, control_socket, gateway_dir};
+use crate::error::Failure;
+use crate::ownership::{self, NotOurs};
+
+/// Whether only this user and the administrator can change the home and what in it is done as it says. What is not
+/// there is no danger.
+///
+/// # Errors
+/// Somebody else could have written there; the hint is the command that mends it.
+pub fn check(home: &Path) -> Result<(), Failure> {
+    let cache = compile_cache_dir(home);
+    let parts = [
+        home.to_owned(),
+        config_file(home),
+        gateway_dir(home),
+        control_socket(home),
+        cache.parent().unwrap_or(home).to_owned(),
+        cache,
+    ];
+    for part in parts {
+        match look(&part) {
+            Ok(judged) => judged.map_err(|problem| {
+                let hint = problem.hint();
+                Failure::new(format!("{problem}, and what is in it is done with your rights")).hint(hint)
+            })?,
+            Err(error) if is_absent(&error) => {}
+            Err(error) => {
+                return Err(Failure::new(format!("cannot look at `{}`: {error}", part.display()))
+                    .hint("check that you own the folder, or give another `--home`"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Looks at a part, wherever links lead, and at all folders that it really lies in: who can write to one of those could
+/// put another thing in its place.
+fn look(part: &Path) -> io::Result<Result<(), NotOurs>> {
+    let judged = ownership::check(part, &fs::metadata(part)?);
+    if judged.is_err() {
+        return Ok(judged);
+    }
+    for parent in part.canonicalize()?.ancestors().skip(1) {
+        let judged = ownership::check_parent(parent, &fs::metadata(parent)?);
+        if judged.is_err() {
+            return Ok(judged);
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Nothing is there. That a part of the way is a file is said by who wants to use it.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn each_part_of_a_home_is_looked_at() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join("home");
+        assert_eq!(check(&home).map_err(|failure| failure.to_string()), Ok(()), "not made yet");
+        fs::create_dir_all(compile_cache_dir(&home)).expect("folders");
+        fs::create_dir(gateway_dir(&home)).expect("a folder");
+        fs::write(config_file(&home), "{}").expect("a file");
+        let _socket = std::os::unix::net::UnixListener::bind(control_socket(&home)).expect("a socket");
+        let set = |part: &Path, mode| fs::set_permissions(part, fs::Permissions::from_mode(mode)).expect("a mode");
+        let parts =
+            [home.clone(), config_file(&home), gateway_dir(&home), control_socket(&home), compile_cache_dir(&home)];
+        for part in &parts {
+            set(part, 0o700);
+        }
+        set(&home.join("cache"), 0o755);
+        assert!(check(&home).is_ok());
+        for part in [&parts[..], &[home.join("cache")]].concat() {
+            for mode in [0o720, 0o702] {
+                set(&part, mode);
+                let refused = check(&home).expect_err("others may write").to_string();
+                let expected = format!("`{}` can be changed by other users (mode {mode:o})", part.display());
+                assert!(refused.starts_with(&expected), "{refused}");
+                assert!(refused.contains(&format!("chmod go-w '{}'", part.display())), "{refused}");
+            }
+            set(&part, 0o700);
+        }
+    }
+
+    #[test]
+    fn nor_can_others_exchange_it_by_way_of_a_folder_above() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (above, elsewhere) = (folder.path().join("above"), folder.path().join("elsewhere"));
+        let home = above.join("home");
+        fs::create_dir_all(&home).expect("folders");
+        fs::create_dir(&elsewhere).expect("a folder");
+        let set = |part: &Path, mode| fs::set_permissions(part, fs::Permissions::from_mode(mode)).expect("a mode");
+        set(&home, 0o700);
+        set(&above, 0o1777);
+        assert!(check(&home).is_ok(), "as in /tmp");
+        set(&above, 0o777);
+        assert!(check(&home).expect_err("a rename away").to_string().contains("above` can be changed by other users"));
+        set(&above, 0o755);
+        // A link is judged by where it leads.
+        fs::write(elsewhere.join("gateway.json"), "{}").expect("a file");
+        std::os::unix::fs::symlink(elsewhere.join("gateway.json"), config_file(&home)).expect("a link");
+        assert!(check(&home).is_ok());
+        set(&elsewhere, 0o777);
+        assert!(check(&home).expect_err("a rename away").to_string().contains("elsewhere` can be changed"));
+    }
+}
