@@ -20,11 +20,12 @@ use pmk_host::{
     audience::Prompts,
     calibration::Calibration,
     config::Config,
-    front::{Delivery, Front, FrontError, Inbound, Intake, Progress, ReplyTo, TurnReport},
+    front::{Delivery, Front, FrontError, Intake, Progress, TurnReport},
     gateway::{Gateway, Parts},
     ledger::Ledger,
     mra::{self, Mra},
     store::{Begin, Outgoing, Outturn, Recorded, Store},
+    talk::{Inbound, ReplyTo},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};

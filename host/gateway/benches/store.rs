@@ -15,8 +15,8 @@ use std::{
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
-    front::{Inbound, ReplyTo},
     store::{Begin, Outgoing, Outturn, Recorded, Store, WindowEdit},
+    talk::{Inbound, ReplyTo},
 };
 use pmk_models::Usage;
 use tokio::runtime::Runtime;

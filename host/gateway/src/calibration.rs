@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 pub mod bounds;
 
-use crate::store::SessionId;
+use crate::ids::SessionId;
 pub use bounds::{Bounds, Source};
 
 /// What a sample still counts when the next one is there.
@@ -214,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::SessionId;
+    use crate::ids::SessionId;
 
     fn said(observed: Option<u64>, window: Option<u64>) -> Refusal {
         Refusal { observed, window, source: Source::Refused }

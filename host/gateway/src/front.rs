@@ -4,104 +4,20 @@
 //! acknowledges only what the intake has made durable. It delivers what the outbox holds.
 
 use async_trait::async_trait;
-use pmk_core::{SessionKey, session_key};
-use pmk_knowledge::LibraryError;
-use serde::{Deserialize, Serialize};
+use pmk_core::session_key;
+use pmk_system::error::Failure;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::StoreError;
+use crate::talk::{Accepted, Connection, Inbound, Invocation, Notice, Reaction, ReplyTo, Speech};
 
 pub mod console;
 pub mod slack;
-
-/// One message from a person, as it is stored in the inbox.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inbound {
-    /// The front's id of the event; a redelivery carries the same one.
-    pub event_id: String,
-    /// Further keys that name the same message: `ts:TEAM:CHANNEL:TS` on Slack, where one message can
-    /// arrive as two events.
-    pub aliases: Vec<String>,
-    /// The conversation it belongs to.
-    pub key: SessionKey,
-    /// Who wrote it.
-    pub user: String,
-    /// Where a reply goes.
-    pub reply_to: ReplyTo,
-    /// What was written, with the mention of the bot taken off.
-    pub text: String,
-    /// How many files were attached; they are not read.
-    pub files: u32,
-    /// The order of messages within a conversation: Slack's `ts`; empty where arrival decides.
-    pub ts: String,
-}
-
-impl Inbound {
-    /// Whether it is a command to the gateway: then it is neither a question nor anybody's answer.
-    pub fn is_command(&self) -> bool {
-        after_command(&self.text).is_some()
-    }
-
-    /// The thread that the message is in, or the one that begins with it.
-    pub fn thread(&self) -> &str {
-        match &self.reply_to.thread_ts {
-            Some(thread_ts) => thread_ts,
-            None if self.ts.is_empty() => &self.event_id,
-            None => &self.ts,
-        }
-    }
-}
-
-/// What commands begin with, however they come in.
-const COMMAND: &str = "/pmk";
-
-/// What stands after the name of the command in a text that is one; `None` where it is none.
-pub(crate) fn after_command(text: &str) -> Option<&str> {
-    let (name, rest) = text.trim().split_at_checked(COMMAND.len())?;
-    let is_command = name.eq_ignore_ascii_case(COMMAND) && (rest.is_empty() || rest.starts_with(char::is_whitespace));
-    is_command.then_some(rest.trim_start())
-}
 
 /// The first of these named ids that is none. Every front asks this at its door: what is stored under such an id
 /// cannot be read back, or is somebody else's.
 pub(crate) fn malformed<'a>(ids: impl IntoIterator<Item = (&'static str, &'a str)>) -> Option<&'static str> {
     ids.into_iter().find(|(_, id)| !session_key::is_id(id)).map(|(name, _)| name)
-}
-
-/// Somebody's reaction to a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reaction {
-    pub user: String,
-    pub channel: String,
-    /// The front's id of the message.
-    pub ts: String,
-    /// Slack's name of the emoji, or the emoji itself.
-    pub reaction: String,
-}
-
-/// Somebody clicks something in a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invocation {
-    pub user: String,
-    /// Where, as far as that is somewhere.
-    pub channel: Option<String>,
-}
-
-/// A place that a reply can be posted to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplyTo {
-    pub channel: String,
-    pub thread_ts: Option<String>,
-}
-
-/// What became of a message that was handed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// It is stored and will be answered.
-    New,
-    /// It was stored before.
-    Duplicate,
 }
 
 /// Takes messages in.
@@ -111,52 +27,20 @@ pub trait Intake: Send + Sync {
     ///
     /// # Errors
     /// The store could not write; the message must not be acknowledged.
-    async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError>;
+    async fn accept(&self, message: Inbound) -> Result<Accepted, Failure>;
 
     /// Does what a reaction asks for. When this returns, it is done and may be acknowledged; taken in twice
     /// it does no harm.
     ///
     /// # Errors
     /// It could not be done and may be tried again.
-    async fn react(&self, reaction: Reaction) -> Result<(), ReactError>;
+    async fn react(&self, reaction: Reaction) -> Result<(), Failure>;
 
     /// Takes in a click. Does not block.
     fn invoke(&self, _invocation: Invocation) {}
 
     /// Takes note of something about the way to people that an operator should know. Does not block.
     fn notice(&self, _notice: Notice) {}
-}
-
-/// Why a reaction had no effect.
-#[derive(Debug, Error)]
-pub enum ReactError {
-    #[error(transparent)]
-    Library(#[from] LibraryError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// What a front notices about the way to people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// We are not let in any more, until a person changes something. What is connected goes on, and we keep
-    /// trying.
-    Refused { what: String, hint: String },
-    /// We are let in again.
-    Accepted,
-    /// Nobody could reach us for so long; so many messages came late.
-    ConnectedAgain { deaf: std::time::Duration, late: u64 },
-    /// An event was refused: this id of it is none, or this part of it has the wrong shape.
-    Malformed { field: &'static str },
-}
-
-/// Something said to people. A `<@U1>` in the text pings that person only if they are listed; everything
-/// else in it is plain text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Speech {
-    pub text: String,
-    /// User ids.
-    pub pings: Vec<String>,
 }
 
 /// One delivery: a part of a reply on its way to a person.
@@ -338,17 +222,6 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It was not told.
     async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError>;
-}
-
-/// How a front is connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Connection {
-    /// Connections that work, as far as anybody knows.
-    pub open: usize,
-    /// So many there should be.
-    pub of: usize,
-    /// How often one was lost within the last ten minutes.
-    pub reconnects: u32,
 }
 
 /// A place whose past is to be read.

@@ -24,10 +24,8 @@ use crate::{
         live::{self, Live},
         signals::{self, Questions},
     },
-    front::{
-        Accepted, Delivery, Front, FrontError, Inbound, Intake, Invocation, Notice, ReactError, Reaction, ReplyTo,
-        Speech,
-    },
+    front::{Delivery, Front, FrontError, Intake},
+    ids::SessionId,
     ledger::{Event, Ledger},
     may::Action,
     mra::Mra,
@@ -35,7 +33,8 @@ use crate::{
     presence::health::Report,
     progress::{self, Updates},
     say::Say,
-    store::{Parked, SessionId, Store, StoreError},
+    store::{Parked, Store, StoreError},
+    talk::{Accepted, Inbound, Invocation, Notice, Reaction, ReplyTo, Speech},
     turn::{self, Preamble, Room},
 };
 
@@ -295,11 +294,11 @@ struct Door {
 
 #[async_trait]
 impl Intake for Door {
-    async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError> {
-        self.dispatcher.take_in(message).await
+    async fn accept(&self, message: Inbound) -> Result<Accepted, Failure> {
+        Ok(self.dispatcher.take_in(message).await?)
     }
 
-    async fn react(&self, reaction: Reaction) -> Result<(), ReactError> {
+    async fn react(&self, reaction: Reaction) -> Result<(), Failure> {
         let action = match Verdict::of_reaction(&reaction.reaction) {
             Some(_) => Action::Judge,
             None if signals::opinion(&reaction.reaction).is_some() => Action::Vote,
@@ -311,7 +310,7 @@ impl Intake for Door {
         }
         signals::react(&self.gateway, &reaction).await;
         proposal::judge(&self.gateway, &self.dispatcher, &reaction).await?;
-        Ok(verdict::judge(&self.gateway, reaction).await?)
+        verdict::judge(&self.gateway, reaction).await.map_err(Failure::new)
     }
 
     fn invoke(&self, Invocation { user, channel }: Invocation) {

@@ -16,8 +16,8 @@ use crate::{
     directive::Kind,
     escalation::Tried,
     experiment::guard_rail::{Verdict, Worse},
-    front::Speech,
     store::Verbosity,
+    talk::Speech,
 };
 
 mod commands;

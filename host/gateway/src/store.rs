@@ -78,9 +78,8 @@ pub use proposals::{Judged, Proposal, is_meant};
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
-    Answered, Begin, Escalating, FoldEdit, InboxId, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part,
-    Pending, Purpose, Recorded, Replacement, Sent, SessionId, SessionSummary, StoredMessage, TurnId, Unparked,
-    Verbosity, WindowEdit,
+    Answered, Begin, Escalating, FoldEdit, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending,
+    Purpose, Recorded, Replacement, Sent, SessionSummary, StoredMessage, Unparked, Verbosity, WindowEdit,
 };
 pub use uses::AtomUse;
 

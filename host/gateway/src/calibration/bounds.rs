@@ -23,7 +23,7 @@
 //! A bound holds for an hour. Then one request at a time may go above it, by half as much again: what is answered takes
 //! the bound away, what is refused doubles the time it holds, up to a week. Nothing here reads a clock.
 
-use crate::store::SessionId;
+use crate::ids::SessionId;
 
 /// How long a bound holds at first.
 pub const FIRST_HOLD_MS: i64 = 60 * 60 * 1_000;

@@ -4,7 +4,7 @@ use super::{
     order::Order,
     table::{Entry, TABLE},
 };
-use crate::{admin::Id, audience::Audience, front, may::Action};
+use crate::{admin::Id, audience::Audience, may::Action, talk::after_command};
 
 /// What commands for admins begin with, after `/pmk`.
 const ADMIN: &str = "admin";
@@ -23,7 +23,7 @@ pub enum Asked {
 impl Asked {
     /// What a text asks for; `None` where it is no command.
     pub fn of(text: &str) -> Option<Asked> {
-        let rest = front::after_command(text)?;
+        let rest = after_command(text)?;
         let mut given = split(rest).into_iter().map(str::to_owned).collect::<Vec<_>>();
         match given.first().map(|word| word.to_ascii_lowercase()).as_deref() {
             None => given = vec!["help".to_owned()],

@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     calibration::{Calibration, Refusal, Source},
-    store::{Live, SessionId},
+    ids::SessionId,
+    store::Live,
     turn::{Room, window::Window},
 };
 

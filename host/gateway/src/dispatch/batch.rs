@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     config::{QueueConfig, QueueMode},
-    store::InboxId,
+    ids::InboxId,
 };
 
 /// How often messages that keep coming put off an answer.

@@ -6,8 +6,8 @@ use super::Dispatcher;
 use pmk_system::clock;
 
 use crate::{
-    front::{Accepted, Inbound},
     store::{Pending, StoreError},
+    talk::{Accepted, Inbound},
 };
 
 /// How a message came to be known.

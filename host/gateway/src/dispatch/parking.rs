@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Dispatcher;
 use pmk_system::{clock, error::Failure};
 
-use crate::{ledger::Event, store::InboxId};
+use crate::{ids::InboxId, ledger::Event};
 
 impl Dispatcher {
     /// Sets a message aside; who is to know of it is told beside whatever comes next. A store that cannot even do that

@@ -7,7 +7,7 @@ use std::{
 
 use pmk_core::SessionKey;
 
-use crate::store::InboxId;
+use crate::ids::InboxId;
 
 /// A stored message that waits for its turn, ordered by its place in the conversation: Slack's `ts`, for sockets do
 /// not keep order; where there is none, arrival decides.

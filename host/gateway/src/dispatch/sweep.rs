@@ -4,10 +4,7 @@
 use std::{collections::HashSet, sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use super::{Dispatcher, queues};
-use crate::{
-    ledger::Event,
-    store::{InboxId, Pending},
-};
+use crate::{ids::InboxId, ledger::Event, store::Pending};
 
 /// How often it looks.
 pub(super) const EVERY: Duration = Duration::from_secs(10);

@@ -10,8 +10,9 @@ use tokio::sync::Notify;
 use super::*;
 use crate::{
     config::QueueMode,
-    front::{Accepted, Inbound, ReplyTo},
-    store::{Begin, InboxId, TurnId},
+    ids::{InboxId, TurnId},
+    store::Begin,
+    talk::{Accepted, Inbound, ReplyTo},
 };
 
 mod collecting;

@@ -4,7 +4,7 @@ use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::front::ReplyTo;
+use crate::talk::ReplyTo;
 
 /// A thread that waits for a contact's answer. As JSON it is what pmk writes to
 /// `escalations/CHANNEL__THREAD.json`.

@@ -9,10 +9,11 @@ use std::{
 use pmk_search::terms;
 
 use crate::{
-    front::Reaction,
     gateway::Gateway,
+    ids::{SessionId, TurnId},
     ledger::Event,
-    store::{OpenTurn, SessionId, TurnId},
+    store::OpenTurn,
+    talk::Reaction,
 };
 
 /// A question that comes later is a new one, whatever it says.
@@ -123,8 +124,8 @@ pub(crate) async fn react(gateway: &Gateway, reaction: &Reaction) {
 mod tests {
     use super::*;
     use crate::{
-        front::{Inbound, ReplyTo},
         store::{Live, Verbosity},
+        talk::{Inbound, ReplyTo},
     };
 
     fn turn(number: i64, session: i64, user: &str, text: &str, minute: i64) -> OpenTurn {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pmk_core::{FrontName, Place, SessionKey};
 use pmk_system::clock;
 
-use super::{Inbound, ReplyTo};
+use crate::talk::{Inbound, ReplyTo};
 mod chat;
 mod input;
 mod lines;

@@ -21,9 +21,8 @@ use self::{
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{
-    Connection, Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, ReplyTo, TurnReport,
-};
+use super::{Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, TurnReport};
+use crate::talk::{Connection, ReplyTo};
 
 mod address;
 #[cfg(test)]

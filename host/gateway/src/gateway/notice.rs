@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pmk_system::clock;
 
-use crate::{front::Notice, gateway::Gateway, ledger::Event, presence};
+use crate::{gateway::Gateway, ledger::Event, presence, talk::Notice};
 
 /// Remembers a notice, and tells the admins what is theirs to mend.
 pub(super) fn take(gateway: &Gateway, notice: Notice) {

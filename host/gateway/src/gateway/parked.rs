@@ -7,9 +7,10 @@ use std::{
 };
 
 use crate::{
-    front::{Delivery, FrontError, Speech},
+    front::{Delivery, FrontError},
     gateway::Gateway,
     store::Parked,
+    talk::Speech,
 };
 
 /// For so long the admins are not told once more of the same trouble: `sessions parked` lists every message.

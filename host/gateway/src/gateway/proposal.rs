@@ -9,9 +9,10 @@ use pmk_system::clock;
 
 use crate::{
     dispatch::Dispatcher,
-    front::{Delivery, Reaction, ReplyTo, Speech},
+    front::Delivery,
     ledger::Event,
     store::{Judged, StoreError},
+    talk::{Reaction, ReplyTo, Speech},
 };
 
 /// Does what a reaction says about such a question, if it is on one, and by who is asked for their word. Taken in twice

@@ -9,9 +9,10 @@ use pmk_knowledge::{
 use pmk_system::clock;
 
 use crate::{
-    front::{Delivery, Reaction, ReplyTo, Speech},
+    front::Delivery,
     gateway::Gateway,
     ledger::Event,
+    talk::{Reaction, ReplyTo, Speech},
 };
 
 /// Does what a reaction asks for, where it is a verdict of the one who may give it. The notice shows it a

@@ -11,9 +11,10 @@ use pmk_core::FrontName;
 use pmk_system::clock;
 
 use crate::{
-    front::{Delivery, FrontError, ReplyTo, Speech},
+    front::{Delivery, FrontError},
     gateway::Gateway,
     store::{StoreError, Talk, Telling},
+    talk::{ReplyTo, Speech},
 };
 
 /// So long ago somebody may have talked with the gateway to be told.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
-use crate::front::Connection;
+use crate::talk::Connection;
 
 /// So many lost connections within a while are too many.
 const MANY_RECONNECTS: u32 = 2;

@@ -6,10 +6,11 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     dispatch::Dispatcher,
-    front::{Accepted, FrontError, LookBack, Past},
+    front::{FrontError, LookBack, Past},
     gateway::Gateway,
     ledger::Event,
     store::{StoreError, Unread},
+    talk::Accepted,
 };
 
 /// After a shorter outage Slack sends everything again by itself.

@@ -12,10 +12,11 @@ use pmk_search::terms_of_message;
 use rusqlite::{Connection, params};
 
 use super::{
-    SessionId, Store, TurnId,
+    Store,
     codec::{self, NewMessage},
     error::Fault,
 };
+use crate::ids::{SessionId, TurnId};
 /// What each message is found by; the conversation is the group.
 const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 

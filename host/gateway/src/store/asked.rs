@@ -5,8 +5,9 @@ use std::{collections::HashSet, time::Duration};
 use pmk_core::FrontName;
 use rusqlite::{Connection, params};
 
-use super::{SessionId, Store, StoreError, error::Fault, intake::front_name};
+use super::{Store, StoreError, error::Fault, intake::front_name};
 use crate::directive::Kind;
+use crate::ids::SessionId;
 
 /// What the bounds are about.
 pub const BOUNDED_FOR: Duration = Duration::from_secs(60 * 60);

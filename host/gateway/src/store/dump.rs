@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pmk_core::{Message, SessionKey};
 use rusqlite::{Connection, types::ValueRef};
 
-use super::{DumpedCase, SessionId, Store, StoreError, Verbosity, cases::travel, codec, error::Fault, sessions};
+use super::{DumpedCase, Store, StoreError, Verbosity, cases::travel, codec, error::Fault, sessions};
+use crate::ids::SessionId;
 
 pub(super) const SESSION: &str =
     "SELECT created_at, active_at, turns, dropped_turns, marker, verbose FROM session WHERE id = ?1";

@@ -10,7 +10,8 @@ use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::{TurnId, files};
+use super::files;
+use crate::ids::TurnId;
 /// Why the store could not do something. Whatever it was, nothing of the operation was kept.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StoreError {

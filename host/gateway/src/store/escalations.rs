@@ -3,12 +3,11 @@
 use pmk_core::{FrontName, Place};
 use rusqlite::{Connection, Row, params};
 
-use super::{
-    Concern, Outgoing, Purpose, Store, StoreError, TurnId, codec, error::Fault, intake::front_name, proposals,
-};
+use super::{Concern, Outgoing, Purpose, Store, StoreError, codec, error::Fault, intake::front_name, proposals};
+use crate::ids::TurnId;
 use crate::{
     escalation::{Marker, Reading, Said},
-    front::Inbound,
+    talk::Inbound,
 };
 
 /// For so long is known what somebody answers who answers late.

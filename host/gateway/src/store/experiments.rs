@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use pmk_core::{Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 
-use super::{SessionId, Store, StoreError, codec, error::Fault};
+use super::{Store, StoreError, codec, error::Fault};
+use crate::ids::SessionId;
 use crate::{
     experiment::assignment::{Draw, Weights},
-    front::Reaction,
     ledger::{InExperiment, Tags},
+    talk::Reaction,
 };
 
 pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE experiment = ?1 AND session_id = ?2";

@@ -5,8 +5,9 @@ use std::time::Duration;
 use pmk_core::{FrontName, SessionKey};
 use rusqlite::{Connection, params};
 
-use super::{InboxId, OpenWork, Pending, Store, StoreError, codec, error::Fault};
-use crate::front::Inbound;
+use super::{OpenWork, Pending, Store, StoreError, codec, error::Fault};
+use crate::ids::InboxId;
+use crate::talk::Inbound;
 
 /// How long a message is recognised when it comes again.
 pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);

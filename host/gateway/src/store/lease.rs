@@ -12,7 +12,8 @@ use pmk_core::SessionKey;
 use pmk_system::home::HomeLock;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Lease, SessionId, Store, StoreError, error::Fault};
+use super::{Lease, Store, StoreError, error::Fault};
+use crate::ids::SessionId;
 /// How long a command other than `run` may work on a conversation.
 pub const LEASE_FOR: Duration = Duration::from_secs(30);
 

@@ -4,8 +4,9 @@
 use pmk_core::SessionKey;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{InboxId, Parked, Pending, SessionId, Store, StoreError, Unparked, error::Fault, escalations, lease};
-use crate::front::Inbound;
+use super::{Parked, Pending, Store, StoreError, Unparked, error::Fault, escalations, lease};
+use crate::ids::{InboxId, SessionId};
+use crate::talk::Inbound;
 
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL

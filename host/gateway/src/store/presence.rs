@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use pmk_core::{FrontName, Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{InboxId, Store, StoreError, codec, error::Fault, intake, sessions};
-use crate::front::Inbound;
+use super::{Store, StoreError, codec, error::Fault, intake, sessions};
+use crate::ids::InboxId;
+use crate::talk::Inbound;
 
 pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO UPDATE SET since = min(since, excluded.since), until = excluded.until, reason = excluded.reason";

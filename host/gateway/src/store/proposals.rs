@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
-use super::{Store, StoreError, TurnId, codec, error::Fault};
+use super::{Store, StoreError, codec, error::Fault};
+use crate::ids::TurnId;
 use crate::{
     escalation::Marker,
-    front::{Inbound, Reaction, ReplyTo},
+    talk::{Inbound, Reaction, ReplyTo},
 };
 
 /// How long a word is waited for: as long as for one on an atom.

@@ -6,12 +6,13 @@ use pmk_core::{Message, SessionKey, message, replace};
 use rusqlite::{Connection, params};
 
 use super::{
-    DumpedCase, DumpedLive, DumpedMessage, Lease, SessionDump, SessionId, Store, StoreError, Verbosity, archive,
+    DumpedCase, DumpedLive, DumpedMessage, Lease, SessionDump, Store, StoreError, Verbosity, archive,
     cases::travel,
     codec::{self, NewMessage, Shown},
     error::Fault,
     lease, reset, sessions, window,
 };
+use crate::ids::SessionId;
 
 pub(super) const HAS_MESSAGES: &str = "SELECT 1 FROM message WHERE session_id = ?1";
 pub(super) const IS_TAKEN: &str = "SELECT 1 FROM message WHERE id = ?1";

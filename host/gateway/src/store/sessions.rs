@@ -4,10 +4,11 @@ use pmk_core::SessionKey;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::{
-    SessionId, SessionSummary, Store, StoreError, StoredMessage,
+    SessionSummary, Store, StoreError, StoredMessage,
     codec::{self, entry_columns},
     error::Fault,
 };
+use crate::ids::SessionId;
 
 macro_rules! summary {
     ($end:literal) => {

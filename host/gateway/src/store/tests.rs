@@ -29,7 +29,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::front::{Inbound, ReplyTo};
+use crate::ids::{InboxId, SessionId, TurnId};
+use crate::talk::{Inbound, ReplyTo};
 
 /// Some moment.
 const NOW: i64 = 1_760_000_000_000;

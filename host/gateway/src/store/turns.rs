@@ -6,15 +6,16 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, Concern, Escalating, InboxId, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent,
-    SessionId, Store, StoreError, TurnId, Verbosity, archive, calibrations, cases,
+    Answered, Begin, Concern, Escalating, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, Store,
+    StoreError, Verbosity, archive, calibrations, cases,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, experiments, lease, proposals, uses, window,
 };
+use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
     case::CaseId,
-    front::{Inbound, Speech},
+    talk::{Inbound, Speech},
 };
 
 pub(super) const FIND_QUESTION: &str =

@@ -1,6 +1,6 @@
 //! What goes into the store and what comes out.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
@@ -10,62 +10,11 @@ use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals
 use crate::{
     case::CaseId,
     escalation::{Marker, Reading, Said},
-    front::{Inbound, Speech, TurnReport},
+    front::TurnReport,
+    ids::{InboxId, SessionId, TurnId},
     ledger::Tags,
+    talk::{Inbound, Speech},
 };
-
-/// A conversation's number in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SessionId(pub(super) i64);
-
-/// A question's number in the inbox, in the order of arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct InboxId(pub(super) i64);
-
-/// A turn's number: that of the question it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TurnId(pub(super) i64);
-
-#[cfg(test)]
-impl InboxId {
-    /// Some question's number.
-    pub(crate) fn of(number: i64) -> Self {
-        InboxId(number)
-    }
-}
-
-#[cfg(test)]
-impl TurnId {
-    /// Some turn's number.
-    pub(crate) fn of(number: i64) -> Self {
-        TurnId(number)
-    }
-}
-
-impl SessionId {
-    /// Some conversation's number, of one that is in no store.
-    pub(crate) fn of(number: i64) -> Self {
-        SessionId(number)
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for InboxId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for TurnId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// A question that is not done with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use rusqlite::{Connection, params};
 
-use super::{SessionId, Store, StoreError, TurnId, error::Fault};
+use super::{Store, StoreError, error::Fault};
+use crate::ids::{SessionId, TurnId};
 
 /// Who has to be asked within this time of an atom, in the same conversation, doubts it.
 const DOUBTED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);

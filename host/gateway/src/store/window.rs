@@ -4,10 +4,11 @@ use pmk_core::{CapVerdict, Entry, Message, cap};
 use rusqlite::{Connection, params};
 
 use super::{
-    FoldEdit, LiveEntry, Replacement, SessionId, Store, StoreError, TurnId, WindowEdit, archive,
+    FoldEdit, LiveEntry, Replacement, Store, StoreError, WindowEdit, archive,
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
 };
+use crate::ids::{SessionId, TurnId};
 
 pub(super) const READ_LIVE: &str = concat!(
     "SELECT ",

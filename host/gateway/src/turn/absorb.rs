@@ -13,9 +13,9 @@ use pmk_system::clock;
 use super::{deliver, work::Work};
 use crate::{
     escalation::{Marker, reading},
-    front::Inbound,
     gateway::Gateway,
     store::{Outgoing, Purpose},
+    talk::Inbound,
 };
 
 /// What stands in the conversation for the contact's reply: what was asked, and the answer word for word.

@@ -7,10 +7,12 @@ use super::{TurnError, command::Command};
 use pmk_system::clock;
 
 use crate::{
-    front::{Delivery, Speech},
+    front::Delivery,
     gateway::Gateway,
+    ids::InboxId,
     may::{Action, Reason, Ruling},
-    store::{self, Answered, Begin, InboxId, OpenTurn},
+    store::{self, Answered, Begin, OpenTurn},
+    talk::Speech,
 };
 
 /// How often to look whether a subcommand has let go of the conversation.

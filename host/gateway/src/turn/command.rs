@@ -12,11 +12,11 @@ use pmk_system::clock;
 use crate::{
     command::Asked,
     escalation::Marker,
-    front::Speech,
     gateway::Gateway,
     ledger::Event,
     may::{Action, Reason},
     store::{Answered, Escalating, OpenTurn, Outgoing, Verbosity},
+    talk::Speech,
 };
 
 mod pmk;

@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::TurnError;
 use crate::{
-    front::{Delivery, Found, FrontError, Inbound, Kind, ReplyTo, Speech},
+    front::{Delivery, Found, FrontError, Kind},
     gateway::Gateway,
     ledger::Event,
     store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
+    talk::{Inbound, ReplyTo, Speech},
 };
 
 mod elsewhere;

@@ -14,10 +14,10 @@ use pmk_models::{Request, Stop};
 
 use crate::{
     escalation::{Marker, Reading, Said, Word, reading},
-    front::Speech,
     gateway::Gateway,
     ledger::{Event, Tags},
     store::{self, Answered, Escalating, OpenTurn, Outgoing, Proposal, Purpose},
+    talk::Speech,
 };
 
 /// Room for a reading and an extraction.

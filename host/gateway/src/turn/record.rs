@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     experiment::signals::Reask,
-    front::Speech,
     gateway::Gateway,
     ledger::{Event, InExperiment},
     store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
+    talk::Speech,
 };
 
 /// An answer, or why there is none.

@@ -10,7 +10,7 @@ use super::{
     command, deliver,
     work::Work,
 };
-use crate::{config::QueueMode, dispatch::Batch, front::Inbound, gateway::Gateway, store::OpenTurn};
+use crate::{config::QueueMode, dispatch::Batch, gateway::Gateway, store::OpenTurn, talk::Inbound};
 
 /// What stands between messages that were made one.
 const BETWEEN: &str = "\n\n";
@@ -78,10 +78,7 @@ pub(super) async fn steer(gateway: &Gateway, work: &mut Work<'_>, batch: &Batch)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        front::ReplyTo,
-        store::{Live, SessionId},
-    };
+    use crate::{ids::SessionId, store::Live, talk::ReplyTo};
 
     fn turn(key: &str, user: &str, text: &str, files: u32) -> OpenTurn {
         let inbound = Inbound {
@@ -95,7 +92,7 @@ mod tests {
             ts: String::new(),
         };
         OpenTurn {
-            turn: crate::store::TurnId::of(1),
+            turn: crate::ids::TurnId::of(1),
             session: SessionId::of(1),
             inbound,
             received_at_ms: 0,

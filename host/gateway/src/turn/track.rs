@@ -14,10 +14,10 @@ use super::{TurnError, deliver, work::Work};
 use crate::{
     case::{Case, Note, NoteKind},
     directive::{self, CASE_TAG, CaseUpdate, Given},
-    front::Speech,
     gateway::Gateway,
     ledger::Event,
     store::{InCase, Outgoing, Purpose},
+    talk::Speech,
 };
 
 /// The answer without what it notes of the case, which the tally has then.

@@ -12,9 +12,10 @@ use crate::{
     calibration::Calibration,
     case::{Case, Note},
     directive::{self, Offer},
+    ids::SessionId,
     policies::Deciding,
     progress::Progress,
-    store::{Escalating, OpenTurn, Outgoing, SessionId},
+    store::{Escalating, OpenTurn, Outgoing},
 };
 
 /// Room for the answer, in tokens; never more than a quarter of the window.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -10,15 +9,16 @@ use std::{
 use async_trait::async_trait;
 use pmk_host::{
     front::{
-        Accepted, Delivery, Front, FrontError, Inbound, Intake, Kind, Notice, ReactError, Reaction, ReplyTo, Speech,
+        Delivery, Front, FrontError, Intake, Kind,
         slack::{Slack, SlackConfig, Timings},
     },
-    store::StoreError,
+    talk::{Accepted, Inbound, Notice, Reaction, ReplyTo, Speech},
 };
 use pmk_stand_ins::{
     patience::{PATIENCE, until_async},
     slack::{self as stand_in, Fault, SlackRules},
 };
+use pmk_system::error::Failure;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -52,11 +52,11 @@ struct Kept {
 
 #[async_trait]
 impl Intake for Memory {
-    async fn accept(&self, message: Inbound) -> Result<Accepted, StoreError> {
+    async fn accept(&self, message: Inbound) -> Result<Accepted, Failure> {
         let mut mood = self.mood.subscribe();
         let mood = *mood.wait_for(|mood| *mood != Mood::Stuck).await.expect("the sender lives as long as this");
         if mood == Mood::Full {
-            return Err(StoreError::Full { path: PathBuf::from("store.db") });
+            return Err(Failure::new("the disk is full"));
         }
         let mut kept = self.kept.lock().expect("no test panics with it");
         let keys: Vec<String> = message.aliases.iter().chain([&message.event_id]).cloned().collect();
@@ -69,7 +69,7 @@ impl Intake for Memory {
         Ok(Accepted::New)
     }
 
-    async fn react(&self, reaction: Reaction) -> Result<(), ReactError> {
+    async fn react(&self, reaction: Reaction) -> Result<(), Failure> {
         self.kept.lock().expect("no test panics with it").reactions.push(reaction);
         Ok(())
     }

@@ -13,7 +13,10 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
-use crate::front::{Delivery, Front, FrontError, Intake, Kind, Progress, Reaction, ReplyTo, TurnReport};
+use crate::{
+    front::{Delivery, Front, FrontError, Intake, Kind, Progress, TurnReport},
+    talk::{Reaction, ReplyTo},
+};
 
 /// What `/help` says.
 const HELP: &str = "\

@@ -13,8 +13,9 @@ use super::{
     output::Output,
     parse::{BadLine, LINE, Said, parse},
 };
-use crate::front::{
-    Accepted, Delivery, Front, FrontError, Inbound, Intake, Notice, Progress, Reaction, ReplyTo, TurnReport,
+use crate::{
+    front::{Delivery, Front, FrontError, Intake, Progress, TurnReport},
+    talk::{Accepted, Inbound, Notice, Reaction, ReplyTo},
 };
 
 /// What a good line looks like.
@@ -100,8 +101,8 @@ impl Lines {
             Err(error) => json!({
                 "type": "error",
                 "event_id": event_id,
-                "message": format!("the message was not stored: {error}"),
-                "hint": error.hint().map_or_else(|| "send it again".to_owned(), |hint| format!("{hint}; then send it again")),
+                "message": format!("the message was not stored: {}", error.message()),
+                "hint": error.advice().map_or_else(|| "send it again".to_owned(), |hint| format!("{hint}; then send it again")),
             }),
         };
         let written = self.say(&line);
@@ -114,7 +115,7 @@ impl Lines {
         let Err(error) = intake.react(reaction).await else { return Ok(()) };
         self.say(&json!({
             "type": "error",
-            "message": format!("the reaction had no effect: {error}"),
+            "message": format!("the reaction had no effect: {}", error.message()),
             "hint": "send it again",
         }))
         .await

@@ -8,7 +8,10 @@ use pmk_system::json;
 use serde_json::{Map, Value};
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
-use crate::front::{self, Inbound, Reaction};
+use crate::{
+    front::{self},
+    talk::{Inbound, Reaction},
+};
 
 /// What a line says.
 #[derive(Debug)]

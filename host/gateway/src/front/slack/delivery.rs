@@ -13,7 +13,10 @@ use super::{
     split::{self, MAX_PART_BYTES},
     web::Web,
 };
-use crate::front::{Delivery, FrontError, Kind, ReplyTo};
+use crate::{
+    front::{Delivery, FrontError, Kind},
+    talk::ReplyTo,
+};
 
 /// How often a part that is too long for Slack is halved. After that the pieces go as plain text.
 const MAX_HALVINGS: u32 = 2;

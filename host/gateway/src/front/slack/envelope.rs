@@ -10,7 +10,10 @@ use super::{
     invoked::{self, Invoked},
     web::Identity,
 };
-use crate::front::{Accepted, Inbound, Intake, Invocation, Notice};
+use crate::{
+    front::Intake,
+    talk::{Accepted, Inbound, Invocation, Notice},
+};
 
 /// An envelope's id is sent back, so it must be one: Slack's have 36 bytes.
 const MAX_ENVELOPE_ID: usize = 256;
@@ -139,7 +142,11 @@ impl Desk<'_> {
                 }
                 Ok(Accepted::Duplicate) => tracing::debug!(event, "was stored before"),
                 Err(error) => {
-                    tracing::error!(event, %error, "a message could not be stored; Slack will send it again");
+                    tracing::error!(
+                        event,
+                        error = error.message(),
+                        "a message could not be stored; Slack will send it again"
+                    );
                     return None;
                 }
             },
@@ -147,7 +154,11 @@ impl Desk<'_> {
             Some(News::Malformed(field)) => self.refuse(field),
             Some(News::Reaction(reaction)) => {
                 if let Err(error) = self.intake.react(reaction).await {
-                    tracing::error!(event, %error, "a reaction had no effect; Slack will send it again");
+                    tracing::error!(
+                        event,
+                        error = error.message(),
+                        "a reaction had no effect; Slack will send it again"
+                    );
                     return None;
                 }
             }
@@ -160,7 +171,10 @@ impl Desk<'_> {
         match self.intake.accept(*message).await {
             Ok(Accepted::New | Accepted::Duplicate) => Some(acknowledgement(&envelope)),
             Err(error) => {
-                tracing::error!(%error, "a slash command could not be stored; Slack tells the person so");
+                tracing::error!(
+                    error = error.message(),
+                    "a slash command could not be stored; Slack tells the person so"
+                );
                 None
             }
         }

@@ -17,7 +17,10 @@ use tokio::{
 };
 
 use super::Timings;
-use crate::front::{Connection, Intake, Notice};
+use crate::{
+    front::Intake,
+    talk::{Connection, Notice},
+};
 
 /// How long a silence may last before it is noticed, at most: late messages of that time are remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);

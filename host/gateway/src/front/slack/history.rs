@@ -7,7 +7,7 @@ use serde::Deserialize;
 use slack_morphism::prelude::SlackMessageMetadata;
 
 use super::{failure::CallFailure, web::Web};
-use crate::front::{Found, ReplyTo};
+use crate::{front::Found, talk::ReplyTo};
 
 /// The type of the metadata; Slack wants one per app.
 const EVENT_TYPE: &str = "pmk_host_part";

@@ -18,7 +18,10 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{mrkdwn, web::Identity};
-use crate::front::{Inbound, Reaction, ReplyTo, after_command, malformed};
+use crate::{
+    front::malformed,
+    talk::{Inbound, Reaction, ReplyTo, after_command},
+};
 
 /// The payload of an envelope of type `events_api`.
 #[derive(Debug, Deserialize)]

@@ -10,7 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::mrkdwn;
-use crate::front::{Inbound, Invocation, ReplyTo, malformed};
+use crate::{
+    front::malformed,
+    talk::{Inbound, Invocation, ReplyTo},
+};
 
 /// What the event id of a slash command begins with. No id from outside has a colon: nobody can send one first, and
 /// have the command taken for a duplicate.

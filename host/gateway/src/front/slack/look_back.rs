@@ -18,7 +18,10 @@ use super::{
     inbound, mrkdwn,
     web::{Identity, Web},
 };
-use crate::front::{Inbound, LookBack, Past};
+use crate::{
+    front::{LookBack, Past},
+    talk::Inbound,
+};
 
 /// The most that Slack recommends a page.
 const PAGE: &str = "200";

@@ -26,7 +26,7 @@ use super::{
     link::{Gone, Link, Served},
     web::Web,
 };
-use crate::front::{FrontError, Notice};
+use crate::{front::FrontError, talk::Notice};
 
 /// How long a refusal is not told again, although Slack took the app in between.
 const TOLD_FOR: Duration = Duration::from_secs(3_600);

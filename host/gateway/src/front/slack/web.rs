@@ -28,7 +28,7 @@ use super::{
     failure::{CallFailure, Cause},
     tls,
 };
-use crate::front::ReplyTo;
+use crate::talk::ReplyTo;
 
 /// Which of the two tokens a call is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,10 @@ use pmk_search::{Posting, Query, Ranking};
 use rusqlite::{Connection, params};
 
 use super::{super::codec, INDEX};
-use crate::store::{SessionId, Store, StoreError, error::Fault};
+use crate::{
+    ids::SessionId,
+    store::{Store, StoreError, error::Fault},
+};
 
 pub(in crate::store) const READ: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens, m.chars
      FROM archive a JOIN message m ON m.id = a.message_id

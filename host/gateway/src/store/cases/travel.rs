@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{ADD_MESSAGE, ADD_NOTE, IS_KNOWN, of_channel, open_in};
 use crate::{
     case::{Case, CaseId, Note},
-    store::{SessionId, error::Fault, intake::front_name},
+    ids::SessionId,
+    store::{error::Fault, intake::front_name},
 };
 
 pub(in crate::store) const OF_SESSION: &str = "SELECT c.message_id, c.user, c.at

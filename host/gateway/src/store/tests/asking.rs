@@ -6,8 +6,9 @@ use super::*;
 use crate::{
     directive::Kind,
     escalation::Marker,
-    front::Reaction,
-    store::{Asking, BOUNDED_FOR, Bound, Escalating, Judged, Proposal, SessionId, proposals::CONFIRMED_WITHIN},
+    ids::SessionId,
+    store::{Asking, BOUNDED_FOR, Bound, Escalating, Judged, Proposal, proposals::CONFIRMED_WITHIN},
+    talk::Reaction,
 };
 
 const HOUR: i64 = BOUNDED_FOR.as_millis() as i64;

@@ -5,7 +5,7 @@ use pmk_core::FrontName;
 use super::*;
 use crate::{
     escalation::{Apart, Marker, Reading, Said, Tried, Word},
-    front::Speech,
+    talk::Speech,
 };
 
 fn marker(contacts: &[&str]) -> Marker {

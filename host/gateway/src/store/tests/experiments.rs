@@ -1,8 +1,8 @@
 use super::*;
 use crate::{
     experiment::assignment::{Draw, Weights},
-    front::Reaction,
     ledger::{InExperiment, Tags},
+    talk::Reaction,
 };
 
 const KEY: &str = "slack:channel:C1";

@@ -3,7 +3,7 @@
 use pmk_core::FrontName;
 
 use super::*;
-use crate::{escalation::Marker, front::Reaction, store::AtomUse};
+use crate::{escalation::Marker, store::AtomUse, talk::Reaction};
 
 fn marker(thread: &str) -> Marker {
     let json = json!({"channelId": "C1", "threadTs": thread, "question": "q", "pendingSince": 1,

@@ -12,12 +12,13 @@ use super::{
 use crate::{
     audience::Audience,
     directive::Kind,
-    front::{self, Delivery, FrontError, Speech},
+    front::{self, Delivery, FrontError},
     gateway::Gateway,
     ledger::Event,
     mra::{Outcome, Question},
     progress::Sent,
     store::Verbosity,
+    talk::Speech,
 };
 
 /// The most characters of a result that people are shown.

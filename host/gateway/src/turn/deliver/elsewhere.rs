@@ -2,9 +2,10 @@
 
 use super::{super::TurnError, post};
 use crate::{
-    front::{Delivery, FrontError, Inbound, ReplyTo, Speech},
+    front::{Delivery, FrontError},
     gateway::Gateway,
     store::{Answered, Outgoing},
+    talk::{Inbound, ReplyTo, Speech},
 };
 
 /// Where a part goes.

@@ -2,9 +2,10 @@
 
 use super::{TurnError, post};
 use crate::{
-    front::{Delivery, FrontError, ReplyTo},
+    front::{Delivery, FrontError},
     gateway::Gateway,
     store::{Answered, Part},
+    talk::ReplyTo,
 };
 
 /// Delivers a part of an answer that its place has refused, where that is the answer to a command; the id of the message,

@@ -19,8 +19,8 @@ use super::{
 use crate::{
     calibration::{Refusal, Source},
     gateway::Gateway,
+    ids::SessionId,
     ledger::Event,
-    store::SessionId,
 };
 
 /// What the summariser is told.

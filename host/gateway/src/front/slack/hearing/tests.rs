@@ -1,13 +1,11 @@
 //! Time stands still here, and goes on by what the tests say.
 
 use async_trait::async_trait;
+use pmk_system::error::Failure;
 use tokio::time::advance;
 
 use super::*;
-use crate::{
-    front::{Accepted, Inbound, ReactError, Reaction},
-    store::StoreError,
-};
+use crate::talk::{Accepted, Inbound, Reaction};
 
 /// Takes notices.
 #[derive(Default)]
@@ -15,11 +13,11 @@ struct Told(Mutex<Vec<(u64, u64)>>);
 
 #[async_trait]
 impl Intake for Told {
-    async fn accept(&self, _message: Inbound) -> Result<Accepted, StoreError> {
+    async fn accept(&self, _message: Inbound) -> Result<Accepted, Failure> {
         Ok(Accepted::New)
     }
 
-    async fn react(&self, _reaction: Reaction) -> Result<(), ReactError> {
+    async fn react(&self, _reaction: Reaction) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::future::pending;
 
 use async_trait::async_trait;
+use pmk_system::error::Failure;
 use tokio::{
     io::{DuplexStream, copy, duplex, sink},
     join, select,
@@ -13,10 +14,10 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::*;
 use crate::{
     front::{
-        Accepted, Inbound, Intake, ReactError, Reaction,
+        Intake,
         slack::{hearing::Hearing, web::Identity},
     },
-    store::StoreError,
+    talk::{Accepted, Inbound, Reaction},
 };
 
 /// A store that never gets done.
@@ -24,11 +25,11 @@ struct Stuck;
 
 #[async_trait]
 impl Intake for Stuck {
-    async fn accept(&self, _message: Inbound) -> Result<Accepted, StoreError> {
+    async fn accept(&self, _message: Inbound) -> Result<Accepted, Failure> {
         pending().await
     }
 
-    async fn react(&self, _reaction: Reaction) -> Result<(), ReactError> {
+    async fn react(&self, _reaction: Reaction) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -144,16 +145,16 @@ struct Counting(std::sync::atomic::AtomicUsize);
 
 #[async_trait]
 impl Intake for Counting {
-    async fn accept(&self, _message: Inbound) -> Result<Accepted, StoreError> {
+    async fn accept(&self, _message: Inbound) -> Result<Accepted, Failure> {
         Ok(Accepted::New)
     }
 
-    async fn react(&self, _reaction: Reaction) -> Result<(), ReactError> {
+    async fn react(&self, _reaction: Reaction) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn notice(&self, notice: crate::front::Notice) {
-        assert_eq!(notice, crate::front::Notice::Malformed { field: "frame" });
+    fn notice(&self, notice: crate::talk::Notice) {
+        assert_eq!(notice, crate::talk::Notice::Malformed { field: "frame" });
         self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 }
