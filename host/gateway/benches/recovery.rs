@@ -20,16 +20,19 @@ use pmk_host::{
     audience::Prompts,
     calibration::Calibration,
     config::Config,
-    front::{Delivery, Front, FrontError, Intake, Progress, TurnReport},
-    gateway::{Gateway, Parts},
+    front::{Delivery, Front, FrontError, Intake, Progress},
+    gateway::Gateway,
     ledger::Ledger,
     mra::{self, Mra},
+    report::TurnReport,
+    services::{Parts, Services, SharedLibrary},
     store::{Begin, Outgoing, Outturn, Recorded, Store},
     talk::{Inbound, ReplyTo},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
 use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
+use pmk_system::clock::Clock;
 use tokio_util::sync::CancellationToken;
 
 const ENTRIES: usize = 15_276;
@@ -138,7 +141,7 @@ async fn session(home: &Path) {
         calibration: None,
         escalation: None,
         case: None,
-        report: serde_json::Value::Null,
+        report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
         outturn: Outturn::default(),
         keep_live: true,
     };
@@ -160,13 +163,14 @@ async fn recovery(home: &Path, refusals: u64) -> Duration {
     let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;
     let parts = Parts {
         home,
+        clock: Clock::system(),
         store: Store::open(home).expect("a store"),
         stack: standard(),
         model: asked,
         front: Arc::new(One),
         ledger: Ledger::open(home),
         config: Config::default(),
-        library: Library::open(home).expect("a library"),
+        library: SharedLibrary::new(Library::open(home).expect("a library")),
         calibration: Calibration::default(),
         takes_tools: None,
         prompts: Prompts::default(),
@@ -174,8 +178,8 @@ async fn recovery(home: &Path, refusals: u64) -> Duration {
         seeder: None,
         load: Arc::new(|_| unreachable!("there is no experiment")),
     };
-    let gateway = Gateway::new(parts, CancellationToken::new());
-    gateway.run(&gateway.dispatcher()).await.expect("it runs");
+    let services = Services::new(parts, CancellationToken::new());
+    Gateway::new(&services).run().await.expect("it runs");
     let asked = model.asked.lock().expect("not poisoned");
     *asked.last().expect("asked") - asked[0]
 }

@@ -15,6 +15,7 @@ use std::{
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
+    report::TurnReport,
     store::{Begin, Outgoing, Outturn, Recorded, Store, WindowEdit},
     talk::{Inbound, ReplyTo},
 };
@@ -64,7 +65,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         calibration: None,
         escalation: None,
         case: None,
-        report: serde_json::json!({"session": open.inbound.key, "turns_dropped": 0}),
+        report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
         outturn: Outturn::default(),
         keep_live: true,
     };
@@ -120,7 +121,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         calibration: None,
         escalation: None,
         case: None,
-        report: serde_json::Value::Null,
+        report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
         outturn: Outturn::default(),
         keep_live: true,
     };

@@ -9,12 +9,43 @@
 //! Counts and settings of policies stay in the host's unit; what is calibrated is the hard limit. What the sizes of
 //! refused and answered requests say beyond that is in [`bounds`].
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 pub mod bounds;
+mod token_budget;
 
 use crate::ids::SessionId;
 pub use bounds::{Bounds, Source};
+pub(crate) use token_budget::{LEAST_LIMIT, TokenBudget};
+
+/// What is known of the model that is asked, for all who ask it.
+#[derive(Debug)]
+pub struct Calibrator {
+    /// The model's window, in its tokens.
+    window: u64,
+    known: Mutex<Calibration>,
+}
+
+impl Calibrator {
+    /// Of a model with this window.
+    pub fn new(window: u64, known: Calibration) -> Calibrator {
+        Calibrator { window, known: Mutex::new(known) }
+    }
+
+    /// What is known now.
+    pub(crate) fn known(&self) -> MutexGuard<'_, Calibration> {
+        // Sums and anchors are whole after each of its methods.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the window is shared out for a conversation now, beside a preamble of so many tokens.
+    pub(crate) fn token_budget(&self, session: SessionId, preamble_tokens: u64, now_ms: i64) -> TokenBudget {
+        TokenBudget::calibrated(self.window, preamble_tokens, session, &self.known(), now_ms)
+    }
+}
 
 /// What a sample still counts when the next one is there.
 const DECAY: f64 = 0.8;

@@ -2,27 +2,54 @@
 //! its channel while it is open belongs to it, those of the channel's threads too; a direct message never does. What the
 //! model makes of it, hypotheses and open questions, is [tracked](crate::directive::case_updates).
 //!
-//! [`Cases`] is what people can do about them, [`block`] how the model is shown one, [`document`] the file that teams keep
+//! [`casework`](crate::casework) is what people can do about them, [`block`] how the model is shown one, [`document`] the file that teams keep
 //! of it, [`imported`] what is taken over from pmk. Conversations stay as they are, case or not.
 
 mod block;
-mod desk;
 mod document;
 mod imported;
 
 use std::fmt;
 
 use pmk_core::{FrontName, Message, SessionKey, text};
+use thiserror::Error;
 
 pub use block::block;
-pub use desk::{CaseError, Cases, MAX_TITLE_CHARS, Order};
 pub use document::document;
 pub use imported::{BadCase, ImportedCase, imported};
 
-use crate::directive;
+use crate::spelling::plain;
+
+/// The longest title, in characters.
+pub const MAX_TITLE_CHARS: usize = 200;
 
 /// The most characters of a note; a longer one is cut.
 const MAX_NOTE_CHARS: usize = 500;
+
+/// Who wants something of a case, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub front: FrontName,
+    pub channel: String,
+    pub user: String,
+    /// The front's id of what was said: the same order that comes again, after a crash for one, is one order.
+    pub event_id: String,
+}
+
+/// Why nothing was done. [What people are told](crate::say::Say::case_refused) has the words for it.
+#[derive(Debug, Error)]
+pub enum CaseRefusal {
+    #[error("case {} is open in this channel", .0.id)]
+    OpenAlready(Box<Case>),
+    #[error("no case is open in this channel")]
+    NoneOpen,
+    #[error("a case needs a title")]
+    NoTitle,
+    #[error("the title has {chars} characters and may have {MAX_TITLE_CHARS}")]
+    TitleTooLong { chars: usize },
+    #[error("cases are of channels, and this is a direct message")]
+    NotAChannel,
+}
 
 /// A case's number, which people type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,12 +118,12 @@ impl Note {
         let line = text::plain_line(words).split_whitespace().collect::<Vec<_>>().join(" ");
         let short = text::head(&line, MAX_NOTE_CHARS);
         let text = if short.len() < line.len() { format!("{short}…") } else { line };
-        (!directive::plain(&text).is_empty()).then_some(Note { kind, text })
+        (!plain(&text).is_empty()).then_some(Note { kind, text })
     }
 
     /// By which it is the same again: marks, case and width make no other note.
     pub fn spelling(&self) -> String {
-        directive::plain(&self.text)
+        plain(&self.text)
     }
 
     /// Whether this says what another does.

@@ -12,16 +12,18 @@ use pmk_system::files;
 use pmk_system::{error::Failure, home, json};
 use serde_json::{Map, Value};
 
-use crate::{experiment::ExperimentConfig, people::People, say::Language};
+use crate::{language::Language, people::People};
 
 mod document;
 mod edit;
+pub(crate) mod experiment;
 mod people;
 mod policy;
 mod secret;
 mod sections;
 mod watched;
 
+pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
 pub use sections::{HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle};

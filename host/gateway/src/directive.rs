@@ -12,7 +12,6 @@ mod echo;
 mod fence;
 mod history;
 mod outline;
-mod spelling;
 pub mod tools;
 
 pub use case::{CASE_TAG, CaseUpdate, case_updates, without};
@@ -20,7 +19,6 @@ pub use echo::{Given, asked_share};
 pub use fence::{Flaw, Parsed, parse, write};
 pub use history::as_text;
 pub use outline::own_words;
-pub(crate) use spelling::plain;
 
 /// One thing to do. The values are the model's words, trimmed and not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

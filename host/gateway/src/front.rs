@@ -9,7 +9,10 @@ use pmk_system::error::Failure;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::talk::{Accepted, Connection, Inbound, Invocation, Notice, Reaction, ReplyTo, Speech};
+use crate::{
+    report::TurnReport,
+    talk::{Accepted, Connection, Inbound, Invocation, Notice, Reaction, ReplyTo, Speech},
+};
 
 pub mod console;
 pub mod slack;
@@ -48,8 +51,8 @@ pub trait Intake: Send + Sync {
 pub struct Delivery<'a> {
     /// The question this answers; empty where it answers none.
     pub event_id: &'a str,
-    /// All questions that it answers, as a JSON list, where there are several.
-    pub event_ids: Option<&'a serde_json::Value>,
+    /// All questions that it answers, where there are several.
+    pub event_ids: &'a [String],
     /// Which of the turn's messages it is, from 0.
     pub number: u32,
     pub reply_to: &'a ReplyTo,
@@ -62,7 +65,7 @@ pub struct Delivery<'a> {
 impl<'a> Delivery<'a> {
     /// Something to react to, or to know, as a new message.
     pub const fn notice(event_id: &'a str, reply_to: &'a ReplyTo, speech: &'a Speech) -> Self {
-        Delivery { event_id, event_ids: None, number: 0, reply_to, replaces: None, speech, kind: Kind::Notice }
+        Delivery { event_id, event_ids: &[], number: 0, reply_to, replaces: None, speech, kind: Kind::Notice }
     }
 }
 
@@ -114,9 +117,6 @@ pub struct Progress {
     pub placeholder: Option<String>,
     pub text: String,
 }
-
-/// What the console tells of a turn once its reply is delivered; stored with the turn.
-pub type TurnReport = serde_json::Value;
 
 /// Where people talk.
 #[async_trait]

@@ -1,177 +1,47 @@
-//! The running gateway: everything a turn needs, and the way from the front to the dispatcher.
+//! The running gateway: the way from the front to the turns, and back.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use pmk_knowledge::{Library, LibraryError, Seeder, reaction::Verdict};
-use pmk_models::Model;
-use pmk_policy::Stack;
-use pmk_system::{clock, error::Failure, panics};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use pmk_knowledge::reaction::Verdict;
+use pmk_system::{error::Failure, panics};
 
 use crate::{
-    audience::{Audience, Prompts, Toolbox},
-    calibration::Calibration,
-    config::{Config, Watched},
-    directive::{self, Offer},
     dispatch::{Batch, Dispatcher, Stuck, Turns},
-    experiment::{
-        arms::Load,
-        live::{self, Live},
-        signals::{self, Questions},
-    },
-    front::{Delivery, Front, FrontError, Intake},
-    ids::SessionId,
-    ledger::{Event, Ledger},
+    experiment::{live, signals},
+    front::{FrontError, Intake},
+    ledger::Event,
     may::Action,
-    mra::Mra,
-    policies::Policies,
-    presence::health::Report,
-    progress::{self, Updates},
-    say::Say,
-    store::{Parked, Store, StoreError},
-    talk::{Accepted, Inbound, Invocation, Notice, Reaction, ReplyTo, Speech},
-    turn::{self, Preamble, Room},
+    services::Services,
+    store::Parked,
+    talk::{Accepted, Inbound, Invocation, Notice, Reaction},
+    turn,
 };
 
 mod notice;
 mod parked;
-mod permission;
 mod proposal;
-mod tools;
 mod verdict;
 
-/// Everything a turn needs.
+/// Takes in what people say and do, and has it answered.
 pub struct Gateway {
-    pub(crate) home: PathBuf,
-    pub(crate) store: Store,
-    pub(crate) policies: Policies,
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) front: Arc<dyn Front>,
-    pub(crate) ledger: Ledger,
-    pub(crate) config: Config,
-    /// Who is who and which experiment is on, as gateway.json has it now.
-    pub(crate) people: Watched,
-    pub(crate) experiment: Live,
-    /// What people have just asked.
-    pub(crate) questions: Questions,
-    pub(crate) say: Say,
-    pub(crate) mra: Mra,
-    /// Packs what opens a session, where something does.
-    pub(crate) seeder: Option<Arc<Seeder>>,
-    /// All `chat.update`s together.
-    pub(crate) updates: Updates,
-    /// Held while something that asks for a verdict is posted, and while a verdict is taken.
-    pub(crate) judging: tokio::sync::Mutex<()>,
-    /// Held from looking what is new of a case until it is kept: two threads of a channel may bring up the same.
-    pub(crate) tracking: tokio::sync::Mutex<()>,
-    library: Arc<Mutex<Library>>,
-    calibration: Mutex<Calibration>,
-    toolbox: Toolbox,
-    /// Whether the model's server takes tools, once that was seen.
-    takes_tools: Mutex<Option<bool>>,
-    /// Held while that is learnt, so that the store is told in the same order.
-    learning_tools: tokio::sync::Mutex<()>,
-    /// For each audience and offer: without tools, with those there are, and for a server that takes none.
-    preambles: [[[Arc<Preamble>; 3]; Offer::EACH.len()]; Audience::ALL.len()],
-    /// Cancelled when nothing new may begin.
-    pub(crate) stop: CancellationToken,
-    /// What must end before the gateway does.
-    tasks: TaskTracker,
-    /// What the admins have been told of parked messages.
-    told: parked::Told,
-    /// Where messages are taken in that come of a turn.
-    intake: OnceLock<Weak<Dispatcher>>,
-}
-
-/// What a gateway is made of.
-pub struct Parts<'a> {
-    pub home: &'a Path,
-    pub store: Store,
-    pub stack: Stack,
-    pub model: Arc<dyn Model>,
-    pub front: Arc<dyn Front>,
-    pub ledger: Ledger,
-    pub config: Config,
-    pub library: Library,
-    pub calibration: Calibration,
-    /// Whether the model's server takes tools, where that was seen before.
-    pub takes_tools: Option<bool>,
-    pub prompts: Prompts,
-    pub mra: Mra,
-    pub seeder: Option<Seeder>,
-    /// Loads the arms of experiments.
-    pub load: Load,
+    services: Arc<Services>,
+    dispatcher: Arc<Dispatcher>,
 }
 
 impl Gateway {
-    /// Puts the parts together.
-    pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Gateway> {
-        let toolbox = parts.config.tools.toolbox(parts.model.has_tools());
-        let has_tools = parts.model.has_tools();
-        let preambles = Audience::ALL.map(|audience| {
-            Offer::EACH.map(|offer| {
-                let tools = if has_tools { directive::tools::definitions(offer) } else { vec![] };
-                let system = parts.prompts.system(audience, toolbox, offer);
-                let fenced = Preamble::without_tools(parts.prompts.system(audience, Toolbox::Fenced, offer));
-                [Preamble::new(system.clone(), []), Preamble::new(system, tools), fenced].map(Arc::new)
-            })
-        });
-        let min_gap = Duration::from_secs_f64(parts.config.limits.progress_seconds);
-        Arc::new(Gateway {
-            home: parts.home.to_owned(),
-            store: parts.store,
-            policies: Policies::new(&parts.stack),
-            toolbox,
-            takes_tools: Mutex::new(parts.takes_tools),
-            learning_tools: tokio::sync::Mutex::default(),
-            preambles,
-            model: parts.model,
-            front: parts.front,
-            ledger: parts.ledger,
-            say: Say::new(parts.config.language),
-            people: Watched::new(parts.home, &parts.config),
-            experiment: Live::new(parts.load),
-            questions: Questions::default(),
-            config: parts.config,
-            mra: parts.mra,
-            seeder: parts.seeder.map(Arc::new),
-            updates: Updates::new(progress::Settings { min_gap, ..progress::Settings::default() }),
-            judging: tokio::sync::Mutex::default(),
-            tracking: tokio::sync::Mutex::default(),
-            library: Arc::new(Mutex::new(parts.library)),
-            calibration: Mutex::new(parts.calibration),
-            stop,
-            tasks: TaskTracker::new(),
-            told: parked::Told::default(),
-            intake: OnceLock::new(),
-        })
+    /// One with these ports.
+    pub fn new(services: &Arc<Services>) -> Gateway {
+        let turns = Arc::new(Answering { services: Arc::clone(services), told: parked::Told::default() });
+        let (store, queue, tasks) = (services.store.clone(), services.config.queue, services.tasks.clone());
+        let dispatcher = Dispatcher::new(turns, store, queue, tasks, services.stop.clone());
+        services.hand_in_to(&dispatcher);
+        Gateway { services: Arc::clone(services), dispatcher }
     }
 
-    /// What hands the messages of this gateway to its turns.
-    pub fn dispatcher(self: &Arc<Self>) -> Arc<Dispatcher> {
-        let turns = Arc::clone(self) as Arc<dyn Turns>;
-        let dispatcher =
-            Dispatcher::new(turns, self.store.clone(), self.config.queue, self.tasks.clone(), self.stop.clone());
-        // The first serves; there is only one.
-        let _ = self.intake.set(Arc::downgrade(&dispatcher));
-        dispatcher
-    }
-
-    /// Takes a message in that a turn has made, as one from outside.
-    ///
-    /// # Errors
-    /// It is not stored.
-    pub(crate) async fn take_in(&self, message: Inbound) -> Result<(), StoreError> {
-        match self.intake.get().and_then(Weak::upgrade) {
-            Some(dispatcher) => dispatcher.take_in(message).await.map(drop),
-            // The gateway ends: it is found in the inbox at the next start.
-            None => self.store.accept(&message, clock::now_ms()).await.map(drop),
-        }
+    /// What hands the messages to the turns.
+    pub fn dispatcher(&self) -> &Arc<Dispatcher> {
+        &self.dispatcher
     }
 
     /// Goes on with whatever an earlier run left unfinished, takes messages in until the front's input ends or
@@ -179,14 +49,15 @@ impl Gateway {
     ///
     /// # Errors
     /// The front or the store cannot go on.
-    pub async fn run(self: &Arc<Self>, dispatcher: &Arc<Dispatcher>) -> Result<(), Failure> {
+    pub async fn run(&self) -> Result<(), Failure> {
         panics::note_places();
-        self.experiment.follow(self).await;
+        let Gateway { services, dispatcher } = self;
+        services.experiment.follow().await;
         let sweeping = dispatcher.start().await?;
-        let following = tokio::spawn(follow(Arc::clone(self)));
-        let door = Door { gateway: Arc::clone(self), dispatcher: Arc::clone(dispatcher) };
-        let listened = self.front.listen(&door, self.stop.clone()).await;
-        // They hold the gateway, which writes its last events when it goes.
+        let following = tokio::spawn(live::keep_following(Arc::clone(&services.experiment)));
+        let door = Door { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher) };
+        let listened = services.front.listen(&door, services.stop.clone()).await;
+        // They hold the services, and the ledger writes its last events when it goes.
         for task in [following, sweeping] {
             task.abort();
             let _ = task.await;
@@ -198,97 +69,33 @@ impl Gateway {
             Err(error) => Err(Failure::new(error)),
         }
     }
-
-    /// How the model's window is shared out for a conversation now, beside this preamble.
-    pub(crate) fn room(&self, session: SessionId, preamble: &Preamble) -> Room {
-        Room::calibrated(self.model.window(), preamble.tokens, session, &self.calibration(), clock::now_ms())
-    }
-
-    /// What is known of how the model counts.
-    pub(crate) fn calibration(&self) -> MutexGuard<'_, Calibration> {
-        // Sums and anchors are whole after each of its methods.
-        self.calibration.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells the admins of gateway.json something, beside whatever else is going on. A message that does not
-    /// reach them is only logged: the ledger has it, too.
-    pub(crate) fn tell_admins(&self, text: String) {
-        for admin in self.admins() {
-            let (front, text) = (Arc::clone(&self.front), text.clone());
-            self.tasks.spawn(async move { tell_admin(&*front, admin, text).await });
-        }
-    }
-
-    /// The same, and whether it has reached any of them.
-    pub(crate) async fn reach_admins(&self, text: &str) -> bool {
-        let told = self.admins().into_iter().map(|admin| tell_admin(&*self.front, admin, text.to_owned()));
-        futures_util::future::join_all(told).await.contains(&true)
-    }
-
-    /// Does something with the knowledge base, which blocks on the disk.
-    ///
-    /// # Errors
-    /// The work's own.
-    pub(crate) async fn with_library<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Library) -> Result<T, LibraryError> + Send + 'static,
-    ) -> Result<T, LibraryError> {
-        let library = Arc::clone(&self.library);
-        tokio::task::spawn_blocking(move || {
-            // The library keeps nothing that a panic could leave half changed: files and cache are.
-            work(&mut library.lock().unwrap_or_else(PoisonError::into_inner))
-        })
-        .await
-        .expect("the knowledge base does not panic")
-    }
-
-    /// How it does, for an operator.
-    pub(crate) fn report(&self) -> Report {
-        Report { connection: self.front.connection(), lost_lines: self.ledger.uncounted() }
-    }
-
-    /// Does something that nobody waits for, except the gateway before it ends.
-    pub(crate) fn aside(&self, work: impl FnOnce() + Send + 'static) {
-        self.tasks.spawn_blocking(work);
-    }
 }
 
-async fn tell_admin(front: &dyn Front, admin: String, text: String) -> bool {
-    // A direct message: Slack takes the user's id for the channel.
-    let (reply_to, speech) = (ReplyTo { channel: admin, thread_ts: None }, Speech { text, pings: vec![] });
-    let told = front.deliver(Delivery::notice("", &reply_to, &speech)).await;
-    if let Err(error) = &told {
-        tracing::warn!(admin = reply_to.channel, %error, "an admin was not told");
-    }
-    told.is_ok()
-}
-
-/// Looks now and then whether gateway.json begins an experiment, or ends one.
-async fn follow(gateway: Arc<Gateway>) {
-    loop {
-        tokio::time::sleep(live::LOOK_EVERY).await;
-        gateway.experiment.follow(&gateway).await;
-    }
+/// What the dispatcher has done.
+struct Answering {
+    services: Arc<Services>,
+    /// What the admins have been told of parked messages.
+    told: parked::Told,
 }
 
 #[async_trait]
-impl Turns for Gateway {
+impl Turns for Answering {
     async fn run(&self, batch: &Batch) -> Result<(), Stuck> {
-        turn::run(self, batch).await
+        turn::run(&self.services, batch).await
     }
 
     async fn tell_parked(&self, parked: &Parked) -> bool {
-        parked::tell(self, parked).await
+        parked::tell(&self.services, &self.told, parked).await
     }
 
     fn note(&self, event: Event) {
-        self.ledger.note(event);
+        self.services.ledger.note(event);
     }
 }
 
 /// Where the front hands in what people say and do.
 struct Door {
-    gateway: Arc<Gateway>,
+    services: Arc<Services>,
     dispatcher: Arc<Dispatcher>,
 }
 
@@ -305,21 +112,21 @@ impl Intake for Door {
             // Most say nothing here.
             None => return Ok(()),
         };
-        if !self.gateway.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
+        if !self.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
             return Ok(());
         }
-        signals::react(&self.gateway, &reaction).await;
-        proposal::judge(&self.gateway, &self.dispatcher, &reaction).await?;
-        verdict::judge(&self.gateway, reaction).await.map_err(Failure::new)
+        signals::react(&self.services.store, &self.services.ledger, &reaction).await;
+        proposal::judge(&self.services, &self.dispatcher, &reaction).await?;
+        verdict::judge(&self.services, reaction).await.map_err(Failure::new)
     }
 
     fn invoke(&self, Invocation { user, channel }: Invocation) {
-        if self.gateway.may(&user, Action::Interact, channel.as_deref()).is_allowed() {
+        if self.services.people.may(&user, Action::Interact, channel.as_deref()).is_allowed() {
             tracing::debug!(user, "nothing here handles a click");
         }
     }
 
     fn notice(&self, notice: Notice) {
-        notice::take(&self.gateway, notice);
+        notice::take(&self.services, notice);
     }
 }

@@ -10,10 +10,12 @@
 //! policies work with is the [`desk`].
 
 pub mod admin;
+pub mod admins;
 pub mod audience;
 pub mod audit;
 pub mod calibration;
 pub mod case;
+pub mod casework;
 pub mod cli;
 pub mod command;
 pub mod compare;
@@ -26,15 +28,22 @@ pub mod escalation;
 pub mod experiment;
 pub mod front;
 pub mod gateway;
+pub mod guard_rail;
 pub mod ids;
+pub mod language;
 pub mod ledger;
 pub mod may;
 pub mod mra;
 pub mod people;
+pub mod permissions;
 pub mod policies;
+pub mod preambles;
 pub mod presence;
 pub mod progress;
+pub mod report;
 pub mod say;
+pub mod services;
+mod spelling;
 pub mod store;
 pub mod talk;
 pub mod transfer;

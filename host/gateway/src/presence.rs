@@ -19,13 +19,19 @@ pub mod state;
 
 use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
-use pmk_system::clock;
+use pmk_system::clock::Clock;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    config::PresenceConfig,
     dispatch::Dispatcher,
-    gateway::Gateway,
+    front::Front,
     ledger::Event,
+    ledger::Ledger,
+    permissions::Permissions,
+    say::Say,
+    store::Store,
     store::{Outage, StoreError},
 };
 
@@ -43,10 +49,25 @@ const OWED_FOR: Duration = Duration::from_secs(60 * 60);
 /// How long saying goodbye may take. Whoever stops a gateway waits for it.
 const FAREWELL_TIME: Duration = Duration::from_secs(10);
 
+/// What presence needs of the world.
+pub struct Ports {
+    pub clock: Clock,
+    pub store: Store,
+    pub front: Arc<dyn Front>,
+    pub ledger: Ledger,
+    pub people: Arc<Permissions>,
+    pub say: Arc<Say>,
+    pub settings: PresenceConfig,
+    /// Cancelled when nothing new may begin.
+    pub stop: CancellationToken,
+    /// What must end before the gateway does.
+    pub tasks: TaskTracker,
+    pub dispatcher: Arc<Dispatcher>,
+}
+
 /// The presence of one run.
 pub struct Presence {
-    gateway: Arc<Gateway>,
-    dispatcher: Arc<Dispatcher>,
+    ports: Ports,
     signs: Signs,
 }
 
@@ -56,23 +77,15 @@ impl Presence {
     ///
     /// # Errors
     /// What is owed could not be stored.
-    pub async fn begin(
-        home: &Path,
-        gateway: &Arc<Gateway>,
-        dispatcher: &Arc<Dispatcher>,
-    ) -> Result<Arc<Presence>, StoreError> {
-        let presence = Arc::new(Presence {
-            gateway: Arc::clone(gateway),
-            dispatcher: Arc::clone(dispatcher),
-            signs: Signs::of(home),
-        });
-        let now_ms = clock::now_ms();
+    pub async fn begin(home: &Path, ports: Ports) -> Result<Arc<Presence>, StoreError> {
+        let now_ms = ports.clock.now_ms();
+        let presence = Arc::new(Presence { ports, signs: Signs::of(home) });
         let back = outage::at_start(presence.signs.read(), now_ms);
         let online = presence.came_back(back, now_ms).await?;
         // From here on a kill is a crash of this run, and no longer the end of the one before.
         presence.signs.beat(now_ms);
         presence.signs.remove_marker();
-        gateway.ledger.note(online);
+        presence.ports.ledger.note(online);
         Ok(presence)
     }
 
@@ -92,7 +105,7 @@ impl Presence {
             if let Some(back) = outage::between(last, now) {
                 tracing::warn!(offline_ms = back.offline_ms, "this process did not run for a while");
                 match self.came_back(back, now.wall_ms).await {
-                    Ok(online) => self.gateway.ledger.note(online),
+                    Ok(online) => self.ports.ledger.note(online),
                     Err(error) => tracing::error!(%error, "what was missed meanwhile is not known"),
                 }
             }
@@ -111,30 +124,30 @@ impl Presence {
 
     /// Somebody has asked the gateway to end, or its input has: that is remembered, and people are told.
     pub async fn leave(&self) {
-        let now_ms = clock::now_ms();
+        let now_ms = self.ports.clock.now_ms();
         self.signs.leave_marker(now_ms);
         let broadcast = self.may_broadcast();
         if broadcast {
             let since = now_ms.saturating_sub(broadcast::ACTIVE_FOR_MS);
-            let away = self.gateway.say.away();
-            let telling = broadcast::tell(&self.gateway, &away, since);
+            let away = self.ports.say.away();
+            let telling = broadcast::tell(&self.ports, &away, since);
             if tokio::time::timeout(FAREWELL_TIME, telling).await.is_err() {
                 tracing::warn!("not everybody was told in time that the gateway goes");
             }
         }
-        self.gateway.ledger.note(Event::GatewayOffline { broadcast, reason: "shutdown" });
+        self.ports.ledger.note(Event::GatewayOffline { broadcast, reason: "shutdown" });
     }
 
     /// Stores what is owed after an outage; the event of being back.
     async fn came_back(&self, back: outage::Back, now_ms: i64) -> Result<Event, StoreError> {
         let announce = (back.is_told && self.may_broadcast()).then(|| back.reason.name().to_owned());
-        let read = back.is_long && self.gateway.front.reaches_absent() && self.gateway.config.presence.read_missed;
+        let read = back.is_long && self.ports.front.reaches_absent() && self.ports.settings.read_missed;
         let outage = Outage { since_ms: back.since_ms, until_ms: now_ms, announce, read };
         // An earlier one of which nobody was told yet is part of this one.
-        let mut owed = self.gateway.store.came_back(outage).await?;
+        let mut owed = self.ports.store.came_back(outage).await?;
         if owed.is_some() && !self.may_broadcast() {
             // Switched off since.
-            self.gateway.store.settled().await?;
+            self.ports.store.settled().await?;
             owed = None;
         }
         let offline_duration_ms = match &owed {
@@ -150,29 +163,29 @@ impl Presence {
         if let Err(error) = self.tell_owed().await {
             tracing::warn!(%error, "who is to be told that the gateway is back is not known");
         }
-        missed::read(&self.gateway, &self.dispatcher).await;
+        missed::read(&self.ports).await;
     }
 
     async fn tell_owed(&self) -> Result<(), StoreError> {
-        let Some(owed) = self.gateway.store.owed().await? else { return Ok(()) };
+        let Some(owed) = self.ports.store.owed().await? else { return Ok(()) };
         let minutes = owed.since_ms.map(|since| whole_minutes(owed.until_ms - since)).filter(|minutes| *minutes > 0);
         // Who talked with it before it went; nobody could since.
         let since = owed.since_ms.unwrap_or(owed.until_ms).saturating_sub(broadcast::ACTIVE_FOR_MS);
-        let is_news = clock::now_ms() - owed.until_ms < OWED_FOR.as_millis() as i64;
-        if !is_news || broadcast::tell(&self.gateway, &self.gateway.say.back(minutes), since).await {
-            self.gateway.store.settled().await?;
+        let is_news = self.ports.clock.now_ms() - owed.until_ms < OWED_FOR.as_millis() as i64;
+        if !is_news || broadcast::tell(&self.ports, &self.ports.say.back(minutes), since).await {
+            self.ports.store.settled().await?;
         }
         Ok(())
     }
 
     fn may_broadcast(&self) -> bool {
-        self.gateway.config.presence.broadcast && self.gateway.front.reaches_absent()
+        self.ports.settings.broadcast && self.ports.front.reaches_absent()
     }
 
     fn beat(&self) {
-        let signs = self.signs.clone();
+        let (signs, now_ms) = (self.signs.clone(), self.ports.clock.now_ms());
         // The disk may be slow; nobody waits for it.
-        self.gateway.aside(move || signs.beat(clock::now_ms()));
+        self.ports.tasks.spawn_blocking(move || signs.beat(now_ms));
     }
 }
 

@@ -3,75 +3,31 @@
 
 mod cases;
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
 use pmk_core::{SessionKey, text};
 use pmk_models::ModelError;
-use serde::Deserialize;
-use thiserror::Error;
 use unic_langid::LanguageIdentifier;
 
 use crate::{
     directive::Kind,
     escalation::Tried,
-    experiment::guard_rail::{Verdict, Worse},
+    guard_rail::{Verdict, Worse},
+    language::Language,
     store::Verbosity,
     talk::Speech,
 };
 
 mod commands;
 
-/// A language that the gateway speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Language {
-    /// Traditional Chinese, the language of the seeds.
-    #[default]
-    TraditionalChinese,
-    English,
-}
-
-/// A text that names no language.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{0}` is no language; there are `zh-TW` and `en`")]
-pub struct UnknownLanguage(String);
-
-impl Language {
-    const ALL: [Language; 2] = [Language::TraditionalChinese, Language::English];
-
-    /// The tag (BCP 47).
-    pub const fn tag(self) -> &'static str {
-        match self {
-            Language::TraditionalChinese => "zh-TW",
-            Language::English => "en",
+/// All that is said in a language.
+const fn catalogue(language: Language) -> &'static str {
+    match language {
+        Language::TraditionalChinese => {
+            concat!(include_str!("say/zh-TW.ftl"), include_str!("say/commands/zh-TW.ftl"))
         }
-    }
-
-    const fn catalogue(self) -> &'static str {
-        match self {
-            Language::TraditionalChinese => {
-                concat!(include_str!("say/zh-TW.ftl"), include_str!("say/commands/zh-TW.ftl"))
-            }
-            Language::English => concat!(include_str!("say/en.ftl"), include_str!("say/commands/en.ftl")),
-        }
-    }
-}
-
-impl FromStr for Language {
-    type Err = UnknownLanguage;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let named = Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(text.trim()));
-        named.ok_or_else(|| UnknownLanguage(text.to_owned()))
-    }
-}
-
-impl TryFrom<String> for Language {
-    type Error = UnknownLanguage;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
+        Language::English => concat!(include_str!("say/en.ftl"), include_str!("say/commands/en.ftl")),
     }
 }
 
@@ -106,7 +62,7 @@ impl Say {
     /// A speaker of that language.
     pub fn new(language: Language) -> Self {
         let tag: LanguageIdentifier = language.tag().parse().expect("our own tags are valid");
-        let resource = FluentResource::try_new(language.catalogue().to_owned())
+        let resource = FluentResource::try_new(catalogue(language).to_owned())
             .unwrap_or_else(|(_, errors)| panic!("the catalogue `{}` is tested: {errors:?}", language.tag()));
         let mut bundle = FluentBundle::new_concurrent(vec![tag]);
         // Marks around what is filled in would show as boxes in Slack.
@@ -533,13 +489,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::experiment::guard_rail::Share;
+    use crate::guard_rail::Share;
 
     /// Every sentence with what is filled into it.
     fn sentences(language: Language) -> BTreeSet<(String, Vec<String>)> {
         let mut sentences = BTreeSet::new();
         let mut current: Option<(String, BTreeSet<String>)> = None;
-        for line in language.catalogue().lines().filter(|line| !line.starts_with('#')) {
+        for line in catalogue(language).lines().filter(|line| !line.starts_with('#')) {
             if let Some((id, _)) = line.split_once(" = ").filter(|(id, _)| !id.contains(' ')) {
                 sentences.extend(current.take().map(|(id, filled)| (id, filled.into_iter().collect())));
                 current = Some((id.to_owned(), BTreeSet::new()));
@@ -722,12 +678,5 @@ mod tests {
             "<@U2> <@U3> could you help with a question from <@U1>?\n> <!channel> ask\n> <@U9>\nWhy: not in code\n\
              Reply in this thread and mention me; I will pass it on."
         );
-    }
-
-    #[test]
-    fn languages_are_named_by_their_tags() {
-        assert_eq!("EN".parse(), Ok(Language::English));
-        assert_eq!("zh-tw".parse(), Ok(Language::TraditionalChinese));
-        assert_eq!("fr".parse::<Language>(), Err(UnknownLanguage("fr".into())));
     }
 }

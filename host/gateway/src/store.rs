@@ -24,6 +24,7 @@
 
 mod archive;
 mod asked;
+pub mod assignment;
 mod backup;
 mod calibrations;
 mod cases;

@@ -26,7 +26,6 @@ mod gather;
 mod hear;
 mod journal;
 mod late;
-mod preamble;
 mod record;
 pub(crate) mod recover;
 mod together;
@@ -39,7 +38,7 @@ use std::time::Duration;
 use crate::{
     dispatch::{Batch, Stuck},
     front::FrontError,
-    gateway::Gateway,
+    services::Services,
     store::{OpenTurn, StoreError},
 };
 use act::Acted;
@@ -47,9 +46,7 @@ use admit::Admitted;
 use ask::Asked;
 use hear::Heard;
 use pmk_knowledge::{Atom, LibraryError};
-pub(crate) use preamble::Preamble;
 use record::Outcome;
-pub(crate) use work::Room;
 use work::Work;
 
 /// Why a turn could not be finished now. Nothing is lost: what it has done is stored.
@@ -84,28 +81,28 @@ impl From<TurnError> for Stuck {
 ///
 /// # Errors
 /// It did not come to its end, and what it has done is stored. Run again, it goes on from there.
-pub(crate) async fn run(gateway: &Gateway, batch: &Batch) -> Result<(), Stuck> {
-    Ok(steps(gateway, batch).await?)
+pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), Stuck> {
+    Ok(steps(services, batch).await?)
 }
 
-async fn steps(gateway: &Gateway, batch: &Batch) -> Result<(), TurnError> {
+async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
     let mut together = vec![];
     for &inbox in batch.ids() {
-        match admit::admit(gateway, inbox).await? {
+        match admit::admit(services, inbox).await? {
             Admitted::Nothing => {}
-            Admitted::Deliver(answered) => deliver::deliver(gateway, answered).await?,
+            Admitted::Deliver(answered) => deliver::deliver(services, answered).await?,
             // What is said about a question that waits is a turn of its own.
-            Admitted::Ask(turn) if hear::is_heard(&turn) => match hear::hear(gateway, turn).await? {
+            Admitted::Ask(turn) if hear::is_heard(&turn) => match hear::hear(services, turn).await? {
                 Heard::Answer(turn, learnt) => {
-                    let answered = answer(gateway, turn, vec![], learnt, batch).await?;
-                    deliver::deliver(gateway, answered).await?;
+                    let answered = answer(services, turn, vec![], learnt, batch).await?;
+                    deliver::deliver(services, answered).await?;
                 }
-                Heard::Done(answered) => deliver::deliver(gateway, answered).await?,
+                Heard::Done(answered) => deliver::deliver(services, answered).await?,
                 Heard::Talk(turn) => together.push((inbox, turn)),
             },
             Admitted::Command(turn, command) => {
-                let answered = command::carry_out(gateway, turn, command).await?;
-                deliver::deliver(gateway, answered).await?;
+                let answered = command::carry_out(services, turn, command).await?;
+                deliver::deliver(services, answered).await?;
             }
             Admitted::Ask(turn) => together.push((inbox, turn)),
         }
@@ -115,18 +112,18 @@ async fn steps(gateway: &Gateway, batch: &Batch) -> Result<(), TurnError> {
     let turn = match batch.ids() {
         [_] => turn,
         // What went before may have changed the conversation.
-        _ => match admit::admit(gateway, newest).await? {
+        _ => match admit::admit(services, newest).await? {
             Admitted::Ask(turn) => hear::as_talk(turn),
             Admitted::Nothing | Admitted::Deliver(_) | Admitted::Command(..) => return Ok(()),
         },
     };
-    let answered = answer(gateway, turn, also, None, batch).await?;
-    deliver::deliver(gateway, answered).await
+    let answered = answer(services, turn, also, None, batch).await?;
+    deliver::deliver(services, answered).await
 }
 
 /// Steps 2 to 7.
 async fn answer(
-    gateway: &Gateway,
+    services: &Services,
     mut turn: OpenTurn,
     also: Vec<OpenTurn>,
     learnt: Option<Box<Atom>>,
@@ -134,36 +131,36 @@ async fn answer(
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
     together::merge(&mut turn, &also);
-    let (placeholder, begun) = tokio::join!(deliver::placeholder(gateway, &turn), async {
-        let mut work = gather::gather(gateway, &turn, live).await?;
-        work.tally.late = late::notice(gateway, &turn, &also);
+    let (placeholder, begun) = tokio::join!(deliver::placeholder(services, &turn), async {
+        let mut work = gather::gather(services, &turn, live).await?;
+        work.tally.late = late::notice(services, &turn, &also);
         work.merged = also.len();
         work.also = also;
-        budget::budget(gateway, &mut work).await?;
+        budget::budget(services, &mut work).await?;
         Ok::<_, TurnError>(work)
     });
     let mut work = begun?;
     work.placeholder = placeholder?;
-    let outcome = converse(gateway, &mut work, batch).await;
+    let outcome = converse(services, &mut work, batch).await;
     // From here on the placeholder belongs to the answer.
     if let Some(progress) = work.progress.take() {
         progress.finish().await;
     }
-    record::record(gateway, work, outcome?, learnt).await
+    record::record(services, work, outcome?, learnt).await
 }
 
 /// Steps 4 to 6, until there are words for the person.
-async fn converse(gateway: &Gateway, work: &mut Work<'_>, batch: &Batch) -> Result<Outcome, TurnError> {
+async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<Outcome, TurnError> {
     loop {
-        let answer = match ask::ask(gateway, work).await? {
+        let answer = match ask::ask(services, work).await? {
             Asked::Answer(answer) => answer,
             Asked::Failed { message } => return Ok(Outcome::Failed { message }),
         };
-        match act::act(gateway, work, answer).await? {
+        match act::act(services, work, answer).await? {
             Acted::Done { text } => return Ok(Outcome::Answered { text }),
             Acted::Again => {
-                together::steer(gateway, work, batch).await?;
-                budget::budget(gateway, work).await?;
+                together::steer(services, work, batch).await?;
+                budget::budget(services, work).await?;
             }
         }
     }

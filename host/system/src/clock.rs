@@ -1,8 +1,39 @@
 //! The one place that reads the clock.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use rustix::time::{ClockId, clock_gettime};
+
+/// Says what time it is: this machine's, or whatever a test or a replay goes by.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+
+impl Clock {
+    /// The machine's own.
+    pub fn system() -> Clock {
+        Clock(Arc::new(now_ms))
+    }
+
+    /// One that says what this says, in milliseconds since the epoch.
+    pub fn of(now_ms: impl Fn() -> i64 + Send + Sync + 'static) -> Clock {
+        Clock(Arc::new(now_ms))
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn now_ms(&self) -> i64 {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.now_ms()).finish()
+    }
+}
 
 /// Milliseconds since the epoch.
 pub fn now_ms() -> i64 {

@@ -6,10 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::ChangeError;
-use crate::{
-    config::{self, Json, Object, WrongShape},
-    experiment::ExperimentConfig,
-};
+use crate::config::{self, ExperimentConfig, Json, Object, WrongShape};
 
 const KEY: &str = "experiment";
 const START: &str = "start";

@@ -14,7 +14,7 @@ use pmk_system::files::{self, NoFile};
 use thiserror::Error;
 
 use super::Audience;
-use crate::{directive::Offer, say::Language};
+use crate::{directive::Offer, language::Language};
 
 /// The largest prompt file that is read, in bytes. It goes along with every request.
 pub const MAX_PROMPT_BYTES: u64 = 64 << 10;

@@ -15,11 +15,8 @@ use serde_json::{Value, json};
 use super::{Context, block_on, change::record, note, print_json};
 use crate::{
     admin,
-    config::{Config, Object, PolicyConfig},
-    experiment::{
-        ArmConfig, ExperimentConfig,
-        arms::{Arms, Load},
-    },
+    config::{ArmConfig, Config, ExperimentConfig, Object, PolicyConfig},
+    experiment::arms::{Arms, Load},
     policies::{Loader, Named},
     store::{Store, StoreError},
 };

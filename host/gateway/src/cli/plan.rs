@@ -9,11 +9,7 @@ use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{Context, layers::LayerArguments, logging, print, print_json, text::said, tokens};
-use crate::{
-    config::Config,
-    desk::recorded::Recorded,
-    turn::{Preamble, Room},
-};
+use crate::{calibration::TokenBudget, config::Config, desk::recorded::Recorded, preambles::Preamble};
 
 /// The window of a model of which nothing is known.
 const DEFAULT_WINDOW: u64 = 200_000;
@@ -65,7 +61,7 @@ impl PlanCommand {
             return Err(self.nothing(why));
         }
         let preamble = Preamble::new(recorded.system.as_deref().unwrap_or_default(), []);
-        let limit = self.budget.unwrap_or_else(|| Room::of(self.window, preamble.tokens).limit);
+        let limit = self.budget.unwrap_or_else(|| TokenBudget::of(self.window, preamble.tokens).limit);
         let stack = self.layers.load(&context.home, &config.policy)?;
         let decided = self.decide(&stack, &recorded.transcript, limit, config.policy.seed_may_go);
         let top = named(&stack);

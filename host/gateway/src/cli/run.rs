@@ -12,6 +12,7 @@ use pmk_knowledge::{Library, find_workspace};
 use pmk_models::{self as model, Environment, Model, ModelSpec, Provider};
 use pmk_system::{
     child::supervisor,
+    clock::Clock,
     error::{Failure, OrHint},
     home::{self, HomeLock},
 };
@@ -27,13 +28,14 @@ use crate::{
         console::{Chat, Lines},
         slack::{Slack, SlackConfig},
     },
-    gateway::{Gateway, Parts},
+    gateway::Gateway,
     ledger::Ledger,
     policies::Swapper,
     presence::{
         Presence,
         state::{Phase, State},
     },
+    services::{Parts, Services, SharedLibrary},
     store::Store,
 };
 
@@ -172,14 +174,17 @@ impl Run {
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
+        let library =
+            Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?;
         let parts = Parts {
             home: &context.home,
+            clock: Clock::system(),
             store,
             stack,
             model,
             front,
             ledger: open_ledger(&context.home)?,
-            library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
+            library: SharedLibrary::new(library),
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
             prompts,
@@ -189,24 +194,22 @@ impl Run {
             config,
         };
         let policies = parts.config.policy.clone();
-        let store = parts.store.clone();
-        let gateway = Gateway::new(parts, stop);
-        let dispatcher = gateway.dispatcher();
-        let swapper = Swapper::new(&context.home, Arc::clone(&gateway), loader, &policies);
-        let mut swaps = swapping::start(lock, swapper, (&gateway, &dispatcher), at_a_terminal)?;
+        let services = Services::new(parts, stop.clone());
+        let gateway = Gateway::new(&services);
+        let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
+        let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
         // Nothing of the start can fail from here on.
-        let presence = Presence::begin(&context.home, &gateway, &dispatcher).await?;
+        let presence = Presence::begin(&context.home, ending::presence(&services, &gateway)).await?;
         state.phase = Phase::Ready;
         state.write(&context.home);
         let finished = tokio::select! {
-            finished = while_present(&gateway, &dispatcher, &presence, &asked) => finished,
+            finished = while_present(&gateway, &presence, &asked) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.
-            how = store.lost() => Err(lost(&gateway, how)),
+            how = services.store.lost() => Err(lost(&services.ledger, &stop, how)),
         };
-        drop(store);
-        // They hold the gateway, which writes its last events when it goes.
+        // They hold the ledger, which writes its last events when it goes.
         swaps.shutdown().await;
-        drop((presence, dispatcher, gateway));
+        drop((presence, gateway, services));
         match lines.as_ref().and_then(|lines| lines.failure()) {
             Some(what) => Err(Failure::new(format!("cannot write to standard output: {what}"))
                 .hint("what was accepted is stored, and answered at the next start")),

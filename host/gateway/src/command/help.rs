@@ -41,7 +41,7 @@ fn written(entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::say::Language;
+    use crate::language::Language;
 
     #[test]
     fn every_command_is_on_a_page_in_both_languages() {

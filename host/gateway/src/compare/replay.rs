@@ -23,10 +23,10 @@ use super::{
     recording::Recording,
 };
 use crate::{
-    calibration::{Calibration, Refusal, Source},
+    calibration::{Calibration, Refusal, Source, TokenBudget},
     ids::SessionId,
     store::Live,
-    turn::{Room, window::Window},
+    turn::window::Window,
 };
 
 /// A policy of the comparison, with the layers under it.
@@ -90,7 +90,7 @@ pub struct Replay<'a> {
 /// A turn under way.
 struct Work {
     window: Window,
-    room: Room,
+    room: TokenBudget,
     phase: Phase,
     tokens_after: u64,
     /// Whether a policy has had its wish to sum something up before the call.
@@ -172,9 +172,9 @@ impl<'a> Replay<'a> {
     }
 
     /// How the window is shared out now, beside a system prompt.
-    fn room(&self, preamble_tokens: u64) -> Room {
-        let room = Room::calibrated(self.setup.window, preamble_tokens, only(), &self.calibration, NOW_MS);
-        Room { limit: self.setup.budget.unwrap_or(room.limit), ..room }
+    fn room(&self, preamble_tokens: u64) -> TokenBudget {
+        let room = TokenBudget::calibrated(self.setup.window, preamble_tokens, only(), &self.calibration, NOW_MS);
+        TokenBudget { limit: self.setup.budget.unwrap_or(room.limit), ..room }
     }
 
     /// Calls, and what was recorded of each answer and of what came of it. False: nobody answers.

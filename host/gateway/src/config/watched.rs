@@ -6,10 +6,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Config, PolicyConfig};
+use super::{Config, ExperimentConfig, PolicyConfig};
 use pmk_system::{home, stamp::Stamp};
 
-use crate::{experiment::ExperimentConfig, people::People};
+use crate::people::People;
 
 /// The parts of a configuration that may change, as the file has them now.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{MAX_REQUEST_BYTES, Reply, Request};
-use crate::{dispatch::Dispatcher, gateway::Gateway, policies::Swapper, store::Unparked};
+use crate::{dispatch::Dispatcher, policies::Swapper, presence::health::Report, store::Unparked};
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,7 +30,8 @@ const AT_ONCE: usize = 16;
 pub struct Commands {
     pub swapper: Arc<Swapper>,
     pub dispatcher: Arc<Dispatcher>,
-    pub gateway: Arc<Gateway>,
+    /// How the gateway does, for an operator.
+    pub report: Arc<dyn Fn() -> Report + Send + Sync>,
 }
 
 /// Takes commands; the socket goes when this is dropped.
@@ -140,7 +141,7 @@ async fn carry_out(request: Request, commands: &Commands) -> Reply {
     let done = match request {
         Request::PolicyUse { files } => commands.swapper.choose(files).await.map(Reply::Swapped),
         Request::PolicyPrevious => commands.swapper.go_back().await.map(Reply::Swapped),
-        Request::Status => Ok(Reply::Status(commands.gateway.report())),
+        Request::Status => Ok(Reply::Status((commands.report)())),
         Request::SessionsRetry { key } => {
             let retried = commands.dispatcher.retry(key.as_ref()).await;
             retried.map(retried_as_reply).map_err(Failure::from)

@@ -1,6 +1,6 @@
 //! Telling a directive that the model means from one that it only repeats.
 //!
-//! Texts are compared by their [spelling](super::spelling), in overlapping pieces: of a question that is taken over,
+//! Texts are compared by their [spelling](crate::spelling), in overlapping pieces: of a question that is taken over,
 //! most pieces are found again, however it was cut up, reordered or decorated. What is found decides together with who
 //! wrote it:
 //!
@@ -19,12 +19,9 @@ use pmk_core::{Block, Message, Origin, Role};
 use pmk_search::{Query, terms};
 use regex::Regex;
 
-use super::{
-    CASE_TAG, Directive, Kind, fence,
-    spelling::{decoded, plain},
-    tools,
-};
+use super::{CASE_TAG, Directive, Kind, fence, tools};
 use crate::case::Note;
+use crate::spelling::{decoded, plain};
 
 /// How much a piece weighs: twelve letters, or four Chinese characters.
 const PIECE: usize = 12;

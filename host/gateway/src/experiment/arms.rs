@@ -5,8 +5,11 @@ use std::sync::Arc;
 use pmk_policy::Stack;
 use pmk_system::error::Failure;
 
-use super::{ExperimentConfig, assignment::Weights};
-use crate::{config::PolicyConfig, policies::Deciding};
+use crate::{
+    config::{ArmConfig, ExperimentConfig, PolicyConfig},
+    policies::Deciding,
+    store::assignment::Weights,
+};
 
 /// Turns a `policy` section into policies. It compiles components, which takes its time.
 pub type Load = Arc<dyn Fn(&PolicyConfig) -> Result<Stack, Failure> + Send + Sync>;
@@ -31,7 +34,7 @@ impl Arms {
     /// # Errors
     /// What is wrong with an arm, which it names.
     pub fn load(config: &ExperimentConfig, base: &PolicyConfig, load: &Load) -> Result<Arms, Failure> {
-        let arm = |arm: &super::ArmConfig| {
+        let arm = |arm: &ArmConfig| {
             let policies =
                 arm.policy.as_ref().map(|policy| load(&policy.over(base))).transpose().map_err(|failure| {
                     let named = Failure::new(format!("arm `{}`: {}", arm.name, failure.message()));

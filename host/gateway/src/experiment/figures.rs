@@ -11,8 +11,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::ExperimentConfig;
-use crate::store::{ArmConversation, StoppedArm};
+use crate::{
+    config::{ArmConfig, ExperimentConfig},
+    store::{ArmConversation, StoppedArm},
+};
 
 /// The probability that any difference at all is ever claimed where there is none.
 pub const LEVEL: f64 = 0.05;
@@ -133,7 +135,7 @@ pub fn figures(
     let rivals = names.iter().filter(|name| role(name) == Role::Arm).count();
     let arms = names.iter().map(|&name| {
         let mut arm = sums(name, role(name), conversations);
-        arm.weight = config.and_then(|config| config.arm(name)).filter(|arm| !arm.shadow).map(super::ArmConfig::share);
+        arm.weight = config.and_then(|config| config.arm(name)).filter(|arm| !arm.shadow).map(ArmConfig::share);
         arm.stopped = stopped.get(name).map(|StoppedArm { reason, at_ms }| Stopped {
             at: Timestamp::from_millisecond(*at_ms).map_or_else(|_| "?".into(), |at| at.to_string()),
             reason: reason.clone(),
@@ -234,10 +236,10 @@ fn width(conversations: f64, level: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{
-        assignment::Weights,
-        config::tests::experiment,
-        simulation::{Team, Trouble},
+    use crate::{
+        config::experiment::tests::experiment,
+        guard_rail::simulation::{Team, Trouble},
+        store::assignment::Weights,
     };
 
     const ALIKE: Trouble = Trouble { everybody: 0.05, some: 0.3, share_of_some: 0.2 };

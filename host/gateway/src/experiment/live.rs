@@ -4,26 +4,23 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use pmk_policy::Stack;
-use pmk_system::clock;
+use pmk_system::clock::Clock;
 use tokio::sync::{Semaphore, watch};
+use tokio_util::task::TaskTracker;
 
-use super::{
-    ExperimentConfig,
-    arms::{Arm, Arms, Load},
-    assignment, guard_rail,
-};
+use super::arms::{Arm, Arms, Load};
 use crate::{
-    config::{PolicyConfig, Trial},
-    gateway::Gateway,
-    ledger::{Event, InExperiment, LoadedArm},
-    policies::Deciding,
-    store::{OpenTurn, StoreError},
+    admins::Admins,
+    config::{ExperimentConfig, PolicyConfig, Trial, Watched},
+    guard_rail,
+    ledger::{Event, InExperiment, Ledger, LoadedArm},
+    policies::{Deciding, Policies, Promotion},
+    say::Say,
+    store::{OpenTurn, Store, StoreError, assignment},
 };
 
 /// How often to look whether an experiment begins.
@@ -31,19 +28,23 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The experiment of a running gateway, where there is one.
 pub struct Live {
-    load: Load,
+    pub(super) ports: Ports,
     state: Mutex<State>,
     promoted: watch::Sender<Option<Arc<Promotion>>>,
 }
 
-/// An arm that serves everybody from now on.
-#[derive(Debug)]
-pub struct Promotion {
-    /// Where its policies come from.
-    pub files: Vec<PathBuf>,
-    pub stack: Stack,
-    /// What served until then.
-    pub before: Stack,
+/// What an experiment needs of the world.
+pub struct Ports {
+    pub clock: Clock,
+    pub watched: Arc<Watched>,
+    pub store: Store,
+    pub policies: Arc<Policies>,
+    pub ledger: Ledger,
+    pub admins: Admins,
+    pub say: Arc<Say>,
+    /// What must end before the gateway does.
+    pub tasks: TaskTracker,
+    pub load: Load,
 }
 
 #[derive(Default)]
@@ -73,8 +74,8 @@ impl fmt::Debug for Live {
 
 impl Live {
     /// None is on before [`follow`](Live::follow) has looked.
-    pub fn new(load: Load) -> Live {
-        Live { load, state: Mutex::default(), promoted: watch::Sender::new(None) }
+    pub fn new(ports: Ports) -> Live {
+        Live { ports, state: Mutex::default(), promoted: watch::Sender::new(None) }
     }
 
     /// The arm that was last promoted, for who keeps the files of what serves.
@@ -87,35 +88,37 @@ impl Live {
     ///
     /// # Errors
     /// The store does not say which arm it has.
-    pub(crate) async fn take_part(
-        &self,
-        gateway: &Gateway,
-        turn: &OpenTurn,
-    ) -> Result<(Deciding, Option<InExperiment>), StoreError> {
-        let Some(on) = self.on(gateway) else { return Ok((gateway.policies.serving(), None)) };
+    pub(crate) async fn take_part(&self, turn: &OpenTurn) -> Result<(Deciding, Option<InExperiment>), StoreError> {
+        self.end_if_over();
+        let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
         let experiment = on.config.name.as_str();
-        let drawn = match gateway.store.arm(experiment, turn.session).await? {
+        let drawn = match self.ports.store.arm(experiment, turn.session).await? {
             Some(arm) => arm,
             None => {
                 let weights = on.arms.weights(|arm| on.is_stopped(arm));
                 match assignment::draw(experiment, &turn.inbound.key, &weights) {
                     Some(draw) => {
-                        gateway.store.draw(experiment, turn.session, draw, &on.config.control, clock::now_ms()).await?
+                        self.ports
+                            .store
+                            .draw(experiment, turn.session, draw, &on.config.control, self.ports.clock.now_ms())
+                            .await?
                     }
-                    None => return Ok((gateway.policies.serving(), None)),
+                    None => return Ok((self.ports.policies.serving(), None)),
                 }
             }
         };
-        let Some(arm) = on.acting(&drawn) else { return Ok((gateway.policies.serving(), None)) };
-        let policies = arm.policies.clone().unwrap_or_else(|| gateway.policies.serving());
+        let Some(arm) = on.acting(&drawn) else { return Ok((self.ports.policies.serving(), None)) };
+        let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
         Ok((policies, Some(InExperiment { experiment: experiment.into(), arm: Arc::clone(&arm.name) })))
     }
 
     /// Does what a changed gateway.json asks for: begins an experiment once its arms are loaded, or ends one.
-    pub(crate) async fn follow(&self, gateway: &Gateway) {
-        self.on(gateway);
-        let trial = gateway.people.trial();
-        let Some(config) = trial.experiment.clone().filter(|config| config.is_on(clock::now_ms())) else { return };
+    pub(crate) async fn follow(&self) {
+        self.end_if_over();
+        let trial = self.ports.watched.trial();
+        let Some(config) = trial.experiment.clone().filter(|config| config.is_on(self.ports.clock.now_ms())) else {
+            return;
+        };
         {
             let mut state = self.state();
             if state.tried.as_ref() == Some(&trial) {
@@ -123,23 +126,23 @@ impl Live {
             }
             state.tried = Some(Arc::clone(&trial));
         }
-        let (load, wanted) = (Arc::clone(&self.load), Arc::clone(&trial));
+        let (load, wanted) = (Arc::clone(&self.ports.load), Arc::clone(&trial));
         let name = config.name.clone();
         let loaded =
             tokio::task::spawn_blocking(move || Arms::load(&config, &wanted.policy, &load).map(|arms| (config, arms)));
         match loaded.await.expect("loading a policy does not panic on the host's side") {
-            Ok((config, arms)) => self.begin(gateway, config, arms, trial.policy.clone()).await,
+            Ok((config, arms)) => self.begin(config, arms, trial.policy.clone()).await,
             Err(failure) => {
                 tracing::error!(experiment = name, "the experiment is not begun: {failure}");
-                gateway.tell_admins(gateway.say.experiment_refused(&name, failure.message()));
+                self.ports.admins.tell(self.ports.say.experiment_refused(&name, failure.message()));
                 let reason = failure.message().to_owned();
-                gateway.ledger.note(Event::ExperimentRefused { experiment: name, reason });
+                self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
             }
         }
     }
 
-    async fn begin(&self, gateway: &Gateway, config: ExperimentConfig, arms: Arms, base: PolicyConfig) {
-        let stopped = match gateway.store.stopped_arms(&config.name).await {
+    async fn begin(&self, config: ExperimentConfig, arms: Arms, base: PolicyConfig) {
+        let stopped = match self.ports.store.stopped_arms(&config.name).await {
             Ok(stopped) => stopped.into_keys().collect(),
             Err(error) => {
                 tracing::warn!(%error, "the experiment is begun later");
@@ -148,7 +151,7 @@ impl Live {
             }
         };
         let loaded = arms.iter().map(|arm| {
-            let policies = arm.policies.clone().unwrap_or_else(|| gateway.policies.serving());
+            let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
             let (policy, sha256) = policies.top();
             LoadedArm { arm: arm.name.to_string(), policy: policy.to_owned(), sha256: sha256.to_owned() }
         });
@@ -157,45 +160,60 @@ impl Live {
         let rivals: Vec<String> = rivals(&config).map(str::to_owned).collect();
         let shadows = Semaphore::new(1);
         self.state().on = Some(Arc::new(On { config, arms, base, stopped: Mutex::new(stopped), shadows }));
-        gateway.ledger.note(on);
+        self.ports.ledger.note(on);
         // A crash may have come between a turn and its verdict.
         for arm in rivals {
-            self.judge(gateway, &arm).await;
+            self.judge(&arm).await;
         }
     }
 
     /// Takes an arm out if it is worse than the control beyond doubt; to be asked after a turn in which something
     /// went wrong.
-    pub(crate) async fn judge(&self, gateway: &Gateway, arm: &str) {
-        let Some(on) = self.on(gateway).filter(|on| on.is_rival(arm) && !on.is_stopped(arm)) else { return };
-        if let Err(error) = on.judge(gateway, arm).await {
+    pub(crate) async fn judge(&self, arm: &str) {
+        let Some(on) = self.on().filter(|on| on.is_rival(arm) && !on.is_stopped(arm)) else { return };
+        if let Err(error) = on.judge(&self.ports, arm).await {
             tracing::warn!(%error, arm, "the guard rail looks at an arm when something goes wrong the next time");
         }
     }
 
-    /// The experiment that is on. One that gateway.json has stopped, or has promoted an arm of, ends here.
-    pub(super) fn on(&self, gateway: &Gateway) -> Option<Arc<On>> {
-        let trial = gateway.people.trial();
-        let is_on = trial.experiment.as_ref().filter(|config| config.is_on(clock::now_ms()));
+    /// The experiment that is on.
+    pub(super) fn on(&self) -> Option<Arc<On>> {
+        let on = self.state().on.clone()?;
+        self.wanted().is_some_and(|name| name == on.config.name).then_some(on)
+    }
+
+    /// Ends the one that gateway.json has stopped, or has promoted an arm of.
+    fn end_if_over(&self) {
+        let wanted = self.wanted();
         let mut state = self.state();
-        if is_on.is_none() {
+        if wanted.is_none() {
             state.tried = None;
         }
-        let on = state.on.clone()?;
-        if is_on.is_some_and(|config| config.name == on.config.name) {
-            return Some(on);
-        }
-        state.on = None;
+        let Some(on) = state.on.take_if(|on| wanted.is_none_or(|name| name != on.config.name)) else { return };
         drop(state);
-        if let Some(promotion) = on.end(gateway, &trial.policy) {
+        if let Some(promotion) = on.end(&self.ports, &self.ports.watched.trial().policy) {
             self.promoted.send_replace(Some(Arc::new(promotion)));
         }
-        None
+    }
+
+    /// The name of the one that gateway.json wants to be on.
+    fn wanted(&self) -> Option<String> {
+        let trial = self.ports.watched.trial();
+        let is_on = trial.experiment.as_ref().filter(|config| config.is_on(self.ports.clock.now_ms()));
+        is_on.map(|config| config.name.clone())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Both fields are replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks now and then whether gateway.json begins an experiment, or ends one; for as long as it is polled.
+pub(crate) async fn keep_following(live: Arc<Live>) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        live.follow().await;
     }
 }
 
@@ -219,20 +237,20 @@ impl On {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn judge(&self, gateway: &Gateway, arm: &str) -> Result<(), StoreError> {
+    async fn judge(&self, ports: &Ports, arm: &str) -> Result<(), StoreError> {
         let (experiment, control) = (&self.config.name, &self.config.control);
-        let conversations = gateway.store.arm_conversations(experiment).await?;
+        let conversations = ports.store.arm_conversations(experiment).await?;
         let Some(verdict) = guard_rail::judge(&conversations, arm, control, rivals(&self.config).count()) else {
             return Ok(());
         };
         let reason = verdict.to_string();
-        let moved = gateway.store.stop_arm(experiment, arm, control, &reason, clock::now_ms()).await?;
+        let moved = ports.store.stop_arm(experiment, arm, control, &reason, ports.clock.now_ms()).await?;
         self.stopped().insert(arm.to_owned());
         // Two turns may come to the same verdict at once.
         let Some(conversations_moved) = moved else { return Ok(()) };
         tracing::error!(experiment, arm, reason, conversations_moved, "the guard rail has stopped an arm");
-        gateway.tell_admins(gateway.say.arm_stopped(experiment, arm, control, &verdict));
-        gateway.ledger.note(Event::ExperimentArmStopped {
+        ports.admins.tell(ports.say.arm_stopped(experiment, arm, control, &verdict));
+        ports.ledger.note(Event::ExperimentArmStopped {
             experiment: experiment.clone(),
             stopped: arm.to_owned(),
             worse: verdict.worse.name(),
@@ -246,7 +264,7 @@ impl On {
     }
 
     /// Ends it. Where gateway.json now says what one of its arms said, that arm serves everybody at once.
-    fn end(&self, gateway: &Gateway, now: &PolicyConfig) -> Option<Promotion> {
+    fn end(&self, ports: &Ports, now: &PolicyConfig) -> Option<Promotion> {
         let promoted = self
             .config
             .arms
@@ -256,11 +274,11 @@ impl On {
         let arm = promoted.and_then(|arm| self.arms.get(&arm.name));
         let promotion = arm.and_then(|arm| arm.policies.as_ref()).map(|policies| {
             let stack = policies.stack().clone();
-            Promotion { files: now.files.clone(), before: gateway.policies.swap(&stack), stack }
+            Promotion { files: now.files.clone(), before: ports.policies.swap(&stack), stack }
         });
         let promoted = arm.map(|arm| arm.name.to_string());
         tracing::info!(experiment = self.config.name, promoted, "the experiment is over");
-        gateway.ledger.note(Event::ExperimentOff { experiment: self.config.name.clone(), promoted });
+        ports.ledger.note(Event::ExperimentOff { experiment: self.config.name.clone(), promoted });
         promotion
     }
 }

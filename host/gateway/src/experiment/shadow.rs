@@ -6,10 +6,7 @@ use pmk_core::{Applied, Transcript};
 use pmk_policy::PruneInput;
 
 use super::live::Live;
-use crate::{
-    gateway::Gateway,
-    ledger::{Event, Tags},
-};
+use crate::ledger::{Event, Tags};
 
 /// What the acting arm was asked, and what it did.
 #[derive(Clone, Debug)]
@@ -24,14 +21,14 @@ pub(crate) struct Acted {
 impl Live {
     /// Asks every shadow arm the same, beside whatever else is going on. One that is still busy with an earlier
     /// turn is not asked: a slow policy must not pile up work.
-    pub(crate) fn shadow(&self, gateway: &Gateway, acted: impl FnOnce() -> Acted) {
-        let Some(on) = self.on(gateway) else { return };
+    pub(crate) fn shadow(&self, acted: impl FnOnce() -> Acted) {
+        let Some(on) = self.on() else { return };
         if !on.arms.iter().any(|arm| arm.is_shadow) {
             return;
         }
         let acted = acted();
-        let ledger = gateway.ledger.clone();
-        gateway.aside(move || {
+        let ledger = self.ports.ledger.clone();
+        self.ports.tasks.spawn_blocking(move || {
             let Ok(_permit) = on.shadows.try_acquire() else {
                 tracing::debug!(session = acted.session, "the shadow arms are busy and sit a turn out");
                 return;

@@ -9,10 +9,9 @@ use std::{
 use pmk_search::terms;
 
 use crate::{
-    gateway::Gateway,
     ids::{SessionId, TurnId},
-    ledger::Event,
-    store::OpenTurn,
+    ledger::{Event, Ledger},
+    store::{OpenTurn, Store},
     talk::Reaction,
 };
 
@@ -108,12 +107,12 @@ pub fn opinion(reaction: &str) -> Option<bool> {
 }
 
 /// Notes what somebody thinks of an answer. That the store is busy is no reason to have Slack send a thumb again.
-pub(crate) async fn react(gateway: &Gateway, reaction: &Reaction) {
+pub(crate) async fn react(store: &Store, ledger: &Ledger, reaction: &Reaction) {
     let Some(likes) = opinion(&reaction.reaction) else { return };
-    match gateway.store.vote(reaction, likes).await {
+    match store.vote(reaction, likes).await {
         Ok(Some(voted)) => {
             let (actor, session) = (reaction.user.clone(), voted.key.to_string());
-            gateway.ledger.note_of(Event::SignalReaction { actor, session, likes }, voted.tags);
+            ledger.note_of(Event::SignalReaction { actor, session, likes }, voted.tags);
         }
         Ok(None) => {}
         Err(error) => tracing::warn!(%error, "a reaction to an answer is not counted"),

@@ -21,7 +21,8 @@ use self::{
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress, TurnReport};
+use super::{Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress};
+use crate::report::TurnReport;
 use crate::talk::{Connection, ReplyTo};
 
 mod address;

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     front::{Delivery, FrontError},
-    gateway::Gateway,
+    services::Services,
     store::Parked,
     talk::Speech,
 };
@@ -63,20 +63,20 @@ fn kind(why: &str) -> String {
 
 /// Tells the admins, then the person, in the placeholder's place or by a message of its own. False where nobody has
 /// said that the person cannot be told, and it was not done.
-pub(super) async fn tell(gateway: &Gateway, parked: &Parked) -> bool {
-    let admins_know = tell_admins(gateway, parked).await;
+pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> bool {
+    let admins_know = tell_admins(services, known, parked).await;
     let Some(message) = &parked.message else {
         // Nobody can tell who wrote it.
         return true;
     };
-    if !gateway.may_hear(&message.user) {
+    if !services.people.may_hear(&message.user) {
         return true;
     }
-    let speech = Speech { text: gateway.say.parked(admins_know), pings: vec![] };
+    let speech = Speech { text: services.say.parked(admins_know), pings: vec![] };
     let notice = Delivery::notice(&message.event_id, &message.reply_to, &speech);
     let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
-    let told = match gateway.front.deliver(replacing).await {
-        Err(FrontError::Refused { .. }) if parked.placeholder.is_some() => gateway.front.deliver(notice).await,
+    let told = match services.front.deliver(replacing).await {
+        Err(FrontError::Refused { .. }) if parked.placeholder.is_some() => services.front.deliver(notice).await,
         told => told,
     };
     match told {
@@ -93,16 +93,16 @@ pub(super) async fn tell(gateway: &Gateway, parked: &Parked) -> bool {
 }
 
 /// Whether any of them knows of the trouble, by now or since less than an hour.
-async fn tell_admins(gateway: &Gateway, parked: &Parked) -> bool {
-    if gateway.admins().is_empty() {
+async fn tell_admins(services: &Services, known: &Told, parked: &Parked) -> bool {
+    if !services.admins.are_any() {
         return false;
     }
-    if !gateway.told.is_news(&parked.why, Instant::now()) {
+    if !known.is_news(&parked.why, Instant::now()) {
         return true;
     }
-    let told = gateway.reach_admins(&gateway.say.parked_for_admins(&parked.key, &parked.why)).await;
+    let told = services.admins.reach(&services.say.parked_for_admins(&parked.key, &parked.why)).await;
     if !told {
-        gateway.told.in_vain(&parked.why);
+        known.in_vain(&parked.why);
     }
     told
 }

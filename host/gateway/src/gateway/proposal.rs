@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use super::Gateway;
 use pmk_knowledge::reaction::Verdict;
-use pmk_system::clock;
 
 use crate::{
     dispatch::Dispatcher,
     front::Delivery,
     ledger::Event,
+    services::Services,
     store::{Judged, StoreError},
     talk::{Reaction, ReplyTo, Speech},
 };
@@ -21,40 +20,40 @@ use crate::{
 /// # Errors
 /// It could not be done and may be tried again.
 pub(super) async fn judge(
-    gateway: &Arc<Gateway>,
+    services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
 ) -> Result<(), StoreError> {
     let Some(verdict) = Verdict::of_reaction(&reaction.reaction) else { return Ok(()) };
     // What is just being posted is known to the store once this is free.
-    let _judging = gateway.judging.lock().await;
+    let _judging = services.judging.lock().await;
     let yes = verdict == Verdict::Approve;
-    let (reply_to, text, is_dropped) = match gateway.store.judge_proposal(reaction, yes, clock::now_ms()).await? {
+    let (reply_to, text, is_dropped) = match services.store.judge_proposal(reaction, yes, services.now_ms()).await? {
         None => return Ok(()),
         Some(Judged::Confirmed(confirmation)) => return dispatcher.take_in(*confirmation).await.map(drop),
-        Some(Judged::Dropped(reply_to)) => (reply_to, gateway.say.proposal_dropped(), true),
-        Some(Judged::Expired(reply_to)) => (reply_to, gateway.say.proposal_expired(), true),
+        Some(Judged::Dropped(reply_to)) => (reply_to, services.say.proposal_dropped(), true),
+        Some(Judged::Expired(reply_to)) => (reply_to, services.say.proposal_expired(), true),
         Some(Judged::Meant(answer)) => {
             let reply_to = answer.reply_to.clone();
             dispatcher.take_in(*answer).await?;
-            (reply_to, gateway.say.answer_taken(), false)
+            (reply_to, services.say.answer_taken(), false)
         }
-        Some(Judged::NotMeant(reply_to)) => (reply_to, gateway.say.still_waiting(), false),
+        Some(Judged::NotMeant(reply_to)) => (reply_to, services.say.still_waiting(), false),
     };
     if is_dropped {
         let (actor, channel_id) = (reaction.user.clone(), reaction.channel.clone());
-        gateway.ledger.note(Event::EscalateDropped { actor, channel_id });
+        services.ledger.note(Event::EscalateDropped { actor, channel_id });
     }
-    let (showing, ts) = (Arc::clone(gateway), reaction.ts.clone());
-    gateway.tasks.spawn(async move { show(&showing, &reply_to, &ts, text).await });
+    let (showing, ts) = (Arc::clone(services), reaction.ts.clone());
+    services.tasks.spawn(async move { show(&showing, &reply_to, &ts, text).await });
     Ok(())
 }
 
 /// Puts what became of it in its place.
-async fn show(gateway: &Gateway, reply_to: &ReplyTo, ts: &str, text: String) {
+async fn show(services: &Services, reply_to: &ReplyTo, ts: &str, text: String) {
     let speech = Speech { text, pings: vec![] };
     let shown = Delivery { replaces: Some(ts), ..Delivery::notice("", reply_to, &speech) };
-    if let Err(error) = gateway.front.deliver(shown).await {
+    if let Err(error) = services.front.deliver(shown).await {
         tracing::warn!(%error, "a question that was judged does not show that");
     }
 }

@@ -6,27 +6,27 @@ use pmk_knowledge::{
     LibraryError, Notice, moderation,
     reaction::{Decision, decide},
 };
-use pmk_system::clock;
 
 use crate::{
     front::Delivery,
-    gateway::Gateway,
     ledger::Event,
+    services::Services,
     talk::{Reaction, ReplyTo, Speech},
 };
 
 /// Does what a reaction asks for, where it is a verdict of the one who may give it. The notice shows it a
 /// moment later: Slack waits for the acknowledgement meanwhile.
-pub(super) async fn judge(gateway: &Arc<Gateway>, reaction: Reaction) -> Result<(), LibraryError> {
+pub(super) async fn judge(services: &Arc<Services>, reaction: Reaction) -> Result<(), LibraryError> {
     let Reaction { user, channel, ts, reaction } = reaction;
     // A notice that is just being posted is known to its atom once this is free.
-    let _judging = gateway.judging.lock().await;
+    let _judging = services.judging.lock().await;
     let notice = Notice { channel_id: channel.clone(), message_ts: ts.clone() };
     let judged = {
-        let user = user.clone();
-        gateway
-            .with_library(move |library| {
-                let stored = library.by_notice(&notice, clock::now_ms())?;
+        let (user, now_ms) = (user.clone(), services.now_ms());
+        services
+            .library
+            .with(move |library| {
+                let stored = library.by_notice(&notice, now_ms)?;
                 let decision = decide(stored.as_ref().map(|stored| &stored.atom), &user, &reaction);
                 let Some(stored) = stored else { return Ok(None) };
                 match decision {
@@ -42,7 +42,7 @@ pub(super) async fn judge(gateway: &Arc<Gateway>, reaction: Reaction) -> Result<
                         return Ok(None);
                     }
                 }
-                library.refresh(clock::now_ms())?;
+                library.refresh(now_ms)?;
                 Ok(Some((decision, stored.atom.meta.id)))
             })
             .await?
@@ -50,21 +50,21 @@ pub(super) async fn judge(gateway: &Arc<Gateway>, reaction: Reaction) -> Result<
     let Some((decision, atom_id)) = judged else { return Ok(()) };
     tracing::info!(user, atom_id, ?decision, "a verdict on an atom");
     let (text, event) = if decision == Decision::Approve {
-        (gateway.say.atom_approved(&atom_id), Event::AtomApproved { actor: user, atom_id })
+        (services.say.atom_approved(&atom_id), Event::AtomApproved { actor: user, atom_id })
     } else {
-        (gateway.say.atom_rejected(&atom_id), Event::AtomRejected { actor: user, atom_id })
+        (services.say.atom_rejected(&atom_id), Event::AtomRejected { actor: user, atom_id })
     };
-    gateway.ledger.note(event);
-    let showing = Arc::clone(gateway);
-    gateway.tasks.spawn(async move { show(&showing, channel, &ts, text).await });
+    services.ledger.note(event);
+    let showing = Arc::clone(services);
+    services.tasks.spawn(async move { show(&showing, channel, &ts, text).await });
     Ok(())
 }
 
 /// Puts the verdict in the notice's place.
-async fn show(gateway: &Gateway, channel: String, ts: &str, text: String) {
+async fn show(services: &Services, channel: String, ts: &str, text: String) {
     let (reply_to, speech) = (ReplyTo { channel, thread_ts: None }, Speech { text, pings: vec![] });
     let notice = Delivery { replaces: Some(ts), ..Delivery::notice("", &reply_to, &speech) };
-    if let Err(error) = gateway.front.deliver(notice).await {
+    if let Err(error) = services.front.deliver(notice).await {
         tracing::warn!(%error, "the notice does not show the verdict, which holds all the same");
     }
 }

@@ -18,11 +18,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use super::Loader;
+use super::{Loader, Policies};
 use crate::{
+    admins::Admins,
     config::{Config, PolicyConfig},
-    gateway::Gateway,
-    ledger::Event,
+    ledger::{Event, Ledger},
+    say::Say,
 };
 
 /// What made other policies take over.
@@ -83,9 +84,29 @@ pub enum Source {
     Default,
 }
 
+/// What a swap needs of the world.
+pub struct Ports {
+    pub policies: Arc<Policies>,
+    pub ledger: Ledger,
+    pub admins: Admins,
+    pub say: Arc<Say>,
+    /// The arms of experiments that are promoted.
+    pub promotions: watch::Receiver<Option<Arc<Promotion>>>,
+}
+
+/// An arm that serves everybody from now on.
+#[derive(Debug)]
+pub struct Promotion {
+    /// Where its policies come from.
+    pub files: Vec<PathBuf>,
+    pub stack: Stack,
+    /// What served until then.
+    pub before: Stack,
+}
+
 /// Has other policies take over.
 pub struct Swapper {
-    gateway: Arc<Gateway>,
+    ports: Ports,
     loader: Loader,
     home: PathBuf,
     /// Locked for the moment of a swap.
@@ -127,10 +148,10 @@ struct Previous {
 
 impl Swapper {
     /// For a gateway that was started with what this loader gave it.
-    pub fn new(home: &Path, gateway: Arc<Gateway>, loader: Loader, config: &PolicyConfig) -> Swapper {
+    pub fn new(home: &Path, ports: Ports, loader: Loader, config: &PolicyConfig) -> Swapper {
         let files = absolute(loader.files(config));
         Swapper {
-            gateway,
+            ports,
             loader,
             home: home.to_owned(),
             chosen: Mutex::new(Chosen {
@@ -241,7 +262,7 @@ impl Swapper {
             Err(failure) => {
                 self.refused(by, &files, &failure);
                 if !std::mem::replace(&mut chosen.told, true) {
-                    self.gateway.tell_admins(self.gateway.say.policy_refused(failure.message()));
+                    self.ports.admins.tell(self.ports.say.policy_refused(failure.message()));
                 }
             }
         }
@@ -249,7 +270,7 @@ impl Swapper {
 
     /// Keeps up with arms that are promoted: they serve already.
     pub async fn follow_promotions(&self) {
-        let mut promotions = self.gateway.experiment.promotions();
+        let mut promotions = self.ports.promotions.clone();
         while promotions.changed().await.is_ok() {
             let Some(promotion) = promotions.borrow_and_update().clone() else { continue };
             self.taken_over(
@@ -285,7 +306,7 @@ impl Swapper {
         files: Vec<PathBuf>,
         stack: &Stack,
     ) -> (Vec<Identity>, Vec<Identity>) {
-        let replaced = self.gateway.policies.swap(stack);
+        let replaced = self.ports.policies.swap(stack);
         self.taken_over(chosen, by, files, stack, replaced)
     }
 
@@ -312,7 +333,7 @@ impl Swapper {
         });
         tracing::info!(by = by.name(), "policies swapped: {} instead of {}", names(&serving), names(&before));
         let (from, to) = (before.clone(), serving.clone());
-        self.gateway.ledger.note(Event::PolicySwapped { by: by.name(), before: from, serving: to });
+        self.ports.ledger.note(Event::PolicySwapped { by: by.name(), before: from, serving: to });
         (before, serving)
     }
 
@@ -320,7 +341,7 @@ impl Swapper {
         tracing::warn!(by = by.name(), "policies not swapped, those before still decide: {failure}");
         let files = files.iter().map(|file| file.display().to_string()).collect();
         let reason = failure.message().to_owned();
-        self.gateway.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });
+        self.ports.ledger.note(Event::PolicyRefused { by: by.name(), files, reason });
     }
 
     async fn swapped(
@@ -347,7 +368,7 @@ impl Swapper {
     }
 
     fn serving(&self) -> Vec<Identity> {
-        identities(self.gateway.policies.serving().stack())
+        identities(self.ports.policies.serving().stack())
     }
 }
 

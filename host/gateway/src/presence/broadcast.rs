@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, stream};
 use pmk_core::FrontName;
-use pmk_system::clock;
 
+use super::Ports;
 use crate::{
     front::{Delivery, FrontError},
-    gateway::Gateway,
     store::{StoreError, Talk, Telling},
     talk::{ReplyTo, Speech},
 };
@@ -38,8 +37,8 @@ struct Listener {
 
 /// Tells everybody who has been active since. One whom it does not reach keeps it from nobody else. Whether nobody is
 /// left who may be reached later.
-pub(super) async fn tell(gateway: &Gateway, text: &str, active_since_ms: i64) -> bool {
-    let listeners = match listeners(gateway, active_since_ms).await {
+pub(super) async fn tell(ports: &Ports, text: &str, active_since_ms: i64) -> bool {
+    let listeners = match listeners(ports, active_since_ms).await {
         Ok(listeners) => listeners,
         Err(error) => {
             tracing::warn!(%error, "who is to be told of the gateway's coming and going is not known");
@@ -47,32 +46,32 @@ pub(super) async fn tell(gateway: &Gateway, text: &str, active_since_ms: i64) ->
         }
     };
     let speech = Speech { text: text.to_owned(), pings: vec![] };
-    let told = stream::iter(listeners).map(|listener| tell_one(gateway, listener, &speech)).buffer_unordered(AT_ONCE);
+    let told = stream::iter(listeners).map(|listener| tell_one(ports, listener, &speech)).buffer_unordered(AT_ONCE);
     told.all(|told| async move { told }).await
 }
 
 /// Who they are. People who are blocked are told nothing.
-async fn listeners(gateway: &Gateway, since_ms: i64) -> Result<Vec<Listener>, StoreError> {
+async fn listeners(ports: &Ports, since_ms: i64) -> Result<Vec<Listener>, StoreError> {
     let mut people: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for Talk { user, channel } in gateway.store.talking_since(FrontName::Slack, since_ms).await? {
+    for Talk { user, channel } in ports.store.talking_since(FrontName::Slack, since_ms).await? {
         let known = people.entry(user).or_default();
         *known = known.take().or(channel);
     }
-    people.retain(|user, _| gateway.may_hear(user));
+    people.retain(|user, _| ports.people.may_hear(user));
     let people = people.into_iter().map(|(id, channel)| Listener { id, channel });
-    let cases = gateway.store.channels_with_open_case(FrontName::Slack).await?;
+    let cases = ports.store.channels_with_open_case(FrontName::Slack).await?;
     let channels = cases.into_iter().map(|channel| Listener { channel: Some(channel.clone()), id: channel });
     Ok(people.chain(channels).collect())
 }
 
 /// False where it may work later.
-async fn tell_one(gateway: &Gateway, listener: Listener, speech: &Speech) -> bool {
+async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
     // Claimed before it is said: a kill in between costs them one word, and never brings them two.
-    let now_ms = clock::now_ms();
-    let told = match gateway.store.claim_telling(&listener.id, now_ms, PEACE_MS).await {
-        Ok(Telling::New) => post(gateway, &listener, speech).await,
+    let now_ms = ports.clock.now_ms();
+    let told = match ports.store.claim_telling(&listener.id, now_ms, PEACE_MS).await {
+        Ok(Telling::New) => post(ports, &listener, speech).await,
         Ok(Telling::InPlaceOf(last)) => {
-            replace(gateway, &listener, &last, speech).await;
+            replace(ports, &listener, &last, speech).await;
             return true;
         }
         Ok(Telling::Not) => return true,
@@ -80,7 +79,7 @@ async fn tell_one(gateway: &Gateway, listener: Listener, speech: &Speech) -> boo
     };
     match told {
         Ok(message) => {
-            if let Err(error) = gateway.store.told(&listener.id, message).await {
+            if let Err(error) = ports.store.told(&listener.id, message).await {
                 tracing::debug!(%error, "a broadcast will not be edited");
             }
             true
@@ -90,7 +89,7 @@ async fn tell_one(gateway: &Gateway, listener: Listener, speech: &Speech) -> boo
             // Nobody knows whether one without an answer has arrived: it counts as said.
             let is_put_off = matches!(error, FrontError::Transient { retry_after: Some(_), .. });
             let was_not_said = is_put_off || !matches!(error, FrontError::Transient { .. });
-            if was_not_said && let Err(error) = gateway.store.untold(&listener.id).await {
+            if was_not_said && let Err(error) = ports.store.untold(&listener.id).await {
                 tracing::debug!(%error, "somebody counts as told who was not");
             }
             !is_put_off
@@ -98,17 +97,17 @@ async fn tell_one(gateway: &Gateway, listener: Listener, speech: &Speech) -> boo
     }
 }
 
-async fn post(gateway: &Gateway, listener: &Listener, speech: &Speech) -> Result<Option<String>, FrontError> {
+async fn post(ports: &Ports, listener: &Listener, speech: &Speech) -> Result<Option<String>, FrontError> {
     let channel = listener.channel.clone().unwrap_or_else(|| listener.id.clone());
-    gateway.front.deliver(Delivery::notice("", &ReplyTo { channel, thread_ts: None }, speech)).await
+    ports.front.deliver(Delivery::notice("", &ReplyTo { channel, thread_ts: None }, speech)).await
 }
 
 /// Takes the place of what was said last. A courtesy: where it does not work, that stands.
-async fn replace(gateway: &Gateway, listener: &Listener, last: &str, speech: &Speech) {
+async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &Speech) {
     let Some(channel) = listener.channel.clone() else { return };
     let reply_to = ReplyTo { channel, thread_ts: None };
     let replacing = Delivery { replaces: Some(last), ..Delivery::notice("", &reply_to, speech) };
-    if let Err(error) = gateway.front.deliver(replacing).await {
+    if let Err(error) = ports.front.deliver(replacing).await {
         tracing::warn!(to = listener.id, %error, "what was said of the gateway's coming or going still stands there");
     }
 }

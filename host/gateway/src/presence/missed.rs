@@ -2,12 +2,11 @@
 //! conversations that the gateway knows are read back, once each, and what is still open there goes through the same
 //! inbox as everything else: what comes by both ways is answered once.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
+use super::Ports;
 use crate::{
-    dispatch::Dispatcher,
     front::{FrontError, LookBack, Past},
-    gateway::Gateway,
     ledger::Event,
     store::{StoreError, Unread},
     talk::Accepted,
@@ -34,8 +33,8 @@ struct Reading {
 }
 
 /// Reads what is to be read. What is put off stays to be read.
-pub(super) async fn read(gateway: &Gateway, dispatcher: &Arc<Dispatcher>) {
-    let unread = match gateway.store.unread().await {
+pub(super) async fn read(ports: &Ports) {
+    let unread = match ports.store.unread().await {
         Ok(unread) if unread.is_empty() => return,
         Ok(unread) => unread,
         Err(error) => {
@@ -45,10 +44,10 @@ pub(super) async fn read(gateway: &Gateway, dispatcher: &Arc<Dispatcher>) {
     };
     let mut reading = Reading::default();
     for conversation in unread {
-        if gateway.stop.is_cancelled() {
+        if ports.stop.is_cancelled() {
             break;
         }
-        match read_one(gateway, dispatcher, &conversation, &mut reading).await {
+        match read_one(ports, &conversation, &mut reading).await {
             Ok(Went::On) => {}
             // The others would fare no better.
             Ok(Went::PutOff) => break,
@@ -61,19 +60,14 @@ pub(super) async fn read(gateway: &Gateway, dispatcher: &Arc<Dispatcher>) {
     let Reading { conversations, messages, unreadable, cut } = reading;
     if conversations + unreadable > 0 {
         tracing::info!(conversations, messages, unreadable, cut, "read back what was missed");
-        gateway.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut });
+        ports.ledger.note(Event::GatewayCaughtUp { conversations, messages, unreadable, cut });
     }
 }
 
-async fn read_one(
-    gateway: &Gateway,
-    dispatcher: &Arc<Dispatcher>,
-    unread: &Unread,
-    reading: &mut Reading,
-) -> Result<Went, StoreError> {
+async fn read_one(ports: &Ports, unread: &Unread, reading: &mut Reading) -> Result<Went, StoreError> {
     let place =
         LookBack { channel: unread.channel.clone(), thread_ts: unread.key.thread.clone(), after: unread.after.clone() };
-    let Past { messages, is_whole } = match gateway.front.look_back(&place).await {
+    let Past { messages, is_whole } = match ports.front.look_back(&place).await {
         Ok(past) => past,
         Err(FrontError::Transient { what, .. }) => {
             tracing::warn!(session = %unread.key, what, "what was missed there cannot be read now");
@@ -82,7 +76,7 @@ async fn read_one(
         Err(error) => {
             tracing::warn!(session = %unread.key, %error, "what was missed there cannot be read");
             reading.unreadable += 1;
-            gateway.store.read_back(&unread.key).await?;
+            ports.store.read_back(&unread.key).await?;
             return Ok(Went::On);
         }
     };
@@ -90,10 +84,10 @@ async fn read_one(
     reading.cut += usize::from(!is_whole);
     for message in messages {
         // Not even a place in the inbox: nobody waits for an answer there.
-        if gateway.may_hear(&message.user) && dispatcher.take_in_missed(message).await? == Accepted::New {
+        if ports.people.may_hear(&message.user) && ports.dispatcher.take_in_missed(message).await? == Accepted::New {
             reading.messages += 1;
         }
     }
-    gateway.store.read_back(&unread.key).await?;
+    ports.store.read_back(&unread.key).await?;
     Ok(Went::On)
 }

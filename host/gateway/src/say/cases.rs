@@ -1,7 +1,7 @@
 //! What is said of cases.
 
 use super::{Say, one_line, quoted, text};
-use crate::case::{Case, CaseError, CaseId, MAX_TITLE_CHARS, Note, NoteKind};
+use crate::case::{Case, CaseId, CaseRefusal, MAX_TITLE_CHARS, Note, NoteKind};
 
 /// The most characters of a note that are shown in a line, and the most notes of a kind that `show` lists.
 const SHOWN_CHARS: usize = 300;
@@ -75,20 +75,24 @@ impl Say {
     }
 
     /// Why nothing was done.
-    pub fn case_refused(&self, error: &CaseError) -> String {
+    pub fn case_refused(&self, error: &CaseRefusal) -> String {
         match error {
-            CaseError::OpenAlready(case) => self.text(
+            CaseRefusal::OpenAlready(case) => self.text(
                 "case-open-already",
                 [("case", case.id.to_string().into()), ("title", quoted(&case.title).into())],
             ),
-            CaseError::NoneOpen => self.text("case-none-open", []),
-            CaseError::NoTitle => self.text("case-no-title", []),
-            CaseError::TitleTooLong { chars } => {
+            CaseRefusal::NoneOpen => self.text("case-none-open", []),
+            CaseRefusal::NoTitle => self.text("case-no-title", []),
+            CaseRefusal::TitleTooLong { chars } => {
                 self.text("case-title-too-long", [("chars", (*chars).into()), ("most", MAX_TITLE_CHARS.into())])
             }
-            CaseError::NotAChannel => self.text("case-not-a-channel", []),
-            CaseError::Store(_) => self.text("case-failed", []),
+            CaseRefusal::NotAChannel => self.text("case-not-a-channel", []),
         }
+    }
+
+    /// It could not be kept, or looked up.
+    pub fn case_failed(&self) -> String {
+        self.text("case-failed", [])
     }
 
     /// After an answer: what it has added to the case.
@@ -126,7 +130,7 @@ fn day(at_ms: i64) -> String {
 
 #[cfg(test)]
 pub(super) fn everything(say: &Say) -> Vec<String> {
-    use crate::{case::testing::case, store::StoreError};
+    use crate::case::testing::case;
 
     let notes = [(NoteKind::Hypothesis, "h"), (NoteKind::Question, "q")];
     let (full, many) = (case("t", &notes), case("t", &[notes[0]; SHOWN_NOTES + 3]));
@@ -135,15 +139,15 @@ pub(super) fn everything(say: &Say) -> Vec<String> {
     unsigned.closed = Some((0, None));
     let tracked: Vec<Note> = full.notes.iter().map(|kept| kept.note.clone()).collect();
     let errors = [
-        CaseError::OpenAlready(Box::new(full.clone())),
-        CaseError::NoneOpen,
-        CaseError::NoTitle,
-        CaseError::TitleTooLong { chars: 900 },
-        CaseError::NotAChannel,
-        CaseError::Store(StoreError::Closed),
+        CaseRefusal::OpenAlready(Box::new(full.clone())),
+        CaseRefusal::NoneOpen,
+        CaseRefusal::NoTitle,
+        CaseRefusal::TitleTooLong { chars: 900 },
+        CaseRefusal::NotAChannel,
     ];
     let mut said: Vec<String> = errors.iter().map(|error| say.case_refused(error)).collect();
     said.extend([
+        say.case_failed(),
         say.case_opened(&full),
         say.case_shown(&full),
         say.case_shown(&many),
@@ -160,7 +164,7 @@ pub(super) fn everything(say: &Say) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{case::testing::case, say::Language};
+    use crate::{case::testing::case, language::Language};
 
     #[test]
     fn the_tracked_line_has_a_bullet_for_each() {

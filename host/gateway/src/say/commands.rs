@@ -97,7 +97,7 @@ impl Say {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::say::Language;
+    use crate::language::Language;
 
     #[test]
     fn the_words_of_seed_003() {

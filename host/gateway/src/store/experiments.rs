@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use super::{Store, StoreError, codec, error::Fault};
 use crate::ids::SessionId;
 use crate::{
-    experiment::assignment::{Draw, Weights},
     ledger::{InExperiment, Tags},
+    store::assignment::{Draw, Weights},
     talk::Reaction,
 };
 

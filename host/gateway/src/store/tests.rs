@@ -30,6 +30,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::ids::{InboxId, SessionId, TurnId};
+use crate::report::TurnReport;
 use crate::talk::{Inbound, ReplyTo};
 
 /// Some moment.
@@ -86,7 +87,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         calibration: None,
         escalation: None,
         case: None,
-        report: json!({"calls": 1}),
+        report: report(),
         outturn: Outturn::default(),
         keep_live: true,
     }
@@ -105,4 +106,8 @@ async fn turn(store: &Store, key: &str, event_id: &str) -> OpenTurn {
 async fn live_texts(store: &Store, key: &str) -> Vec<String> {
     let messages = store.session_messages(&key.parse().unwrap(), false).await.unwrap();
     messages.iter().map(|stored| stored.entry.message.plain_text()).collect()
+}
+
+fn report() -> TurnReport {
+    TurnReport::of_command("Ev1".into(), "slack:dm:U1".parse().expect("a key"), "nothing")
 }

@@ -10,9 +10,9 @@ use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals
 use crate::{
     case::CaseId,
     escalation::{Marker, Reading, Said},
-    front::TurnReport,
     ids::{InboxId, SessionId, TurnId},
     ledger::Tags,
+    report::TurnReport,
     talk::{Inbound, Speech},
 };
 

@@ -8,12 +8,11 @@ use pmk_knowledge::{
     extract::{self, Extraction},
     suspicion,
 };
-use pmk_system::clock;
 
 use super::{deliver, work::Work};
 use crate::{
     escalation::{Marker, reading},
-    gateway::Gateway,
+    services::Services,
     store::{Outgoing, Purpose},
     talk::Inbound,
 };
@@ -34,7 +33,7 @@ pub(super) fn new_message(marker: &Marker, inbound: &Inbound) -> Message {
 }
 
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
-pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>) -> Atom {
+pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>, now_ms: i64) -> Atom {
     let reply = inbound.text.trim();
     let Extraction { question, summary, tags, asked_as, orders } =
         extraction.unwrap_or_else(|| extract::fallback(&marker.question, reply));
@@ -42,7 +41,7 @@ pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extrac
     let asked = format!("{}\n{question}", marker.question);
     let suspicion = suspicion::suspicion(&asked, &format!("{reply}\n{summary}"), orders);
     Atom::pending(NewAtom {
-        created_at_ms: clock::now_ms(),
+        created_at_ms: now_ms,
         scope: marker.scope.as_deref().unwrap_or_default(),
         question: &question,
         summary: &summary,
@@ -57,18 +56,18 @@ pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extrac
 /// What the asker is told, before whose answer stands who gave it, and the notice that asks the contributor
 /// for a verdict, where they have not been asked elsewhere.
 pub(super) fn outgoing(
-    gateway: &Gateway,
+    services: &Services,
     work: &Work<'_>,
     marker: &Marker,
     answer: &str,
     atom: Option<&Atom>,
 ) -> Vec<Outgoing> {
-    let notice = atom.and_then(|atom| notice(gateway, &work.turn.inbound.user, atom));
-    let asker = marker.asker_user_id.as_deref().filter(|asker| gateway.may_hear(asker));
-    let mut speech = gateway.say.answer_arrived(asker, &work.turn.inbound.user);
+    let notice = atom.and_then(|atom| notice(services, &work.turn.inbound.user, atom));
+    let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
+    let mut speech = services.say.answer_arrived(asker, &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder is the notice's, as the contributor is looking at it anyway.
-    let mut outgoing = deliver::parts(gateway, &work.turn.inbound.key, speech);
+    let mut outgoing = deliver::parts(services, &work.turn.inbound.key, speech);
     if notice.is_some() || atom.is_none() {
         let replies = outgoing.iter_mut().filter(|part| part.purpose == Purpose::Reply);
         replies.for_each(|part| part.purpose = Purpose::PassedOn);
@@ -78,10 +77,10 @@ pub(super) fn outgoing(
 }
 
 /// What asks the contributor for a verdict.
-pub(super) fn notice(gateway: &Gateway, contributor: &str, atom: &Atom) -> Option<Outgoing> {
+pub(super) fn notice(services: &Services, contributor: &str, atom: &Atom) -> Option<Outgoing> {
     match atom.render() {
         Ok(file) => Some(Outgoing {
-            speech: gateway.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
+            speech: services.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
             purpose: Purpose::Notice { atom: file },
             ..Outgoing::default()
         }),

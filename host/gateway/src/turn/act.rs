@@ -9,7 +9,6 @@
 use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
 use pmk_models::{Answer, Stop};
-use pmk_system::clock;
 
 use super::{TurnError, gather::note_capped, track, work::Work};
 use crate::{
@@ -17,8 +16,8 @@ use crate::{
         self, Directive, Flaw,
         tools::{self, BadCall},
     },
-    gateway::Gateway,
     mra::Question,
+    services::Services,
     store::Escalating,
 };
 
@@ -80,21 +79,21 @@ impl Done {
     }
 }
 
-pub(super) async fn act(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
+pub(super) async fn act(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     let answer = track::take_out(work, answer).await;
     let calls = answer.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
     if calls && answer.stop == Stop::ToolUse {
-        tool_calls(gateway, work, answer).await
+        tool_calls(services, work, answer).await
     } else {
-        fenced(gateway, work, answer).await
+        fenced(services, work, answer).await
     }
 }
 
 /// A round of native calls, or the last words when there were too many.
-async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
+async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     if work.tally.rounds > MAX_TOOL_ROUNDS {
         tracing::warn!(session = %work.turn.inbound.key, rounds = work.tally.rounds, "the model keeps calling tools");
-        return Ok(done(gateway, work, &text(&answer)));
+        return Ok(done(services, work, &text(&answer)));
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
     let calls = answer.blocks.iter().filter_map(call).collect();
@@ -107,18 +106,18 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
         match step {
             Step::Told(why) => results[at].1 = Some(Done::refused(why)),
             Step::Do(Directive::MraAsk { repo, question }) => {
-                match mra::admit(gateway, work, &repo, &question).await? {
+                match mra::admit(services, work, &repo, &question).await? {
                     Ok(question) => asked.push((at, question)),
                     Err(why) => results[at].1 = Some(Done::refused(why)),
                 }
             }
             Step::Do(Directive::Escalate { repo, question, reason }) => {
-                let (done, _) = escalate::escalate(gateway, work, repo, question, reason).await?;
+                let (done, _) = escalate::escalate(services, work, repo, question, reason).await?;
                 results[at].1 = Some(done);
             }
         }
     }
-    let found = run_all(gateway, work, asked).await;
+    let found = run_all(services, work, asked).await;
     for (at, done) in found {
         results[at].1 = Some(done);
     }
@@ -134,10 +133,10 @@ async fn tool_calls(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> R
     }
     let result = Message { role: Role::User, origin: Origin::ToolResult, blocks };
     let said = Message { role: Role::Assistant, origin: Origin::Assistant, blocks: answer.blocks };
-    keep(gateway, work, said, result, kinds).await?;
+    keep(services, work, said, result, kinds).await?;
     if !may_call {
         // A model that still may call would go on calling, and what was found would be lost.
-        work.preamble = gateway.preamble(work.audience, work.offer, false);
+        work.preamble = services.preambles.of(work.audience, work.offer, false);
     }
     Ok(Acted::Again)
 }
@@ -177,18 +176,18 @@ async fn plan(
 }
 
 /// Runs the questions to `mra` of one round, some at a time.
-async fn run_all(gateway: &Gateway, work: &mut Work<'_>, asked: Vec<(usize, Question)>) -> Vec<(usize, Done)> {
+async fn run_all(services: &Services, work: &mut Work<'_>, asked: Vec<(usize, Question)>) -> Vec<(usize, Done)> {
     work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
     if !asked.is_empty() {
-        mra::show_progress(gateway, work);
+        mra::show_progress(services, work);
     }
     let work = &*work;
-    let runs = asked.into_iter().map(|(at, question)| async move { (at, mra::ask(gateway, work, &question).await) });
+    let runs = asked.into_iter().map(|(at, question)| async move { (at, mra::ask(services, work, &question).await) });
     stream::iter(runs).buffer_unordered(CALLS_AT_ONCE).collect().await
 }
 
 /// An answer in words, with a fenced directive or without.
-async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
+async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Result<Acted, TurnError> {
     let text = text(&answer);
     let parsed = directive::parse(&text);
     for flaw in &parsed.flaws {
@@ -197,61 +196,61 @@ async fn fenced(gateway: &Gateway, work: &mut Work<'_>, answer: Answer) -> Resul
     // Who waits for a contact's answer gets that, where the model has no words of its own.
     let shown = if work.turn.absorbs.is_some() && parsed.visible.is_empty() { "" } else { text.as_str() };
     let Some(wanted) = &parsed.directive else {
-        let may_ask = work.tally.rounds < most_rounds(gateway) && work.turn.absorbs.is_none();
+        let may_ask = work.tally.rounds < most_rounds(services) && work.turn.absorbs.is_none();
         return match parsed.flaws.first() {
             // As a tool call that makes no sense is answered with what is wrong with it.
             Some(flaw) if may_ask => {
                 let told = mra::refused("?", "?", &format!("{flaw}; {FORM}"));
-                tell(gateway, work, text, vec![(told, false)]).await
+                tell(services, work, text, vec![(told, false)]).await
             }
-            _ => Ok(done(gateway, work, shown)),
+            _ => Ok(done(services, work, shown)),
         };
     };
     work.tally.wanted += 1;
     if echoes(work, vec![Some(wanted.clone())]).await == [true] {
-        return Ok(done(gateway, work, &text));
+        return Ok(done(services, work, &text));
     }
     match wanted.clone() {
         Directive::Escalate { repo, question, reason } => {
-            let (told, fate) = escalate::escalate(gateway, work, repo, question, reason).await?;
+            let (told, fate) = escalate::escalate(services, work, repo, question, reason).await?;
             let said = match fate {
-                Fate::Asked => gateway.say.escalated(is_apart(work)),
-                Fate::Proposed => gateway.say.proposed(),
-                Fate::Waiting => gateway.say.already_asked(),
-                Fate::Nobody => gateway.say.nobody_to_ask(),
+                Fate::Asked => services.say.escalated(is_apart(work)),
+                Fate::Proposed => services.say.proposed(),
+                Fate::Waiting => services.say.already_asked(),
+                Fate::Nobody => services.say.nobody_to_ask(),
                 // What goes before the answer says so.
                 Fate::Bounded => String::new(),
-                Fate::Answered => return Ok(done(gateway, work, shown)),
-                Fate::Refused if work.tally.rounds < most_rounds(gateway) => {
-                    return tell(gateway, work, text, vec![(told.text, false)]).await;
+                Fate::Answered => return Ok(done(services, work, shown)),
+                Fate::Refused if work.tally.rounds < most_rounds(services) => {
+                    return tell(services, work, text, vec![(told.text, false)]).await;
                 }
-                Fate::Refused => return Ok(done(gateway, work, &text)),
+                Fate::Refused => return Ok(done(services, work, &text)),
             };
             let words = [parsed.remaining.as_str(), said.as_str()];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
-            Ok(done(gateway, work, &words.join("\n\n")))
+            Ok(done(services, work, &words.join("\n\n")))
         }
-        Directive::MraAsk { repo, question } => ask_mra(gateway, work, (repo, question), text, &parsed.flaws).await,
+        Directive::MraAsk { repo, question } => ask_mra(services, work, (repo, question), text, &parsed.flaws).await,
     }
 }
 
 /// Rounds that a turn may take with fenced directives. A model with tools has as many as with calls: it may
 /// have taken some already.
-fn most_rounds(gateway: &Gateway) -> u32 {
-    if gateway.uses_tools() { MAX_TOOL_ROUNDS } else { MAX_FENCED_ROUNDS }
+fn most_rounds(services: &Services) -> u32 {
+    if services.preambles.uses_tools() { MAX_TOOL_ROUNDS } else { MAX_FENCED_ROUNDS }
 }
 
 /// A round of one question to `mra` that was written in a fence.
 async fn ask_mra(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     (repo, question): (String, String),
     text: String,
     flaws: &[Flaw],
 ) -> Result<Acted, TurnError> {
-    let most = most_rounds(gateway);
+    let most = most_rounds(services);
     if work.tally.rounds > most {
-        return Ok(done(gateway, work, &text));
+        return Ok(done(services, work, &text));
     }
     let mut told = Vec::new();
     if !flaws.is_empty() {
@@ -260,24 +259,24 @@ async fn ask_mra(
     }
     if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
         told.push((mra::refused(&repo, &question, USED_UP), false));
-        if gateway.uses_tools() {
-            work.preamble = gateway.preamble(work.audience, work.offer, false);
+        if services.preambles.uses_tools() {
+            work.preamble = services.preambles.of(work.audience, work.offer, false);
         }
     } else {
-        match mra::admit(gateway, work, &repo, &question).await? {
+        match mra::admit(services, work, &repo, &question).await? {
             Ok(question) => {
-                let found = run_all(gateway, work, vec![(0, question)]).await.pop();
+                let found = run_all(services, work, vec![(0, question)]).await.pop();
                 told.extend(found.map(|(_, done)| (done.text, done.found)));
             }
             Err(why) => told.push((why, false)),
         }
     }
-    tell(gateway, work, text, told).await
+    tell(services, work, text, told).await
 }
 
 /// Tells the model what came of its directive, and whether that is something found; it is asked again.
 async fn tell(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     said: String,
     told: Vec<(String, bool)>,
@@ -285,14 +284,14 @@ async fn tell(
     let (texts, found): (Vec<String>, Vec<bool>) = told.into_iter().unzip();
     let blocks = texts.into_iter().map(|text| Block::Text { text }).collect();
     let result = Message { role: Role::User, origin: Origin::MraResult, blocks };
-    keep(gateway, work, Message::assistant(said), result, found).await?;
+    keep(services, work, Message::assistant(said), result, found).await?;
     Ok(Acted::Again)
 }
 
 /// Adds a round to the window: the result in part where the policy's cap says so, and both in the archive
 /// whole, whatever becomes of the turn.
 async fn keep(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     said: Message,
     result: Message,
@@ -301,14 +300,14 @@ async fn keep(
     let contents: Vec<&str> = result.blocks.iter().filter_map(Block::content).collect();
     let mut verdicts = Vec::with_capacity(contents.len());
     for (content, found) in contents.into_iter().zip(found) {
-        verdicts.push(if found { mra::cap(gateway, work, content).await } else { CapVerdict::Keep });
+        verdicts.push(if found { mra::cap(services, work, content).await } else { CapVerdict::Keep });
     }
     let mut messages = vec![said.clone(), result.clone()];
     if work.tally.rounds == 0 {
         messages.insert(0, (*work.window.new_message().message).clone());
     }
     let mut ids =
-        gateway.store.archive(work.turn.session, work.turn.turn, &messages, clock::now_ms()).await?.into_iter();
+        services.store.archive(work.turn.session, work.turn.turn, &messages, services.now_ms()).await?.into_iter();
     let mut next = || ids.next().expect("every archived message has an id");
     if work.tally.rounds == 0 {
         work.window.new_message_archived(next());
@@ -325,14 +324,14 @@ async fn keep(
 
 /// The last words of a turn. A model that says nothing has them said for it: with the contact's own words, where
 /// those are to be passed on.
-fn done(gateway: &Gateway, work: &mut Work<'_>, words: &str) -> Acted {
+fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
-        "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => gateway.say.proposed(),
-        "" if work.tally.escalation.is_some() => gateway.say.escalated(is_apart(work)),
+        "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => services.say.proposed(),
+        "" if work.tally.escalation.is_some() => services.say.escalated(is_apart(work)),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
-        "" if !work.tally.notes.is_empty() => gateway.say.case_noted_alone(),
-        "" => gateway.say.silent(),
+        "" if !work.tally.notes.is_empty() => services.say.case_noted_alone(),
+        "" => services.say.silent(),
         words => words.to_owned(),
     };
     Acted::Done { text }

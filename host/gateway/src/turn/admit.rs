@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use super::{TurnError, command::Command};
-use pmk_system::clock;
 
 use crate::{
     front::Delivery,
-    gateway::Gateway,
     ids::InboxId,
     may::{Action, Reason, Ruling},
+    services::Services,
     store::{self, Answered, Begin, OpenTurn},
     talk::Speech,
 };
@@ -30,22 +29,22 @@ pub(super) enum Admitted {
     Nothing,
 }
 
-pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted, TurnError> {
+pub(super) async fn admit(services: &Services, inbox: InboxId) -> Result<Admitted, TurnError> {
     loop {
-        match gateway.store.begin(inbox, clock::now_ms()).await? {
+        match services.store.begin(inbox, services.now_ms()).await? {
             Begin::Busy => tokio::time::sleep(LEASE_POLL).await,
             Begin::Done => return Ok(Admitted::Nothing),
             Begin::Deliver(answered) => return Ok(Admitted::Deliver(answered)),
-            Begin::Ask(turn) => return of_person(gateway, turn).await,
+            Begin::Ask(turn) => return of_person(services, turn).await,
         }
     }
 }
 
 /// What somebody wants by a message, if they may.
-async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnError> {
+async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admitted, TurnError> {
     // What it was the answer to is there no more.
     if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
-        gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+        services.store.finish(turn.turn, vec![], services.now_ms()).await?;
         return Ok(Admitted::Nothing);
     }
     let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
@@ -54,7 +53,7 @@ async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnEr
         (None, Some(command)) => (command.action(), Some(command)),
         (None, None) => (Action::Speak, None),
     };
-    let ruling = gateway.may(&turn.inbound.user, action, Some(&turn.inbound.reply_to.channel));
+    let ruling = services.people.may(&turn.inbound.user, action, Some(&turn.inbound.reply_to.channel));
     Ok(match (ruling, command) {
         (Ruling::Allowed, Some(command)) => Admitted::Command(turn, command),
         (Ruling::Allowed, None) => Admitted::Ask(turn),
@@ -63,18 +62,18 @@ async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnEr
             Admitted::Command(turn, Command::Pmk(asked, Some(reason)))
         }
         (Ruling::Refused { .. }, _) => {
-            ignore(gateway, turn).await?;
+            ignore(services, turn).await?;
             Admitted::Nothing
         }
     })
 }
 
 /// Nothing is answered. A script that drives the console gets to know why; Slack is left in silence.
-async fn ignore(gateway: &Gateway, turn: OpenTurn) -> Result<(), TurnError> {
-    if gateway.front.tells_programs() {
-        let speech = Speech { text: gateway.say.blocked(), pings: vec![] };
-        gateway.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
+async fn ignore(services: &Services, turn: OpenTurn) -> Result<(), TurnError> {
+    if services.front.tells_programs() {
+        let speech = Speech { text: services.say.blocked(), pings: vec![] };
+        services.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
-    gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+    services.store.finish(turn.turn, vec![], services.now_ms()).await?;
     Ok(())
 }

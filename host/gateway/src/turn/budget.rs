@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use pmk_core::{Applied, floor};
 use pmk_policy::PruneInput;
-use pmk_system::clock;
 
 use super::{
     TurnError,
     decided::note_records,
     recover::{compact, trial::Trial},
-    work::{Room, Work},
+    work::Work,
 };
-use crate::{experiment::shadow::Acted, gateway::Gateway};
+use crate::calibration::TokenBudget;
+use crate::{experiment::shadow::Acted, services::Services};
 
-pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
-    if let Some(wanted) = decide(gateway, work).await? {
+pub(super) async fn budget(services: &Services, work: &mut Work<'_>) -> Result<(), TurnError> {
+    if let Some(wanted) = decide(services, work).await? {
         // Tried once a turn; where it fails, the plan holds that came with it. What is only tried stores nothing.
         let may_compact = work.trial.is_none() && !std::mem::replace(&mut work.tally.compacted, true);
-        if may_compact && compact::ahead(gateway, work, wanted.range).await? {
-            decide(gateway, work).await?;
+        if may_compact && compact::ahead(services, work, wanted.range).await? {
+            decide(services, work).await?;
             return Ok(());
         }
-        carry_out(gateway, work, &wanted.otherwise).await?;
+        carry_out(services, work, &wanted.otherwise).await?;
     }
     Ok(())
 }
@@ -35,9 +35,9 @@ struct Wanted {
 }
 
 /// Asks the policy and carries its plan out, unless it wants something summed up first.
-async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>, TurnError> {
+async fn decide(services: &Services, work: &mut Work<'_>) -> Result<Option<Wanted>, TurnError> {
     let transcript = work.window.transcript();
-    work.room = room(gateway, work, transcript.total_tokens());
+    work.room = room(services, work, transcript.total_tokens());
     let is_alone = alone(work) > work.room.limit;
     if !fits_at_all(work) || is_alone && work.below.is_some() {
         // There is nothing to decide, and the conversation must not lose anything over it. What recovery sends
@@ -52,18 +52,18 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
             work.tally.tokens_before = transcript.total_tokens();
         }
         Trial::begin(work);
-        carry_out(gateway, work, &floor::decide(&transcript, alone(work))).await?;
+        carry_out(services, work, &floor::decide(&transcript, alone(work))).await?;
         return Ok(None);
     }
     let input = PruneInput {
         limit: work.room.limit,
         window: work.room.window,
         phase: work.tally.phase,
-        seed_may_go: gateway.config.policy.seed_may_go,
+        seed_may_go: services.config.policy.seed_may_go,
     };
     let asked = Arc::clone(&transcript);
     let decision = work.policies.consult(move |stack| stack.prune(&asked, input)).await;
-    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
+    note_records(services, &work.journal, &work.turn.inbound.user, &decision.records);
     let applied = &decision.applied;
     if applied.turns_dropped > 0 {
         tracing::info!(
@@ -74,7 +74,7 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
         );
     }
     if work.tally.decided_by.is_none() {
-        gateway.experiment.shadow(gateway, || Acted {
+        services.experiment.shadow(|| Acted {
             session: work.turn.inbound.key.to_string(),
             tags: work.journal.tags().clone(),
             transcript,
@@ -89,7 +89,7 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
     match decision.applied.compaction.clone() {
         Some(range) if !work.tally.compacted => Ok(Some(Wanted { range, otherwise: decision.applied })),
         _ => {
-            carry_out(gateway, work, &decision.applied).await?;
+            carry_out(services, work, &decision.applied).await?;
             Ok(None)
         }
     }
@@ -97,11 +97,14 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
 
 /// The room as of now: after what the last call has told of how the model counts and of what it takes. A request
 /// that a bound holds back may be the one that tries whether it still holds.
-fn room(gateway: &Gateway, work: &Work<'_>, wanted: u64) -> Room {
+fn room(services: &Services, work: &Work<'_>, wanted: u64) -> TokenBudget {
     let session = work.turn.session;
-    let mut room = gateway.room(session, &work.preamble);
-    if wanted > room.limit && work.below.is_none() && gateway.calibration().may_try_more(session, clock::now_ms()) {
-        room = gateway.room(session, &work.preamble);
+    let mut room = services.token_budget(session, &work.preamble);
+    if wanted > room.limit
+        && work.below.is_none()
+        && services.calibrator.known().may_try_more(session, services.now_ms())
+    {
+        room = services.token_budget(session, &work.preamble);
     }
     work.capped(room, work.preamble.tokens)
 }
@@ -117,7 +120,7 @@ fn alone(work: &Work<'_>) -> u64 {
 
 /// Carries a decision over to the turn's window and to the stored live window, to that one later where it is only
 /// tried. Costs nothing when it changes nothing.
-pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &Applied) -> Result<(), TurnError> {
+pub(super) async fn carry_out(services: &Services, work: &mut Work<'_>, applied: &Applied) -> Result<(), TurnError> {
     work.tally.tokens_after = applied.tokens_after;
     if !applied.changes_anything() {
         return Ok(());
@@ -131,7 +134,7 @@ pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &
     if let Some(trial) = &mut work.trial {
         trial.edits.extend(applied.edits_window().then_some(edit));
     } else if applied.edits_window() {
-        gateway.store.edit_live(work.turn.session, edit).await?;
+        services.store.edit_live(work.turn.session, edit).await?;
     }
     Ok(())
 }

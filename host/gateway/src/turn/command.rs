@@ -7,14 +7,13 @@ use super::{
     conclude::{Conclusion, conclude},
     deliver,
 };
-use pmk_system::clock;
 
 use crate::{
     command::Asked,
     escalation::Marker,
-    gateway::Gateway,
     ledger::Event,
     may::{Action, Reason},
+    services::Services,
     store::{Answered, Escalating, OpenTurn, Outgoing, Verbosity},
     talk::Speech,
 };
@@ -60,18 +59,18 @@ impl Command {
 }
 
 /// Does it, and confirms it. The model never hears of it.
-pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
+pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Command) -> Result<Answered, TurnError> {
     let (name, parts, escalation) = match command {
         Command::Pmk(asked, refused) => {
-            let answer = pmk::carry_out(gateway, &turn, asked, refused).await?;
-            ("pmk", deliver::parts(gateway, &turn.inbound.key, Speech { text: answer, pings: vec![] }), None)
+            let answer = pmk::carry_out(services, &turn, asked, refused).await?;
+            ("pmk", deliver::parts(services, &turn.inbound.key, Speech { text: answer, pings: vec![] }), None)
         }
         Command::Verbose(verbosity) => {
-            gateway.store.set_verbosity(turn.session, verbosity).await?;
-            ("verbose", vec![Outgoing::reply(gateway.say.verbose(verbosity))], None)
+            services.store.set_verbosity(turn.session, verbosity).await?;
+            ("verbose", vec![Outgoing::reply(services.say.verbose(verbosity))], None)
         }
         Command::Confirmed(marker) => {
-            let (parts, escalation) = escalate(gateway, &turn, *marker).await?;
+            let (parts, escalation) = escalate(services, &turn, *marker).await?;
             ("escalate", parts, escalation)
         }
     };
@@ -87,31 +86,31 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
         _ => None,
     };
     let conclusion = Conclusion { command: name, parts, escalation, placeholder };
-    let answered = conclude(gateway, turn, conclusion).await?;
-    asked.into_iter().for_each(|event| gateway.ledger.note(event));
+    let answered = conclude(services, turn, conclusion).await?;
+    asked.into_iter().for_each(|event| services.ledger.note(event));
     Ok(answered)
 }
 
 /// Puts a confirmed question to whoever may be asked now. What goes out, and what becomes of the question.
 async fn escalate(
-    gateway: &Gateway,
+    services: &Services,
     turn: &OpenTurn,
     marker: Marker,
 ) -> Result<(Vec<Outgoing>, Option<Escalating>), TurnError> {
     let (key, asker) = (&turn.inbound.key, &turn.inbound.user);
-    if gateway.store.is_waiting(key.front, &marker.channel_id, &marker.thread_ts).await? {
+    if services.store.is_waiting(key.front, &marker.channel_id, &marker.thread_ts).await? {
         let reopened = Escalating::Reopened(turn.inbound.event_id.clone());
-        return Ok((vec![Outgoing::reply(gateway.say.confirm_again())], Some(reopened)));
+        return Ok((vec![Outgoing::reply(services.say.confirm_again())], Some(reopened)));
     }
-    let mentioned_user_ids = gateway.contacts(marker.scope.as_deref(), asker);
+    let mentioned_user_ids = services.people.contacts(marker.scope.as_deref(), asker);
     if mentioned_user_ids.is_empty() {
-        return Ok((vec![Outgoing::reply(gateway.say.nobody_to_ask())], None));
+        return Ok((vec![Outgoing::reply(services.say.nobody_to_ask())], None));
     }
-    let pending_since = u64::try_from(clock::now_ms()).unwrap_or(0);
+    let pending_since = u64::try_from(services.now_ms()).unwrap_or(0);
     let marker = Marker { mentioned_user_ids, pending_since, ..marker };
-    let mut parts = vec![Outgoing::reply(gateway.say.escalated(marker.apart.is_some()))];
-    for asking in ask_people(gateway, key, asker, &marker) {
-        parts.extend(deliver::pieces(gateway, key, &asking));
+    let mut parts = vec![Outgoing::reply(services.say.escalated(marker.apart.is_some()))];
+    for asking in ask_people(services, key, asker, &marker) {
+        parts.extend(deliver::pieces(services, key, &asking));
     }
     Ok((parts, Some(Escalating::Asked(key.front, marker))))
 }

@@ -1,13 +1,12 @@
 //! The end of a turn that the model has no part in: what goes out is stored, as any answer is.
 
 use pmk_models::Usage;
-use pmk_system::clock;
-use serde_json::json;
 
 use super::TurnError;
 use crate::{
-    gateway::Gateway,
     ledger::Tags,
+    report::TurnReport,
+    services::Services,
     store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Recorded},
 };
 
@@ -23,19 +22,14 @@ pub(super) struct Conclusion {
 
 /// Stores it.
 pub(super) async fn conclude(
-    gateway: &Gateway,
+    services: &Services,
     turn: OpenTurn,
     Conclusion { command, parts, escalation, placeholder }: Conclusion,
 ) -> Result<Answered, TurnError> {
     if let Some(placeholder) = &placeholder {
-        gateway.store.placed(turn.turn, placeholder).await?;
+        services.store.placed(turn.turn, placeholder).await?;
     }
-    let report = json!({
-        "type": "turn",
-        "event_id": turn.inbound.event_id,
-        "session": turn.inbound.key,
-        "command": command,
-    });
+    let report = TurnReport::of_command(turn.inbound.event_id.clone(), turn.inbound.key.clone(), command);
     let recorded = Recorded {
         messages: vec![],
         usage: Usage::default(),
@@ -49,7 +43,7 @@ pub(super) async fn conclude(
         outturn: Outturn::default(),
         keep_live: false,
     };
-    gateway.store.record(turn.turn, recorded, clock::now_ms()).await?;
+    services.store.record(turn.turn, recorded, services.now_ms()).await?;
     let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
     let tags = Tags::default();

@@ -5,18 +5,18 @@ use pmk_policy::{Change, Record};
 
 use super::journal::Journal;
 use crate::{
-    gateway::Gateway,
     ledger::{Asked, Event},
+    services::Services,
 };
 
 /// Tells of each layer that had a part in a decision made for this user.
-pub(super) fn note_records(gateway: &Gateway, journal: &Journal<'_>, actor: &str, records: &[Record]) {
+pub(super) fn note_records(services: &Services, journal: &Journal<'_>, actor: &str, records: &[Record]) {
     for record in records {
-        note(gateway, journal, actor, record);
+        note(services, journal, actor, record);
     }
 }
 
-fn note(gateway: &Gateway, journal: &Journal<'_>, actor: &str, record: &Record) {
+fn note(services: &Services, journal: &Journal<'_>, actor: &str, record: &Record) {
     let asked = Asked::of(record);
     if !record.texts_read.is_empty() || !record.archive.is_none() {
         journal.note(Event::PolicyRead {
@@ -43,7 +43,7 @@ fn note(gateway: &Gateway, journal: &Journal<'_>, actor: &str, record: &Record) 
             let Asked { policy, decision, .. } = &asked;
             tracing::warn!(policy, decision, failures, pause, "policy suspended: the layers below decide for it");
             if first {
-                gateway.tell_admins(gateway.say.policy_suspended(&record.policy.to_string(), failures, reason));
+                services.admins.tell(services.say.policy_suspended(&record.policy.to_string(), failures, reason));
             }
             journal.note(Event::PolicySuspended { asked, failures, pause, reason: reason.to_owned() });
         }

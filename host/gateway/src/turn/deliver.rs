@@ -6,14 +6,12 @@ use std::{path::Path, time::Duration};
 
 use pmk_core::SessionKey;
 use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
-use pmk_system::clock;
-use serde_json::Value;
 
 use super::TurnError;
 use crate::{
     front::{Delivery, Found, FrontError, Kind},
-    gateway::Gateway,
     ledger::Event,
+    services::Services,
     store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
     talk::{Inbound, ReplyTo, Speech},
 };
@@ -28,28 +26,28 @@ const PLACEHOLDER_ATTEMPTS: u32 = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Shows the person that an answer is being made, and returns the message that shows it.
-pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Option<String>, TurnError> {
+pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<Option<String>, TurnError> {
     // An answer that comes from elsewhere is a message of its own, for an edit notifies nobody.
     if turn.placeholder.is_some() || store::is_handed_on(&turn.inbound) {
         return Ok(turn.placeholder.clone());
     }
-    let text = gateway.say.thinking();
+    let text = services.say.thinking();
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
     let mut in_doubt = turn.resumed;
     for _ in 0..PLACEHOLDER_ATTEMPTS {
         // One that was posted and not remembered would wait for ever.
         let posted = match in_doubt {
-            true => find_placeholder(gateway, event_id, reply_to, ts).await,
+            true => find_placeholder(services, event_id, reply_to, ts).await,
             false => None,
         };
         let placed = match posted {
             Some(id) => Ok(Some(id)),
-            None => gateway.front.placeholder(event_id, reply_to, &text).await,
+            None => services.front.placeholder(event_id, reply_to, &text).await,
         };
         match placed {
             Ok(None) => return Ok(None),
             Ok(Some(id)) => {
-                gateway.store.placed(turn.turn, &id).await?;
+                services.store.placed(turn.turn, &id).await?;
                 return Ok(Some(id));
             }
             Err(FrontError::Transient { what, retry_after }) => {
@@ -68,20 +66,20 @@ pub(super) async fn placeholder(gateway: &Gateway, turn: &OpenTurn) -> Result<Op
 }
 
 /// A placeholder of an attempt whose end nobody knows. Where it cannot be looked for, a second one is posted.
-async fn find_placeholder(gateway: &Gateway, event_id: &str, reply_to: &ReplyTo, ts: &str) -> Option<String> {
+async fn find_placeholder(services: &Services, event_id: &str, reply_to: &ReplyTo, ts: &str) -> Option<String> {
     let speech = Speech::default();
     let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
-    match gateway.front.find(&placeholder, ts).await {
+    match services.front.find(&placeholder, ts).await {
         Ok(Found::Yes(id)) => id,
         Ok(Found::No | Found::Unknown) | Err(_) => None,
     }
 }
 
 /// The parts of a reply; a very long one is a file as well, with its first parts in reserve.
-pub(super) fn parts(gateway: &Gateway, key: &SessionKey, reply: Speech) -> Vec<Outgoing> {
-    let pieces = gateway.front.split(&reply.text);
-    let too_many = pieces.len() > gateway.front.most_parts();
-    let pieces = bounded(gateway, key, pieces);
+pub(super) fn parts(services: &Services, key: &SessionKey, reply: Speech) -> Vec<Outgoing> {
+    let pieces = services.front.split(&reply.text);
+    let too_many = pieces.len() > services.front.most_parts();
+    let pieces = bounded(services, key, pieces);
     let of_text = |text| Outgoing { speech: Speech { text, pings: reply.pings.clone() }, ..Outgoing::default() };
     let mut parts: Vec<Outgoing> = pieces.into_iter().map(of_text).collect();
     if too_many {
@@ -92,19 +90,19 @@ pub(super) fn parts(gateway: &Gateway, key: &SessionKey, reply: Speech) -> Vec<O
 
 /// At most as many parts as the front takes of one text. In place of the others one says where they are: the archive
 /// has all of it.
-pub(super) fn bounded(gateway: &Gateway, key: &SessionKey, mut pieces: Vec<String>) -> Vec<String> {
-    let most = gateway.front.most_parts();
+pub(super) fn bounded(services: &Services, key: &SessionKey, mut pieces: Vec<String>) -> Vec<String> {
+    let most = services.front.most_parts();
     if pieces.len() > most {
         let rest = pieces.split_off(most.saturating_sub(1));
         let chars: usize = rest.iter().map(|piece| piece.chars().count()).sum();
-        pieces.push(gateway.say.cut_short(chars, key));
+        pieces.push(services.say.cut_short(chars, key));
     }
     pieces
 }
 
 /// A question to people, in as many messages as it takes.
-pub(super) fn pieces(gateway: &Gateway, key: &SessionKey, asking: &Outgoing) -> impl Iterator<Item = Outgoing> {
-    let pieces = bounded(gateway, key, gateway.front.split(&asking.speech.text));
+pub(super) fn pieces(services: &Services, key: &SessionKey, asking: &Outgoing) -> impl Iterator<Item = Outgoing> {
+    let pieces = bounded(services, key, services.front.split(&asking.speech.text));
     pieces.into_iter().map(|text| {
         let mut piece = asking.clone();
         piece.speech.text = text;
@@ -113,7 +111,7 @@ pub(super) fn pieces(gateway: &Gateway, key: &SessionKey, asking: &Outgoing) -> 
 }
 
 /// Delivers what has not been delivered of an answer.
-pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(), TurnError> {
+pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
     let mut reply_ts = answered.placeholder.clone();
     let mut sent = Vec::new();
@@ -126,27 +124,27 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
             continue;
         }
         for sent in sent.drain(..) {
-            gateway.store.part_sent(answered.turn, sent, clock::now_ms()).await?;
+            services.store.part_sent(answered.turn, sent, services.now_ms()).await?;
         }
         // Nobody's word on it is taken before the store knows which message it is about.
         let judging = match part.outgoing.purpose {
-            Purpose::Proposal => Some(gateway.judging.lock().await),
+            Purpose::Proposal => Some(services.judging.lock().await),
             _ => None,
         };
         // Who is asked in a message of their own answers under it, and that may be at once.
         let is_awaited = judging.is_some() || part.outgoing.to.is_some();
         let is_file = part.outgoing.purpose == Purpose::Document;
         let in_doubt = doubt.take();
-        let id = match deliver_part(gateway, &answered, part, in_doubt).await {
+        let id = match deliver_part(services, &answered, part, in_doubt).await {
             Err(TurnError::Front(FrontError::Refused { what })) if is_file => {
-                note_cut(gateway, &answered, what);
+                note_cut(services, &answered, what);
                 None
             }
             Err(TurnError::Front(FrontError::Refused { what })) => {
-                match in_person::deliver(gateway, &answered, part, in_doubt).await? {
+                match in_person::deliver(services, &answered, part, in_doubt).await? {
                     Some(id) => Some(id),
                     None => {
-                        note_undelivered(gateway, &answered, what);
+                        note_undelivered(services, &answered, what);
                         None
                     }
                 }
@@ -160,30 +158,30 @@ pub(super) async fn deliver(gateway: &Gateway, answered: Answered) -> Result<(),
             reply_ts = id.clone().or(reply_ts);
         }
         match is_awaited {
-            true => gateway.store.part_sent(answered.turn, (part.number, id), clock::now_ms()).await?,
+            true => services.store.part_sent(answered.turn, (part.number, id), services.now_ms()).await?,
             false => sent.push((part.number, id)),
         }
     }
-    gateway.front.report(&inbound.event_id, &answered.report).await?;
+    services.front.report(&inbound.event_id, &answered.report).await?;
     // The last part is marked together with the turn.
-    gateway.store.finish(answered.turn, sent, clock::now_ms()).await?;
-    gateway.ledger.note_of(processed(&answered, reply_ts), answered.tags.clone());
+    services.store.finish(answered.turn, sent, services.now_ms()).await?;
+    services.ledger.note_of(processed(&answered, reply_ts, services.now_ms()), answered.tags.clone());
     Ok(())
 }
 
 async fn deliver_part(
-    gateway: &Gateway,
+    services: &Services,
     answered: &Answered,
     Part { number, outgoing }: &Part,
     doubt: Option<&Answered>,
 ) -> Result<Option<String>, TurnError> {
     let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
-    let reply_to = elsewhere::place(gateway, inbound, outgoing).await?;
+    let reply_to = elsewhere::place(services, inbound, outgoing).await?;
     let (kind, replaces) = match purpose {
-        Purpose::Mark { emoji } => return elsewhere::mark(gateway, inbound, emoji, (*number, speech), doubt).await,
+        Purpose::Mark { emoji } => return elsewhere::mark(services, inbound, emoji, (*number, speech), doubt).await,
         Purpose::HandOn { answer } => {
-            gateway.take_in((**answer).clone()).await?;
+            services.take_in((**answer).clone()).await?;
             return Ok(None);
         }
         Purpose::Reply => (Kind::Reply, answered.placeholder.as_deref().filter(|_| *number == 0)),
@@ -195,7 +193,7 @@ async fn deliver_part(
     };
     let delivery = Delivery {
         event_id: &inbound.event_id,
-        event_ids: answered.report.get("event_ids"),
+        event_ids: &answered.report.event_ids,
         number: *number,
         reply_to: &reply_to,
         replaces,
@@ -203,15 +201,15 @@ async fn deliver_part(
         kind,
     };
     match purpose {
-        Purpose::Notice { atom } => notice(gateway, delivery, atom, doubt).await,
-        _ => Ok(send(gateway, delivery, doubt).await?),
+        Purpose::Notice { atom } => notice(services, delivery, atom, doubt).await,
+        _ => Ok(send(services, delivery, doubt).await?),
     }
 }
 
 /// Saves an atom and asks for a verdict on it. The atom knows its notice before anybody can react to it,
 /// where the notice takes a placeholder's place; else no reaction is judged before it does.
 async fn notice(
-    gateway: &Gateway,
+    services: &Services,
     delivery: Delivery<'_>,
     file: &str,
     doubt: Option<&Answered>,
@@ -224,89 +222,91 @@ async fn notice(
         }
     };
     let id = atom.meta.id.clone();
-    let path = gateway
-        .with_library(move |library| match library.files().save_new(&atom) {
+    let path = services
+        .library
+        .with(move |library| match library.files().save_new(&atom) {
             // Saved just before a crash.
             Err(FileError::Exists { path }) => Ok(path),
             saved => Ok(saved?),
         })
         .await?;
-    let _judging = gateway.judging.lock().await;
+    let _judging = services.judging.lock().await;
     let channel = &delivery.reply_to.channel;
     let mut is_approved = false;
     if let Some(placeholder) = delivery.replaces {
-        is_approved = note_notice(gateway, &path, channel, placeholder).await?;
+        is_approved = note_notice(services, &path, channel, placeholder).await?;
     }
     // Approved between a crash and now: then it says so.
-    let approved = Speech { text: gateway.say.atom_approved(&id), pings: vec![] };
+    let approved = Speech { text: services.say.atom_approved(&id), pings: vec![] };
     let speech = if is_approved { &approved } else { delivery.speech };
     let said = Delivery { speech, ..delivery.clone() };
-    let Some(message_ts) = send(gateway, said, doubt).await? else { return Ok(None) };
+    let Some(message_ts) = send(services, said, doubt).await? else { return Ok(None) };
     if delivery.replaces != Some(&*message_ts) {
-        note_notice(gateway, &path, channel, &message_ts).await?;
+        note_notice(services, &path, channel, &message_ts).await?;
     }
     Ok(Some(message_ts))
 }
 
 /// Tells an atom's file which message asks for a verdict; whether there is an approval already.
-async fn note_notice(gateway: &Gateway, path: &Path, channel: &str, message_ts: &str) -> Result<bool, TurnError> {
+async fn note_notice(services: &Services, path: &Path, channel: &str, message_ts: &str) -> Result<bool, TurnError> {
     let notice = Notice { channel_id: channel.to_owned(), message_ts: message_ts.to_owned() };
     let path = path.to_owned();
     let atom =
-        gateway.with_library(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
+        services.library.with(move |library| Ok(moderation::note_notice(library.files(), &path, &notice)?)).await?;
     Ok(atom.is_some_and(|atom| atom.meta.status == Status::Approved))
 }
 
 /// The event of a turn that is over.
-fn processed(Answered { inbound, report, received_at_ms, .. }: &Answered, reply_ts: Option<String>) -> Event {
-    let texts = |key: &str| -> Vec<String> {
-        let list = report[key].as_array().map(Vec::as_slice).unwrap_or_default();
-        list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let atom_ids = texts("atoms");
+fn processed(
+    Answered { inbound, report, received_at_ms, .. }: &Answered,
+    reply_ts: Option<String>,
+    now_ms: i64,
+) -> Event {
+    let question = report.question();
+    let atom_ids = question.map(|question| question.atoms.clone()).unwrap_or_default();
     Event::TurnProcessed {
         actor: inbound.user.clone(),
         session: inbound.key.to_string(),
-        audience: report["audience"].as_str().unwrap_or_default().to_owned(),
+        audience: question.map(|question| question.audience.to_string()).unwrap_or_default(),
         channel_id: inbound.reply_to.channel.clone(),
         thread_ts: inbound.reply_to.thread_ts.clone(),
         reply_ts,
-        had_mra_ask: report["mra_asks"].as_u64().is_some_and(|asks| asks > 0),
+        had_mra_ask: question.is_some_and(|question| question.mra_asks > 0),
         atoms_injected: atom_ids.len(),
         atom_ids,
-        tokens_sent: report["tokens"]["after"].as_u64().unwrap_or(0),
-        rungs: texts("rungs"),
-        latency_ms: u64::try_from(clock::now_ms() - received_at_ms).unwrap_or(0),
+        tokens_sent: question.map_or(0, |question| question.tokens.after),
+        rungs: question.map(|question| question.rungs.clone()).unwrap_or_default(),
+        latency_ms: u64::try_from(now_ms - received_at_ms).unwrap_or(0),
     }
 }
 
 /// A reply that the front will never take is the operator's business.
-fn note_undelivered(gateway: &Gateway, Answered { inbound, tags, .. }: &Answered, what: String) {
+fn note_undelivered(services: &Services, Answered { inbound, tags, .. }: &Answered, what: String) {
     tracing::error!(session = %inbound.key, what, "a reply was refused and is lost to the person");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-    gateway.ledger.note_of(Event::ReplyUndelivered { actor, session, reason: what }, tags.clone());
+    services.ledger.note_of(Event::ReplyUndelivered { actor, session, reason: what }, tags.clone());
 }
 
 /// A reply of which a person gets the beginning only.
-fn note_cut(gateway: &Gateway, Answered { inbound, tags, .. }: &Answered, what: String) {
+fn note_cut(services: &Services, Answered { inbound, tags, .. }: &Answered, what: String) {
     tracing::warn!(session = %inbound.key, what, "a long reply cannot be posted as a file; its first parts are posted");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-    gateway.ledger.note_of(Event::ReplyCut { actor, session, reason: what }, tags.clone());
+    services.ledger.note_of(Event::ReplyCut { actor, session, reason: what }, tags.clone());
 }
 
 /// One part; where the placeholder cannot be replaced, as a message of its own. Nobody is left with a
 /// placeholder that waits for nothing. Progress gets to know how much of what Slack allows is used up.
-async fn send(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
-    let Some(placeholder) = part.replaces else { return post(gateway, part, doubt).await };
-    let sent = gateway.front.deliver(part.clone()).await;
+async fn send(services: &Services, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
+    let Some(placeholder) = part.replaces else { return post(services, part, doubt).await };
+    let sent = services.front.deliver(part.clone()).await;
     match &sent {
-        Ok(_) => gateway.updates.answered(),
-        Err(FrontError::Transient { retry_after: Some(wait), .. }) => gateway.updates.rate_limited(*wait),
+        Ok(_) => services.updates.answered(),
+        Err(FrontError::Transient { retry_after: Some(wait), .. }) => services.updates.rate_limited(*wait),
         Err(FrontError::Refused { what }) => {
             tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
-            let posted = post(gateway, Delivery { replaces: None, ..part.clone() }, doubt).await;
+            let posted = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await;
             if let Ok(_) | Err(FrontError::Refused { .. }) = posted {
-                retire(gateway, &part, placeholder, posted.is_ok()).await;
+                retire(services, &part, placeholder, posted.is_ok()).await;
             }
             return posted;
         }
@@ -316,34 +316,34 @@ async fn send(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Answered>) -
 }
 
 /// Takes the placeholder away; where no reply could be posted it says so, if it still can.
-async fn retire(gateway: &Gateway, part: &Delivery<'_>, placeholder: &str, is_answered: bool) {
+async fn retire(services: &Services, part: &Delivery<'_>, placeholder: &str, is_answered: bool) {
     if !is_answered {
-        let speech = Speech { text: gateway.say.undelivered(), pings: vec![] };
-        if gateway.front.deliver(Delivery { speech: &speech, ..part.clone() }).await.is_ok() {
+        let speech = Speech { text: services.say.undelivered(), pings: vec![] };
+        if services.front.deliver(Delivery { speech: &speech, ..part.clone() }).await.is_ok() {
             return;
         }
     }
-    if let Err(error) = gateway.front.withdraw(part.reply_to, placeholder).await {
+    if let Err(error) = services.front.withdraw(part.reply_to, placeholder).await {
         tracing::warn!(%error, "a placeholder cannot be taken away");
     }
 }
 
 /// A new message, unless it is there already.
-async fn post(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
+async fn post(services: &Services, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
     let found = match doubt {
-        Some(answered) => gateway.front.find(&part, &answered.inbound.ts).await?,
+        Some(answered) => services.front.find(&part, &answered.inbound.ts).await?,
         None => Found::No,
     };
     if let Found::Yes(id) = found {
         return Ok(id);
     }
     let id = loop {
-        match gateway.front.deliver(part.clone()).await {
+        match services.front.deliver(part.clone()).await {
             // What is put off was not posted. Waiting here, nobody has to doubt it.
-            Err(FrontError::Transient { what, retry_after: Some(wait) }) if !gateway.stop.is_cancelled() => {
+            Err(FrontError::Transient { what, retry_after: Some(wait) }) if !services.stop.is_cancelled() => {
                 tracing::debug!(what, ?wait, "a part of a reply is put off");
                 tokio::select! {
-                    () = gateway.stop.cancelled() => {}
+                    () = services.stop.cancelled() => {}
                     () = tokio::time::sleep(wait) => {}
                 }
             }
@@ -352,7 +352,7 @@ async fn post(gateway: &Gateway, part: Delivery<'_>, doubt: Option<&Answered>) -
     };
     if let (Found::Unknown, Some(Answered { inbound, tags, .. })) = (found, doubt) {
         let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-        gateway.ledger.note_of(Event::ReplyRepeated { actor, session, part: part.number }, tags.clone());
+        services.ledger.note_of(Event::ReplyRepeated { actor, session, part: part.number }, tags.clone());
     }
     Ok(id)
 }

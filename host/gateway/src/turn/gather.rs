@@ -6,61 +6,61 @@ use std::sync::Arc;
 use pmk_core::{Message, Origin, Place};
 use pmk_knowledge::{MAX_RETRIEVED, block};
 use pmk_policy::IncomingInput;
-use pmk_system::clock;
 
 use super::{
     TurnError, absorb,
     decided::note_records,
     journal::Journal,
     window::Window,
-    work::{Room, Tally, Work},
+    work::{Tally, Work},
 };
+use crate::calibration::TokenBudget;
 use crate::{
     case,
-    gateway::Gateway,
     ledger::{Event, Tags},
     policies::Deciding,
+    services::Services,
     store::{Live, OpenTurn},
 };
 
 pub(super) async fn gather<'a>(
-    gateway: &'a Gateway,
+    services: &'a Services,
     turn: &'a OpenTurn,
     mut live: Live,
 ) -> Result<Work<'a>, TurnError> {
-    let (policies, place) = gateway.experiment.take_part(gateway, turn).await?;
+    let (policies, place) = services.experiment.take_part(turn).await?;
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
-    let journal = Arc::new(Journal::new(&gateway.ledger, tags));
-    let audience = audience(gateway, turn);
-    let offer = gateway.offer(&turn.inbound.user);
-    let room = gateway.room(turn.session, &gateway.preamble(audience, offer, true));
+    let journal = Arc::new(Journal::new(&services.ledger, tags));
+    let audience = audience(services, turn);
+    let offer = services.offer(&turn.inbound.user);
+    let room = services.token_budget(turn.session, &services.preambles.of(audience, offer, true));
     if live.entries.is_empty() && live.dropped_turns == 0 {
-        live = seed(gateway, turn, (&policies, &journal), live, room).await?;
+        live = seed(services, turn, (&policies, &journal), live, room).await?;
     }
     let (new_message, retrieved, atoms) = match &turn.absorbs {
         Some(marker) => (absorb::new_message(marker, &turn.inbound), None, vec![]),
         None => {
-            let (retrieved, atoms) = retrieve(gateway, &turn.inbound.text).await;
+            let (retrieved, atoms) = retrieve(services, &turn.inbound.text).await;
             (Message::user(turn.inbound.text.clone()), retrieved, atoms)
         }
     };
     let case = match turn.case {
-        Some(case) => gateway.store.case(case).await?,
+        Some(case) => services.store.case(case).await?,
         None => None,
     };
     let shown = case.as_ref().map(case::block).into_iter().chain(retrieved);
     let mut turns_dropped = 0;
-    let archive = gateway.store.archive_of(turn.session, turn.archived);
+    let archive = services.store.archive_of(turn.session, turn.archived);
     let mut window =
         Window::new(live, shown, new_message, turn.inbound.reply_to.channel.clone()).with_archive(Arc::new(archive));
-    if let (Place::Dm(_), Some(most)) = (&turn.inbound.key.place, gateway.config.history_turns)
+    if let (Place::Dm(_), Some(most)) = (&turn.inbound.key.place, services.config.history_turns)
         && let Some((edit, turns)) = window.keep_turns(most.get())
     {
         turns_dropped = turns;
-        gateway.store.edit_live(turn.session, edit).await?;
+        services.store.edit_live(turn.session, edit).await?;
     }
     // A provider wants its tools defined where a history speaks of them.
-    let with_tools = gateway.uses_tools() || window.has_tools();
+    let with_tools = services.preambles.uses_tools() || window.has_tools();
     Ok(Work {
         turn,
         policies,
@@ -69,7 +69,7 @@ pub(super) async fn gather<'a>(
         merged: 0,
         audience,
         offer,
-        preamble: gateway.preamble(audience, offer, with_tools),
+        preamble: services.preambles.of(audience, offer, with_tools),
         room,
         below: None,
         trial: None,
@@ -83,24 +83,24 @@ pub(super) async fn gather<'a>(
 }
 
 /// The audience of who reads the answer: of the asker, where an answer to them has come in.
-fn audience(gateway: &Gateway, turn: &OpenTurn) -> crate::audience::Audience {
+fn audience(services: &Services, turn: &OpenTurn) -> crate::audience::Audience {
     let reader = turn.absorbs.as_ref().and_then(|marker| marker.asker_user_id.as_deref());
     let channel = match &turn.inbound.key.place {
         Place::Channel(channel) => Some(channel.as_str()),
         Place::Dm(_) => None,
     };
-    gateway.people.now().audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
+    services.people.people().audience.pick(reader.unwrap_or(&turn.inbound.user), channel)
 }
 
 /// The live window of a session that opens with the knowledge base, if there is one.
 async fn seed(
-    gateway: &Gateway,
+    services: &Services,
     turn: &OpenTurn,
     (policies, journal): (&Deciding, &Journal<'_>),
     live: Live,
-    room: Room,
+    room: TokenBudget,
 ) -> Result<Live, TurnError> {
-    let Some(seeder) = gateway.seeder.clone() else { return Ok(live) };
+    let Some(seeder) = services.seeder.clone() else { return Ok(live) };
     let packed = tokio::task::spawn_blocking(move || seeder.pack()).await.expect("packing a seed does not panic");
     for problem in &packed.problems {
         tracing::warn!("the knowledge-base seed goes without a document: {problem}");
@@ -113,8 +113,8 @@ async fn seed(
         limit: room.limit,
     };
     let decision = policies.consult(move |stack| stack.cap(incoming)).await;
-    note_records(gateway, journal, &turn.inbound.user, &decision.records);
-    let (entries, sizes) = gateway.store.seed(turn.session, pair, decision.verdict, clock::now_ms()).await?;
+    note_records(services, journal, &turn.inbound.user, &decision.records);
+    let (entries, sizes) = services.store.seed(turn.session, pair, decision.verdict, services.now_ms()).await?;
     note_capped(journal, &turn.inbound.user, Origin::Seed, &sizes);
     Ok(Live { entries, ..live })
 }
@@ -129,9 +129,9 @@ pub(super) fn note_capped(journal: &Journal<'_>, actor: &str, kind: Origin, size
 
 /// The block of atoms for a message, and their ids. A knowledge base that cannot be read keeps nobody from
 /// being answered.
-async fn retrieve(gateway: &Gateway, text: &str) -> (Option<Message>, Vec<String>) {
-    let text = text.to_owned();
-    let found = gateway.with_library(move |library| library.retrieve(&text, clock::now_ms(), MAX_RETRIEVED)).await;
+async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<String>) {
+    let (text, now_ms) = (text.to_owned(), services.now_ms());
+    let found = services.library.with(move |library| library.retrieve(&text, now_ms, MAX_RETRIEVED)).await;
     match found {
         Ok(found) => {
             let message = block::retrieval_message(found.iter().map(|stored| &stored.atom));

@@ -14,8 +14,8 @@ use pmk_models::{Request, Stop};
 
 use crate::{
     escalation::{Marker, Reading, Said, Word, reading},
-    gateway::Gateway,
     ledger::{Event, Tags},
+    services::Services,
     store::{self, Answered, Escalating, OpenTurn, Outgoing, Proposal, Purpose},
     talk::Speech,
 };
@@ -49,15 +49,15 @@ pub(super) fn as_talk(turn: OpenTurn) -> OpenTurn {
 }
 
 /// Reads a message, and does what follows from it.
-pub(super) async fn hear(gateway: &Gateway, turn: OpenTurn) -> Result<Heard, TurnError> {
+pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, TurnError> {
     if store::is_handed_on(&turn.inbound) {
         return Ok(Heard::Answer(turn, None));
     }
     let Some(marker) = turn.absorbs.as_deref().or(turn.awaits.as_deref()).cloned() else {
         return Ok(Heard::Talk(turn));
     };
-    let journal = Journal::new(&gateway.ledger, Tags::default());
-    let reading = read(gateway, &journal, &turn, &marker).await?;
+    let journal = Journal::new(&services.ledger, Tags::default());
+    let reading = read(services, &journal, &turn, &marker).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "heard about a question that waits");
     journal.note(Event::EscalateHeard {
         actor: turn.inbound.user.clone(),
@@ -67,18 +67,18 @@ pub(super) async fn hear(gateway: &Gateway, turn: OpenTurn) -> Result<Heard, Tur
     });
     match reading.word {
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
-        Word::Answer => answered(gateway, turn, marker, reading).await,
-        Word::Later => later(gateway, turn).await.map(Heard::Done),
-        Word::Question => asked_back(gateway, turn, marker).await.map(Heard::Done),
-        Word::Reply => replied(gateway, turn, marker).await.map(Heard::Done),
-        Word::Unclear => unclear(gateway, turn, marker).await.map(Heard::Done),
-        Word::Withdraw => withdrawn(gateway, turn, marker).await.map(Heard::Done),
+        Word::Answer => answered(services, turn, marker, reading).await,
+        Word::Later => later(services, turn).await.map(Heard::Done),
+        Word::Question => asked_back(services, turn, marker).await.map(Heard::Done),
+        Word::Reply => replied(services, turn, marker).await.map(Heard::Done),
+        Word::Unclear => unclear(services, turn, marker).await.map(Heard::Done),
+        Word::Withdraw => withdrawn(services, turn, marker).await.map(Heard::Done),
     }
 }
 
 /// What the message was read as before, or is read as now.
 async fn read(
-    gateway: &Gateway,
+    services: &Services,
     journal: &Journal<'_>,
     turn: &OpenTurn,
     marker: &Marker,
@@ -89,7 +89,7 @@ async fn read(
     let is_contacts = turn.absorbs.is_some();
     let text = &turn.inbound.text;
     let prompt = if is_contacts { reading::contacts(marker, text) } else { reading::askers(marker, text) };
-    let said = match ask(gateway, journal, turn, prompt).await {
+    let said = match ask(services, journal, turn, prompt).await {
         Ok(said) => said,
         Err(why) => {
             tracing::warn!(session = %turn.inbound.key, why, "nobody can say what this message is");
@@ -100,12 +100,12 @@ async fn read(
     if store::is_meant(&turn.inbound) {
         reading.word = Word::Answer;
     }
-    gateway.store.read_as(turn.turn, &reading).await?;
+    services.store.read_as(turn.turn, &reading).await?;
     Ok(reading)
 }
 
 async fn ask(
-    gateway: &Gateway,
+    services: &Services,
     journal: &Journal<'_>,
     turn: &OpenTurn,
     extract::Prompt { system, user }: extract::Prompt,
@@ -116,11 +116,11 @@ async fn ask(
         max_answer_tokens: READING_TOKENS,
         tools: [].into(),
     };
-    let answer = tokio::time::timeout(extract::TIMEOUT, gateway.model.ask(&request))
+    let answer = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request))
         .await
         .map_err(|_| format!("no verdict within {} s", extract::TIMEOUT.as_secs()))?
         .map_err(|error| error.to_string())?;
-    note_usage(gateway, journal, &turn.inbound.user, answer.usage);
+    note_usage(services, journal, &turn.inbound.user, answer.usage);
     match answer.stop {
         Stop::End => Ok(pmk_core::message::plain_text(&answer.blocks)),
         _ => Err("the verdict was cut short".into()),
@@ -128,101 +128,101 @@ async fn ask(
 }
 
 /// The first answer counts. Where the asker cannot see it, it goes on to them, and the other contacts are told.
-async fn answered(gateway: &Gateway, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
+async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
     let front = turn.inbound.key.front;
-    if !gateway.store.claim_answer(turn.turn, front, &marker).await? {
-        let parts = vec![Outgoing::reply(gateway.say.answered_already())];
-        return done(gateway, turn, "answered-already", parts, None).await.map(Heard::Done);
+    if !services.store.claim_answer(turn.turn, front, &marker).await? {
+        let parts = vec![Outgoing::reply(services.say.answered_already())];
+        return done(services, turn, "answered-already", parts, None).await.map(Heard::Done);
     }
-    let atom = absorb::atom(&marker, &turn.inbound, reading.extraction);
+    let atom = absorb::atom(&marker, &turn.inbound, reading.extraction, services.now_ms());
     if let Some(why) = &atom.meta.flag_reason {
         tracing::warn!(session = %turn.inbound.key, why, "an answer is suspicious: it waits for a person's approval");
         let (actor, atom_id) = (turn.inbound.user.clone(), atom.meta.id.clone());
-        gateway.ledger.note(Event::AtomFlagged { actor, atom_id });
+        services.ledger.note(Event::AtomFlagged { actor, atom_id });
     }
     let Some(answer) = store::handed_on(turn.turn, &turn.inbound, &marker) else {
         return Ok(Heard::Answer(turn, Some(Box::new(atom))));
     };
     let hand_on = Purpose::HandOn { answer: Box::new(answer) };
     let mut parts = vec![Outgoing { purpose: hand_on, ..Outgoing::default() }];
-    parts.extend(absorb::notice(gateway, &turn.inbound.user, &atom));
-    let said = gateway.say.answered_by(&turn.inbound.user, &marker.question);
+    parts.extend(absorb::notice(services, &turn.inbound.user, &atom));
+    let said = services.say.answered_by(&turn.inbound.user, &marker.question);
     let others = |contact: &str| contact != turn.inbound.user;
-    parts.extend(to_contacts(gateway, &turn, &marker, &Speech { text: said, pings: vec![] }, others).await?);
+    parts.extend(to_contacts(services, &turn, &marker, &Speech { text: said, pings: vec![] }, others).await?);
     let absorbed = Event::EscalateAbsorbed {
         channel_id: marker.channel_id,
         thread_ts: marker.thread_ts,
         atom_id: Some(atom.meta.id),
     };
-    let done = done(gateway, turn, "answered", parts, Some(Escalating::HandedOn)).await?;
-    gateway.ledger.note(absorbed);
+    let done = done(services, turn, "answered", parts, Some(Escalating::HandedOn)).await?;
+    services.ledger.note(absorbed);
     Ok(Heard::Done(done))
 }
 
-async fn later(gateway: &Gateway, turn: OpenTurn) -> Result<Answered, TurnError> {
-    let parts = vec![mark(LATER, gateway.say.still_waiting())];
-    done(gateway, turn, "later", parts, None).await
+async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
+    let parts = vec![mark(LATER, services.say.still_waiting())];
+    done(services, turn, "later", parts, None).await
 }
 
 /// A contact's question goes to who has asked.
-async fn asked_back(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
-    let asker = marker.asker_user_id.as_deref().filter(|asker| gateway.may_hear(asker));
-    let speech = gateway.say.asked_back(asker, &inbound.user, &inbound.text, marker.apart.is_none());
+    let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
+    let speech = services.say.asked_back(asker, &inbound.user, &inbound.text, marker.apart.is_none());
     let mut parts = vec![];
     match (&marker.apart, asker) {
         (Some(apart), Some(asker)) => {
             let (to, thread_ts) = (Some(asker.to_owned()), apart.reply_to.thread_ts.clone());
             let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn };
-            parts.extend(deliver::pieces(gateway, &inbound.key, &asking));
-            parts.push(mark(PASSED_BACK, gateway.say.passed_back()));
+            parts.extend(deliver::pieces(services, &inbound.key, &asking));
+            parts.push(mark(PASSED_BACK, services.say.passed_back()));
         }
-        _ => parts.extend(relayed(gateway, &turn, speech)),
+        _ => parts.extend(relayed(services, &turn, speech)),
     }
     let said = said(&turn, marker);
-    done(gateway, turn, "question", parts, said).await
+    done(services, turn, "question", parts, said).await
 }
 
 /// What the asker says goes to who has asked them something, else to all contacts.
-async fn replied(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+async fn replied(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
     let readers: Vec<String> = match marker.asked_back_by() {
         Some(contact) => vec![contact.to_owned()],
         None => marker.mentioned_user_ids.clone(),
     };
-    let readers: Vec<String> = readers.into_iter().filter(|reader| gateway.may_hear(reader)).collect();
-    let speech = gateway.say.asker_replied(&readers, &inbound.user, &inbound.text, marker.apart.is_none());
+    let readers: Vec<String> = readers.into_iter().filter(|reader| services.people.may_hear(reader)).collect();
+    let speech = services.say.asker_replied(&readers, &inbound.user, &inbound.text, marker.apart.is_none());
     let parts = if marker.apart.is_some() {
         let is_reader = |contact: &str| readers.iter().any(|reader| reader == contact);
-        let mut parts = to_contacts(gateway, &turn, &marker, &speech, is_reader).await?;
-        parts.push(mark(PASSED_ON, gateway.say.passed_on()));
+        let mut parts = to_contacts(services, &turn, &marker, &speech, is_reader).await?;
+        parts.push(mark(PASSED_ON, services.say.passed_on()));
         parts
     } else {
-        relayed(gateway, &turn, speech)
+        relayed(services, &turn, speech)
     };
     let said = said(&turn, marker);
-    done(gateway, turn, "reply", parts, said).await
+    done(services, turn, "reply", parts, said).await
 }
 
 /// The contact is asked whether that was the answer.
-async fn unclear(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
-    let speech = gateway.say.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
+async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+    let speech = services.say.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
     let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
-    done(gateway, turn, "unclear", parts, Some(Escalating::Unsure(proposal))).await
+    done(services, turn, "unclear", parts, Some(Escalating::Unsure(proposal))).await
 }
 
 /// The asker does not need it any more. Contacts who were asked apart are told.
-async fn withdrawn(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
-    let mut parts = vec![Outgoing::reply(gateway.say.withdrawn())];
+async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
+    let mut parts = vec![Outgoing::reply(services.say.withdrawn())];
     if marker.apart.is_some() {
-        let text = gateway.say.not_needed(&turn.inbound.user, &marker.question);
-        parts.extend(to_contacts(gateway, &turn, &marker, &Speech { text, pings: vec![] }, |_| true).await?);
+        let text = services.say.not_needed(&turn.inbound.user, &marker.question);
+        parts.extend(to_contacts(services, &turn, &marker, &Speech { text, pings: vec![] }, |_| true).await?);
     }
     let cancelled = Event::escalation_cancelled(&turn.inbound.user, &marker);
     let withdrawn = Escalating::Withdrawn(turn.inbound.key.front, marker);
-    let done = done(gateway, turn, "withdrawn", parts, Some(withdrawn)).await?;
-    gateway.ledger.note(cancelled);
+    let done = done(services, turn, "withdrawn", parts, Some(withdrawn)).await?;
+    services.ledger.note(cancelled);
     Ok(done)
 }
 
@@ -233,13 +233,13 @@ fn said(turn: &OpenTurn, marker: Marker) -> Option<Escalating> {
 }
 
 async fn done(
-    gateway: &Gateway,
+    services: &Services,
     turn: OpenTurn,
     command: &'static str,
     parts: Vec<Outgoing>,
     escalation: Option<Escalating>,
 ) -> Result<Answered, TurnError> {
-    conclude(gateway, turn, Conclusion { command, parts, escalation, placeholder: None }).await
+    conclude(services, turn, Conclusion { command, parts, escalation, placeholder: None }).await
 }
 
 /// A reaction to the message, or these words where there can be none.
@@ -249,24 +249,24 @@ fn mark(emoji: &str, otherwise: String) -> Outgoing {
 }
 
 /// Says something in the thread, as messages of their own.
-fn relayed(gateway: &Gateway, turn: &OpenTurn, speech: Speech) -> Vec<Outgoing> {
+fn relayed(services: &Services, turn: &OpenTurn, speech: Speech) -> Vec<Outgoing> {
     let said = Outgoing { speech, purpose: Purpose::PassedOn, ..Outgoing::default() };
-    deliver::pieces(gateway, &turn.inbound.key, &said).collect()
+    deliver::pieces(services, &turn.inbound.key, &said).collect()
 }
 
 /// Says something to contacts who were asked apart, each under the message that asked them.
 async fn to_contacts(
-    gateway: &Gateway,
+    services: &Services,
     turn: &OpenTurn,
     marker: &Marker,
     speech: &Speech,
     is_reader: impl Fn(&str) -> bool,
 ) -> Result<Vec<Outgoing>, TurnError> {
-    let asked = gateway.store.asked_apart(turn.inbound.key.front, marker).await?;
-    let readers = asked.into_iter().filter(|(contact, _)| is_reader(contact) && gateway.may_hear(contact));
+    let asked = services.store.asked_apart(turn.inbound.key.front, marker).await?;
+    let readers = asked.into_iter().filter(|(contact, _)| is_reader(contact) && services.people.may_hear(contact));
     let parts = readers.flat_map(|(contact, thread_ts)| {
         let said = Outgoing { speech: speech.clone(), thread_ts, to: Some(contact), purpose: Purpose::PassedOn };
-        deliver::pieces(gateway, &turn.inbound.key, &said).collect::<Vec<_>>()
+        deliver::pieces(services, &turn.inbound.key, &said).collect::<Vec<_>>()
     });
     Ok(parts.collect())
 }

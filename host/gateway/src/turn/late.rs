@@ -2,22 +2,20 @@
 
 use std::time::Duration;
 
-use pmk_system::clock;
-
-use crate::{gateway::Gateway, store::OpenTurn};
+use crate::{services::Services, store::OpenTurn};
 
 /// An answer that is begun sooner after its question is not late.
 const LATE_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// What goes before the answer to these messages; nothing where it is in time. A contact who answers late is nobody's
 /// delay of ours.
-pub(super) fn notice(gateway: &Gateway, turn: &OpenTurn, also: &[OpenTurn]) -> String {
+pub(super) fn notice(services: &Services, turn: &OpenTurn, also: &[OpenTurn]) -> String {
     if turn.absorbs.is_some() {
         return String::new();
     }
     let oldest = also.iter().chain([turn]).map(|turn| asked_at_ms(&turn.inbound.ts, turn.received_at_ms)).min();
-    match oldest.and_then(|asked| minutes_late(asked, clock::now_ms())) {
-        Some(minutes) => gateway.say.late(minutes),
+    match oldest.and_then(|asked| minutes_late(asked, services.now_ms())) {
+        Some(minutes) => services.say.late(minutes),
         None => String::new(),
     }
 }

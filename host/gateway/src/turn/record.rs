@@ -2,9 +2,6 @@
 
 use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
-use pmk_policy::DecidedBy;
-use pmk_system::clock;
-use serde_json::json;
 
 use super::{
     TurnError, absorb, deliver, track,
@@ -12,8 +9,9 @@ use super::{
 };
 use crate::{
     experiment::signals::Reask,
-    gateway::Gateway,
-    ledger::{Event, InExperiment},
+    ledger::Event,
+    report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
+    services::Services,
     store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
     talk::Speech,
 };
@@ -27,7 +25,7 @@ pub(super) enum Outcome {
 }
 
 pub(super) async fn record(
-    gateway: &Gateway,
+    services: &Services,
     mut work: Work<'_>,
     outcome: Outcome,
     learnt: Option<Box<Atom>>,
@@ -42,16 +40,16 @@ pub(super) async fn record(
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // An answer that people gave reaches who asked, whatever the model has made of it.
-        (Some(marker), atom) if keep_live => absorb::outgoing(gateway, &work, marker, &reply, atom.as_deref()),
+        (Some(marker), atom) if keep_live => absorb::outgoing(services, &work, marker, &reply, atom.as_deref()),
         (Some(marker), atom) => {
-            absorb::outgoing(gateway, &work, marker, work.turn.inbound.text.trim(), atom.as_deref())
+            absorb::outgoing(services, &work, marker, work.turn.inbound.text.trim(), atom.as_deref())
         }
-        (None, _) => deliver::parts(gateway, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
+        (None, _) => deliver::parts(services, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
     };
     let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(mut escalating, outgoing)| {
         for asking in &outgoing {
-            parts.extend(deliver::pieces(gateway, &work.turn.inbound.key, asking));
+            parts.extend(deliver::pieces(services, &work.turn.inbound.key, asking));
         }
         if let Escalating::Proposed(proposal) = &mut escalating {
             // The last piece asks for the word.
@@ -59,11 +57,11 @@ pub(super) async fn record(
         }
         escalating
     });
-    let tracking = track::new_notes(gateway, &work, keep_live).await?;
-    parts.extend(tracking.outgoing(gateway, &work));
+    let tracking = track::new_notes(services, &work, keep_live).await?;
+    parts.extend(tracking.outgoing(services, &work));
     let report = report(&work);
     // Nobody else would read it.
-    let reask = work.journal.tags().place.as_ref().and_then(|_| gateway.questions.ask(work.turn));
+    let reask = work.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
     let outturn = Outturn {
         tags: work.journal.tags().clone(),
         failed: work.journal.has_failures() || work.tally.gave_up,
@@ -77,20 +75,20 @@ pub(super) async fn record(
         also: work.also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
         parts: parts.clone(),
-        calibration: learnt_of_the_model(gateway, &work),
+        calibration: learnt_of_the_model(services, &work),
         escalation: escalation.clone(),
         case: tracking.in_case(&work),
         report: report.clone(),
         outturn: outturn.clone(),
         keep_live,
     };
-    gateway.store.record(work.turn.turn, recorded, clock::now_ms()).await?;
+    services.store.record(work.turn.turn, recorded, services.now_ms()).await?;
     tracking.recorded(&work);
     split.into_iter().for_each(|event| work.journal.note(event));
     note_escalations(&work, escalation, learnt);
     note_reask(&work, reask);
     if let Some(arm) = bad_arm(&outturn) {
-        gateway.experiment.judge(gateway, arm).await;
+        services.experiment.judge(arm).await;
     }
     let OpenTurn { turn, session, inbound, received_at_ms, .. } = work.turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
@@ -108,9 +106,9 @@ pub(super) async fn record(
 }
 
 /// What is known of the model now, where this turn has asked it.
-fn learnt_of_the_model(gateway: &Gateway, work: &Work<'_>) -> Option<Learnt> {
-    let (provider, model) = (gateway.model.provider().to_owned(), gateway.model.name().to_owned());
-    let calibration = gateway.calibration();
+fn learnt_of_the_model(services: &Services, work: &Work<'_>) -> Option<Learnt> {
+    let (provider, model) = (services.model.provider().to_owned(), services.model.name().to_owned());
+    let calibration = services.calibrator.known();
     let (fit, bounds) = (calibration.fit(), *calibration.bounds());
     (work.tally.calls > 0).then_some(Learnt { provider, model, fit, bounds })
 }
@@ -169,47 +167,33 @@ fn bad_arm(outturn: &Outturn) -> Option<&str> {
     arm.filter(|_| outturn.failed || outturn.overflowed)
 }
 
-/// Who decided what the model got to see; nobody where there was nothing to decide.
-fn policy(decided_by: Option<&DecidedBy>) -> serde_json::Value {
-    match decided_by {
-        Some(DecidedBy::Policy(identity)) => json!(identity),
-        Some(DecidedBy::Floor) => json!({"name": DecidedBy::Floor.name(), "version": null, "sha256": null}),
-        None => serde_json::Value::Null,
-    }
-}
-
-/// The `turn` line of the console, which the ledger's `turn.processed` is made from, too.
-fn report(work: &Work<'_>) -> serde_json::Value {
-    let tally = &work.tally;
-    let mut report = json!({
-        "type": "turn",
-        "event_id": work.turn.inbound.event_id,
-        "session": work.turn.inbound.key,
-        "audience": work.audience,
-        "policy": policy(tally.decided_by.as_ref()),
-        "tokens": {
-            "before": tally.tokens_before,
-            "after": tally.tokens_after,
-            "limit": work.room.limit,
-        },
-        "turns_dropped": tally.turns_dropped,
-        "messages_replaced": tally.messages_replaced,
-        "rungs": tally.rungs,
-        "calls": tally.calls,
-        "mra_asks": tally.mra_asks,
-        "atoms": work.atoms,
-    });
-    if let Some(InExperiment { experiment, arm }) = &work.journal.tags().place {
-        (report["experiment"], report["arm"]) = (json!(experiment), json!(arm));
-    }
-    if !tally.recalled.is_empty() {
-        report["recalled"] = json!(tally.recalled);
-    }
-    if !work.also.is_empty() {
+/// What is told of it, which the ledger's `turn.processed` is made from, too.
+fn report(work: &Work<'_>) -> TurnReport {
+    let (tally, place) = (&work.tally, work.journal.tags().place.as_ref());
+    let question = QuestionReport {
+        audience: work.audience,
+        policy: tally.decided_by.as_ref().map(Decider::from),
+        tokens: TokenReport { before: tally.tokens_before, after: tally.tokens_after, limit: work.room.limit },
+        turns_dropped: tally.turns_dropped,
+        messages_replaced: tally.messages_replaced,
+        rungs: tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
+        calls: tally.calls,
+        mra_asks: tally.mra_asks,
+        atoms: work.atoms.clone(),
+        experiment: place.map(|place| place.experiment.to_string()),
+        arm: place.map(|place| place.arm.to_string()),
+        recalled: tally.recalled.clone(),
+    };
+    let mut answered: Vec<&OpenTurn> = work.also.iter().collect();
+    if !answered.is_empty() {
         // In the order they came: collected ones before the newest, others while it was being answered.
-        let mut answered: Vec<&OpenTurn> = work.also.iter().chain([work.turn]).collect();
+        answered.push(work.turn);
         answered.sort_by_key(|turn| turn.turn);
-        report["event_ids"] = answered.into_iter().map(|turn| turn.inbound.event_id.clone()).collect();
     }
-    report
+    TurnReport {
+        event_id: work.turn.inbound.event_id.clone(),
+        session: work.turn.inbound.key.clone(),
+        event_ids: answered.into_iter().map(|turn| turn.inbound.event_id.clone()).collect(),
+        kind: TurnKind::Question(Box::new(question)),
+    }
 }

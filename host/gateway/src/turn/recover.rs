@@ -14,13 +14,12 @@
 
 use pmk_core::floor;
 use pmk_policy::{OverflowInput, Rung};
-use pmk_system::clock;
 
 use super::{TurnError, budget, decided::note_records, work::Work};
 use crate::{
     calibration::{Refusal, Source},
-    gateway::Gateway,
     ledger::Event,
+    services::Services,
 };
 
 pub(crate) mod compact;
@@ -57,44 +56,44 @@ pub(super) struct Recovery {
 /// Makes the window smaller than all that was refused. False when there is nothing left to try: then the window is
 /// one that will be answered, or, where the size was only suspected, what it was.
 pub(super) async fn recover(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     recovery: &mut Recovery,
     cause: Cause,
 ) -> Result<bool, TurnError> {
-    note_cause(gateway, work, cause);
+    note_cause(services, work, cause);
     let base = recovery
         .base
         .get_or_insert_with(|| Base { window: work.window.clone(), tokens: work.tally.tokens_after })
         .clone();
-    if climb(gateway, work, recovery, &base, cause).await? || recovery.replanning.next(gateway, work).await? {
+    if climb(services, work, recovery, &base, cause).await? || recovery.replanning.next(services, work).await? {
         if let Some(trial) = &mut work.trial {
             trial.sent();
         }
         return Ok(true);
     }
-    trial::in_vain(gateway, work);
+    trial::in_vain(services, work);
     if matches!(cause, Cause::Overflow { .. }) {
-        give_up(gateway, work).await?;
+        give_up(services, work).await?;
     }
     Ok(false)
 }
 
 /// Takes the next rung that makes the request smaller than all that were refused. False: none is left.
 async fn climb(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     recovery: &mut Recovery,
     base: &Base,
     cause: Cause,
 ) -> Result<bool, TurnError> {
     while recovery.retries < MAX_RETRIES && !recovery.tried.contains(&Rung::GiveUp) {
-        let rung = choose(gateway, work, base, &recovery.tried, cause).await;
+        let rung = choose(services, work, base, &recovery.tried, cause).await;
         recovery.tried.push(rung);
         let taken = match rung {
-            Rung::Trim => trim(gateway, work, base).await?,
-            Rung::Compact => compact::rung(gateway, work, base).await?,
-            Rung::Rotate => rotate::rung(gateway, work, base).await?,
+            Rung::Trim => trim(services, work, base).await?,
+            Rung::Compact => compact::rung(services, work, base).await?,
+            Rung::Rotate => rotate::rung(services, work, base).await?,
             Rung::GiveUp => false,
         };
         if !taken {
@@ -103,7 +102,7 @@ async fn climb(
         recovery.retries += 1;
         work.tally.rungs.push(rung.name());
         // The smaller window is budgeted like any other.
-        budget::budget(gateway, work).await?;
+        budget::budget(services, work).await?;
         if replan::is_smaller(work) {
             return Ok(true);
         }
@@ -112,14 +111,14 @@ async fn climb(
 }
 
 /// What the model and this turn have learnt from it.
-fn note_cause(gateway: &Gateway, work: &mut Work<'_>, cause: Cause) {
+fn note_cause(services: &Services, work: &mut Work<'_>, cause: Cause) {
     let size = work.estimate();
     work.below = Some(work.below.map_or(size, |below| below.min(size)));
     match cause {
         Cause::Overflow { observed_tokens, allowed_tokens, window } => {
             work.tally.overflowed = true;
             let refusal = Refusal { observed: observed_tokens, window, source: Source::Refused };
-            gateway.calibration().refused(work.turn.session, size, refusal, clock::now_ms());
+            services.calibrator.known().refused(work.turn.session, size, refusal, services.now_ms());
             note_overflow(work, observed_tokens, allowed_tokens);
         }
         Cause::Suspected(source) => {
@@ -153,7 +152,7 @@ fn note_overflow(work: &Work<'_>, observed_tokens: Option<u64>, allowed_tokens: 
 }
 
 /// Asks the policy which of the rungs that can still help comes next.
-async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung], cause: Cause) -> Rung {
+async fn choose(services: &Services, work: &Work<'_>, base: &Base, tried: &[Rung], cause: Cause) -> Rung {
     let mut available = base.available(tried, work.room.limit);
     let (observed_tokens, allowed_tokens) = match cause {
         Cause::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
@@ -166,11 +165,11 @@ async fn choose(gateway: &Gateway, work: &Work<'_>, base: &Base, tried: &[Rung],
     let tried = tried.to_vec();
     let input = OverflowInput { phase: work.tally.phase, tried, available, observed_tokens, allowed_tokens };
     let decision = work.policies.consult(move |stack| stack.recover(input)).await;
-    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
+    note_records(services, &work.journal, &work.turn.inbound.user, &decision.records);
     decision.rung
 }
 
-async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
+async fn trim(services: &Services, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
     let Some(applied) = base.trimmed(work.room.limit) else { return Ok(false) };
     let pruned = Event::ContextForcePruned {
         actor: work.turn.inbound.user.clone(),
@@ -181,9 +180,9 @@ async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<boo
         Some(trial) => trial.events.push(pruned),
         None => work.journal.note(pruned),
     }
-    work.tally.cut = gateway.say.trimmed(applied.turns_dropped);
+    work.tally.cut = services.say.trimmed(applied.turns_dropped);
     work.window = base.window.clone();
-    budget::carry_out(gateway, work, &applied).await?;
+    budget::carry_out(services, work, &applied).await?;
     Ok(true)
 }
 
@@ -197,28 +196,33 @@ pub(super) fn note_failed(work: &Work<'_>) {
 }
 
 /// Nothing helped, not even the new message alone. What is kept leaves as much room again for the next one.
-async fn give_up(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
+async fn give_up(services: &Services, work: &mut Work<'_>) -> Result<(), TurnError> {
     tracing::error!(session = %work.turn.inbound.key, rungs = ?work.tally.rungs, "queue.context_overflow.recovery_failed");
     let (actor, session) = (work.turn.inbound.user.clone(), work.turn.inbound.key.to_string());
     work.journal.note(Event::OverflowRecoveryFailed { actor, session });
     work.tally.rungs.push(Rung::GiveUp.name());
     work.tally.gave_up = true;
     note_failed(work);
-    gateway.tell_admins(gateway.say.recovery_failed(&work.turn.inbound.key.to_string()));
-    work.room = gateway.room(work.turn.session, &work.preamble);
+    services.admins.tell(services.say.recovery_failed(&work.turn.inbound.key.to_string()));
+    work.room = services.token_budget(work.turn.session, &work.preamble);
     let transcript = work.window.transcript();
     let of_this_turn = transcript.tokens_in(transcript.current(), transcript.len());
     let most = of_this_turn + work.room.limit / 2;
     if transcript.total_tokens() > most {
-        budget::carry_out(gateway, work, &floor::decide(&transcript, most)).await?;
+        budget::carry_out(services, work, &floor::decide(&transcript, most)).await?;
     }
     Ok(())
 }
 
 /// Puts a summary in the place of a part of the base window, in the stored live window, too.
-async fn fold(gateway: &Gateway, work: &mut Work<'_>, base: &Base, fold: super::window::Fold) -> Result<(), TurnError> {
+async fn fold(
+    services: &Services,
+    work: &mut Work<'_>,
+    base: &Base,
+    fold: super::window::Fold,
+) -> Result<(), TurnError> {
     let mut window = base.window.clone();
-    let stored = gateway.store.fold(work.turn.session, window.fold_edit(&fold), clock::now_ms()).await?;
+    let stored = services.store.fold(work.turn.session, window.fold_edit(&fold), services.now_ms()).await?;
     window.fold(fold, stored);
     work.window = window;
     Ok(())

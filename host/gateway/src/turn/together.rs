@@ -2,7 +2,6 @@
 //! that come while the model has something looked up.
 
 use pmk_core::{Entry, Message, Place};
-use pmk_system::clock;
 
 use super::{
     TurnError,
@@ -10,7 +9,7 @@ use super::{
     command, deliver,
     work::Work,
 };
-use crate::{config::QueueMode, dispatch::Batch, gateway::Gateway, store::OpenTurn, talk::Inbound};
+use crate::{config::QueueMode, dispatch::Batch, services::Services, store::OpenTurn, talk::Inbound};
 
 /// What stands between messages that were made one.
 const BETWEEN: &str = "\n\n";
@@ -48,26 +47,26 @@ fn said(inbound: &Inbound) -> String {
 }
 
 /// Under `steer`, shows the model what has been written since it began.
-pub(super) async fn steer(gateway: &Gateway, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
-    let queue = gateway.config.queue;
+pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
+    let queue = services.config.queue;
     if queue.mode != QueueMode::Steer {
         return Ok(());
     }
     let room = queue.most.saturating_sub(1 + work.also.len());
     for inbox in batch.take_along(room) {
-        let turn = match admit::admit(gateway, inbox).await? {
+        let turn = match admit::admit(services, inbox).await? {
             Admitted::Ask(turn) => turn,
             Admitted::Command(turn, command) => {
-                let answered = command::carry_out(gateway, turn, command).await?;
-                deliver::deliver(gateway, answered).await?;
+                let answered = command::carry_out(services, turn, command).await?;
+                deliver::deliver(services, answered).await?;
                 continue;
             }
             Admitted::Nothing | Admitted::Deliver(_) => continue,
         };
         let message = Message::user(said(&turn.inbound));
-        let ids = gateway
+        let ids = services
             .store
-            .archive(work.turn.session, turn.turn, std::slice::from_ref(&message), clock::now_ms())
+            .archive(work.turn.session, turn.turn, std::slice::from_ref(&message), services.now_ms())
             .await?;
         work.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
         work.also.push(turn);

@@ -14,8 +14,8 @@ use super::{TurnError, deliver, work::Work};
 use crate::{
     case::{Case, Note, NoteKind},
     directive::{self, CASE_TAG, CaseUpdate, Given},
-    gateway::Gateway,
     ledger::Event,
+    services::Services,
     store::{InCase, Outgoing, Purpose},
     talk::Speech,
 };
@@ -72,15 +72,15 @@ pub(super) struct Tracking<'a> {
 
 /// What the model has noted and the case does not have yet. Nothing where there is no answer.
 pub(super) async fn new_notes<'a>(
-    gateway: &'a Gateway,
+    services: &'a Services,
     work: &Work<'_>,
     answered: bool,
 ) -> Result<Tracking<'a>, TurnError> {
     let (Some(case), true, false) = (&work.case, answered, work.tally.notes.is_empty()) else {
         return Ok(Tracking { notes: vec![], _lock: None });
     };
-    let lock = gateway.tracking.lock().await;
-    let now = gateway.store.case(case.id).await?;
+    let lock = services.tracking.lock().await;
+    let now = services.store.case(case.id).await?;
     let is_new = |note: &&Note| now.as_ref().is_none_or(|case| !case.has(note));
     let notes = work.tally.notes.iter().filter(is_new).cloned().collect();
     Ok(Tracking { notes, _lock: Some(lock) })
@@ -88,11 +88,11 @@ pub(super) async fn new_notes<'a>(
 
 impl Tracking<'_> {
     /// What people are told of it, after the answer.
-    pub(super) fn outgoing(&self, gateway: &Gateway, work: &Work<'_>) -> Vec<Outgoing> {
+    pub(super) fn outgoing(&self, services: &Services, work: &Work<'_>) -> Vec<Outgoing> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
-        let speech = Speech { text: gateway.say.case_tracked(case.id, &self.notes), pings: vec![] };
+        let speech = Speech { text: services.say.case_tracked(case.id, &self.notes), pings: vec![] };
         let told = Outgoing { speech, thread_ts: None, to: None, purpose: Purpose::Tracked };
-        deliver::pieces(gateway, &work.turn.inbound.key, &told).collect()
+        deliver::pieces(services, &work.turn.inbound.key, &told).collect()
     }
 
     /// What is kept with the case, in the transaction that records the turn.

@@ -9,11 +9,8 @@ use serde_json::json;
 
 use super::super::{Context, block_on, print, print_json, table, text::printable};
 use crate::{
-    config::Config,
-    experiment::{
-        ExperimentConfig,
-        figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},
-    },
+    config::{Config, ExperimentConfig},
+    experiment::figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},
     store::{Store, StoreError},
 };
 

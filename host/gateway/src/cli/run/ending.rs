@@ -5,23 +5,44 @@ use std::{pin::pin, sync::Arc};
 use pmk_system::error::Failure;
 use tokio_util::sync::CancellationToken;
 
-use crate::{dispatch::Dispatcher, gateway::Gateway, ledger::Event, presence::Presence, store::StoreError};
+use crate::{
+    gateway::Gateway,
+    ledger::{Event, Ledger},
+    presence::{self, Presence},
+    services::Services,
+    store::StoreError,
+};
 
 /// The end of a gateway that has lost its store.
-pub(super) fn lost(gateway: &Gateway, how: StoreError) -> Failure {
-    gateway.stop.cancel();
-    gateway.ledger.note(Event::StoreLost { reason: how.to_string() });
+pub(super) fn lost(ledger: &Ledger, stop: &CancellationToken, how: StoreError) -> Failure {
+    stop.cancel();
+    ledger.note(Event::StoreLost { reason: how.to_string() });
     how.into()
+}
+
+/// What presence needs of the services.
+pub(super) fn presence(services: &Services, gateway: &Gateway) -> presence::Ports {
+    presence::Ports {
+        clock: services.clock.clone(),
+        store: services.store.clone(),
+        front: Arc::clone(&services.front),
+        ledger: services.ledger.clone(),
+        people: Arc::clone(&services.people),
+        say: Arc::clone(&services.say),
+        settings: services.config.presence.clone(),
+        stop: services.stop.clone(),
+        tasks: services.tasks.clone(),
+        dispatcher: Arc::clone(gateway.dispatcher()),
+    }
 }
 
 /// Runs the gateway, and says goodbye when it is asked to end or its input has ended.
 pub(super) async fn while_present(
-    gateway: &Arc<Gateway>,
-    dispatcher: &Arc<Dispatcher>,
+    gateway: &Gateway,
     presence: &Presence,
     asked: &CancellationToken,
 ) -> Result<(), Failure> {
-    let mut running = pin!(gateway.run(dispatcher));
+    let mut running = pin!(gateway.run());
     tokio::select! {
         finished = &mut running => {
             if finished.is_ok() {

@@ -9,10 +9,11 @@ use pmk_system::{child, error::Failure};
 
 use crate::{
     audience::{Audience, Prompts},
+    calibration::TokenBudget,
     config::{Config, MraConfig},
     directive::{self, Offer},
     mra::{self, Mra},
-    turn::{Preamble, Room},
+    preambles::Preamble,
 };
 
 /// What a window must leave for a conversation: a question of a few sentences.
@@ -40,7 +41,7 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
         .unwrap_or_default();
     let tools: Vec<Tool> = if has_tools { directive::tools::definitions(Offer::ALL) } else { vec![] };
     let preamble = Preamble::new(system, tools);
-    let does = |window: u64| Room::of(window, preamble.tokens).limit >= LEAST_ROOM;
+    let does = |window: u64| TokenBudget::of(window, preamble.tokens).limit >= LEAST_ROOM;
     let window = model.window();
     if does(window) {
         return Ok(());

@@ -12,15 +12,17 @@ use tokio::{
 use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
-    gateway::Gateway,
-    policies::{self, By, Swapper},
+    policies::{self, By, Ports, Swapper},
+    presence::health::Report,
+    services::Services,
 };
 
 /// Starts to listen to all of them. A gateway that nobody can command still answers.
 pub(super) fn start(
     lock: &HomeLock,
     swapper: Swapper,
-    (gateway, dispatcher): (&Arc<Gateway>, &Arc<Dispatcher>),
+    services: &Services,
+    dispatcher: &Arc<Dispatcher>,
     at_a_terminal: bool,
 ) -> Result<JoinSet<()>, Failure> {
     let swapper = Arc::new(swapper);
@@ -30,7 +32,7 @@ pub(super) fn start(
             let commands = Commands {
                 swapper: Arc::clone(&swapper),
                 dispatcher: Arc::clone(dispatcher),
-                gateway: Arc::clone(gateway),
+                report: report(services),
             };
             tasks.spawn(server.serve(commands));
         }
@@ -46,6 +48,23 @@ pub(super) fn start(
     tasks.spawn(async move { promoted.follow_promotions().await });
     tasks.spawn(policies::follow(swapper));
     Ok(tasks)
+}
+
+/// What swaps need of the services.
+pub(super) fn ports(services: &Services) -> Ports {
+    Ports {
+        policies: Arc::clone(&services.policies),
+        ledger: services.ledger.clone(),
+        admins: services.admins.clone(),
+        say: Arc::clone(&services.say),
+        promotions: services.experiment.promotions(),
+    }
+}
+
+/// How the gateway does, for an operator.
+fn report(services: &Services) -> Arc<dyn Fn() -> Report + Send + Sync> {
+    let (front, ledger) = (Arc::clone(&services.front), services.ledger.clone());
+    Arc::new(move || Report { connection: front.connection(), lost_lines: ledger.uncounted() })
 }
 
 async fn reload_on(mut hangup: Signal, swapper: Arc<Swapper>) {

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
 use crate::{
-    front::{Delivery, Front, FrontError, Intake, Kind, Progress, TurnReport},
+    front::{Delivery, Front, FrontError, Intake, Kind, Progress},
+    report::{QuestionReport, TurnReport},
     talk::{Reaction, ReplyTo},
 };
 
@@ -167,18 +168,17 @@ impl Front for Chat {
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
-        if report.get("command").is_some() {
-            // Nothing was decided for it.
+        // Nothing was decided for a command.
+        let Some(QuestionReport { policy, tokens, turns_dropped, messages_replaced, .. }) = report.question() else {
             return Ok(());
+        };
+        let policy = policy.as_ref().map_or("?", |policy| &policy.name);
+        let mut line = format!("{policy}: {} of {} tokens", tokens.after, tokens.limit);
+        if *turns_dropped > 0 {
+            line.push_str(&format!(", {turns_dropped} turns dropped"));
         }
-        let number = |pointer: &str| report.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or(0);
-        let policy = report.pointer("/policy/name").and_then(serde_json::Value::as_str).unwrap_or("?");
-        let mut line = format!("{policy}: {} of {} tokens", number("/tokens/after"), number("/tokens/limit"));
-        if number("/turns_dropped") > 0 {
-            line.push_str(&format!(", {} turns dropped", number("/turns_dropped")));
-        }
-        if number("/messages_replaced") > 0 {
-            line.push_str(&format!(", {} messages shortened", number("/messages_replaced")));
+        if *messages_replaced > 0 {
+            line.push_str(&format!(", {messages_replaced} messages shortened"));
         }
         self.print(DIM, &line).await
     }

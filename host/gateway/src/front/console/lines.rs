@@ -14,7 +14,8 @@ use super::{
     parse::{BadLine, LINE, Said, parse},
 };
 use crate::{
-    front::{Delivery, Front, FrontError, Intake, Progress, TurnReport},
+    front::{Delivery, Front, FrontError, Intake, Progress},
+    report::TurnReport,
     talk::{Accepted, Inbound, Notice, Reaction, ReplyTo},
 };
 
@@ -180,8 +181,8 @@ impl Front for Lines {
             "ts": ts,
             "text": part.speech.text,
         });
-        if let Some(event_ids) = part.event_ids {
-            line["event_ids"] = event_ids.clone();
+        if !part.event_ids.is_empty() {
+            line["event_ids"] = json!(part.event_ids);
         }
         self.say_in_order(&line).await.map(|()| Some(ts))
     }
@@ -191,6 +192,6 @@ impl Front for Lines {
     }
 
     async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
-        self.say_in_order(report).await
+        self.say_in_order(&json!(report)).await
     }
 }

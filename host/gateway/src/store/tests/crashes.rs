@@ -45,7 +45,7 @@ async fn every_step_survives() {
     assert_eq!(answered.turn, first.turn);
     assert_eq!(answered.inbound, first.inbound);
     assert_eq!(answered.placeholder.as_deref(), Some("17.1"));
-    assert_eq!(answered.report, json!({"calls": 1}));
+    assert_eq!(answered.report, report());
     assert_eq!(
         answered.parts.iter().map(|part| part.outgoing.speech.text.as_str()).collect::<Vec<_>>(),
         ["one", "two", "three"]

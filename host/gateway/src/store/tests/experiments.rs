@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    experiment::assignment::{Draw, Weights},
     ledger::{InExperiment, Tags},
+    store::assignment::{Draw, Weights},
     talk::Reaction,
 };
 

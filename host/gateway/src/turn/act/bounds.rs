@@ -2,26 +2,25 @@
 
 use pmk_core::text::head;
 use pmk_knowledge::{Problem, Workspace};
-use pmk_system::clock;
 
 use super::super::{TurnError, work::Work};
-use crate::{directive::Kind, gateway::Gateway, ledger::Event, store::Asking};
+use crate::{directive::Kind, ledger::Event, services::Services, store::Asking};
 
 /// Counts a question that is about to be put to others. Where it is one too many nobody is asked: the person reads so,
 /// and what the model is told comes back.
-pub(super) async fn count(gateway: &Gateway, work: &mut Work<'_>, kind: Kind) -> Result<Option<String>, TurnError> {
+pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) -> Result<Option<String>, TurnError> {
     let inbound = &work.turn.inbound;
     let most = match kind {
-        Kind::Escalate => gateway.config.hourly.escalations,
-        Kind::MraAsk => gateway.config.hourly.mra_questions,
+        Kind::Escalate => services.config.hourly.escalations,
+        Kind::MraAsk => services.config.hourly.mra_questions,
     };
     let (front, user, session) = (inbound.key.front, inbound.user.clone(), work.turn.session);
     let asking = Asking { kind, front, user: user.clone(), session };
-    let Some(of) = gateway.store.count_asked(asking, most, clock::now_ms()).await? else { return Ok(None) };
+    let Some(of) = services.store.count_asked(asking, most, services.now_ms()).await? else { return Ok(None) };
     let (session, of) = (inbound.key.to_string(), of.name());
     tracing::warn!(session, user, kind = kind.tag(), of, most, "nobody is asked: the bound of an hour is met");
     work.journal.note(Event::DirectiveBounded { actor: user, session, kind: kind.tag(), of, most });
-    let said = gateway.say.used_up(kind, most);
+    let said = services.say.used_up(kind, most);
     if !work.tally.bounded.contains(&said) {
         work.tally.bounded.push_str(&said);
     }
@@ -36,8 +35,8 @@ pub(super) async fn count(gateway: &Gateway, work: &mut Work<'_>, kind: Kind) ->
 
 /// Why a repository is none that may be asked about; `None` where it is one. The operator's list decides, where there is
 /// one; without a list, `mra` knows its own.
-pub(super) async fn not_listed(gateway: &Gateway, repo: &str) -> Option<String> {
-    let listed = listed(gateway).await?;
+pub(super) async fn not_listed(services: &Services, repo: &str) -> Option<String> {
+    let listed = listed(services).await?;
     let repo = repo.trim();
     if listed.iter().any(|name| name == repo) {
         return None;
@@ -47,21 +46,21 @@ pub(super) async fn not_listed(gateway: &Gateway, repo: &str) -> Option<String> 
 }
 
 /// A repository that a question to people is about, if it is one that the operator has named.
-pub(super) async fn scope(gateway: &Gateway, repo: Option<String>) -> Option<String> {
+pub(super) async fn scope(services: &Services, repo: Option<String>) -> Option<String> {
     let repo = repo.map(|repo| repo.trim().to_owned()).filter(|repo| !repo.is_empty())?;
-    let pools = gateway.people.now();
+    let pools = services.people.people();
     if pools.escalation.repos.contains_key(&repo) {
         return Some(repo);
     }
-    match listed(gateway).await {
+    match listed(services).await {
         Some(listed) => listed.contains(&repo).then_some(repo),
         None => pools.escalation.repos.is_empty().then_some(repo),
     }
 }
 
 /// The repositories of the workspace; `None` where nobody lists any. A list that cannot be read lists none.
-async fn listed(gateway: &Gateway) -> Option<Vec<String>> {
-    let workspace = gateway.config.mra_workspace.clone()?;
+async fn listed(services: &Services) -> Option<Vec<String>> {
+    let workspace = services.config.mra_workspace.clone()?;
     let read = tokio::task::spawn_blocking(move || Workspace::open(&workspace)?.repositories());
     match read.await.expect("reading a list does not panic") {
         Ok((repositories, _)) => Some(repositories.into_iter().map(|repository| repository.name).collect()),

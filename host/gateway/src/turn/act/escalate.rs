@@ -1,7 +1,6 @@
 //! Asking the people who know.
 
 use pmk_core::{Block, Entry, Message, Origin, Place, SessionKey, text};
-use pmk_system::clock;
 
 use super::{
     super::{TurnError, together, work::Work},
@@ -10,8 +9,8 @@ use super::{
 use crate::{
     directive::{Given, Kind, asked_share, own_words},
     escalation::{Apart, Marker, Tried},
-    gateway::Gateway,
     say,
+    services::Services,
     store::{Escalating, Outgoing, Proposal, Purpose},
 };
 
@@ -56,7 +55,7 @@ pub(super) enum Fate {
 /// Prepares the question to the contacts; it goes out, and its marker is stored, together with the turn's
 /// answer. Returns what the model is told.
 pub(super) async fn escalate(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     repo: Option<String>,
     question: String,
@@ -76,10 +75,10 @@ pub(super) async fn escalate(
     }
     let repo = repo.map(|repo| text::plain_line(&repo));
     let inbound = &work.turn.inbound;
-    let contacts = gateway.contacts(repo.as_deref(), &inbound.user);
+    let contacts = services.people.contacts(repo.as_deref(), &inbound.user);
     // A thread can tell only one answer from talk: a second question would get the first one's.
     let (front, channel) = (inbound.key.front, &inbound.reply_to.channel);
-    if gateway.store.is_waiting(front, channel, inbound.thread()).await? {
+    if services.store.is_waiting(front, channel, inbound.thread()).await? {
         tracing::info!(session = %inbound.key, "an escalation is put off: the thread waits for another answer");
         return Ok((Done::refused(ALREADY), Fate::Waiting));
     }
@@ -88,19 +87,19 @@ pub(super) async fn escalate(
         let why = "nobody is set up to be asked: tell the person so, and that an admin can change it";
         return Ok((Done::refused(why), Fate::Nobody));
     }
-    if let Some(why) = bounds::count(gateway, work, Kind::Escalate).await? {
+    if let Some(why) = bounds::count(services, work, Kind::Escalate).await? {
         return Ok((Done::refused(why), Fate::Bounded));
     }
     let reason = reason.map(|reason| text::head(&text::plain_line(&reason), MOST_OF_A_REASON).to_owned());
-    let is_askers = is_askers(gateway, work, &question, reason.as_deref()).await?;
+    let is_askers = is_askers(services, work, &question, reason.as_deref()).await?;
     let inbound = &work.turn.inbound;
     let marker = Marker {
         channel_id: inbound.reply_to.channel.clone(),
         thread_ts: inbound.thread().to_owned(),
         question,
-        scope: bounds::scope(gateway, repo).await,
+        scope: bounds::scope(services, repo).await,
         reason,
-        pending_since: u64::try_from(clock::now_ms()).unwrap_or(0),
+        pending_since: u64::try_from(services.now_ms()).unwrap_or(0),
         mentioned_user_ids: contacts,
         asker_user_id: Some(inbound.user.clone()),
         tried: Tried { atoms: u32::try_from(work.atoms.len()).unwrap_or(u32::MAX), mra: work.tally.mra_asks },
@@ -117,10 +116,10 @@ pub(super) async fn escalate(
                 "the question was put to the people who know, each in a direct message; their answer comes later"
             }
         };
-        let asking = outgoing(gateway, &inbound.key, &inbound.user, &marker);
+        let asking = outgoing(services, &inbound.key, &inbound.user, &marker);
         (told, Fate::Asked, (Escalating::Asked(inbound.key.front, marker), asking))
     } else {
-        let (proposed, shown) = propose(gateway, work, marker);
+        let (proposed, shown) = propose(services, work, marker);
         (PROPOSED, Fate::Proposed, (proposed, vec![shown]))
     };
     work.tally.escalation = Some(prepared);
@@ -128,9 +127,9 @@ pub(super) async fn escalate(
 }
 
 /// The question as the contacts read it: in its thread, or where they cannot see that, each in a message of their own.
-pub(in crate::turn) fn outgoing(gateway: &Gateway, key: &SessionKey, asker: &str, marker: &Marker) -> Vec<Outgoing> {
+pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &str, marker: &Marker) -> Vec<Outgoing> {
     let ask = |contacts: &[String]| {
-        gateway.say.escalation(&say::Escalation {
+        services.say.escalation(&say::Escalation {
             contacts,
             asker,
             question: &marker.question,
@@ -154,10 +153,10 @@ pub(in crate::turn) fn outgoing(gateway: &Gateway, key: &SessionKey, asker: &str
 }
 
 /// The question as its asker is shown it, and what waits for their word.
-fn propose(gateway: &Gateway, work: &Work<'_>, marker: Marker) -> (Escalating, Outgoing) {
-    let (inbound, by_words) = (&work.turn.inbound, gateway.front.takes_words());
+fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (Escalating, Outgoing) {
+    let (inbound, by_words) = (&work.turn.inbound, services.front.takes_words());
     let shown = Outgoing {
-        speech: gateway.say.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
+        speech: services.say.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
         purpose: Purpose::Proposal,
         ..Outgoing::default()
     };
@@ -167,7 +166,7 @@ fn propose(gateway: &Gateway, work: &Work<'_>, marker: Marker) -> (Escalating, O
 /// Whether anything of a question was asked by the person on whose behalf it would go out: in their own words, not in
 /// what they quote; and the reason for it repeats nothing that somebody else has put before the model.
 async fn is_askers(
-    gateway: &Gateway,
+    services: &Services,
     work: &Work<'_>,
     question: &str,
     reason: Option<&str>,
@@ -176,7 +175,7 @@ async fn is_askers(
     let said_now = together::words_of_asker(work.turn, &work.also);
     let theirs = match &work.turn.inbound.key.place {
         Place::Dm(_) => None,
-        Place::Channel(_) => Some(gateway.store.written_by(work.turn.session, asker).await?),
+        Place::Channel(_) => Some(services.store.written_by(work.turn.session, asker).await?),
     };
     let is_theirs = |entry: &&Entry| {
         entry.message.origin == Origin::User && theirs.as_ref().is_none_or(|theirs| theirs.contains(&entry.id))

@@ -13,10 +13,10 @@ use crate::{
     audience::Audience,
     directive::Kind,
     front::{self, Delivery, FrontError},
-    gateway::Gateway,
     ledger::Event,
     mra::{Outcome, Question},
     progress::Sent,
+    services::Services,
     store::Verbosity,
     talk::Speech,
 };
@@ -27,7 +27,7 @@ const MAX_SHOWN_CHARS: usize = 2_500;
 /// The question as it is put to `mra`, or why it is not put to it at all, as the model is told. Only one that will be
 /// asked is counted.
 pub(super) async fn admit(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     repo: &str,
     question: &str,
@@ -36,7 +36,7 @@ pub(super) async fn admit(
     if !work.offer.mra {
         return told("there is no code to look into here: answer without");
     }
-    if let Some(why) = bounds::not_listed(gateway, repo).await {
+    if let Some(why) = bounds::not_listed(services, repo).await {
         return told(&why);
     }
     let asked = match Question::new(repo, question) {
@@ -46,27 +46,27 @@ pub(super) async fn admit(
             return told(&bad.to_string());
         }
     };
-    match bounds::count(gateway, work, Kind::MraAsk).await? {
+    match bounds::count(services, work, Kind::MraAsk).await? {
         Some(why) => told(&why),
         None => Ok(Ok(asked)),
     }
 }
 
 /// One question. What went wrong is told to the model as it is, so that the person gets to know.
-pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, question: &Question) -> Done {
+pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &Question) -> Done {
     let show = |line: String| {
         if let Some(progress) = &work.progress {
             progress.line(line);
         }
     };
-    show(gateway.say.asking_mra(question.repo()));
+    show(services.say.asking_mra(question.repo()));
     // Paths and names of code are for those who read code; the others see that it goes on.
     let (is_raw, mut steps) = (work.audience == Audience::Tech, 0);
     let on_line = |line: &str| {
         steps += 1;
-        show(if is_raw { line.to_owned() } else { gateway.say.mra_goes_on(question.repo(), steps) });
+        show(if is_raw { line.to_owned() } else { services.say.mra_goes_on(question.repo(), steps) });
     };
-    let outcome = gateway.mra.ask(question, &gateway.stop, on_line).await;
+    let outcome = services.mra.ask(question, &services.stop, on_line).await;
     let event = outcome.event();
     work.journal.note(Event::MraAskEnd {
         actor: work.turn.inbound.user.clone(),
@@ -76,15 +76,15 @@ pub(super) async fn ask(gateway: &Gateway, work: &Work<'_>, question: &Question)
         duration_ms: event.duration_ms,
     });
     let ok = outcome.result.is_ok();
-    show_call(gateway, work, &outcome).await;
+    show_call(services, work, &outcome).await;
     Done { text: outcome.text(), is_error: !ok, found: ok }
 }
 
 /// Shows a call to the people, where they want to see it. It is a courtesy: the turn goes on without.
-async fn show_call(gateway: &Gateway, work: &Work<'_>, outcome: &Outcome) {
+async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
     let inbound = &work.turn.inbound;
     let seconds = format!("{:.1}", outcome.duration.as_secs_f64());
-    let mut text = gateway.say.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
+    let mut text = services.say.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
     match work.turn.verbosity {
         Verbosity::Off | Verbosity::Progress => return,
         Verbosity::Summary => {}
@@ -96,7 +96,7 @@ async fn show_call(gateway: &Gateway, work: &Work<'_>, outcome: &Outcome) {
     }
     let speech = Speech { text, pings: vec![] };
     let shown = Delivery::notice(&inbound.event_id, &inbound.reply_to, &speech);
-    if let Err(error) = gateway.front.deliver(shown).await {
+    if let Err(error) = services.front.deliver(shown).await {
         tracing::debug!(%error, "a tool call was not shown");
     }
 }
@@ -110,11 +110,11 @@ pub(super) fn refused(repo: &str, question: &str, why: &str) -> String {
 }
 
 /// Begins to show on the placeholder how it goes, unless people want to see nothing of it.
-pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
+pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
     if work.progress.is_some() || work.turn.verbosity == Verbosity::Off {
         return;
     }
-    let front = Arc::clone(&gateway.front);
+    let front = Arc::clone(&services.front);
     let inbound = &work.turn.inbound;
     let shown = front::Progress {
         event_id: inbound.event_id.clone(),
@@ -122,7 +122,7 @@ pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
         placeholder: work.placeholder.clone(),
         text: String::new(),
     };
-    work.progress = Some(gateway.updates.progress(move |text| {
+    work.progress = Some(services.updates.progress(move |text| {
         let front = Arc::clone(&front);
         let progress = front::Progress { text, ..shown.clone() };
         async move {
@@ -139,10 +139,10 @@ pub(super) fn show_progress(gateway: &Gateway, work: &mut Work<'_>) {
 }
 
 /// How much of a result is kept.
-pub(super) async fn cap(gateway: &Gateway, work: &Work<'_>, content: &str) -> CapVerdict {
+pub(super) async fn cap(services: &Services, work: &Work<'_>, content: &str) -> CapVerdict {
     let incoming =
         IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
     let decision = work.policies.consult(move |stack| stack.cap(incoming)).await;
-    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
+    note_records(services, &work.journal, &work.turn.inbound.user, &decision.records);
     decision.verdict
 }

@@ -7,10 +7,11 @@ use pmk_core::{Message, message};
 use pmk_models::{Action, ModelError, Request};
 
 use super::{
-    super::{TurnError, budget, preamble::Preamble, work::Work},
+    super::{TurnError, budget, work::Work},
     note_usage,
 };
-use crate::{directive, gateway::Gateway};
+use crate::preambles::Preamble;
+use crate::{directive, services::Services};
 
 /// The room for the answer to a trial, which nobody reads.
 const TRIAL_TOKENS: u32 = 16;
@@ -27,15 +28,17 @@ impl Tools {
     /// A request was refused. Whether the same is to be asked again, without tools.
     pub async fn refused(
         &mut self,
-        gateway: &Gateway,
+        services: &Services,
         work: &mut Work<'_>,
         request: &Request,
         error: &ModelError,
     ) -> Result<bool, TurnError> {
-        let may_be_the_tools = gateway.model.has_tools() && has_tools(request);
+        let may_be_the_tools = services.model.has_tools() && has_tools(request);
         match error.action() {
-            Action::Fence if may_be_the_tools => gateway.tools_were_refused("said", &error.to_string()).await,
-            Action::Probe if may_be_the_tools && !self.was_suspected && gateway.takes_tools().is_none() => {
+            Action::Fence if may_be_the_tools => {
+                services.preambles.tools_were_refused("said", &error.to_string()).await
+            }
+            Action::Probe if may_be_the_tools && !self.was_suspected && services.preambles.takes_tools().is_none() => {
                 tracing::info!(session = %work.turn.inbound.key, %error, "the same is asked without tools");
                 self.was_suspected = true;
                 self.suspected = Some((Arc::clone(&work.preamble), error.to_string()));
@@ -44,29 +47,29 @@ impl Tools {
                 // It was not the tools, or not they alone.
                 if let Some((preamble, _)) = self.suspected.take() {
                     work.preamble = preamble;
-                    budget::budget(gateway, work).await?;
+                    budget::budget(services, work).await?;
                 }
                 return Ok(false);
             }
         }
-        work.preamble = gateway.preamble_as_text(work.audience, work.offer);
-        budget::budget(gateway, work).await?;
+        work.preamble = services.preambles.as_text(work.audience, work.offer);
+        budget::budget(services, work).await?;
         Ok(true)
     }
 
     /// A request was answered.
-    pub async fn answered(&mut self, gateway: &Gateway, work: &mut Work<'_>, request: &Request) {
+    pub async fn answered(&mut self, services: &Services, work: &mut Work<'_>, request: &Request) {
         let Some((_, reason)) = self.suspected.take() else {
             if !request.tools.is_empty() {
-                gateway.tools_were_taken().await;
+                services.preambles.tools_were_taken().await;
             }
             return;
         };
         // What passed was a little smaller, too: a request that is small for certain tells the two apart.
-        match trial(gateway, work).await {
-            Ok(()) => gateway.tools_were_taken().await,
+        match trial(services, work).await {
+            Ok(()) => services.preambles.tools_were_taken().await,
             Err(error) if matches!(error.action(), Action::Probe | Action::Fence) => {
-                gateway.tools_were_refused("tried", &reason).await;
+                services.preambles.tools_were_refused("tried", &reason).await;
             }
             Err(error) => tracing::info!(%error, "whether the model takes tools is not known yet"),
         }
@@ -74,15 +77,15 @@ impl Tools {
 }
 
 /// The smallest request with tools.
-async fn trial(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), ModelError> {
+async fn trial(services: &Services, work: &mut Work<'_>) -> Result<(), ModelError> {
     let request = Request {
         system: String::new(),
         messages: message::shared([Message::user("Say OK.")]),
         max_answer_tokens: TRIAL_TOKENS,
         tools: directive::tools::definitions(directive::Offer::ALL).into(),
     };
-    let answer = gateway.model.ask(&request).await?;
-    note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
+    let answer = services.model.ask(&request).await?;
+    note_usage(services, &work.journal, &work.turn.inbound.user, answer.usage);
     work.tally.add_usage(answer.usage);
     Ok(())
 }

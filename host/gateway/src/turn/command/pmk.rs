@@ -9,29 +9,30 @@ use pmk_knowledge::reaction::Verdict;
 use super::super::TurnError;
 use crate::{
     admin::Actor,
-    case::{self, Cases},
+    case::{self},
+    casework::{Casework, CaseworkError},
     command::{Asked, Clerk, Failed, OnCase, Order, help, show},
     config::Config,
-    gateway::Gateway,
     ledger::Event,
     may::{Action, Reason},
+    services::Services,
     store::OpenTurn,
 };
 
 /// Does what is asked for, and says what came of it; where it may not be done, that.
 pub(super) async fn carry_out(
-    gateway: &Gateway,
+    services: &Services,
     turn: &OpenTurn,
     asked: Asked,
     refused: Option<Reason>,
 ) -> Result<String, TurnError> {
-    let clerk = clerk(gateway, turn);
+    let clerk = clerk(services, turn);
     let (action, arguments) = asked.logged();
     if let Some(reason) = refused {
-        return Ok(refuse(clerk, action, arguments, reason.name(), gateway.say.may_not(reason)).await);
+        return Ok(refuse(clerk, action, arguments, reason.name(), services.say.may_not(reason)).await);
     }
     let Some(order) = asked.order() else {
-        let usage = help::usage(&gateway.say, &asked);
+        let usage = help::usage(&services.say, &asked);
         let changes = matches!(&asked, Asked::Entry { entry, .. } if entry.changes);
         let is_admins = asked.action() == Action::Administer;
         return Ok(match asked {
@@ -40,7 +41,7 @@ pub(super) async fn carry_out(
             Asked::Entry { .. } | Asked::Group { .. } | Asked::Unknown { .. } => usage,
         });
     };
-    Ok(answer(gateway, turn, clerk, order, action).await)
+    Ok(answer(services, turn, clerk, order, action).await)
 }
 
 /// Notes a refusal, and passes the words for it on.
@@ -49,13 +50,13 @@ async fn refuse(clerk: Clerk, action: String, arguments: String, why: &'static s
     words
 }
 
-async fn answer(gateway: &Gateway, turn: &OpenTurn, clerk: Clerk, order: Order, action: String) -> String {
-    let (say, people) = (&gateway.say, gateway.people.now());
+async fn answer(services: &Services, turn: &OpenTurn, clerk: Clerk, order: Order, action: String) -> String {
+    let (say, people) = (&services.say, services.people.people());
     let done = match order {
         Order::Help => Ok(help::page(say, Action::Command)),
         Order::AdminHelp => Ok(help::page(say, Action::Administer)),
         Order::Status => {
-            let Config { mra_workspace, default_ingest, .. } = &gateway.config;
+            let Config { mra_workspace, default_ingest, .. } = &services.config;
             let workspace = mra_workspace.as_ref().map(|path| path.display().to_string());
             let ingest = default_ingest.as_ref().map(ToString::to_string);
             Ok(show::status(say, workspace.as_deref(), ingest.as_deref(), &people))
@@ -68,8 +69,8 @@ async fn answer(gateway: &Gateway, turn: &OpenTurn, clerk: Clerk, order: Order, 
             blocking(move || clerk.show(&prefix)).await.map(|stored| show::atom(say, &stored.atom))
         }
         Order::ShowLog(most) => blocking(move || clerk.log(most)).await.map(|entries| show::log(say, &entries)),
-        Order::JudgeAtom(verdict, prefix) => judge(gateway, turn, clerk, action, (verdict, prefix)).await,
-        Order::Case(wanted) => Ok(on_case(gateway, turn, wanted).await),
+        Order::JudgeAtom(verdict, prefix) => judge(services, turn, clerk, action, (verdict, prefix)).await,
+        Order::Case(wanted) => Ok(on_case(services, turn, wanted).await),
         Order::Change(change) => {
             let change = Arc::new(change);
             let made = Arc::clone(&change);
@@ -80,9 +81,9 @@ async fn answer(gateway: &Gateway, turn: &OpenTurn, clerk: Clerk, order: Order, 
 }
 
 /// The same order that comes again after a crash is one order: it has the same event id.
-async fn on_case(gateway: &Gateway, turn: &OpenTurn, wanted: OnCase) -> String {
-    let Gateway { store, say, ledger, .. } = gateway;
-    let cases = Cases { store, say, ledger };
+async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String {
+    let Services { store, say, ledger, .. } = services;
+    let casework = Casework { store, say, ledger };
     let inbound = &turn.inbound;
     let channel = match &inbound.key.place {
         Place::Channel(channel) => channel.clone(),
@@ -91,19 +92,22 @@ async fn on_case(gateway: &Gateway, turn: &OpenTurn, wanted: OnCase) -> String {
     let (front, user, event_id) = (inbound.key.front, inbound.user.clone(), inbound.event_id.clone());
     let order = case::Order { front, channel, user, event_id };
     let done = match wanted {
-        OnCase::Open(title) => cases.open(&order, &title).await,
-        OnCase::Show => cases.show(front, &order.channel).await,
-        OnCase::Close => cases.close(&order).await,
-        OnCase::List => cases.list(front, &order.channel).await,
+        OnCase::Open(title) => casework.open(&order, &title).await,
+        OnCase::Show => casework.show(front, &order.channel).await,
+        OnCase::Close => casework.close(&order).await,
+        OnCase::List => casework.list(front, &order.channel).await,
     };
     done.unwrap_or_else(|error| {
         tracing::info!(session = %inbound.key, %error, "an order about a case is not carried out");
-        say.case_refused(&error)
+        match error {
+            CaseworkError::Refused(refusal) => say.case_refused(&refusal),
+            CaseworkError::Store(_) => say.case_failed(),
+        }
     })
 }
 
 async fn judge(
-    gateway: &Gateway,
+    services: &Services,
     turn: &OpenTurn,
     clerk: Clerk,
     action: String,
@@ -113,21 +117,21 @@ async fn judge(
     let actor = turn.inbound.user.clone();
     let (words, event) = match verdict {
         Verdict::Approve => {
-            (gateway.say.atom_approved(&atom_id), Event::AtomApproved { actor, atom_id: atom_id.clone() })
+            (services.say.atom_approved(&atom_id), Event::AtomApproved { actor, atom_id: atom_id.clone() })
         }
         Verdict::Reject => {
-            (gateway.say.atom_rejected(&atom_id), Event::AtomRejected { actor, atom_id: atom_id.clone() })
+            (services.say.atom_rejected(&atom_id), Event::AtomRejected { actor, atom_id: atom_id.clone() })
         }
     };
-    gateway.ledger.note(event);
+    services.ledger.note(event);
     Ok(words)
 }
 
-fn clerk(gateway: &Gateway, turn: &OpenTurn) -> Clerk {
+fn clerk(services: &Services, turn: &OpenTurn) -> Clerk {
     let actor = Actor::of_person(turn.inbound.key.front, &turn.inbound.user);
     // An earlier attempt may have come as far as the change.
     let again_since = turn.resumed.then(|| Timestamp::from_millisecond(turn.received_at_ms).unwrap_or_default());
-    Clerk { home: gateway.home.clone(), actor, again_since }
+    Clerk { home: services.home.clone(), actor, again_since }
 }
 
 /// Files are read and changed beside everything else.

@@ -3,16 +3,16 @@
 use super::{super::TurnError, post};
 use crate::{
     front::{Delivery, FrontError},
-    gateway::Gateway,
+    services::Services,
     store::{Answered, Outgoing},
     talk::{Inbound, ReplyTo, Speech},
 };
 
 /// Where a part goes.
-pub(super) async fn place(gateway: &Gateway, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
+pub(super) async fn place(services: &Services, inbound: &Inbound, outgoing: &Outgoing) -> Result<ReplyTo, FrontError> {
     let thread_ts = outgoing.thread_ts.clone();
     Ok(match (&outgoing.to, thread_ts) {
-        (Some(person), thread_ts) => ReplyTo { channel: gateway.front.direct(person).await?, thread_ts },
+        (Some(person), thread_ts) => ReplyTo { channel: services.front.direct(person).await?, thread_ts },
         (None, Some(thread_ts)) => ReplyTo { thread_ts: Some(thread_ts), ..inbound.reply_to.clone() },
         (None, None) => inbound.reply_to.clone(),
     })
@@ -20,17 +20,17 @@ pub(super) async fn place(gateway: &Gateway, inbound: &Inbound, outgoing: &Outgo
 
 /// Reacts to the question, or says the words that stand for it where that cannot be.
 pub(super) async fn mark(
-    gateway: &Gateway,
+    services: &Services,
     inbound: &Inbound,
     emoji: &str,
     (number, otherwise): (u32, &Speech),
     doubt: Option<&Answered>,
 ) -> Result<Option<String>, TurnError> {
-    match gateway.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
+    match services.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
         Err(FrontError::Refused { what }) => {
             tracing::warn!(what, "a message cannot be reacted to; words stand for it");
             let said = Delivery::notice(&inbound.event_id, &inbound.reply_to, otherwise);
-            Ok(post(gateway, Delivery { number, ..said }, doubt).await?)
+            Ok(post(services, Delivery { number, ..said }, doubt).await?)
         }
         marked => Ok(marked.map(|()| None)?),
     }

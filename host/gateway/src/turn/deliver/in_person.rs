@@ -3,7 +3,7 @@
 use super::{TurnError, post};
 use crate::{
     front::{Delivery, FrontError},
-    gateway::Gateway,
+    services::Services,
     store::{Answered, Part},
     talk::ReplyTo,
 };
@@ -11,20 +11,20 @@ use crate::{
 /// Delivers a part of an answer that its place has refused, where that is the answer to a command; the id of the message,
 /// if there is one now.
 pub(super) async fn deliver(
-    gateway: &Gateway,
+    services: &Services,
     answered: &Answered,
     part: &Part,
     doubt: Option<&Answered>,
 ) -> Result<Option<String>, TurnError> {
     let Answered { inbound, report, .. } = answered;
-    if report.get("command").is_none() || !gateway.may_hear(&inbound.user) {
+    if report.question().is_some() || !services.people.may_hear(&inbound.user) {
         return Ok(None);
     }
     // Slack takes a person's id for the channel.
     let reply_to = ReplyTo { channel: inbound.user.clone(), thread_ts: None };
     let speech = &part.outgoing.speech;
     let delivery = Delivery { number: part.number, ..Delivery::notice(&inbound.event_id, &reply_to, speech) };
-    match post(gateway, delivery, doubt).await {
+    match post(services, delivery, doubt).await {
         Err(FrontError::Refused { what }) => {
             tracing::warn!(what, "the answer to a command does not go in a direct message either");
             Ok(None)

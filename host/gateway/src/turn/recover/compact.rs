@@ -8,19 +8,19 @@ use std::ops::Range;
 
 use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, message, text, tokens};
 use pmk_models::{Answer, ModelError, Request, Stop};
-use pmk_system::clock;
 
 use super::{
-    super::{TurnError, ask::note_usage, preamble::Preamble, window::Fold, work::Work},
+    super::{TurnError, ask::note_usage, window::Fold, work::Work},
     fold,
     rules::Base,
     summary::{COMPACTED, framed, unframed},
 };
+use crate::preambles::Preamble;
 use crate::{
     calibration::{Refusal, Source},
-    gateway::Gateway,
     ids::SessionId,
     ledger::Event,
+    services::Services,
 };
 
 /// What the summariser is told.
@@ -40,28 +40,28 @@ const MAX_PIECES: usize = 8;
 const PIECE_SHARE: u64 = 2;
 
 /// The rung: what lies between the seed and the most recent turn is summed up.
-pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
+pub(super) async fn rung(services: &Services, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
     let Some(middle) = base.window.middle() else { return Ok(false) };
-    let Some(turns) = compact(gateway, work, base, middle, true).await? else { return Ok(false) };
-    work.tally.cut = gateway.say.compacted(turns);
+    let Some(turns) = compact(services, work, base, middle, true).await? else { return Ok(false) };
+    work.tally.cut = services.say.compacted(turns);
     Ok(true)
 }
 
 /// Before the call, because a policy wants it. Nothing is cut off for the person then, so they are told
 /// nothing.
 pub(in crate::turn) async fn ahead(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     range: Range<usize>,
 ) -> Result<bool, TurnError> {
     let base = Base { window: work.window.clone(), tokens: work.window.transcript().total_tokens() };
-    Ok(compact(gateway, work, &base, range, false).await?.is_some())
+    Ok(compact(services, work, &base, range, false).await?.is_some())
 }
 
 /// Puts the model's summary in the place of a range, and says how many turns it stands for. `None` when the
 /// model failed, or the request got no smaller, on recovery by a tenth.
 async fn compact(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     base: &Base,
     range: Range<usize>,
@@ -69,7 +69,7 @@ async fn compact(
 ) -> Result<Option<u32>, TurnError> {
     let transcript = base.window.transcript();
     let session = work.turn.inbound.key.to_string();
-    let summary = match summarise(gateway, work, &transcript, range.clone()).await {
+    let summary = match summarise(services, work, &transcript, range.clone()).await {
         Ok(summary) => summary,
         Err(error) => {
             tracing::warn!(session, %error, "a compaction failed");
@@ -98,7 +98,7 @@ async fn compact(
         tokens_after: after,
         recovering,
     });
-    fold(gateway, work, base, folded).await?;
+    fold(services, work, base, folded).await?;
     Ok(Some(turns))
 }
 
@@ -117,21 +117,21 @@ pub(crate) fn helps(base: &Base, after: u64, recovering: bool) -> bool {
 
 /// A summary of a range of messages, by the model.
 async fn summarise(
-    gateway: &Gateway,
+    services: &Services,
     work: &mut Work<'_>,
     transcript: &Transcript,
     range: Range<usize>,
 ) -> Result<String, ModelError> {
     let preamble = Preamble::new(SYSTEM, []);
-    let room = work.capped(gateway.room(work.turn.session, &preamble), preamble.tokens);
+    let room = work.capped(services.token_budget(work.turn.session, &preamble), preamble.tokens);
     let material = Material::of(&transcript.entries()[range], room.limit);
     let mut parts = Vec::with_capacity(material.pieces.len());
     for piece in &material.pieces {
-        parts.push(ask(gateway, work, piece, material.most).await?);
+        parts.push(ask(services, work, piece, material.most).await?);
     }
     let mut summary = parts.join("\n\n");
     if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
-        summary = ask(gateway, work, &head(&summary, room.limit / PIECE_SHARE), material.allowed()).await?;
+        summary = ask(services, work, &head(&summary, room.limit / PIECE_SHARE), material.allowed()).await?;
     }
     Ok(material.with(summary))
 }
@@ -182,7 +182,7 @@ pub(crate) fn question(piece: &str) -> Message {
     Message::user(format!("<conversation>\n{piece}\n</conversation>"))
 }
 
-async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) -> Result<String, ModelError> {
+async fn ask(services: &Services, work: &mut Work<'_>, material: &str, most: u64) -> Result<String, ModelError> {
     let question = question(material);
     let size = u64::from(tokens::estimate(SYSTEM)) + u64::from(tokens::message(&question));
     let request = Request {
@@ -191,10 +191,10 @@ async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) 
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
         tools: [].into(),
     };
-    let outcome = gateway.model.ask(&request).await;
-    learn(gateway, work.turn.session, size, &outcome);
+    let outcome = services.model.ask(&request).await;
+    learn(services, work.turn.session, size, &outcome);
     let answer = outcome?;
-    note_usage(gateway, &work.journal, &work.turn.inbound.user, answer.usage);
+    note_usage(services, &work.journal, &work.turn.inbound.user, answer.usage);
     work.tally.add_usage(answer.usage);
     let text = pmk_core::message::plain_text(&answer.blocks);
     if text.trim().is_empty() || answer.stop == Stop::ToolUse {
@@ -204,15 +204,15 @@ async fn ask(gateway: &Gateway, work: &mut Work<'_>, material: &str, most: u64) 
 }
 
 /// The size of such a request teaches as any other does.
-fn learn(gateway: &Gateway, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
-    let now_ms = clock::now_ms();
+fn learn(services: &Services, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
+    let now_ms = services.now_ms();
     match outcome {
         Ok(answer) if !answer.is_empty() => {
-            gateway.calibration().took(session, size, answer.usage.prompt_tokens(), now_ms);
+            services.calibrator.known().took(session, size, answer.usage.prompt_tokens(), now_ms);
         }
         Err(ModelError::Overflow { .. }) => {
             let refusal = Refusal { observed: None, window: None, source: Source::Refused };
-            gateway.calibration().refused(session, size, refusal, now_ms);
+            services.calibrator.known().refused(session, size, refusal, now_ms);
         }
         _ => {}
     }

@@ -10,7 +10,7 @@ use super::{
     super::{TurnError, budget, work::Work},
     trial::Trial,
 };
-use crate::{gateway::Gateway, ledger::Event};
+use crate::{ledger::Event, services::Services};
 
 /// What is said of it where rungs are named.
 pub(super) const NAME: &str = "replan";
@@ -34,19 +34,19 @@ pub(super) struct Replanning(usize);
 
 impl Replanning {
     /// Plans a request that is smaller than all that were refused. False: there is none.
-    pub async fn next(&mut self, gateway: &Gateway, work: &mut Work<'_>) -> Result<bool, TurnError> {
+    pub async fn next(&mut self, services: &Services, work: &mut Work<'_>) -> Result<bool, TurnError> {
         Trial::begin(work);
         let (before, dropped) = (work.tally.tokens_after, work.tally.turns_dropped);
         while let Some(&step) = STEPS.get(self.0) {
             self.0 += 1;
-            plan(gateway, work, step).await?;
+            plan(services, work, step).await?;
             if !is_smaller(work) {
                 continue;
             }
             work.tally.rungs.push(NAME);
             let turns = work.tally.turns_dropped - dropped;
             if turns > 0 && work.tally.cut.is_empty() {
-                work.tally.cut = gateway.say.trimmed(turns);
+                work.tally.cut = services.say.trimmed(turns);
             }
             work.journal.note(Event::ContextReplanned {
                 actor: work.turn.inbound.user.clone(),
@@ -66,21 +66,21 @@ pub(super) fn is_smaller(work: &Work<'_>) -> bool {
     work.below.is_none_or(|below| work.estimate() < below)
 }
 
-async fn plan(gateway: &Gateway, work: &mut Work<'_>, step: Step) -> Result<(), TurnError> {
+async fn plan(services: &Services, work: &mut Work<'_>, step: Step) -> Result<(), TurnError> {
     let refused = work.below.unwrap_or_else(|| work.estimate());
     let half = refused.saturating_sub(work.preamble.tokens) / 2;
     let limit = match step {
         Step::Policies if work.trial.as_ref().is_some_and(Trial::is_suspicion) => {
             // Nothing is learnt of a suspicion yet, so the limit is what it was.
             work.below = Some(work.preamble.tokens + half + 1);
-            let planned = budget::budget(gateway, work).await;
+            let planned = budget::budget(services, work).await;
             work.below = Some(refused);
             return planned;
         }
-        Step::Policies => return budget::budget(gateway, work).await,
+        Step::Policies => return budget::budget(services, work).await,
         Step::Half => half,
         Step::Alone => u64::from(work.window.new_message().tokens),
     };
     let floor = floor::decide(&work.window.transcript(), limit);
-    budget::carry_out(gateway, work, &floor).await
+    budget::carry_out(services, work, &floor).await
 }

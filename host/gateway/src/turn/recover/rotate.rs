@@ -11,19 +11,19 @@ use super::{
     rules::Base,
     summary,
 };
-use crate::{gateway::Gateway, ledger::Event};
+use crate::{ledger::Event, services::Services};
 
 /// The most tokens of the summary, and its share of the hard limit.
 const MAX_SUMMARY_TOKENS: u64 = 6_000;
 
 /// The rung: seed pair, summary, and the message once more.
-pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
+pub(super) async fn rung(services: &Services, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
     let Some(range) = base.window.before_this_turn() else { return Ok(false) };
     let transcript = base.window.transcript();
     let most = most_tokens(work.room.limit);
     let asked = Arc::clone(&transcript);
     let decision = work.policies.consult(move |stack| stack.summarize(&asked, most)).await;
-    note_records(gateway, &work.journal, &work.turn.inbound.user, &decision.records);
+    note_records(services, &work.journal, &work.turn.inbound.user, &decision.records);
     let text = decision.text.trim();
     let left_behind = range.len();
     let turns = u32::try_from(transcript.turns_in(range.start, range.end)).unwrap_or(u32::MAX);
@@ -47,12 +47,12 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
         summary_length,
         entries_left_behind: left_behind,
     });
-    fold(gateway, work, base, fresh).await?;
+    fold(services, work, base, fresh).await?;
     tracing::info!(session, "daemon.context_overflow.recovery");
     let delivered = Event::OverflowRecovery { actor, session: session.clone(), entries_left_behind: left_behind };
     work.journal.note(delivered);
-    gateway.tell_admins(gateway.say.rotated_for_admins(&session, left_behind));
-    work.tally.cut = gateway.say.rotated(turns);
+    services.admins.tell(services.say.rotated_for_admins(&session, left_behind));
+    work.tally.cut = services.say.rotated(turns);
     Ok(true)
 }
 

@@ -7,12 +7,11 @@
 //! conversation over one message that is too large by itself.
 
 use super::super::{TurnError, window::Window, work::Work};
-use pmk_system::clock;
 
 use crate::{
     calibration::{Refusal, Source},
-    gateway::Gateway,
     ledger::Event,
+    services::Services,
     store::WindowEdit,
 };
 
@@ -72,10 +71,10 @@ impl Trial {
 }
 
 /// A request was answered: what was tried holds.
-pub(in crate::turn) async fn helped(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
+pub(in crate::turn) async fn helped(services: &Services, work: &mut Work<'_>) -> Result<(), TurnError> {
     let Some(trial) = work.trial.take() else { return Ok(()) };
     for edit in trial.edits {
-        gateway.store.edit_live(work.turn.session, edit).await?;
+        services.store.edit_live(work.turn.session, edit).await?;
     }
     for event in trial.events {
         work.journal.note(event);
@@ -84,17 +83,17 @@ pub(in crate::turn) async fn helped(gateway: &Gateway, work: &mut Work<'_>) -> R
         work.tally.overflowed = true;
         note(work, source, size, true);
         let refusal = Refusal { observed: None, window: None, source };
-        gateway.calibration().refused(work.turn.session, size, refusal, clock::now_ms());
+        services.calibrator.known().refused(work.turn.session, size, refusal, services.now_ms());
     }
     Ok(())
 }
 
 /// Nothing was answered, however small: the window is as it was, and where the size was only suspected, it was not that.
-pub(in crate::turn) fn in_vain(gateway: &Gateway, work: &mut Work<'_>) {
+pub(in crate::turn) fn in_vain(services: &Services, work: &mut Work<'_>) {
     if let Some((source, size)) = take_back(work) {
         work.below = None;
         note(work, source, size, false);
-        gateway.calibration().suspected_in_vain(work.turn.session, clock::now_ms());
+        services.calibrator.known().suspected_in_vain(work.turn.session, services.now_ms());
     }
 }
 

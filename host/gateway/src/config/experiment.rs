@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
 
-use crate::config::PolicyConfig;
+use super::PolicyConfig;
 
 /// The longest name of an experiment or arm, in characters.
 const LONGEST_NAME: usize = 64;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::say::Language;
+use crate::language::Language;
 
 struct Desk {
     home: tempfile::TempDir,
@@ -20,11 +20,18 @@ impl Desk {
         Desk { home, store, ledger, say: Say::new(language) }
     }
 
-    fn cases(&self) -> Cases<'_> {
-        Cases { store: &self.store, say: &self.say, ledger: self.ledger.as_ref().expect("it is open") }
+    fn cases(&self) -> Casework<'_> {
+        Casework { store: &self.store, say: &self.say, ledger: self.ledger.as_ref().expect("it is open") }
     }
 
-    async fn open(&self, channel: &str, event: &str, title: &str) -> Result<String, CaseError> {
+    fn refusal(&self, done: Result<String, CaseworkError>) -> String {
+        match done.expect_err("refused") {
+            CaseworkError::Refused(refusal) => self.say.case_refused(&refusal),
+            CaseworkError::Store(error) => panic!("{error}"),
+        }
+    }
+
+    async fn open(&self, channel: &str, event: &str, title: &str) -> Result<String, CaseworkError> {
         self.cases().open(&order(channel, event), title).await
     }
 
@@ -52,14 +59,19 @@ async fn a_channel_has_one_open_case_and_an_order_that_comes_again_is_one() {
     let said = desk.open("C1", "Ev1", " login\n fails ").await.expect("opened");
     assert!(said.contains("case 1") && said.contains("> login fails"), "{said}");
     assert_eq!(desk.open("C1", "Ev1", "login fails").await.expect("the same order"), said);
-    assert!(matches!(desk.open("C1", "Ev2", "other").await, Err(CaseError::OpenAlready(case)) if case.id.0 == 1));
+    assert!(
+        matches!(desk.open("C1", "Ev2", "other").await, Err(CaseworkError::Refused(CaseRefusal::OpenAlready(case))) if case.id.0 == 1)
+    );
     desk.open("C2", "Ev3", "another channel's").await.expect("opened");
     assert_eq!(desk.store.channels_with_open_case(FrontName::Slack).await.expect("channels"), ["C1", "C2"]);
     assert_eq!(desk.store.channels_with_open_case(FrontName::Console).await.expect("channels"), [""; 0]);
 
     let closed = desk.cases().close(&order("C1", "Ev4")).await.expect("closed");
     assert_eq!(desk.cases().close(&order("C1", "Ev4")).await.expect("the same order"), closed);
-    assert!(matches!(desk.cases().close(&order("C1", "Ev5")).await, Err(CaseError::NoneOpen)));
+    assert!(matches!(
+        desk.cases().close(&order("C1", "Ev5")).await,
+        Err(CaseworkError::Refused(CaseRefusal::NoneOpen))
+    ));
     desk.open("C1", "Ev6", "login fails again").await.expect("opened");
     let listed = desk.cases().list(FrontName::Slack, "C1").await.expect("listed");
     let (open, done) = (listed.find("login fails again").expect("open"), listed.rfind("login fails").expect("closed"));
@@ -82,8 +94,7 @@ async fn what_makes_no_case_is_said_and_changes_nothing() {
             desk.cases().close(&order("C1", "Ev1")).await,
             desk.cases().list(FrontName::Slack, "D1").await,
         ];
-        let said: Vec<String> =
-            refused.into_iter().map(|refused| desk.say.case_refused(&refused.expect_err("refused"))).collect();
+        let said: Vec<String> = refused.into_iter().map(|refused| desk.refusal(refused)).collect();
         assert!(said.iter().all(|said| !said.is_empty()), "{said:?}");
         assert_eq!(desk.store.cases().await.expect("cases"), []);
         assert!(!desk.cases().list(FrontName::Slack, "C1").await.expect("an empty list").is_empty());

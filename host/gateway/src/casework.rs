@@ -5,64 +5,45 @@ use pmk_core::{FrontName, text};
 use pmk_system::clock;
 use thiserror::Error;
 
-use super::Case;
 use crate::{
+    case::{CaseRefusal, MAX_TITLE_CHARS, Order},
     ledger::{Event, Ledger},
     say::Say,
     store::{Opened, Store, StoreError},
 };
 
-/// The longest title, in characters.
-pub const MAX_TITLE_CHARS: usize = 200;
-
 /// So many cases of a channel are listed; the operator sees all.
 const MOST_LISTED: usize = 20;
 
-/// Who wants something of a case, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    pub front: FrontName,
-    pub channel: String,
-    pub user: String,
-    /// The front's id of what was said: the same order that comes again, after a crash for one, is one order.
-    pub event_id: String,
-}
-
-/// Why nothing was done. [`Say::case_refused`] has the words for it.
+/// Why nothing was done.
 #[derive(Debug, Error)]
-pub enum CaseError {
-    #[error("case {} is open in this channel", .0.id)]
-    OpenAlready(Box<Case>),
-    #[error("no case is open in this channel")]
-    NoneOpen,
-    #[error("a case needs a title")]
-    NoTitle,
-    #[error("the title has {chars} characters and may have {MAX_TITLE_CHARS}")]
-    TitleTooLong { chars: usize },
-    #[error("cases are of channels, and this is a direct message")]
-    NotAChannel,
+pub enum CaseworkError {
+    /// It makes no sense now.
+    #[error(transparent)]
+    Refused(#[from] CaseRefusal),
+    /// It could not be kept, or looked up.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The desk of a gateway.
+/// Carries it out.
 #[derive(Clone, Copy)]
-pub struct Cases<'a> {
+pub struct Casework<'a> {
     pub store: &'a Store,
     pub say: &'a Say,
     pub ledger: &'a Ledger,
 }
 
-impl Cases<'_> {
+impl Casework<'_> {
     /// Opens a case, and says so.
     ///
     /// # Errors
     /// One is open already; the title is none; the place is no channel; the store failed.
-    pub async fn open(&self, order: &Order, title: &str) -> Result<String, CaseError> {
+    pub async fn open(&self, order: &Order, title: &str) -> Result<String, CaseworkError> {
         is_channel(&order.channel)?;
         let title = title_of(title)?;
         match self.store.open_case(order, &title, clock::now_ms()).await? {
-            Opened::Other(case) => Err(CaseError::OpenAlready(Box::new(case))),
+            Opened::Other(case) => Err(CaseRefusal::OpenAlready(Box::new(case)).into()),
             Opened::Case { case, again } => {
                 if !again {
                     let (actor, channel_id) = (order.user.clone(), order.channel.clone());
@@ -77,20 +58,20 @@ impl Cases<'_> {
     ///
     /// # Errors
     /// None is; the place is no channel; the store failed.
-    pub async fn show(&self, front: FrontName, channel: &str) -> Result<String, CaseError> {
+    pub async fn show(&self, front: FrontName, channel: &str) -> Result<String, CaseworkError> {
         is_channel(channel)?;
         let case = self.store.open_case_of(front, channel).await?;
-        Ok(self.say.case_shown(&case.ok_or(CaseError::NoneOpen)?))
+        Ok(self.say.case_shown(&case.ok_or(CaseRefusal::NoneOpen)?))
     }
 
     /// Closes the case that is open in a channel, and says so.
     ///
     /// # Errors
     /// None is; the place is no channel; the store failed.
-    pub async fn close(&self, order: &Order) -> Result<String, CaseError> {
+    pub async fn close(&self, order: &Order) -> Result<String, CaseworkError> {
         is_channel(&order.channel)?;
         let closed = self.store.close_case(order, clock::now_ms()).await?;
-        let (case, again) = closed.ok_or(CaseError::NoneOpen)?;
+        let (case, again) = closed.ok_or(CaseRefusal::NoneOpen)?;
         if !again {
             let (actor, channel_id) = (order.user.clone(), order.channel.clone());
             let (case_id, messages) = (case.id.0, case.messages);
@@ -103,7 +84,7 @@ impl Cases<'_> {
     ///
     /// # Errors
     /// The place is no channel; the store failed.
-    pub async fn list(&self, front: FrontName, channel: &str) -> Result<String, CaseError> {
+    pub async fn list(&self, front: FrontName, channel: &str) -> Result<String, CaseworkError> {
         is_channel(channel)?;
         let cases = self.store.cases_of(front, channel).await?;
         let listed = &cases[..cases.len().min(MOST_LISTED)];
@@ -112,15 +93,15 @@ impl Cases<'_> {
 }
 
 /// Slack's ids of direct messages begin with a D.
-fn is_channel(channel: &str) -> Result<(), CaseError> {
-    if channel.is_empty() || channel.starts_with('D') { Err(CaseError::NotAChannel) } else { Ok(()) }
+fn is_channel(channel: &str) -> Result<(), CaseRefusal> {
+    if channel.is_empty() || channel.starts_with('D') { Err(CaseRefusal::NotAChannel) } else { Ok(()) }
 }
 
-fn title_of(words: &str) -> Result<String, CaseError> {
+fn title_of(words: &str) -> Result<String, CaseRefusal> {
     let title = text::plain_line(words).split_whitespace().collect::<Vec<_>>().join(" ");
     match title.chars().count() {
-        0 => Err(CaseError::NoTitle),
-        chars if chars > MAX_TITLE_CHARS => Err(CaseError::TitleTooLong { chars }),
+        0 => Err(CaseRefusal::NoTitle),
+        chars if chars > MAX_TITLE_CHARS => Err(CaseRefusal::TitleTooLong { chars }),
         _ => Ok(title),
     }
 }

@@ -16,8 +16,10 @@
 
 use std::fmt;
 
-use super::assignment::share;
-use crate::store::ArmConversation;
+use crate::store::{ArmConversation, assignment::share};
+
+#[cfg(test)]
+pub(crate) mod simulation;
 
 /// The probability that an experiment ever loses an arm that is no worse than the control, at most.
 pub const ALPHA: f64 = 0.05;
@@ -121,9 +123,9 @@ pub fn evidence(conversations: &[ArmConversation], arm: &str, control: &str, wor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{
-        assignment::Weights,
-        simulation::{Team, Trouble},
+    use crate::{
+        guard_rail::simulation::{Team, Trouble},
+        store::assignment::Weights,
     };
 
     fn bad(arm: &str, weights: [(&str, u32); 2]) -> ArmConversation {

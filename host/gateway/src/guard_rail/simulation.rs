@@ -1,7 +1,6 @@
 //! A team that talks, for tests: conversations of very different lengths, some of them more trouble than others.
 
-use super::assignment::Weights;
-use crate::store::ArmConversation;
+use crate::store::{ArmConversation, assignment::Weights};
 
 /// How likely a turn goes wrong.
 #[derive(Clone, Copy)]

@@ -1,0 +1,76 @@
+//! How the model's window is shared out between what goes along with every request, the answer, and the conversation.
+
+use super::Calibration;
+use crate::ids::SessionId;
+
+/// Room for the answer, in tokens; never more than a quarter of the window.
+const ANSWER_TOKENS: u64 = 8_192;
+
+/// The least hard limit that anything learnt of a model may leave, in tokens. A conversation within it is always tried,
+/// and never suspected of being too large.
+pub(crate) const LEAST_LIMIT: u64 = 1_024;
+
+/// How the model's window is shared out, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenBudget {
+    pub window: u64,
+    pub answer: u32,
+    /// What is left for messages: the hard limit of guard rule 9.
+    pub limit: u64,
+    /// What the new message alone may take: below what was refused, it is asked.
+    pub alone: u64,
+    /// Whether that is what fits, by the window, rather than what nobody has tried yet.
+    pub is_counted: bool,
+}
+
+impl TokenBudget {
+    /// The room that a model of this window leaves beside a preamble of so many tokens, where nothing is known
+    /// of how it counts.
+    pub(crate) fn of(window: u64, preamble_tokens: u64) -> TokenBudget {
+        TokenBudget::counted(window, preamble_tokens, |tokens| tokens)
+    }
+
+    /// The same where something is known: `estimate_for` gives the largest estimate of a whole prompt that
+    /// the provider counts as so many tokens.
+    pub(crate) fn counted(window: u64, preamble_tokens: u64, estimate_for: impl Fn(u64) -> u64) -> TokenBudget {
+        let answer = ANSWER_TOKENS.min(window / 4);
+        let limit = estimate_for(window.saturating_sub(answer)).saturating_sub(preamble_tokens);
+        TokenBudget { window, answer: u32::try_from(answer).unwrap_or(u32::MAX), limit, alone: limit, is_counted: true }
+    }
+
+    /// The same with what was learnt of the model and of this conversation, as of now.
+    pub(crate) fn calibrated(
+        window: u64,
+        preamble_tokens: u64,
+        session: SessionId,
+        calibration: &Calibration,
+        now_ms: i64,
+    ) -> TokenBudget {
+        let stated = TokenBudget::of(window, preamble_tokens);
+        let bounds = calibration.bounds();
+        // A model that counts less than we estimate gives no room beyond its window.
+        let mut learnt = TokenBudget::counted(bounds.window(window, session, now_ms), preamble_tokens, |tokens| {
+            calibration.estimate_for(session, tokens).min(tokens)
+        });
+        if let Some(most) = bounds.most(session, now_ms) {
+            learnt.limit = learnt.limit.min(most.saturating_sub(preamble_tokens));
+        }
+        if let Some(most) = bounds.most_alone(session, now_ms).map(|most| most.saturating_sub(preamble_tokens)) {
+            learnt.is_counted = learnt.alone <= most;
+            learnt.alone = learnt.alone.min(most);
+        }
+        if learnt.limit >= LEAST_LIMIT || learnt.limit >= stated.limit {
+            return learnt;
+        }
+        // What was learnt may be wrong, and nobody must be locked out by it: a short question is always tried.
+        tracing::error!(
+            window = learnt.window,
+            factor = calibration.fit().factor(),
+            overhead = calibration.fit().overhead(),
+            most = bounds.most(session, now_ms),
+            "what was learnt of the model leaves no room for a conversation; `pmk-host model forget` forgets it"
+        );
+        let limit = stated.limit.min(LEAST_LIMIT);
+        TokenBudget { limit, alone: limit.max(learnt.alone), is_counted: false, ..stated }
+    }
+}

@@ -1,0 +1,195 @@
+//! What goes along with every request: system prompt and tools, by who reads and by what can be done for the model. Whether
+//! its server takes tools is seen by what it answers and refuses, and remembered.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pmk_core::tokens;
+use pmk_models::{Model, Tool};
+
+use crate::{
+    admins::Admins,
+    audience::{Audience, Prompts, Toolbox},
+    directive::{self, Offer},
+    ledger::{Event, Ledger},
+    say::Say,
+    store::Store,
+};
+
+/// A system prompt and the tools that go with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preamble {
+    pub system: String,
+    pub tools: Arc<[Tool]>,
+    /// Whether calls and results of the history go as text, because the server takes no tools.
+    pub as_text: bool,
+    /// The estimate of system prompt and tools.
+    pub tokens: u64,
+}
+
+impl Preamble {
+    pub(crate) fn new(system: impl Into<String>, tools: impl Into<Arc<[Tool]>>) -> Preamble {
+        let (system, tools) = (system.into(), tools.into());
+        let tokens = u64::from(tokens::estimate(&system)) + tools.iter().map(tokens_of).sum::<u64>();
+        Preamble { system, tools, as_text: false, tokens }
+    }
+
+    /// The same for a server that takes no tools.
+    pub(crate) fn without_tools(system: impl Into<String>) -> Preamble {
+        Preamble { as_text: true, ..Preamble::new(system, []) }
+    }
+}
+
+fn tokens_of(tool: &Tool) -> u64 {
+    let Tool { name, description, input_schema } = tool;
+    u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
+}
+
+/// All there are.
+pub struct Preambles {
+    toolbox: Toolbox,
+    /// Whether the model's server takes tools, once that was seen.
+    takes_tools: Mutex<Option<bool>>,
+    /// For each audience and offer: without tools, with those there are, and for a server that takes none.
+    preambles: [[[Arc<Preamble>; 3]; Offer::EACH.len()]; Audience::ALL.len()],
+    learning: Learning,
+    /// Held while something is learnt, so that the store is told in the same order.
+    order: tokio::sync::Mutex<()>,
+}
+
+/// Who is told what was learnt of the model's server.
+pub struct Learning {
+    pub model: Arc<dyn Model>,
+    pub store: Store,
+    pub ledger: Ledger,
+    pub admins: Admins,
+    pub say: Arc<Say>,
+}
+
+impl Preambles {
+    /// What there is to say, in each case; and whether the server takes tools, where that was seen before.
+    pub fn new(prompts: &Prompts, toolbox: Toolbox, takes_tools: Option<bool>, learning: Learning) -> Preambles {
+        let has_tools = learning.model.has_tools();
+        let preambles = Audience::ALL.map(|audience| {
+            Offer::EACH.map(|offer| {
+                let tools = if has_tools { directive::tools::definitions(offer) } else { vec![] };
+                let system = prompts.system(audience, toolbox, offer);
+                let fenced = Preamble::without_tools(prompts.system(audience, Toolbox::Fenced, offer));
+                [Preamble::new(system.clone(), []), Preamble::new(system, tools), fenced].map(Arc::new)
+            })
+        });
+        Preambles {
+            toolbox,
+            takes_tools: Mutex::new(takes_tools),
+            preambles,
+            learning,
+            order: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Whether the model asks for things by tool calls rather than by fenced directives.
+    pub(crate) fn uses_tools(&self) -> bool {
+        self.toolbox == Toolbox::Native && self.takes_tools() != Some(false)
+    }
+
+    /// What the model is told about itself, its readers and, where it may call any, its tools.
+    pub(crate) fn of(&self, audience: Audience, offer: Offer, with_tools: bool) -> Arc<Preamble> {
+        // A history that speaks of tools wants some defined: where there are none, it goes as text.
+        if self.takes_tools() == Some(false) || with_tools && !offer.is_something() {
+            return self.as_text(audience, offer);
+        }
+        Arc::clone(&self.preambles[audience as usize][offer.number()][usize::from(with_tools)])
+    }
+
+    /// The same for a request that speaks of no tools at all.
+    pub(crate) fn as_text(&self, audience: Audience, offer: Offer) -> Arc<Preamble> {
+        Arc::clone(&self.preambles[audience as usize][offer.number()][2])
+    }
+
+    /// Whether the server takes tools; `None` until that was seen.
+    pub(crate) fn takes_tools(&self) -> Option<bool> {
+        *self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request with tools was answered.
+    pub(crate) async fn tools_were_taken(&self) {
+        // Answers come often: the lock is for the first of them.
+        if self.takes_tools().is_none() {
+            self.learn_tools(true).await;
+        }
+    }
+
+    /// Tools were refused. That is said once: in the log, in the ledger, to the admins.
+    pub(crate) async fn tools_were_refused(&self, how: &'static str, reason: &str) {
+        if !self.learn_tools(false).await {
+            return;
+        }
+        let (provider, model) = (self.learning.model.provider(), self.learning.model.name());
+        tracing::warn!(
+            provider,
+            model,
+            how,
+            reason,
+            "the model's server takes no tools: from now on it is asked for fenced directives\n  hint: once it does, \
+             `pmk-host model forget` and a new start have tools tried again"
+        );
+        self.learning.ledger.note(Event::ModelNoTools { provider: provider.into(), model: model.into(), how });
+        self.learning.admins.tell(self.learning.say.no_tools(model));
+    }
+
+    /// Whether that is news.
+    async fn learn_tools(&self, takes: bool) -> bool {
+        let _order = self.order.lock().await;
+        if !is_news(&mut self.takes_tools.lock().unwrap_or_else(PoisonError::into_inner), takes) {
+            return false;
+        }
+        if let Err(error) =
+            self.learning.store.learn_tools(self.learning.model.provider(), self.learning.model.name(), takes).await
+        {
+            tracing::warn!(%error, takes, "whether the model takes tools is not remembered for the next start");
+        }
+        true
+    }
+}
+
+/// Takes in what was seen, where it says more than what is known: a refusal is not undone by an answer.
+fn is_news(known: &mut Option<bool>, takes: bool) -> bool {
+    let is_news = if takes { known.is_none() } else { *known != Some(false) };
+    if is_news {
+        *known = Some(takes);
+    }
+    is_news
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::Language;
+
+    /// What was refused is asked once more without tools: then it must not be larger.
+    #[test]
+    fn a_preamble_without_tools_is_the_smaller_one() {
+        let prompts = [Language::TraditionalChinese, Language::English].map(|it| Prompts::default().speaking(it));
+        for (audience, prompts) in Audience::ALL.into_iter().flat_map(|it| prompts.iter().map(move |their| (it, their)))
+        {
+            for offer in Offer::EACH {
+                let system = |toolbox| prompts.system(audience, toolbox, offer);
+                let native = Preamble::new(system(Toolbox::Native), directive::tools::definitions(offer));
+                let fenced = Preamble::without_tools(system(Toolbox::Fenced));
+                let (fenced, native) = (fenced.tokens, native.tokens);
+                assert!(
+                    fenced < native || !offer.is_something() && fenced == native,
+                    "{audience}: {fenced} and {native}"
+                );
+            }
+        }
+    }
+
+    /// An answer that was under way when tools were refused said that they are taken.
+    #[test]
+    fn an_answer_does_not_overwrite_a_refusal_learnt_in_between() {
+        let mut known = None;
+        assert!(is_news(&mut known, true) && is_news(&mut known, false));
+        assert!(!is_news(&mut known, true) && !is_news(&mut known, false));
+        assert_eq!(known, Some(false));
+    }
+}

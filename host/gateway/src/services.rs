@@ -1,0 +1,193 @@
+//! What turns need of the world, built once. Each is a port of its own: whoever needs one or two of them takes those.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock, Weak},
+    time::Duration,
+};
+
+use pmk_knowledge::Seeder;
+use pmk_models::Model;
+use pmk_policy::Stack;
+use pmk_system::clock::Clock;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    admins::Admins,
+    audience::Prompts,
+    calibration::{Calibration, Calibrator, TokenBudget},
+    config::{Config, Watched},
+    directive::Offer,
+    dispatch::Dispatcher,
+    experiment::{
+        arms::Load,
+        live::{self, Live},
+        signals::Questions,
+    },
+    front::Front,
+    ids::SessionId,
+    ledger::Ledger,
+    mra::Mra,
+    permissions::Permissions,
+    policies::Policies,
+    preambles::{Learning, Preamble, Preambles},
+    progress::{self, Updates},
+    say::Say,
+    store::{Store, StoreError},
+    talk::Inbound,
+};
+
+mod library;
+
+pub use library::SharedLibrary;
+
+/// The ports.
+pub struct Services {
+    pub(crate) home: PathBuf,
+    pub(crate) clock: Clock,
+    pub(crate) store: Store,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) front: Arc<dyn Front>,
+    pub(crate) ledger: Ledger,
+    /// What does not change before the next start.
+    pub(crate) config: Config,
+    pub(crate) people: Arc<Permissions>,
+    pub(crate) admins: Admins,
+    pub(crate) say: Arc<Say>,
+    pub(crate) library: SharedLibrary,
+    pub(crate) calibrator: Calibrator,
+    pub(crate) preambles: Preambles,
+    pub(crate) experiment: Arc<Live>,
+    /// What people have just asked.
+    pub(crate) questions: Questions,
+    pub(crate) mra: Mra,
+    /// Packs what opens a session, where something does.
+    pub(crate) seeder: Option<Arc<Seeder>>,
+    /// All `chat.update`s together.
+    pub(crate) updates: Updates,
+    /// Held while something that asks for a verdict is posted, and while a verdict is taken.
+    pub(crate) judging: tokio::sync::Mutex<()>,
+    /// Held from looking what is new of a case until it is kept: two threads of a channel may bring up the same.
+    pub(crate) tracking: tokio::sync::Mutex<()>,
+    /// Cancelled when nothing new may begin.
+    pub(crate) stop: CancellationToken,
+    /// What must end before the gateway does.
+    pub(crate) tasks: TaskTracker,
+    /// Where messages are taken in that come of a turn.
+    intake: OnceLock<Weak<Dispatcher>>,
+}
+
+/// What they are made of.
+pub struct Parts<'a> {
+    pub home: &'a Path,
+    pub clock: Clock,
+    pub store: Store,
+    pub stack: Stack,
+    pub model: Arc<dyn Model>,
+    pub front: Arc<dyn Front>,
+    pub ledger: Ledger,
+    pub config: Config,
+    pub library: SharedLibrary,
+    pub calibration: Calibration,
+    /// Whether the model's server takes tools, where that was seen before.
+    pub takes_tools: Option<bool>,
+    pub prompts: Prompts,
+    pub mra: Mra,
+    pub seeder: Option<Seeder>,
+    /// Loads the arms of experiments.
+    pub load: Load,
+}
+
+impl Services {
+    /// Puts the parts together.
+    pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Services> {
+        let Parts { home, clock, store, stack, model, front, ledger, config, library, .. } = parts;
+        let tasks = TaskTracker::new();
+        let say = Arc::new(Say::new(config.language));
+        let watched = Arc::new(Watched::new(home, &config));
+        let people = Arc::new(Permissions::new(Arc::clone(&watched), ledger.clone()));
+        let admins = Admins::new(Arc::clone(&front), Arc::clone(&people), tasks.clone());
+        let policies = Arc::new(Policies::new(&stack));
+        let learning = Learning {
+            model: Arc::clone(&model),
+            store: store.clone(),
+            ledger: ledger.clone(),
+            admins: admins.clone(),
+            say: Arc::clone(&say),
+        };
+        let toolbox = config.tools.toolbox(model.has_tools());
+        let preambles = Preambles::new(&parts.prompts, toolbox, parts.takes_tools, learning);
+        let experiment = Live::new(live::Ports {
+            clock: clock.clone(),
+            watched: Arc::clone(&watched),
+            store: store.clone(),
+            policies: Arc::clone(&policies),
+            ledger: ledger.clone(),
+            admins: admins.clone(),
+            say: Arc::clone(&say),
+            tasks: tasks.clone(),
+            load: parts.load,
+        });
+        let min_gap = Duration::from_secs_f64(config.limits.progress_seconds);
+        Arc::new(Services {
+            home: home.to_owned(),
+            clock,
+            store,
+            policies,
+            calibrator: Calibrator::new(model.window(), parts.calibration),
+            model,
+            front,
+            ledger,
+            config,
+            people,
+            admins,
+            say,
+            library,
+            preambles,
+            experiment: Arc::new(experiment),
+            questions: Questions::default(),
+            mra: parts.mra,
+            seeder: parts.seeder.map(Arc::new),
+            updates: Updates::new(progress::Settings { min_gap, ..progress::Settings::default() }),
+            judging: tokio::sync::Mutex::default(),
+            tracking: tokio::sync::Mutex::default(),
+            stop,
+            tasks,
+            intake: OnceLock::new(),
+        })
+    }
+
+    /// Milliseconds since the epoch.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// Has this take in what comes of a turn. The first serves; there is only one.
+    pub(crate) fn hand_in_to(&self, dispatcher: &Arc<Dispatcher>) {
+        let _ = self.intake.set(Arc::downgrade(dispatcher));
+    }
+
+    /// Takes a message in that a turn has made, as one from outside.
+    ///
+    /// # Errors
+    /// It is not stored.
+    pub(crate) async fn take_in(&self, message: Inbound) -> Result<(), StoreError> {
+        match self.intake.get().and_then(Weak::upgrade) {
+            Some(dispatcher) => dispatcher.take_in(message).await.map(drop),
+            // The gateway ends: it is found in the inbox at the next start.
+            None => self.store.accept(&message, self.now_ms()).await.map(drop),
+        }
+    }
+
+    /// How the model's window is shared out for a conversation now, beside this preamble.
+    pub(crate) fn token_budget(&self, session: SessionId, preamble: &Preamble) -> TokenBudget {
+        self.calibrator.token_budget(session, preamble.tokens, self.now_ms())
+    }
+
+    /// What can be carried out now of what the model may want, on behalf of this person.
+    pub(crate) fn offer(&self, asker: &str) -> Offer {
+        let Config { mra, mra_workspace, .. } = &self.config;
+        Offer { mra: mra_workspace.is_some() || mra.names_a_command(), people: self.people.has_contacts(asker) }
+    }
+}
