@@ -82,7 +82,8 @@ impl Arrows {
 
     pub fn files_in_circles(&self) -> String {
         let mut sizes: Vec<_> = knots(&self.arrows.keys().copied().collect()).iter().map(BTreeSet::len).collect();
-        sizes.sort_by(|a, b| b.cmp(a));
+        sizes.sort_unstable();
+        sizes.reverse();
         format!("{} of {} files in circles {sizes:?}", sizes.iter().sum::<usize>(), self.files.len())
     }
 
