@@ -25,6 +25,7 @@ pub mod desk;
 pub mod directive;
 pub mod dispatch;
 pub mod escalation;
+mod exchange;
 pub mod experiment;
 pub mod front;
 pub mod gateway;

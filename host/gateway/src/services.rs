@@ -15,7 +15,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     admins::Admins,
     audience::Prompts,
-    calibration::{Calibration, Calibrator, TokenBudget},
+    calibration::{Calibration, Calibrator},
     config::{Config, Watched},
     directive::Offer,
     dispatch::Dispatcher,
@@ -25,12 +25,11 @@ use crate::{
         signals::Questions,
     },
     front::Front,
-    ids::SessionId,
     ledger::Ledger,
     mra::Mra,
     permissions::Permissions,
     policies::Policies,
-    preambles::{Learning, Preamble, Preambles},
+    preambles::{Learning, Preambles},
     progress::{self, Updates},
     say::Say,
     store::{Store, StoreError},
@@ -178,11 +177,6 @@ impl Services {
             // The gateway ends: it is found in the inbox at the next start.
             None => self.store.accept(&message, self.now_ms()).await.map(drop),
         }
-    }
-
-    /// How the model's window is shared out for a conversation now, beside this preamble.
-    pub(crate) fn token_budget(&self, session: SessionId, preamble: &Preamble) -> TokenBudget {
-        self.calibrator.token_budget(session, preamble.tokens, self.now_ms())
     }
 
     /// What can be carried out now of what the model may want, on behalf of this person.

@@ -17,65 +17,36 @@ mod absorb;
 mod act;
 mod admit;
 mod ask;
-mod budget;
 mod command;
 mod conclude;
-mod decided;
 mod deliver;
+mod error;
 mod gather;
 mod hear;
 mod journal;
 mod late;
+mod live;
 mod record;
-pub(crate) mod recover;
+mod records;
+mod summarise;
 mod together;
 mod track;
-pub(crate) mod window;
 mod work;
-
-use std::time::Duration;
 
 use crate::{
     dispatch::{Batch, Stuck},
-    front::FrontError,
+    exchange::budget::budget,
     services::Services,
-    store::{OpenTurn, StoreError},
+    store::OpenTurn,
 };
 use act::Acted;
 use admit::Admitted;
 use ask::Asked;
+use error::TurnError;
 use hear::Heard;
-use pmk_knowledge::{Atom, LibraryError};
+use pmk_knowledge::Atom;
 use record::Outcome;
 use work::Work;
-
-/// Why a turn could not be finished now. Nothing is lost: what it has done is stored.
-#[derive(Debug, thiserror::Error)]
-enum TurnError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Front(#[from] FrontError),
-    #[error(transparent)]
-    Library(#[from] LibraryError),
-}
-
-impl From<TurnError> for Stuck {
-    fn from(error: TurnError) -> Self {
-        let why = error.to_string();
-        match error {
-            TurnError::Front(FrontError::Transient { retry_after, .. }) => {
-                Stuck::Passing { why, retry_after: retry_after.unwrap_or_default() }
-            }
-            TurnError::Front(FrontError::Fatal { what, hint }) => Stuck::Refused { why: format!("{what}; {hint}") },
-            TurnError::Front(FrontError::Refused { .. }) => Stuck::Hopeless { why },
-            TurnError::Front(FrontError::Closed) => Stuck::Over(None),
-            TurnError::Store(error) if error.is_lost() => Stuck::Over(Some(error.into())),
-            TurnError::Store(error) if !error.is_passing() => Stuck::Hopeless { why },
-            TurnError::Store(_) | TurnError::Library(_) => Stuck::Passing { why, retry_after: Duration::ZERO },
-        }
-    }
-}
 
 /// Takes messages that are answered together, usually one, through all steps.
 ///
@@ -136,7 +107,7 @@ async fn answer(
         work.tally.late = late::notice(services, &turn, &also);
         work.merged = also.len();
         work.also = also;
-        budget::budget(services, &mut work).await?;
+        budget(&work.ports, &mut work.exchange).await?;
         Ok::<_, TurnError>(work)
     });
     let mut work = begun?;
@@ -160,7 +131,7 @@ async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Re
             Acted::Done { text } => return Ok(Outcome::Answered { text }),
             Acted::Again => {
                 together::steer(services, work, batch).await?;
-                budget::budget(services, work).await?;
+                budget(&work.ports, &mut work.exchange).await?;
             }
         }
     }

@@ -31,6 +31,8 @@ pub struct Tally {
     pub overflows_met: u64,
     /// Rungs of recovery, in the order of [`Rung::ALL`].
     pub rungs: [u64; 4],
+    /// Requests that were planned again when no rung was left.
+    pub replans: u64,
     /// Messages that got no answer: refused to the end, or too long alone.
     pub unanswered: u64,
     pub turns_dropped: u64,
@@ -71,6 +73,7 @@ impl AddAssign<&Tally> for Tally {
         self.overflows_predicted += other.overflows_predicted;
         self.overflows_met += other.overflows_met;
         self.rungs.iter_mut().zip(other.rungs).for_each(|(rung, other)| *rung += other);
+        self.replans += other.replans;
         self.unanswered += other.unanswered;
         self.turns_dropped += other.turns_dropped;
         self.results_dropped += other.results_dropped;

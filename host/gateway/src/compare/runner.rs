@@ -144,17 +144,18 @@ impl Comparison<'_> {
                 score += one;
                 *totals.scores.entry(category.to_owned()).or_default() += one;
             });
-            for call in &replay.seen.calls {
+            let seen = replay.seen();
+            for call in &seen.calls {
                 totals.sizes.add(call.tokens);
                 if call.is_first {
                     totals.add_turn(call.turn, call.tokens);
                 }
             }
-            for &us in &replay.seen.times {
+            for &us in &seen.times {
                 totals.times.add(us);
                 totals.time += Duration::from_micros(us);
             }
-            Outcome { tally: replay.seen.tally, score }
+            Outcome { tally: seen.tally, score }
         });
         let outcomes = outcomes.collect();
         part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes });

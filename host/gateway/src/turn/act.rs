@@ -136,7 +136,7 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
     keep(services, work, said, result, kinds).await?;
     if !may_call {
         // A model that still may call would go on calling, and what was found would be lost.
-        work.preamble = services.preambles.of(work.audience, work.offer, false);
+        work.exchange.preamble = services.preambles.of(work.audience, work.offer, false);
     }
     Ok(Acted::Again)
 }
@@ -260,7 +260,7 @@ async fn ask_mra(
     if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
         told.push((mra::refused(&repo, &question, USED_UP), false));
         if services.preambles.uses_tools() {
-            work.preamble = services.preambles.of(work.audience, work.offer, false);
+            work.exchange.preamble = services.preambles.of(work.audience, work.offer, false);
         }
     } else {
         match mra::admit(services, work, &repo, &question).await? {
@@ -300,25 +300,25 @@ async fn keep(
     let contents: Vec<&str> = result.blocks.iter().filter_map(Block::content).collect();
     let mut verdicts = Vec::with_capacity(contents.len());
     for (content, found) in contents.into_iter().zip(found) {
-        verdicts.push(if found { mra::cap(services, work, content).await } else { CapVerdict::Keep });
+        verdicts.push(if found { mra::cap(work, content).await } else { CapVerdict::Keep });
     }
     let mut messages = vec![said.clone(), result.clone()];
     if work.tally.rounds == 0 {
-        messages.insert(0, (*work.window.new_message().message).clone());
+        messages.insert(0, (*work.exchange.window.new_message().message).clone());
     }
     let mut ids =
         services.store.archive(work.turn.session, work.turn.turn, &messages, services.now_ms()).await?.into_iter();
     let mut next = || ids.next().expect("every archived message has an id");
     if work.tally.rounds == 0 {
-        work.window.new_message_archived(next());
+        work.exchange.window.new_message_archived(next());
     }
     let (said, _) = cap::message(next(), said, "", &[]);
     let (result, sizes) = cap::message(next(), result, Origin::MraResult.name(), &verdicts);
-    note_capped(&work.journal, &work.turn.inbound.user, Origin::MraResult, &sizes);
-    work.window.push(said);
-    work.window.push(result);
+    note_capped(&work.ports.journal, &work.turn.inbound.user, Origin::MraResult, &sizes);
+    work.exchange.window.push(said);
+    work.exchange.window.push(result);
     work.tally.rounds += 1;
-    work.tally.phase = pmk_policy::Phase::Synthesise;
+    work.exchange.tally.phase = pmk_policy::Phase::Synthesise;
     Ok(())
 }
 

@@ -9,33 +9,39 @@ use pmk_policy::IncomingInput;
 
 use super::{
     TurnError, absorb,
-    decided::note_records,
     journal::Journal,
-    window::Window,
+    live::Live,
     work::{Tally, Work},
 };
-use crate::calibration::TokenBudget;
 use crate::{
+    calibration::TokenBudget,
     case,
+    exchange::{self, Exchange, Ports, window::Window},
     ledger::{Event, Tags},
-    policies::Deciding,
     services::Services,
-    store::{Live, OpenTurn},
+    store::{self, OpenTurn},
 };
 
 pub(super) async fn gather<'a>(
     services: &'a Services,
     turn: &'a OpenTurn,
-    mut live: Live,
+    mut live: store::Live,
 ) -> Result<Work<'a>, TurnError> {
     let (policies, place) = services.experiment.take_part(turn).await?;
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
-    let journal = Arc::new(Journal::new(&services.ledger, tags));
     let audience = audience(services, turn);
-    let offer = services.offer(&turn.inbound.user);
-    let room = services.token_budget(turn.session, &services.preambles.of(audience, offer, true));
+    let ports = Live {
+        services,
+        policies,
+        journal: Journal::new(&services.ledger, tags),
+        asker: &turn.inbound.user,
+        key: turn.inbound.key.to_string(),
+        audience,
+        offer: services.offer(&turn.inbound.user),
+    };
+    let budget = ports.token_budget(turn.session, services.preambles.of(audience, ports.offer, true).tokens);
     if live.entries.is_empty() && live.dropped_turns == 0 {
-        live = seed(services, turn, (&policies, &journal), live, room).await?;
+        live = seed(&ports, turn, live, budget).await?;
     }
     let (new_message, retrieved, atoms) = match &turn.absorbs {
         Some(marker) => (absorb::new_message(marker, &turn.inbound), None, vec![]),
@@ -61,24 +67,32 @@ pub(super) async fn gather<'a>(
     }
     // A provider wants its tools defined where a history speaks of them.
     let with_tools = services.preambles.uses_tools() || window.has_tools();
+    let (offer, asker, key) = (ports.offer, turn.inbound.user.clone(), ports.key.clone());
+    let exchange = Exchange {
+        session: turn.session,
+        key,
+        asker,
+        preamble: services.preambles.of(audience, offer, with_tools),
+        budget,
+        below: None,
+        trial: None,
+        window,
+        atoms: atoms.len(),
+        tally: exchange::Tally { turns_dropped, ..exchange::Tally::default() },
+    };
     Ok(Work {
         turn,
-        policies,
-        journal,
+        ports,
+        exchange,
         also: vec![],
         merged: 0,
         audience,
         offer,
-        preamble: services.preambles.of(audience, offer, with_tools),
-        room,
-        below: None,
-        trial: None,
-        window,
         case,
         atoms,
         placeholder: None,
         progress: None,
-        tally: Tally { turns_dropped, ..Tally::default() },
+        tally: Tally::default(),
     })
 }
 
@@ -94,29 +108,22 @@ fn audience(services: &Services, turn: &OpenTurn) -> crate::audience::Audience {
 
 /// The live window of a session that opens with the knowledge base, if there is one.
 async fn seed(
-    services: &Services,
+    ports: &Live<'_>,
     turn: &OpenTurn,
-    (policies, journal): (&Deciding, &Journal<'_>),
-    live: Live,
-    room: TokenBudget,
-) -> Result<Live, TurnError> {
-    let Some(seeder) = services.seeder.clone() else { return Ok(live) };
+    live: store::Live,
+    budget: TokenBudget,
+) -> Result<store::Live, TurnError> {
+    let Some(seeder) = ports.services.seeder.clone() else { return Ok(live) };
     let packed = tokio::task::spawn_blocking(move || seeder.pack()).await.expect("packing a seed does not panic");
     for problem in &packed.problems {
         tracing::warn!("the knowledge-base seed goes without a document: {problem}");
     }
     let Some(pair) = packed.pair else { return Ok(live) };
-    let incoming = IncomingInput {
-        kind: Origin::Seed,
-        name: String::new(),
-        text: Arc::from(pair[0].plain_text()),
-        limit: room.limit,
-    };
-    let decision = policies.consult(move |stack| stack.cap(incoming)).await;
-    note_records(services, journal, &turn.inbound.user, &decision.records);
-    let (entries, sizes) = services.store.seed(turn.session, pair, decision.verdict, services.now_ms()).await?;
-    note_capped(journal, &turn.inbound.user, Origin::Seed, &sizes);
-    Ok(Live { entries, ..live })
+    let text = Arc::from(pair[0].plain_text());
+    let verdict = ports.cap(IncomingInput { kind: Origin::Seed, name: String::new(), text, limit: budget.limit }).await;
+    let (entries, sizes) = ports.services.store.seed(turn.session, pair, verdict, ports.now_ms()).await?;
+    note_capped(&ports.journal, &turn.inbound.user, Origin::Seed, &sizes);
+    Ok(store::Live { entries, ..live })
 }
 
 /// Tells the ledger of contents that were stored in part.

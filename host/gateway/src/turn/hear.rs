@@ -4,10 +4,10 @@
 
 use super::{
     TurnError, absorb,
-    ask::note_usage,
     conclude::{Conclusion, conclude},
     deliver,
     journal::Journal,
+    live::note_usage,
 };
 use pmk_knowledge::{Atom, extract};
 use pmk_models::{Request, Stop};

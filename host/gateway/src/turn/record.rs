@@ -8,6 +8,7 @@ use super::{
     work::{Tally, Work},
 };
 use crate::{
+    exchange::Cut,
     experiment::signals::Reask,
     ledger::Event,
     report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
@@ -32,8 +33,9 @@ pub(super) async fn record(
 ) -> Result<Answered, TurnError> {
     let (reply, keep_live) = match outcome {
         Outcome::Answered { text } => {
-            work.window.push(Entry::new(0, Message::assistant(text.clone())));
-            let Tally { late, prefix, bounded, cut, .. } = &work.tally;
+            work.exchange.window.push(Entry::new(0, Message::assistant(text.clone())));
+            let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
+            let Tally { late, prefix, bounded, .. } = &work.tally;
             (format!("{late}{prefix}{bounded}{cut}{text}"), true)
         }
         Outcome::Failed { message } => (format!("{}{message}", work.tally.late), false),
@@ -61,17 +63,17 @@ pub(super) async fn record(
     parts.extend(tracking.outgoing(services, &work));
     let report = report(&work);
     // Nobody else would read it.
-    let reask = work.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
+    let reask = work.ports.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
     let outturn = Outturn {
-        tags: work.journal.tags().clone(),
-        failed: work.journal.has_failures() || work.tally.gave_up,
-        overflowed: work.tally.overflowed,
+        tags: work.ports.journal.tags().clone(),
+        failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
+        overflowed: work.exchange.tally.overflowed,
         reasked: reask.is_some(),
         asked_by: asked_by(&work),
     };
     let recorded = Recorded {
-        messages: work.window.of_this_turn().cloned().collect(),
-        usage: work.tally.usage,
+        messages: work.exchange.window.of_this_turn().cloned().collect(),
+        usage: work.exchange.tally.usage,
         also: work.also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
         parts: parts.clone(),
@@ -84,7 +86,7 @@ pub(super) async fn record(
     };
     services.store.record(work.turn.turn, recorded, services.now_ms()).await?;
     tracking.recorded(&work);
-    split.into_iter().for_each(|event| work.journal.note(event));
+    split.into_iter().for_each(|event| work.ports.journal.note(event));
     note_escalations(&work, escalation, learnt);
     note_reask(&work, reask);
     if let Some(arm) = bad_arm(&outturn) {
@@ -105,12 +107,21 @@ pub(super) async fn record(
     })
 }
 
+/// What goes before an answer for which something had to be cut.
+fn words(services: &Services, cut: Cut) -> String {
+    match cut {
+        Cut::Trimmed(turns) => services.say.trimmed(turns),
+        Cut::Compacted(turns) => services.say.compacted(turns),
+        Cut::Rotated(turns) => services.say.rotated(turns),
+    }
+}
+
 /// What is known of the model now, where this turn has asked it.
 fn learnt_of_the_model(services: &Services, work: &Work<'_>) -> Option<Learnt> {
     let (provider, model) = (services.model.provider().to_owned(), services.model.name().to_owned());
     let calibration = services.calibrator.known();
     let (fit, bounds) = (calibration.fit(), *calibration.bounds());
-    (work.tally.calls > 0).then_some(Learnt { provider, model, fit, bounds })
+    (work.exchange.tally.calls > 0).then_some(Learnt { provider, model, fit, bounds })
 }
 
 /// The event of a reply that takes several messages.
@@ -136,8 +147,8 @@ fn asked_by(work: &Work<'_>) -> Option<String> {
 
 fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Option<Box<Atom>>) {
     match escalated {
-        Some(Escalating::Asked(_, marker)) => work.journal.note(Event::escalated(marker)),
-        Some(Escalating::Proposed(Proposal { marker, .. })) => work.journal.note(Event::EscalateProposed {
+        Some(Escalating::Asked(_, marker)) => work.ports.journal.note(Event::escalated(marker)),
+        Some(Escalating::Proposed(Proposal { marker, .. })) => work.ports.journal.note(Event::EscalateProposed {
             actor: work.turn.inbound.user.clone(),
             channel_id: marker.channel_id,
             thread_ts: marker.thread_ts,
@@ -146,7 +157,7 @@ fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Opti
     }
     // What is handed on was noted when it came in.
     if let Some(marker) = work.turn.absorbs.as_ref().filter(|_| !store::is_handed_on(&work.turn.inbound)) {
-        work.journal.note(Event::EscalateAbsorbed {
+        work.ports.journal.note(Event::EscalateAbsorbed {
             channel_id: marker.channel_id.clone(),
             thread_ts: marker.thread_ts.clone(),
             atom_id: learnt.map(|atom| atom.meta.id),
@@ -158,7 +169,7 @@ fn note_reask(work: &Work<'_>, reask: Option<Reask>) {
     let Some(Reask { after_ms, similarity }) = reask else { return };
     let inbound = &work.turn.inbound;
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-    work.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });
+    work.ports.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });
 }
 
 /// The arm that a turn went by in which something went wrong that policies answer for.
@@ -169,16 +180,20 @@ fn bad_arm(outturn: &Outturn) -> Option<&str> {
 
 /// What is told of it, which the ledger's `turn.processed` is made from, too.
 fn report(work: &Work<'_>) -> TurnReport {
-    let (tally, place) = (&work.tally, work.journal.tags().place.as_ref());
+    let (tally, place) = (&work.exchange.tally, work.ports.journal.tags().place.as_ref());
     let question = QuestionReport {
         audience: work.audience,
         policy: tally.decided_by.as_ref().map(Decider::from),
-        tokens: TokenReport { before: tally.tokens_before, after: tally.tokens_after, limit: work.room.limit },
+        tokens: TokenReport {
+            before: tally.tokens_before,
+            after: tally.tokens_after,
+            limit: work.exchange.budget.limit,
+        },
         turns_dropped: tally.turns_dropped,
         messages_replaced: tally.messages_replaced,
         rungs: tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
         calls: tally.calls,
-        mra_asks: tally.mra_asks,
+        mra_asks: work.tally.mra_asks,
         atoms: work.atoms.clone(),
         experiment: place.map(|place| place.experiment.to_string()),
         arm: place.map(|place| place.arm.to_string()),

@@ -68,7 +68,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             .store
             .archive(work.turn.session, turn.turn, std::slice::from_ref(&message), services.now_ms())
             .await?;
-        work.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
+        work.exchange.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
         work.also.push(turn);
     }
     Ok(())

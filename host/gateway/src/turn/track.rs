@@ -35,7 +35,7 @@ pub(super) async fn take_out(work: &mut Work<'_>, answer: Answer) -> Answer {
         let inbound = &work.turn.inbound;
         tracing::warn!(session = %inbound.key, "what is noted of a case only repeats its request");
         let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-        work.journal.note(Event::DirectiveEchoed { actor, session, kind: CASE_TAG });
+        work.ports.journal.note(Event::DirectiveEchoed { actor, session, kind: CASE_TAG });
     }
     let text = directive::without(&text, own.iter().map(|update| &update.range));
     for note in own.into_iter().flat_map(|update| update.notes) {
@@ -50,7 +50,7 @@ pub(super) async fn take_out(work: &mut Work<'_>, answer: Answer) -> Answer {
 /// Those that are the model's own, and whether there were others. What the case has already is nobody's echo: the model
 /// was shown it.
 async fn own(work: &Work<'_>, case: &Case, updates: Vec<CaseUpdate>) -> (Vec<CaseUpdate>, bool) {
-    let window: Vec<Arc<Message>> = work.window.shared().collect();
+    let window: Vec<Arc<Message>> = work.exchange.window.shared().collect();
     let known: Vec<Note> = case.notes.iter().map(|kept| kept.note.clone()).collect();
     // A window may hold a million letters.
     let compared = tokio::task::spawn_blocking(move || {
@@ -113,7 +113,7 @@ impl Tracking<'_> {
     pub(super) fn recorded(self, work: &Work<'_>) {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return };
         let count = |kind| self.notes.iter().filter(|note| note.kind == kind).count();
-        work.journal.note(Event::CaseUpdated {
+        work.ports.journal.note(Event::CaseUpdated {
             actor: work.turn.inbound.user.clone(),
             session: work.turn.inbound.key.to_string(),
             case_id: case.id.0,

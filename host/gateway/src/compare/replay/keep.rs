@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pmk_core::{Block, CapVerdict, Entry, Message, Origin, cap};
 use pmk_policy::IncomingInput;
 
-use super::Replay;
-use crate::{directive::Kind, store::LiveEntry};
+use super::{Replay, only};
+use crate::{directive::Kind, exchange::Ports, store::LiveEntry};
 
 /// How what `mra` could not find begins; that is told whole.
 const MRA_FAILED: &str = "`mra ask ";
@@ -14,13 +14,13 @@ const MRA_FAILED: &str = "`mra ask ";
 impl Replay<'_> {
     /// What stands before the first turn is in the window from the start.
     pub(super) fn open(&mut self) {
-        let limit = self.room(self.recording.system_tokens).limit;
+        let limit = self.world.token_budget(only(), self.preamble.tokens).limit;
         let kept: Vec<Entry> = self.recording.opening().iter().map(|entry| self.keep(entry, &[], limit)).collect();
         self.live.entries = (0..).zip(kept).map(|(position, entry)| LiveEntry { position, entry }).collect();
     }
 
     /// A message as it is stored. `said` is what called the tools whose results it carries.
-    pub(super) fn keep(&mut self, entry: &Entry, said: &[&Entry], limit: u64) -> Entry {
+    pub(super) fn keep(&self, entry: &Entry, said: &[&Entry], limit: u64) -> Entry {
         let message = &entry.message;
         let mut name_of_cap = message.origin;
         let mut verdicts = Vec::new();
@@ -29,7 +29,7 @@ impl Replay<'_> {
             verdicts.push(match incoming(message, block, said) {
                 Some((kind, name)) => {
                     name_of_cap = kind;
-                    self.cap(kind, name, content, limit)
+                    self.world.cap(IncomingInput { kind, name: name.to_owned(), text: Arc::from(content), limit })
                 }
                 None => CapVerdict::Keep,
             });
@@ -38,15 +38,8 @@ impl Replay<'_> {
             return entry.clone();
         }
         let (kept, sizes) = cap::message(entry.id, (**message).clone(), name_of_cap.name(), &verdicts);
-        self.seen.tally.contents_capped += sizes.len() as u64;
+        self.world.seen().tally.contents_capped += sizes.len() as u64;
         kept
-    }
-
-    fn cap(&mut self, kind: Origin, name: &str, content: &str, limit: u64) -> CapVerdict {
-        let incoming = IncomingInput { kind, name: name.to_owned(), text: Arc::from(content), limit };
-        let decision = self.arm.stack.cap(incoming);
-        self.note(&decision.records);
-        decision.verdict
     }
 }
 

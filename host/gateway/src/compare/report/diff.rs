@@ -103,7 +103,7 @@ impl End {
     fn of(arm: &Arm, setup: &Setup, recording: &Recording) -> End {
         let mut replay = Replay::new(arm, setup, recording);
         replay.run(&[], |_, _| {});
-        let seen = replay.seen;
+        let seen = replay.seen();
         let (recorded, inserted): (Vec<&Entry>, Vec<&Entry>) = seen.last.iter().partition(|entry| entry.id > 0);
         let texts = |entry: &&&Entry| entry.message.origin == Origin::Recall;
         End {

@@ -15,7 +15,7 @@ pub(super) async fn echoes(work: &Work<'_>, wanted: Vec<Option<Directive>>) -> V
     if wanted.iter().all(Option::is_none) {
         return vec![false; wanted.len()];
     }
-    let window: Vec<Arc<Message>> = work.window.shared().collect();
+    let window: Vec<Arc<Message>> = work.exchange.window.shared().collect();
     let kinds: Vec<_> = wanted.iter().map(|wanted| wanted.as_ref().map(Directive::kind)).collect();
     // A window may hold a million letters.
     let compared = tokio::task::spawn_blocking(move || {
@@ -27,7 +27,7 @@ pub(super) async fn echoes(work: &Work<'_>, wanted: Vec<Option<Directive>>) -> V
         let inbound = &work.turn.inbound;
         tracing::warn!(session = %inbound.key, kind = kind.tag(), "a directive only repeats its request");
         let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-        work.journal.note(Event::DirectiveEchoed { actor, session, kind: kind.tag() });
+        work.ports.journal.note(Event::DirectiveEchoed { actor, session, kind: kind.tag() });
     }
     echoes
 }

@@ -181,7 +181,7 @@ async fn is_askers(
         entry.message.origin == Origin::User && theirs.as_ref().is_none_or(|theirs| theirs.contains(&entry.id))
     };
     if let Some(reason) = reason {
-        let others = work.window.entries().filter(|entry| !is_theirs(entry));
+        let others = work.exchange.window.entries().filter(|entry| !is_theirs(entry));
         // Of the new message, those who wrote along are among them.
         if Given::of(others.map(|entry| &*entry.message)).repeats(reason)
             && !Given::of([&Message::user(&*said_now)]).repeats(reason)
@@ -189,7 +189,7 @@ async fn is_askers(
             return Ok(false);
         }
     }
-    let said = work.window.entries().filter(is_theirs);
+    let said = work.exchange.window.entries().filter(is_theirs);
     let said = said.flat_map(|entry| entry.message.blocks.iter().filter_map(Block::content));
     let own: Vec<String> = said.chain([said_now.as_str()]).map(own_words).collect();
     Ok(asked_share(question, own.iter().map(String::as_str)) >= LEAST_ASKED)

@@ -6,7 +6,7 @@ use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
 
 use super::{
-    super::{TurnError, decided::note_records, work::Work},
+    super::{TurnError, work::Work},
     Done, bounds,
 };
 use crate::{
@@ -68,7 +68,7 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &Questio
     };
     let outcome = services.mra.ask(question, &services.stop, on_line).await;
     let event = outcome.event();
-    work.journal.note(Event::MraAskEnd {
+    work.ports.journal.note(Event::MraAskEnd {
         actor: work.turn.inbound.user.clone(),
         repo: event.repo.to_owned(),
         ok: event.ok,
@@ -139,10 +139,8 @@ pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
 }
 
 /// How much of a result is kept.
-pub(super) async fn cap(services: &Services, work: &Work<'_>, content: &str) -> CapVerdict {
-    let incoming =
-        IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit: work.room.limit };
-    let decision = work.policies.consult(move |stack| stack.cap(incoming)).await;
-    note_records(services, &work.journal, &work.turn.inbound.user, &decision.records);
-    decision.verdict
+pub(super) async fn cap(work: &Work<'_>, content: &str) -> CapVerdict {
+    let limit = work.exchange.budget.limit;
+    let incoming = IncomingInput { kind: Origin::MraResult, name: "mra".into(), text: Arc::from(content), limit };
+    work.ports.cap(incoming).await
 }

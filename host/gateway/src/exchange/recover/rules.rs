@@ -1,10 +1,9 @@
-//! What recovery is bound by, apart from how it is carried out: the turn of a person and a replay go by the
-//! same rules.
+//! What recovery is bound by, apart from how it is carried out.
 
 use pmk_core::{Applied, Guard, floor};
 use pmk_policy::Rung;
 
-use crate::turn::window::Window;
+use super::super::window::Window;
 
 /// Requests that are made again after a refusal, at most.
 pub(crate) const MAX_RETRIES: usize = 3;
@@ -38,12 +37,5 @@ impl Base {
         let transcript = self.window.transcript();
         let guard = Guard { limit: limit.max(self.tokens), seed_may_go: false, must_shrink: true };
         guard.apply(&transcript, &floor::trim(&transcript)).ok()
-    }
-
-    /// What is kept of a window after which nothing was left to try. Where a rung has made it smaller already,
-    /// that stays.
-    pub fn given_up(&self, window: &Window, limit: u64) -> Option<Applied> {
-        let transcript = window.transcript();
-        (transcript.total_tokens() >= self.tokens).then(|| floor::decide(&transcript, limit / 2))
     }
 }

@@ -6,27 +6,24 @@
 //! conversation is left in peace for an hour. The last steps of any recovery are tried in the same way: nobody loses a
 //! conversation over one message that is too large by itself.
 
-use super::super::{TurnError, window::Window, work::Work};
+use super::super::{Cut, Exchange, Ports, window::Window};
 
 use crate::{
     calibration::{Refusal, Source},
     ledger::Event,
-    services::Services,
-    store::WindowEdit,
+    store::{StoreError, WindowEdit},
 };
 
 /// A turn's window before anything was tried, and what was tried since.
-pub(in crate::turn) struct Trial {
+pub(crate) struct Trial {
     window: Window,
     tokens_after: u64,
     turns_dropped: u32,
     messages_replaced: usize,
     recalled: Vec<i64>,
-    cut: String,
-    /// What the stored live window gets when it helps.
-    pub edits: Vec<WindowEdit>,
-    /// What the ledger gets when it helps.
-    pub events: Vec<Event>,
+    cut: Option<Cut>,
+    /// What the stored live window gets when it helps, and what the ledger is to tell of it.
+    pub edits: Vec<(WindowEdit, Vec<Event>)>,
     /// The smallest request that got no answer, where nothing but its size is left to explain that.
     suspect: Option<(Source, u64)>,
     /// Whether a smaller request was sent at all.
@@ -35,19 +32,18 @@ pub(in crate::turn) struct Trial {
 
 impl Trial {
     /// From here on requests are only tried.
-    pub fn begin(work: &mut Work<'_>) {
-        if work.trial.is_some() {
+    pub fn begin(exchange: &mut Exchange) {
+        if exchange.trial.is_some() {
             return;
         }
-        work.trial = Some(Trial {
-            window: work.window.clone(),
-            tokens_after: work.tally.tokens_after,
-            turns_dropped: work.tally.turns_dropped,
-            messages_replaced: work.tally.messages_replaced,
-            recalled: work.tally.recalled.clone(),
-            cut: work.tally.cut.clone(),
+        exchange.trial = Some(Trial {
+            window: exchange.window.clone(),
+            tokens_after: exchange.tally.tokens_after,
+            turns_dropped: exchange.tally.turns_dropped,
+            messages_replaced: exchange.tally.messages_replaced,
+            recalled: exchange.tally.recalled.clone(),
+            cut: exchange.tally.cut,
             edits: vec![],
-            events: vec![],
             suspect: None,
             is_sent: false,
         });
@@ -71,57 +67,48 @@ impl Trial {
 }
 
 /// A request was answered: what was tried holds.
-pub(in crate::turn) async fn helped(services: &Services, work: &mut Work<'_>) -> Result<(), TurnError> {
-    let Some(trial) = work.trial.take() else { return Ok(()) };
-    for edit in trial.edits {
-        services.store.edit_live(work.turn.session, edit).await?;
-    }
-    for event in trial.events {
-        work.journal.note(event);
+pub(in crate::exchange) async fn helped(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
+    let Some(trial) = exchange.trial.take() else { return Ok(()) };
+    for (edit, told) in trial.edits {
+        ports.edit_window(exchange.session, edit, told).await?;
     }
     if let Some((source, size)) = trial.suspect {
-        work.tally.overflowed = true;
-        note(work, source, size, true);
+        exchange.tally.overflowed = true;
+        note(ports, exchange, source, size, true);
         let refusal = Refusal { observed: None, window: None, source };
-        services.calibrator.known().refused(work.turn.session, size, refusal, services.now_ms());
+        ports.calibration().refused(exchange.session, size, refusal, ports.now_ms());
     }
     Ok(())
 }
 
 /// Nothing was answered, however small: the window is as it was, and where the size was only suspected, it was not that.
-pub(in crate::turn) fn in_vain(services: &Services, work: &mut Work<'_>) {
-    if let Some((source, size)) = take_back(work) {
-        work.below = None;
-        note(work, source, size, false);
-        services.calibrator.known().suspected_in_vain(work.turn.session, services.now_ms());
+pub(in crate::exchange) fn in_vain(ports: &dyn Ports, exchange: &mut Exchange) {
+    if let Some((source, size)) = take_back(exchange) {
+        exchange.below = None;
+        note(ports, exchange, source, size, false);
+        ports.calibration().suspected_in_vain(exchange.session, ports.now_ms());
     }
 }
 
 /// The window is as it was before anything was tried. Gives what was suspected and tried.
-pub(in crate::turn) fn take_back(work: &mut Work<'_>) -> Option<(Source, u64)> {
-    let trial = work.trial.take()?;
-    work.window = trial.window;
-    work.tally.tokens_after = trial.tokens_after;
-    work.tally.turns_dropped = trial.turns_dropped;
-    work.tally.messages_replaced = trial.messages_replaced;
-    work.tally.recalled = trial.recalled;
-    work.tally.cut = trial.cut;
+pub(in crate::exchange) fn take_back(exchange: &mut Exchange) -> Option<(Source, u64)> {
+    let trial = exchange.trial.take()?;
+    exchange.window = trial.window;
+    exchange.tally.tokens_after = trial.tokens_after;
+    exchange.tally.turns_dropped = trial.turns_dropped;
+    exchange.tally.messages_replaced = trial.messages_replaced;
+    exchange.tally.recalled = trial.recalled;
+    exchange.tally.cut = trial.cut;
     trial.suspect.filter(|_| trial.is_sent)
 }
 
-fn note(work: &Work<'_>, source: Source, tokens: u64, helped: bool) {
-    let session = work.turn.inbound.key.to_string();
+fn note(ports: &dyn Ports, exchange: &Exchange, source: Source, tokens: u64, helped: bool) {
+    let session = exchange.key.clone();
     if helped {
         tracing::warn!(session, tokens, because = source.name(), "a smaller prompt was answered: it was the size");
     } else {
         tracing::warn!(session, tokens, because = source.name(), "smaller prompts were not answered either");
     }
     let because = source.name();
-    work.journal.note(Event::ContextSuspected {
-        actor: work.turn.inbound.user.clone(),
-        session,
-        because,
-        tokens,
-        helped,
-    });
+    ports.note(Event::ContextSuspected { actor: exchange.asker.clone(), session, because, tokens, helped });
 }

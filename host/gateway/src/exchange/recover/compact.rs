@@ -6,22 +6,16 @@
 
 use std::ops::Range;
 
-use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, message, text, tokens};
-use pmk_models::{Answer, ModelError, Request, Stop};
+use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, text, tokens};
+use pmk_models::{ModelError, Usage};
 
 use super::{
-    super::{TurnError, ask::note_usage, window::Fold, work::Work},
+    super::{Cut, Exchange, Ports, SummaryInput, window::Fold},
     fold,
     rules::Base,
     summary::{COMPACTED, framed, unframed},
 };
-use crate::preambles::Preamble;
-use crate::{
-    calibration::{Refusal, Source},
-    ids::SessionId,
-    ledger::Event,
-    services::Services,
-};
+use crate::{ledger::Event, preambles::Preamble, store::StoreError};
 
 /// What the summariser is told.
 pub(crate) const SYSTEM: &str = "You compress the older part of a conversation between people and an assistant, so that it can go on. \
@@ -37,39 +31,39 @@ const MAX_SUMMARY_TOKENS: u64 = 6_000;
 const MAX_PIECES: usize = 8;
 
 /// The share of the room that is used for a piece: the estimate of what was refused may be off.
-const PIECE_SHARE: u64 = 2;
+pub(crate) const PIECE_SHARE: u64 = 2;
 
 /// The rung: what lies between the seed and the most recent turn is summed up.
-pub(super) async fn rung(services: &Services, work: &mut Work<'_>, base: &Base) -> Result<bool, TurnError> {
+pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result<bool, StoreError> {
     let Some(middle) = base.window.middle() else { return Ok(false) };
-    let Some(turns) = compact(services, work, base, middle, true).await? else { return Ok(false) };
-    work.tally.cut = services.say.compacted(turns);
+    let Some(turns) = compact(ports, exchange, base, middle, true).await? else { return Ok(false) };
+    exchange.tally.cut = Some(Cut::Compacted(turns));
     Ok(true)
 }
 
 /// Before the call, because a policy wants it. Nothing is cut off for the person then, so they are told
 /// nothing.
-pub(in crate::turn) async fn ahead(
-    services: &Services,
-    work: &mut Work<'_>,
+pub(in crate::exchange) async fn ahead(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
     range: Range<usize>,
-) -> Result<bool, TurnError> {
-    let base = Base { window: work.window.clone(), tokens: work.window.transcript().total_tokens() };
-    Ok(compact(services, work, &base, range, false).await?.is_some())
+) -> Result<bool, StoreError> {
+    let base = Base { window: exchange.window.clone(), tokens: exchange.window.transcript().total_tokens() };
+    Ok(compact(ports, exchange, &base, range, false).await?.is_some())
 }
 
 /// Puts the model's summary in the place of a range, and says how many turns it stands for. `None` when the
 /// model failed, or the request got no smaller, on recovery by a tenth.
 async fn compact(
-    services: &Services,
-    work: &mut Work<'_>,
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
     base: &Base,
     range: Range<usize>,
     recovering: bool,
-) -> Result<Option<u32>, TurnError> {
+) -> Result<Option<u32>, StoreError> {
     let transcript = base.window.transcript();
-    let session = work.turn.inbound.key.to_string();
-    let summary = match summarise(services, work, &transcript, range.clone()).await {
+    let session = exchange.key.clone();
+    let summary = match summarise(ports, exchange, &transcript, range.clone()).await {
         Ok(summary) => summary,
         Err(error) => {
             tracing::warn!(session, %error, "a compaction failed");
@@ -82,28 +76,23 @@ async fn compact(
         tracing::warn!(session, after, before = base.tokens, "a compaction did not help");
         return Ok(None);
     }
-    let actor = work.turn.inbound.user.clone();
+    let actor = exchange.asker.clone();
+    let mut told = vec![];
     if recovering {
         tracing::info!(session, turns, after, "queue.context_overflow.compacted");
-        work.journal.note(Event::OverflowCompacted { actor: actor.clone(), session: session.clone(), turns });
+        told.push(Event::OverflowCompacted { actor: actor.clone(), session: session.clone(), turns });
     } else {
         // Nothing has overflowed: a policy wanted it.
         tracing::info!(session, turns, after, "compacted ahead of the call");
     }
-    work.journal.note(Event::ContextCompacted {
-        actor,
-        session,
-        turns,
-        tokens_before: base.tokens,
-        tokens_after: after,
-        recovering,
-    });
-    fold(services, work, base, folded).await?;
+    let tokens_before = base.tokens;
+    told.push(Event::ContextCompacted { actor, session, turns, tokens_before, tokens_after: after, recovering });
+    fold(ports, exchange, base, folded, told).await?;
     Ok(Some(turns))
 }
 
 /// The window with the summary in the place of a range, and what the request costs then.
-pub(crate) fn summed_up(base: &Base, transcript: &Transcript, range: Range<usize>, summary: &str) -> (Fold, u64) {
+fn summed_up(base: &Base, transcript: &Transcript, range: Range<usize>, summary: &str) -> (Fold, u64) {
     let message = framed(COMPACTED, summary);
     let replaced = transcript.tokens_in(range.start, range.end);
     let after = base.tokens.saturating_sub(replaced) + u64::from(tokens::message(&message));
@@ -111,29 +100,26 @@ pub(crate) fn summed_up(base: &Base, transcript: &Transcript, range: Range<usize
 }
 
 /// Whether a request of that size is worth a summary: any that is smaller, on recovery one by a tenth.
-pub(crate) fn helps(base: &Base, after: u64, recovering: bool) -> bool {
+fn helps(base: &Base, after: u64, recovering: bool) -> bool {
     after < base.tokens && (!recovering || base.shrinks_to(after))
 }
 
 /// A summary of a range of messages, by the model.
 async fn summarise(
-    services: &Services,
-    work: &mut Work<'_>,
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
     transcript: &Transcript,
     range: Range<usize>,
 ) -> Result<String, ModelError> {
     let preamble = Preamble::new(SYSTEM, []);
-    let room = work.capped(services.token_budget(work.turn.session, &preamble), preamble.tokens);
-    let material = Material::of(&transcript.entries()[range], room.limit);
-    let mut parts = Vec::with_capacity(material.pieces.len());
-    for piece in &material.pieces {
-        parts.push(ask(services, work, piece, material.most).await?);
-    }
-    let mut summary = parts.join("\n\n");
-    if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
-        summary = ask(services, work, &head(&summary, room.limit / PIECE_SHARE), material.allowed()).await?;
-    }
-    Ok(material.with(summary))
+    let budget = exchange.capped(ports.token_budget(exchange.session, preamble.tokens), preamble.tokens);
+    let part = &transcript.entries()[range];
+    let material = Material::of(part, budget.limit);
+    let input = SummaryInput { session: exchange.session, part, material: &material, limit: budget.limit };
+    let mut usage = Usage::default();
+    let written = ports.write_summary(input, &mut usage).await;
+    exchange.tally.usage.add(usage);
+    Ok(material.with(written?))
 }
 
 /// What the summariser gets to read.
@@ -180,42 +166,6 @@ impl Material {
 /// The question that a piece goes to the model with.
 pub(crate) fn question(piece: &str) -> Message {
     Message::user(format!("<conversation>\n{piece}\n</conversation>"))
-}
-
-async fn ask(services: &Services, work: &mut Work<'_>, material: &str, most: u64) -> Result<String, ModelError> {
-    let question = question(material);
-    let size = u64::from(tokens::estimate(SYSTEM)) + u64::from(tokens::message(&question));
-    let request = Request {
-        system: SYSTEM.to_owned(),
-        messages: message::shared([question]),
-        max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
-        tools: [].into(),
-    };
-    let outcome = services.model.ask(&request).await;
-    learn(services, work.turn.session, size, &outcome);
-    let answer = outcome?;
-    note_usage(services, &work.journal, &work.turn.inbound.user, answer.usage);
-    work.tally.add_usage(answer.usage);
-    let text = pmk_core::message::plain_text(&answer.blocks);
-    if text.trim().is_empty() || answer.stop == Stop::ToolUse {
-        return Err(ModelError::Other { message: "the summary is empty".into() });
-    }
-    Ok(text.trim().to_owned())
-}
-
-/// The size of such a request teaches as any other does.
-fn learn(services: &Services, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
-    let now_ms = services.now_ms();
-    match outcome {
-        Ok(answer) if !answer.is_empty() => {
-            services.calibrator.known().took(session, size, answer.usage.prompt_tokens(), now_ms);
-        }
-        Err(ModelError::Overflow { .. }) => {
-            let refusal = Refusal { observed: None, window: None, source: Source::Refused };
-            services.calibrator.known().refused(session, size, refusal, now_ms);
-        }
-        _ => {}
-    }
 }
 
 /// The messages as lines of text. When they are too many for `room`, the oldest tool contents stand only
@@ -302,7 +252,7 @@ fn pieces(lines: &[String], room: u64) -> Vec<String> {
 }
 
 /// The longest start of a text of at most so many tokens; no character costs more than four.
-fn head(words: &str, room: u64) -> String {
+pub(crate) fn head(words: &str, room: u64) -> String {
     if u64::from(tokens::estimate(words)) <= room {
         return words.to_owned();
     }

@@ -6,12 +6,8 @@ use std::sync::Arc;
 use pmk_core::{Message, message};
 use pmk_models::{Action, ModelError, Request};
 
-use super::{
-    super::{TurnError, budget, work::Work},
-    note_usage,
-};
-use crate::preambles::Preamble;
-use crate::{directive, services::Services};
+use super::super::{Exchange, Ports, budget};
+use crate::{directive, preambles::Preamble, store::StoreError};
 
 /// The room for the answer to a trial, which nobody reads.
 const TRIAL_TOKENS: u32 = 16;
@@ -28,48 +24,48 @@ impl Tools {
     /// A request was refused. Whether the same is to be asked again, without tools.
     pub async fn refused(
         &mut self,
-        services: &Services,
-        work: &mut Work<'_>,
+        ports: &dyn Ports,
+        exchange: &mut Exchange,
         request: &Request,
         error: &ModelError,
-    ) -> Result<bool, TurnError> {
-        let may_be_the_tools = services.model.has_tools() && has_tools(request);
+    ) -> Result<bool, StoreError> {
+        let Some(support) = ports.tools() else { return Ok(false) };
+        let may_be_the_tools = has_tools(request);
         match error.action() {
-            Action::Fence if may_be_the_tools => {
-                services.preambles.tools_were_refused("said", &error.to_string()).await
-            }
-            Action::Probe if may_be_the_tools && !self.was_suspected && services.preambles.takes_tools().is_none() => {
-                tracing::info!(session = %work.turn.inbound.key, %error, "the same is asked without tools");
+            Action::Fence if may_be_the_tools => support.were_refused("said", &error.to_string()).await,
+            Action::Probe if may_be_the_tools && !self.was_suspected && support.takes_tools().is_none() => {
+                tracing::info!(session = exchange.key, %error, "the same is asked without tools");
                 self.was_suspected = true;
-                self.suspected = Some((Arc::clone(&work.preamble), error.to_string()));
+                self.suspected = Some((Arc::clone(&exchange.preamble), error.to_string()));
             }
             _ => {
                 // It was not the tools, or not they alone.
                 if let Some((preamble, _)) = self.suspected.take() {
-                    work.preamble = preamble;
-                    budget::budget(services, work).await?;
+                    exchange.preamble = preamble;
+                    budget::budget(ports, exchange).await?;
                 }
                 return Ok(false);
             }
         }
-        work.preamble = services.preambles.as_text(work.audience, work.offer);
-        budget::budget(services, work).await?;
+        exchange.preamble = support.preamble_as_text();
+        budget::budget(ports, exchange).await?;
         Ok(true)
     }
 
     /// A request was answered.
-    pub async fn answered(&mut self, services: &Services, work: &mut Work<'_>, request: &Request) {
+    pub async fn answered(&mut self, ports: &dyn Ports, exchange: &mut Exchange, request: &Request) {
+        let Some(support) = ports.tools() else { return };
         let Some((_, reason)) = self.suspected.take() else {
             if !request.tools.is_empty() {
-                services.preambles.tools_were_taken().await;
+                support.were_taken().await;
             }
             return;
         };
         // What passed was a little smaller, too: a request that is small for certain tells the two apart.
-        match trial(services, work).await {
-            Ok(()) => services.preambles.tools_were_taken().await,
+        match trial(ports, exchange).await {
+            Ok(()) => support.were_taken().await,
             Err(error) if matches!(error.action(), Action::Probe | Action::Fence) => {
-                services.preambles.tools_were_refused("tried", &reason).await;
+                support.were_refused("tried", &reason).await;
             }
             Err(error) => tracing::info!(%error, "whether the model takes tools is not known yet"),
         }
@@ -77,16 +73,15 @@ impl Tools {
 }
 
 /// The smallest request with tools.
-async fn trial(services: &Services, work: &mut Work<'_>) -> Result<(), ModelError> {
+async fn trial(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), ModelError> {
     let request = Request {
         system: String::new(),
         messages: message::shared([Message::user("Say OK.")]),
         max_answer_tokens: TRIAL_TOKENS,
         tools: directive::tools::definitions(directive::Offer::ALL).into(),
     };
-    let answer = services.model.ask(&request).await?;
-    note_usage(services, &work.journal, &work.turn.inbound.user, answer.usage);
-    work.tally.add_usage(answer.usage);
+    let answer = ports.ask(&request, 0).await?;
+    exchange.tally.usage.add(answer.usage);
     Ok(())
 }
 

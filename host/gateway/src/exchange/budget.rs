@@ -1,0 +1,122 @@
+//! Step 3: the policy decides what of the conversation the model gets, and the live window is edited
+//! accordingly, before the model is called and whatever comes of the call.
+
+use pmk_core::{Applied, floor};
+use pmk_policy::PruneInput;
+
+use super::{
+    Exchange, Ports,
+    recover::{compact, trial::Trial},
+};
+use crate::{calibration::TokenBudget, ledger::Event, store::StoreError};
+
+/// Step 3.
+pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
+    if let Some(wanted) = decide(ports, exchange).await? {
+        // Tried once a turn; where it fails, the plan holds that came with it. What is only tried stores nothing.
+        let may_compact = exchange.trial.is_none() && !std::mem::replace(&mut exchange.tally.compacted, true);
+        if may_compact && compact::ahead(ports, exchange, wanted.range).await? {
+            decide(ports, exchange).await?;
+            return Ok(());
+        }
+        carry_out(ports, exchange, &wanted.otherwise, vec![]).await?;
+    }
+    Ok(())
+}
+
+/// A summary that a policy wants before the call, and what holds without it.
+struct Wanted {
+    range: std::ops::Range<usize>,
+    otherwise: Applied,
+}
+
+/// Asks the policy and carries its plan out, unless it wants something summed up first.
+async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wanted>, StoreError> {
+    let transcript = exchange.window.transcript();
+    exchange.budget = token_budget(ports, exchange, transcript.total_tokens());
+    let is_alone = exchange.alone() > exchange.budget.limit;
+    if !exchange.fits_at_all() || is_alone && exchange.below.is_some() {
+        // There is nothing to decide, and the conversation must not lose anything over it. What recovery sends
+        // alone is its own last step.
+        let tokens = transcript.total_tokens();
+        (exchange.tally.tokens_before, exchange.tally.tokens_after) = (tokens, tokens);
+        return Ok(None);
+    }
+    if is_alone {
+        // No history can go along. What was left out for it is stored once it is answered.
+        if exchange.tally.calls == 0 {
+            exchange.tally.tokens_before = transcript.total_tokens();
+        }
+        Trial::begin(exchange);
+        carry_out(ports, exchange, &floor::decide(&transcript, exchange.alone()), vec![]).await?;
+        return Ok(None);
+    }
+    let input = PruneInput {
+        limit: exchange.budget.limit,
+        window: exchange.budget.window,
+        phase: exchange.tally.phase,
+        seed_may_go: ports.seed_may_go(),
+    };
+    let is_first = exchange.tally.decided_by.is_none();
+    let decision = ports.prune(&transcript, input, is_first).await;
+    let applied = &decision.applied;
+    if applied.turns_dropped > 0 {
+        tracing::info!(
+            session = exchange.key,
+            "pruned session: dropped {} turn-pair(s); now {} approx tokens",
+            applied.turns_dropped,
+            applied.tokens_after
+        );
+    }
+    if exchange.tally.calls == 0 {
+        exchange.tally.tokens_before = applied.tokens_before;
+    }
+    exchange.tally.decided_by = Some(decision.decided_by);
+    match decision.applied.compaction.clone() {
+        Some(range) if !exchange.tally.compacted => Ok(Some(Wanted { range, otherwise: decision.applied })),
+        _ => {
+            carry_out(ports, exchange, &decision.applied, vec![]).await?;
+            Ok(None)
+        }
+    }
+}
+
+/// The budget as of now: after what the last call has told of how the model counts and of what it takes. A request
+/// that a bound holds back may be the one that tries whether it still holds.
+fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBudget {
+    let (session, preamble_tokens) = (exchange.session, exchange.preamble.tokens);
+    let mut budget = ports.token_budget(session, preamble_tokens);
+    if wanted > budget.limit && exchange.below.is_none() && ports.calibration().may_try_more(session, ports.now_ms()) {
+        budget = ports.token_budget(session, preamble_tokens);
+    }
+    exchange.capped(budget, preamble_tokens)
+}
+
+/// Carries a decision over to the turn's window and to the stored live window, to that one later where it is only
+/// tried. What there is to tell of it is stored with it. Costs nothing when it changes nothing.
+pub(super) async fn carry_out(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    applied: &Applied,
+    told: Vec<Event>,
+) -> Result<(), StoreError> {
+    exchange.tally.tokens_after = applied.tokens_after;
+    if !applied.changes_anything() {
+        return Ok(());
+    }
+    exchange.tally.turns_dropped += applied.turns_dropped;
+    if let Some(recall) = &applied.recall {
+        exchange.tally.recalled.clone_from(&recall.ids);
+    }
+    exchange.tally.messages_replaced += applied.replaced.len();
+    ports.carried_out(&exchange.window, applied);
+    let edit = exchange.window.apply(applied);
+    if !applied.edits_window() {
+        return Ok(());
+    }
+    match &mut exchange.trial {
+        Some(trial) => trial.edits.push((edit, told)),
+        None => ports.edit_window(exchange.session, edit, told).await?,
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Step 4: the model call. Ends in an answer or in the reason why there is none.
+
+mod tools;
+
+use pmk_models::{Action, Answer, ModelError, Request};
+
+use super::{
+    Exchange, Ports,
+    recover::{self, Cause, Recovery, trial},
+};
+use crate::{
+    calibration::{LEAST_LIMIT, Source},
+    store::StoreError,
+};
+
+use tools::Tools;
+
+/// What came of asking.
+pub(crate) enum Outcome {
+    Answer(Answer),
+    /// The new message fits, the conversation does not.
+    TooLong,
+    /// The new message alone takes so many tokens; and so many fit, where that is known.
+    MessageTooLong {
+        tokens: u64,
+        limit: Option<u64>,
+    },
+    /// There is no answer, and it is not the size.
+    Failed(ModelError),
+}
+
+/// Asks, and asks smaller where that may help.
+///
+/// # Errors
+/// The store failed.
+pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Outcome, StoreError> {
+    let mut recovery = Recovery::default();
+    let mut tools = Tools::default();
+    loop {
+        let (request, outcome) = send_or_repair(ports, exchange).await;
+        match &outcome {
+            Ok(answer) if !answer.is_empty() => tools.answered(ports, exchange, &request).await,
+            Err(error) if tools.refused(ports, exchange, &request, error).await? => continue,
+            Ok(_) | Err(_) => {}
+        }
+        let Some(cause) = cause(ports, exchange, &outcome) else { return settled(ports, exchange, outcome).await };
+        if !recover::recover(ports, exchange, &mut recovery, cause).await? {
+            return Ok(match outcome {
+                Ok(nothing) => Outcome::Answer(nothing),
+                Err(ModelError::Overflow { .. }) => too_long(exchange),
+                Err(error) => Outcome::Failed(error),
+            });
+        }
+    }
+}
+
+/// A new message that fits by no means is not even sent. As much a message that could not be answered as one that was
+/// sent in vain.
+pub(crate) fn refuse_unsent(ports: &dyn Ports, exchange: &Exchange) -> Option<Outcome> {
+    if exchange.fits_at_all() {
+        return None;
+    }
+    recover::note_failed(ports, exchange);
+    Some(too_long(exchange))
+}
+
+/// What is too long: the new message where it is, else the conversation.
+fn too_long(exchange: &Exchange) -> Outcome {
+    if exchange.fits_at_all() {
+        return Outcome::TooLong;
+    }
+    let limit = exchange.budget.is_counted.then_some(exchange.budget.alone);
+    Outcome::MessageTooLong { tokens: exchange.alone(), limit }
+}
+
+/// One call, and one more where the history can be repaired; with what was sent last.
+async fn send_or_repair(ports: &dyn Ports, exchange: &mut Exchange) -> (Request, Result<Answer, ModelError>) {
+    let request = exchange.request();
+    let outcome = send(ports, exchange, &request).await;
+    if let Err(error) = &outcome
+        && error.action() == Action::Repair
+    {
+        tracing::warn!(session = exchange.key, %error, "the history is repaired for one more call");
+        if let Some(repaired) = pmk_models::repair(&request) {
+            let outcome = send(ports, exchange, &repaired).await;
+            return (repaired, outcome);
+        }
+    }
+    (request, outcome)
+}
+
+async fn send(ports: &dyn Ports, exchange: &mut Exchange, request: &Request) -> Result<Answer, ModelError> {
+    exchange.tally.calls += 1;
+    let answer = ports.ask(request, exchange.estimate()).await?;
+    exchange.tally.usage.add(answer.usage);
+    Ok(answer)
+}
+
+/// Why a smaller request may be answered where this one was not.
+fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
+    let source = match outcome {
+        Err(ModelError::Overflow { observed_tokens, allowed_tokens, message }) => {
+            // A quota a minute is no context window.
+            let window = allowed_tokens.filter(|_| !is_about_a_quota(message));
+            let (observed_tokens, allowed_tokens) = (*observed_tokens, *allowed_tokens);
+            return Some(Cause::Overflow { observed_tokens, allowed_tokens, window });
+        }
+        Err(error) if error.action() == Action::Probe => Source::Unexplained,
+        Ok(answer) if answer.is_empty() => Source::Empty,
+        _ => return None,
+    };
+    let calibration = ports.calibration();
+    let may_suspect = exchange.trial.is_some()
+        || exchange.tally.tokens_after > LEAST_LIMIT
+            && calibration.bounds().may_be_too_large(exchange.estimate(), source)
+            && calibration.may_suspect(exchange.session, ports.now_ms());
+    may_suspect.then_some(Cause::Suspected(source))
+}
+
+/// An answer, or a failure that has nothing to do with the size.
+async fn settled(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    outcome: Result<Answer, ModelError>,
+) -> Result<Outcome, StoreError> {
+    match outcome {
+        Ok(answer) => {
+            trial::helped(ports, exchange).await?;
+            if !answer.is_empty() {
+                let (session, counted) = (exchange.session, answer.usage.prompt_tokens());
+                ports.calibration().answered(session, exchange.estimate(), counted, ports.now_ms());
+            }
+            Ok(Outcome::Answer(answer))
+        }
+        Err(error) => {
+            // Which says nothing of the size.
+            trial::take_back(exchange);
+            tracing::warn!(session = exchange.key, class = error.class(), %error, "no answer");
+            Ok(Outcome::Failed(error))
+        }
+    }
+}
+
+/// Whether a refusal speaks of tokens per time.
+fn is_about_a_quota(message: &str) -> bool {
+    let message = message.to_lowercase();
+    let words: Vec<&str> = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_per_time = |pair: &[&str]| pair[0] == "per" && ["min", "minute", "hour", "day"].contains(&pair[1]);
+    words.iter().any(|word| ["tpm", "tpd"].contains(word)) || words.windows(2).any(is_per_time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_about_a_quota;
+
+    /// The `tpd` of httpd.
+    #[test]
+    fn a_word_that_only_contains_a_quota_is_none() {
+        for quota in
+            ["Limit 6000 (TPM): used 5,000", "10000 tokens per min", "tokens_per_minute", "100k per day", "tpd"]
+        {
+            assert!(is_about_a_quota(quota), "{quota}");
+        }
+        for none in ["httpd: prompt is too long: 9000 > 8192", "one per daybreak", "super minimal"] {
+            assert!(!is_about_a_quota(none), "{none}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Step 5: the prompt was too long. The policy names the next rung, the host carries it out; each rung
+//! starts from the window as it was before recovery began and must shrink the request by a tenth.
+//!
+//! | rung | what it does |
+//! |---|---|
+//! | trim | seed pair and most recent turn stay (seed 000 §2.2) |
+//! | [`compact`] | the model summarises what lies between seed and most recent turn (seed 001, stage 1) |
+//! | [`rotate`] | seed pair and a summary made without the model (seed 001, stage 2) |
+//! | [`replan`] | no rung is left: planned again under what was learnt, in smaller and smaller forms |
+//! | give up | an honest message, and a window that does not make the next turn fail |
+//!
+//! Every request is smaller than all that were refused in this turn. Where the size is only suspected to be the reason,
+//! no rung is taken that costs a model call or a session, and what is tried is a [`trial`].
+
+use pmk_core::floor;
+use pmk_policy::{OverflowInput, Phase, Rung};
+
+use super::{Alarm, Cut, Exchange, Ports, budget, window::Fold};
+use crate::{
+    calibration::{Refusal, Source},
+    ledger::Event,
+    store::StoreError,
+};
+
+pub(crate) mod compact;
+mod replan;
+mod rotate;
+mod rules;
+mod summary;
+pub(super) mod trial;
+
+use replan::Replanning;
+use rules::{Base, MAX_RETRIES};
+use trial::Trial;
+
+/// Why a smaller request is wanted.
+#[derive(Clone, Copy)]
+pub(super) enum Cause {
+    /// The provider said that it was too large.
+    Overflow { observed_tokens: Option<u64>, allowed_tokens: Option<u64>, window: Option<u64> },
+    /// There was no answer and no reason that is known; it may be the size.
+    Suspected(Source),
+}
+
+/// The recovery of one model call.
+#[derive(Default)]
+pub(super) struct Recovery {
+    /// The window that was refused first.
+    base: Option<Base>,
+    /// Rungs that were tried, whatever came of them.
+    tried: Vec<Rung>,
+    retries: usize,
+    replanning: Replanning,
+}
+
+/// Makes the window smaller than all that was refused. False when there is nothing left to try: then the window is
+/// one that will be answered, or, where the size was only suspected, what it was.
+pub(super) async fn recover(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    recovery: &mut Recovery,
+    cause: Cause,
+) -> Result<bool, StoreError> {
+    note_cause(ports, exchange, cause);
+    let base = recovery
+        .base
+        .get_or_insert_with(|| Base { window: exchange.window.clone(), tokens: exchange.tally.tokens_after })
+        .clone();
+    if climb(ports, exchange, recovery, &base, cause).await? || recovery.replanning.next(ports, exchange).await? {
+        if let Some(trial) = &mut exchange.trial {
+            trial.sent();
+        }
+        return Ok(true);
+    }
+    trial::in_vain(ports, exchange);
+    if matches!(cause, Cause::Overflow { .. }) {
+        give_up(ports, exchange).await?;
+    }
+    Ok(false)
+}
+
+/// Takes the next rung that makes the request smaller than all that were refused. False: none is left.
+async fn climb(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    recovery: &mut Recovery,
+    base: &Base,
+    cause: Cause,
+) -> Result<bool, StoreError> {
+    while recovery.retries < MAX_RETRIES && !recovery.tried.contains(&Rung::GiveUp) {
+        let rung = choose(ports, exchange, base, &recovery.tried, cause).await;
+        recovery.tried.push(rung);
+        let taken = match rung {
+            Rung::Trim => trim(ports, exchange, base).await?,
+            Rung::Compact => compact::rung(ports, exchange, base).await?,
+            Rung::Rotate => rotate::rung(ports, exchange, base).await?,
+            Rung::GiveUp => false,
+        };
+        if !taken {
+            continue;
+        }
+        recovery.retries += 1;
+        exchange.tally.rungs.push(rung.name());
+        // The smaller window is budgeted like any other.
+        budget::budget(ports, exchange).await?;
+        if replan::is_smaller(exchange) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What the model and this turn have learnt from it.
+fn note_cause(ports: &dyn Ports, exchange: &mut Exchange, cause: Cause) {
+    let size = exchange.estimate();
+    exchange.below = Some(exchange.below.map_or(size, |below| below.min(size)));
+    match cause {
+        Cause::Overflow { observed_tokens, allowed_tokens, window } => {
+            exchange.tally.overflowed = true;
+            let refusal = Refusal { observed: observed_tokens, window, source: Source::Refused };
+            ports.calibration().refused(exchange.session, size, refusal, ports.now_ms());
+            note_overflow(ports, exchange, observed_tokens, allowed_tokens);
+        }
+        Cause::Suspected(source) => {
+            tracing::warn!(session = exchange.key, size, because = source.name(), "a smaller prompt is tried");
+            Trial::begin(exchange);
+            if let Some(trial) = &mut exchange.trial {
+                trial.suspect(source, size);
+            }
+        }
+    }
+}
+
+fn note_overflow(ports: &dyn Ports, exchange: &Exchange, observed_tokens: Option<u64>, allowed_tokens: Option<u64>) {
+    tracing::warn!(
+        session = exchange.key,
+        estimate = exchange.tally.tokens_after,
+        observed_tokens,
+        allowed_tokens,
+        "queue.context_overflow.detected"
+    );
+    let (actor, session) = (exchange.asker.clone(), exchange.key.clone());
+    ports.note(Event::OverflowDetected { actor, session });
+    ports.note(Event::ContextExceeded {
+        actor: exchange.asker.clone(),
+        session_tokens_before: exchange.tally.tokens_after,
+        retrieval_atoms: u32::try_from(exchange.atoms).unwrap_or(u32::MAX),
+        phase: if exchange.tally.phase == Phase::First { "first-call" } else { "synthesise" },
+        observed_tokens,
+        allowed_tokens,
+    });
+}
+
+/// Asks the policy which of the rungs that can still help comes next.
+async fn choose(ports: &dyn Ports, exchange: &Exchange, base: &Base, tried: &[Rung], cause: Cause) -> Rung {
+    let mut available = base.available(tried, exchange.budget.limit);
+    let (observed_tokens, allowed_tokens) = match cause {
+        Cause::Overflow { observed_tokens, allowed_tokens, .. } => (observed_tokens, allowed_tokens),
+        Cause::Suspected(_) => (None, None),
+    };
+    if exchange.trial.is_some() {
+        // The others cannot be taken back.
+        available.retain(|rung| matches!(rung, Rung::Trim | Rung::GiveUp));
+    }
+    let tried = tried.to_vec();
+    let input = OverflowInput { phase: exchange.tally.phase, tried, available, observed_tokens, allowed_tokens };
+    ports.choose_rung(input).await
+}
+
+async fn trim(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result<bool, StoreError> {
+    let Some(applied) = base.trimmed(exchange.budget.limit) else { return Ok(false) };
+    let pruned = Event::ContextForcePruned {
+        actor: exchange.asker.clone(),
+        dropped_pairs: applied.turns_dropped,
+        tokens_after: applied.tokens_after,
+    };
+    exchange.tally.cut = Some(Cut::Trimmed(applied.turns_dropped));
+    exchange.window = base.window.clone();
+    budget::carry_out(ports, exchange, &applied, vec![pruned]).await?;
+    Ok(true)
+}
+
+/// A message could not be answered because of its size, after these rungs; none where it was not even sent.
+pub(super) fn note_failed(ports: &dyn Ports, exchange: &Exchange) {
+    ports.note(Event::ContextRecoveryFailed {
+        actor: exchange.asker.clone(),
+        session: exchange.key.clone(),
+        rungs: exchange.tally.rungs.iter().map(|&rung| rung.to_owned()).collect(),
+    });
+}
+
+/// Nothing helped, not even the new message alone. What is kept leaves as much room again for the next one.
+async fn give_up(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
+    tracing::error!(session = exchange.key, rungs = ?exchange.tally.rungs, "queue.context_overflow.recovery_failed");
+    let (actor, session) = (exchange.asker.clone(), exchange.key.clone());
+    ports.note(Event::OverflowRecoveryFailed { actor, session });
+    exchange.tally.rungs.push(Rung::GiveUp.name());
+    exchange.tally.gave_up = true;
+    note_failed(ports, exchange);
+    ports.alarm(Alarm::GaveUp);
+    exchange.budget = ports.token_budget(exchange.session, exchange.preamble.tokens);
+    let transcript = exchange.window.transcript();
+    let of_this_turn = transcript.tokens_in(transcript.current(), transcript.len());
+    let most = of_this_turn + exchange.budget.limit / 2;
+    if transcript.total_tokens() > most {
+        budget::carry_out(ports, exchange, &floor::decide(&transcript, most), vec![]).await?;
+    }
+    Ok(())
+}
+
+/// Puts a summary in the place of a part of the base window, in the stored live window, too, with what there is to tell
+/// of it.
+async fn fold(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    base: &Base,
+    fold: Fold,
+    told: Vec<Event>,
+) -> Result<(), StoreError> {
+    let mut window = base.window.clone();
+    let stored = ports.fold(exchange.session, &window, &fold, window.fold_edit(&fold), told).await?;
+    window.fold(fold, stored);
+    exchange.window = window;
+    Ok(())
+}

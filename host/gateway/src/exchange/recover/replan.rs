@@ -1,0 +1,86 @@
+//! When no rung is left: the request is planned again, smaller than anything that was refused, by the policies under
+//! the limit just learnt, then by the floor under half of what was refused, and at last the new message goes alone. Only
+//! where that is refused, too, there is nothing left to try.
+//!
+//! That many calls at most, and all of it is a [`Trial`]: stored once it has helped.
+
+use pmk_core::floor;
+
+use super::{
+    super::{Cut, Exchange, Ports, budget},
+    trial::Trial,
+};
+use crate::{ledger::Event, store::StoreError};
+
+/// What is said of it where rungs are named.
+pub(super) const NAME: &str = "replan";
+
+/// One way to a smaller request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The policies plan once more.
+    Policies,
+    /// The floor, under half of what was refused.
+    Half,
+    /// The floor leaves nothing but the new message.
+    Alone,
+}
+
+const STEPS: [Step; 3] = [Step::Policies, Step::Half, Step::Alone];
+
+/// How far it got with one call to the model.
+#[derive(Default)]
+pub(super) struct Replanning(usize);
+
+impl Replanning {
+    /// Plans a request that is smaller than all that were refused. False: there is none.
+    pub async fn next(&mut self, ports: &dyn Ports, exchange: &mut Exchange) -> Result<bool, StoreError> {
+        Trial::begin(exchange);
+        let (before, dropped) = (exchange.tally.tokens_after, exchange.tally.turns_dropped);
+        while let Some(&step) = STEPS.get(self.0) {
+            self.0 += 1;
+            plan(ports, exchange, step).await?;
+            if !is_smaller(exchange) {
+                continue;
+            }
+            exchange.tally.rungs.push(NAME);
+            let turns = exchange.tally.turns_dropped - dropped;
+            if turns > 0 && exchange.tally.cut.is_none() {
+                exchange.tally.cut = Some(Cut::Trimmed(turns));
+            }
+            ports.note(Event::ContextReplanned {
+                actor: exchange.asker.clone(),
+                session: exchange.key.clone(),
+                limit: exchange.budget.limit,
+                tokens_before: before,
+                tokens_after: exchange.tally.tokens_after,
+            });
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+/// Whether the next request is smaller than every one of this turn that was refused.
+pub(super) fn is_smaller(exchange: &Exchange) -> bool {
+    exchange.below.is_none_or(|below| exchange.estimate() < below)
+}
+
+async fn plan(ports: &dyn Ports, exchange: &mut Exchange, step: Step) -> Result<(), StoreError> {
+    let refused = exchange.below.unwrap_or_else(|| exchange.estimate());
+    let half = refused.saturating_sub(exchange.preamble.tokens) / 2;
+    let limit = match step {
+        Step::Policies if exchange.trial.as_ref().is_some_and(Trial::is_suspicion) => {
+            // Nothing is learnt of a suspicion yet, so the limit is what it was.
+            exchange.below = Some(exchange.preamble.tokens + half + 1);
+            let planned = budget::budget(ports, exchange).await;
+            exchange.below = Some(refused);
+            return planned;
+        }
+        Step::Policies => return budget::budget(ports, exchange).await,
+        Step::Half => half,
+        Step::Alone => u64::from(exchange.window.new_message().tokens),
+    };
+    let floor = floor::decide(&exchange.window.transcript(), limit);
+    budget::carry_out(ports, exchange, &floor, vec![]).await
+}

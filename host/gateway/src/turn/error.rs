@@ -1,0 +1,35 @@
+//! Why a turn stops before its end, and what the dispatcher makes of it.
+
+use std::time::Duration;
+
+use pmk_knowledge::LibraryError;
+
+use crate::{dispatch::Stuck, front::FrontError, store::StoreError};
+
+/// Why a turn could not be finished now. Nothing is lost: what it has done is stored.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TurnError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Front(#[from] FrontError),
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+}
+
+impl From<TurnError> for Stuck {
+    fn from(error: TurnError) -> Self {
+        let why = error.to_string();
+        match error {
+            TurnError::Front(FrontError::Transient { retry_after, .. }) => {
+                Stuck::Passing { why, retry_after: retry_after.unwrap_or_default() }
+            }
+            TurnError::Front(FrontError::Fatal { what, hint }) => Stuck::Refused { why: format!("{what}; {hint}") },
+            TurnError::Front(FrontError::Refused { .. }) => Stuck::Hopeless { why },
+            TurnError::Front(FrontError::Closed) => Stuck::Over(None),
+            TurnError::Store(error) if error.is_lost() => Stuck::Over(Some(error.into())),
+            TurnError::Store(error) if !error.is_passing() => Stuck::Hopeless { why },
+            TurnError::Store(_) | TurnError::Library(_) => Stuck::Passing { why, retry_after: Duration::ZERO },
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! How a turn's exchange with the model reaches the world while people wait: policies, model, store, ledger and admins of
+//! the running gateway.
+
+use std::sync::{Arc, MutexGuard};
+
+use async_trait::async_trait;
+use pmk_core::Transcript;
+use pmk_models::{Answer, ModelError, Request, Usage};
+use pmk_policy::{IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
+
+use super::{journal::Journal, records::note_records, summarise::summarise};
+use crate::{
+    audience::Audience,
+    calibration::{Calibration, TokenBudget},
+    directive::Offer,
+    exchange::{
+        Alarm, Ports, SummaryInput, ToolSupport,
+        window::{Fold, Window},
+    },
+    experiment::shadow::Acted,
+    ids::SessionId,
+    ledger::Event,
+    policies::Deciding,
+    preambles::Preamble,
+    services::Services,
+    store::{FoldEdit, LiveEntry, StoreError, WindowEdit},
+};
+
+/// The world of one turn.
+pub(super) struct Live<'a> {
+    pub services: &'a Services,
+    /// What decides, to the turn's end.
+    pub policies: Deciding,
+    pub journal: Journal<'a>,
+    /// Who asks, and where.
+    pub asker: &'a str,
+    pub key: String,
+    pub audience: Audience,
+    pub offer: Offer,
+}
+
+impl Live<'_> {
+    /// How much of a content is kept.
+    pub async fn cap(&self, incoming: IncomingInput) -> pmk_core::CapVerdict {
+        let decision = self.policies.consult(move |stack| stack.cap(incoming)).await;
+        note_records(self.services, &self.journal, self.asker, &decision.records);
+        decision.verdict
+    }
+}
+
+#[async_trait]
+impl Ports for Live<'_> {
+    fn now_ms(&self) -> i64 {
+        self.services.now_ms()
+    }
+
+    fn calibration(&self) -> MutexGuard<'_, Calibration> {
+        self.services.calibrator.known()
+    }
+
+    fn token_budget(&self, session: SessionId, preamble_tokens: u64) -> TokenBudget {
+        self.services.calibrator.token_budget(session, preamble_tokens, self.now_ms())
+    }
+
+    fn seed_may_go(&self) -> bool {
+        self.services.config.policy.seed_may_go
+    }
+
+    async fn prune(&self, transcript: &Arc<Transcript>, input: PruneInput, is_first: bool) -> PruneDecision {
+        let asked = Arc::clone(transcript);
+        let decision = self.policies.consult(move |stack| stack.prune(&asked, input)).await;
+        note_records(self.services, &self.journal, self.asker, &decision.records);
+        if is_first {
+            self.services.experiment.shadow(|| Acted {
+                session: self.key.clone(),
+                tags: self.journal.tags().clone(),
+                transcript: Arc::clone(transcript),
+                input,
+                applied: decision.applied.clone(),
+            });
+        }
+        decision
+    }
+
+    async fn choose_rung(&self, input: OverflowInput) -> Rung {
+        let decision = self.policies.consult(move |stack| stack.recover(input)).await;
+        note_records(self.services, &self.journal, self.asker, &decision.records);
+        decision.rung
+    }
+
+    async fn summarize(&self, transcript: &Arc<Transcript>, most_tokens: u32) -> String {
+        let asked = Arc::clone(transcript);
+        let decision = self.policies.consult(move |stack| stack.summarize(&asked, most_tokens)).await;
+        note_records(self.services, &self.journal, self.asker, &decision.records);
+        decision.text
+    }
+
+    async fn ask(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
+        let answer = self.services.model.ask(request).await?;
+        note_usage(self.services, &self.journal, self.asker, answer.usage);
+        Ok(answer)
+    }
+
+    async fn write_summary(&self, input: SummaryInput<'_>, usage: &mut Usage) -> Result<String, ModelError> {
+        summarise(self, input, usage).await
+    }
+
+    fn tools(&self) -> Option<&dyn ToolSupport> {
+        self.services.model.has_tools().then_some(self)
+    }
+
+    async fn edit_window(&self, session: SessionId, edit: WindowEdit, told: Vec<Event>) -> Result<(), StoreError> {
+        self.services.store.edit_live(session, edit).await?;
+        told.into_iter().for_each(|event| self.journal.note(event));
+        Ok(())
+    }
+
+    async fn fold(
+        &self,
+        session: SessionId,
+        _window: &Window,
+        _fold: &Fold,
+        edit: FoldEdit,
+        told: Vec<Event>,
+    ) -> Result<Option<LiveEntry>, StoreError> {
+        let stored = self.services.store.fold(session, edit, self.now_ms()).await?;
+        told.into_iter().for_each(|event| self.journal.note(event));
+        Ok(stored)
+    }
+
+    fn note(&self, event: Event) {
+        self.journal.note(event);
+    }
+
+    fn alarm(&self, alarm: Alarm) {
+        let Services { say, admins, .. } = self.services;
+        admins.tell(match alarm {
+            Alarm::GaveUp => say.recovery_failed(&self.key),
+            Alarm::Rotated { left_behind } => say.rotated_for_admins(&self.key, left_behind),
+        });
+    }
+}
+
+#[async_trait]
+impl ToolSupport for Live<'_> {
+    fn takes_tools(&self) -> Option<bool> {
+        self.services.preambles.takes_tools()
+    }
+
+    async fn were_taken(&self) {
+        self.services.preambles.tools_were_taken().await;
+    }
+
+    async fn were_refused(&self, how: &'static str, reason: &str) {
+        self.services.preambles.tools_were_refused(how, reason).await;
+    }
+
+    fn preamble_as_text(&self) -> Arc<Preamble> {
+        self.services.preambles.as_text(self.audience, self.offer)
+    }
+}
+
+/// What the provider counted for one call.
+pub(super) fn note_usage(services: &Services, journal: &Journal<'_>, actor: &str, usage: Usage) {
+    if usage.prompt_tokens() == 0 {
+        return;
+    }
+    journal.note(Event::TokenUsage {
+        actor: actor.to_owned(),
+        provider: services.model.provider().to_owned(),
+        model: services.model.name().to_owned(),
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cache_read_tokens: usage.cache_read_tokens,
+        cache_creation_tokens: usage.cache_creation_tokens,
+    });
+}

@@ -1,0 +1,74 @@
+//! The summary that compaction wants, written by the model: piece by piece, and the pieces' summaries once more where they are
+//! too long together.
+
+use pmk_core::{message, tokens};
+use pmk_models::{Answer, ModelError, Request, Stop, Usage};
+
+use super::live::Live;
+use crate::{
+    calibration::{Refusal, Source},
+    exchange::{
+        Ports, SummaryInput,
+        recover::compact::{PIECE_SHARE, SYSTEM, head, question},
+    },
+    ids::SessionId,
+};
+
+/// Has it written; what was used is added.
+pub(super) async fn summarise(
+    ports: &Live<'_>,
+    SummaryInput { session, material, limit, .. }: SummaryInput<'_>,
+    usage: &mut Usage,
+) -> Result<String, ModelError> {
+    let mut parts = Vec::with_capacity(material.pieces.len());
+    for piece in &material.pieces {
+        parts.push(ask(ports, session, piece, material.most, usage).await?);
+    }
+    let mut summary = parts.join("\n\n");
+    if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
+        let again = head(&summary, limit / PIECE_SHARE);
+        summary = ask(ports, session, &again, material.allowed(), usage).await?;
+    }
+    Ok(summary)
+}
+
+async fn ask(
+    ports: &Live<'_>,
+    session: SessionId,
+    material: &str,
+    most: u64,
+    usage: &mut Usage,
+) -> Result<String, ModelError> {
+    let question = question(material);
+    let size = u64::from(tokens::estimate(SYSTEM)) + u64::from(tokens::message(&question));
+    let request = Request {
+        system: SYSTEM.to_owned(),
+        messages: message::shared([question]),
+        max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
+        tools: [].into(),
+    };
+    let outcome = ports.ask(&request, size).await;
+    learn(ports, session, size, &outcome);
+    let answer = outcome?;
+    usage.add(answer.usage);
+    let text = message::plain_text(&answer.blocks);
+    if text.trim().is_empty() || answer.stop == Stop::ToolUse {
+        return Err(ModelError::Other { message: "the summary is empty".into() });
+    }
+    Ok(text.trim().to_owned())
+}
+
+/// The size of such a request teaches as any other does.
+fn learn(ports: &Live<'_>, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
+    let now_ms = ports.now_ms();
+    match outcome {
+        Ok(answer) if !answer.is_empty() => {
+            ports.calibration().took(session, size, answer.usage.prompt_tokens(), now_ms);
+        }
+        Err(ModelError::Overflow { .. }) => {
+            let refusal = Refusal { observed: None, window: None, source: Source::Refused };
+            ports.calibration().refused(session, size, refusal, now_ms);
+        }
+        _ => {}
+    }
+}
