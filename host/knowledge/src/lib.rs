@@ -5,13 +5,15 @@
 //! [`moderation`] and [`reaction`] decide whether it stays. [`seed`] packs the documents of the
 //! workspace ([`workspace`] says which) into the first message of a session.
 
+#![deny(missing_docs)]
+
 pub mod atom;
 pub mod block;
 pub mod extract;
 pub mod files;
 pub mod library;
 pub mod moderation;
-pub mod naming;
+mod naming;
 pub mod reaction;
 pub mod seed;
 pub mod suspicion;
