@@ -10,6 +10,8 @@
 //! Simplified alike; a question is asked in *words* (ICU's dictionary), so pairs that straddle two words
 //! are not asked for.
 
+#![deny(missing_docs)]
+
 pub mod asked;
 pub mod evidence;
 pub mod frequencies;
