@@ -1,6 +1,6 @@
 //! What the team knows: the seed that opens a session, and the answers that people gave.
 //!
-//! An [`atom`] is one such answer, a Markdown file that people may edit. The [`library`] finds the ones
+//! An [`atom`] is one such answer, a Markdown file that people may edit. The [`Library`] finds the ones
 //! a message is about, [`block`] shows them to the model. [`extract`] turns a reply into a new atom,
 //! [`moderation`] and [`reaction`] decide whether it stays. [`seed`] packs the documents of the
 //! workspace ([`workspace`] says which) into the first message of a session.
@@ -11,7 +11,7 @@ pub mod atom;
 pub mod block;
 pub mod extract;
 pub mod files;
-pub mod library;
+mod library;
 pub mod moderation;
 mod naming;
 pub mod reaction;
