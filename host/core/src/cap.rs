@@ -11,7 +11,12 @@ pub enum CapVerdict {
     #[default]
     Keep,
     /// Its first `head` and last `tail` characters, with the host's notice.
-    Shorten { head: u32, tail: u32 },
+    Shorten {
+        /// In characters.
+        head: u32,
+        /// In characters.
+        tail: u32,
+    },
     /// Only its size and SHA-256.
     Digest,
 }
@@ -33,9 +38,11 @@ impl CapVerdict {
 /// What became of a text that went through the cap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capped {
+    /// What stays, notice included.
     pub text: String,
     /// Whether anything was taken away.
     pub capped: bool,
+    /// How long it was, in characters.
     pub original_chars: usize,
 }
 

@@ -57,16 +57,20 @@ impl fmt::Display for Rule {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{rule}: {what}")]
 pub struct Breach {
+    /// The one that is broken.
     pub rule: Rule,
+    /// How, for who wrote the policy.
     pub what: String,
 }
 
 /// What the guard said of a policy's plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// Carried out as it is.
     Accepted,
     /// Carried out with corrected text.
     Corrected(Vec<Rule>),
+    /// Nothing of it is carried out.
     Rejected(Breach),
 }
 

@@ -8,6 +8,8 @@
 //! answers), [`archive`], [`lookup`] and [`recall`] (how what was dropped comes back), [`guard`] (what becomes of
 //! a plan), [`floor`] (what happens when nobody answers well).
 
+#![deny(missing_docs)]
+
 mod applied;
 pub mod archive;
 pub mod cap;

@@ -36,7 +36,7 @@ impl Marker {
 
     /// Whether these words say how many turns are gone, and briefly: at most [`MAX_CHARS`] characters, on one line and
     /// with nothing in them that is not seen.
-    pub fn is_template(text: &str) -> bool {
+    pub(crate) fn is_template(text: &str) -> bool {
         let is_brief = text.chars().nth(MAX_CHARS).is_none();
         is_brief && text.contains(PLACEHOLDER) && !text.contains(['\n', '\t']) && text::plain(text) == text
     }

@@ -9,7 +9,9 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// A person, or the host with what tools returned.
     User,
+    /// The model.
     Assistant,
 }
 
@@ -105,17 +107,27 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
+    /// What is said.
     Text {
+        /// Providers refuse a blank one.
         text: String,
     },
+    /// The model calls a tool.
     ToolUse {
+        /// The model's; ids may repeat within a conversation.
         id: String,
+        /// The tool's.
         name: String,
+        /// An object, by the schema of the tool.
         input: Value,
     },
+    /// What a tool answered; in the user message right after the call.
     ToolResult {
+        /// The id of the call.
         tool_use_id: String,
+        /// As text.
         content: String,
+        /// Whether the tool failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
@@ -160,8 +172,11 @@ impl Block {
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
+    /// Who speaks, as the model is told.
     pub role: Role,
+    /// How it came to be.
     pub origin: Origin,
+    /// What is said, in order.
     pub blocks: Vec<Block>,
 }
 

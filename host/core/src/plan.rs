@@ -16,18 +16,35 @@ use crate::{
 #[derive(Clone, Debug)]
 pub enum Edit {
     /// Messages `start..end` leave the request.
-    Remove { start: u32, end: u32 },
+    Remove {
+        /// The first of them.
+        start: u32,
+        /// The first that stays.
+        end: u32,
+    },
     /// A message is reduced. `result` is `None` when it would not get cheaper, or when there is no such message.
-    Replace { index: u32, reduction: Reduction, result: Option<Replaced> },
+    Replace {
+        /// Its place in the transcript.
+        index: u32,
+        /// What the policy asked for.
+        reduction: Reduction,
+        /// What it comes to.
+        result: Option<Replaced>,
+    },
 }
 
 /// A message as it stands after a reduction.
 #[derive(Clone, Debug)]
 pub struct Replaced {
+    /// Its place in the transcript.
     pub index: u32,
+    /// Of the same role and origin.
     pub message: Arc<Message>,
+    /// What it costs now, by the estimate.
     pub tokens: u32,
+    /// Characters of its texts and tool results.
     pub chars_before: u32,
+    /// The same, reduced.
     pub chars_after: u32,
 }
 

@@ -9,7 +9,12 @@ use crate::{message::Block, text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// The first `head` and last `tail` characters stay.
-    Shorten { head: u32, tail: u32 },
+    Shorten {
+        /// In characters.
+        head: u32,
+        /// In characters.
+        tail: u32,
+    },
     /// Only size and SHA-256 stay.
     Digest,
 }

@@ -13,7 +13,9 @@ use crate::text;
 /// The front a conversation takes place on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrontName {
+    /// `slack`.
     Slack,
+    /// `console`: the terminal.
     Console,
 }
 
@@ -41,7 +43,9 @@ pub fn is_id(text: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionKey {
+    /// No two fronts share a conversation.
     pub front: FrontName,
+    /// Whose direct message, or which channel.
     pub place: Place,
     /// The thread's first timestamp.
     pub thread: Option<String>,

@@ -19,7 +19,9 @@ pub type At = (usize, usize);
 /// One tool_use and the tool_result that answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
+    /// Where the tool_use is.
     pub call: At,
+    /// Where its tool_result is; in a later message.
     pub result: At,
 }
 
@@ -167,7 +169,7 @@ impl Structure {
     }
 
     /// Whether a tool pair has its call before `at` and its result at or after it.
-    pub fn is_straddled(&self, at: usize) -> bool {
+    pub(crate) fn is_straddled(&self, at: usize) -> bool {
         self.groups.iter().skip(at).any(|&first| (first as usize) < at)
     }
 }

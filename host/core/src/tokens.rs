@@ -10,9 +10,9 @@
 use crate::message::{Block, Message};
 
 /// What a message costs beyond its content: role, separators.
-pub const MESSAGE_OVERHEAD: u32 = 4;
+pub(crate) const MESSAGE_OVERHEAD: u32 = 4;
 /// What a tool block costs beyond its content: ids and framing.
-pub const TOOL_BLOCK_OVERHEAD: u32 = 8;
+pub(crate) const TOOL_BLOCK_OVERHEAD: u32 = 8;
 
 /// Weights in thousandths of a token.
 mod weight {
@@ -102,7 +102,7 @@ fn is_blank(c: char) -> bool {
 }
 
 /// Estimates one block.
-pub fn block(block: &Block) -> u32 {
+pub(crate) fn block(block: &Block) -> u32 {
     match block {
         Block::Text { text } => estimate(text),
         Block::ToolUse { name, input, .. } => {

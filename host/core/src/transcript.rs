@@ -238,7 +238,7 @@ impl Transcript {
     }
 
     /// Whether the message at this index is tied to others by a tool call.
-    pub fn is_in_pair(&self, index: usize) -> bool {
+    pub(crate) fn is_in_pair(&self, index: usize) -> bool {
         self.structure.flags.get(index).is_some_and(|flags| flags & (flag::TOOL_USE | flag::TOOL_RESULT) != 0)
     }
 
@@ -276,7 +276,7 @@ impl Transcript {
     }
 
     /// The sum of token counts of the markers in a range.
-    pub fn marker_tokens_in(&self, start: usize, end: usize) -> u64 {
+    pub(crate) fn marker_tokens_in(&self, start: usize, end: usize) -> u64 {
         let before = |at: usize| self.markers.partition_point(|&marker| (marker as usize) < at);
         self.marker_sums[before(end)] - self.marker_sums[before(start.min(end))]
     }

@@ -7,6 +7,8 @@
 //! with their group, as `GROUP=TERM`: a search reads what its own group holds and nothing else, however
 //! large the rest is, and how common a term is, is counted in the group alone.
 
+#![deny(missing_docs)]
+
 use std::fmt::Write as _;
 
 use pmk_search::{Frequencies, Query, terms};
@@ -27,6 +29,7 @@ pub struct Column {
 pub struct Index {
     /// A plain SQL identifier.
     pub name: &'static str,
+    /// In the order in which the texts of [`add`](Self::add) are given.
     pub columns: &'static [Column],
 }
 
@@ -42,6 +45,7 @@ pub struct Filter {
 /// A text that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
+    /// As it was given to [`Index::add`].
     pub id: i64,
     /// The higher the better; comparable within one query only.
     pub score: f64,
@@ -50,8 +54,14 @@ pub struct Hit {
 /// Why the index could not do something.
 #[derive(Debug, Error)]
 pub enum IndexError {
+    /// The database refuses.
     #[error("the search index `{index}` cannot be used: {source}")]
-    Sqlite { index: &'static str, source: rusqlite::Error },
+    Sqlite {
+        /// The index's name.
+        index: &'static str,
+        /// What the database says.
+        source: rusqlite::Error,
+    },
 }
 
 impl Index {

@@ -11,16 +11,16 @@ use yaml_serde::{Mapping, Value};
 use super::naming::{atom_id, safe_scope};
 
 /// How long an atom waits for a verdict before it counts as approved (seed 003 §10).
-pub const PENDING_MS: i64 = 24 * 60 * 60 * 1_000;
+pub(crate) const PENDING_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The most tags of an atom.
-pub const MAX_TAGS: usize = 8;
+pub(crate) const MAX_TAGS: usize = 8;
 
 /// The most other phrasings of an atom.
-pub const MAX_ASKED_AS: usize = 5;
+pub(crate) const MAX_ASKED_AS: usize = 5;
 
 /// The most characters of a question that the curator is asked for.
-pub const MAX_QUESTION_CHARS: usize = 120;
+pub(crate) const MAX_QUESTION_CHARS: usize = 120;
 
 /// Whether the atom takes part in retrieval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,9 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
+    /// Where it stands.
     pub channel_id: String,
+    /// Slack's timestamp of it, which is its id in the channel.
     pub message_ts: String,
 }
 
@@ -57,13 +59,17 @@ pub struct Notice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
+    /// Minute, four digits and a piece of the question; the file is named after it. Never empty.
     pub id: String,
     /// Milliseconds since 1970.
     #[serde(default)]
     pub created_at: i64,
+    /// The repository or subject; also the folder's name.
     #[serde(default)]
     pub scope: String,
+    /// What the answer answers, on one line. Never empty.
     pub question: String,
+    /// Words somebody would search for. A person may write one alone, without a list.
     #[serde(default, deserialize_with = "lenient_tags")]
     pub tags: Vec<String>,
     /// Other ways to ask the question, searched with it. Atoms of older versions have none.
@@ -74,30 +80,36 @@ pub struct Meta {
         deserialize_with = "lenient_phrasings"
     )]
     pub asked_as: Vec<String>,
+    /// Thread and contributor; empty where a person wrote the file.
     #[serde(default)]
     pub source: Source,
+    /// Whether it is retrieved.
     #[serde(default)]
     pub status: Status,
     /// Milliseconds since 1970; when a pending atom counts as approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<i64>,
+    pub(crate) expires_at: Option<i64>,
+    /// The notice that was posted for it, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Notice>,
+    pub(crate) approval: Option<Notice>,
+    /// The facts in a few sentences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Whether it reads like orders to a model: then it is not approved by the passing of time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub flagged: bool,
+    /// Why it is flagged, in words for the contributor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flag_reason: Option<String>,
     /// Keys that somebody else put there.
     #[serde(flatten)]
-    pub other: Mapping,
+    pub(crate) other: Mapping,
 }
 
 /// One atom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atom {
+    /// What is known of the answer.
     pub meta: Meta,
     /// What follows the front matter, as it was written.
     pub body: String,
@@ -106,16 +118,21 @@ pub struct Atom {
 /// What a new atom is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAtom<'a> {
+    /// Milliseconds since 1970.
     pub created_at_ms: i64,
     /// The repository or subject; any text, made safe.
     pub scope: &'a str,
+    /// Becomes one line.
     pub question: &'a str,
+    /// May be empty.
     pub summary: &'a str,
+    /// Taken as they are.
     pub tags: Vec<String>,
     /// Other ways to ask the question.
     pub asked_as: Vec<String>,
     /// The reply, word for word.
     pub answer: &'a str,
+    /// Thread and contributor.
     pub source: Source,
     /// Why it is suspicious, where it is.
     pub suspicion: Option<String>,
@@ -124,12 +141,16 @@ pub struct NewAtom<'a> {
 /// Why a text is not an atom.
 #[derive(Debug, Error)]
 pub enum AtomError {
+    /// The first line is no `---`.
     #[error("there is no front matter: the first line must be `---`")]
     NoFrontMatter,
+    /// There is no second `---`.
     #[error("the front matter does not end: a second line `---` is missing")]
     Unterminated,
+    /// What lies between them is no YAML, lacks a key, or cannot be written.
     #[error("the front matter is not valid: {0}")]
     Yaml(#[from] yaml_serde::Error),
+    /// A key that must say something, and does not.
     #[error("`{0}` is empty")]
     Empty(&'static str),
 }
@@ -216,7 +237,7 @@ impl Atom {
     }
 
     /// Whether nobody gave a verdict in time.
-    pub fn is_due(&self, now_ms: i64) -> bool {
+    pub(crate) fn is_due(&self, now_ms: i64) -> bool {
         self.due_at_ms().is_some_and(|at| at <= now_ms)
     }
 }

@@ -1,6 +1,6 @@
 //! Extraction: what a person answered becomes an atom (seed 003 §9). The model call between
 //! [`prompt`] and [`parse`] is the caller's. The same call says whether it is an answer at all, which
-//! [`reading`](crate::escalation::reading) reads.
+//! the caller reads from the same [`objects`].
 
 use pmk_core::text;
 use serde::{Deserialize, Serialize};
@@ -24,14 +24,18 @@ const MAX_REPLY_CHARS: usize = 20_000;
 /// What the curator is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
+    /// What the curator is for, and the shape of its answer.
     pub system: String,
+    /// Question, reason and reply, marked as data.
     pub user: String,
 }
 
 /// What the curator makes of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extraction {
+    /// On one line, of at most 120 characters.
     pub question: String,
+    /// The facts of the reply.
     pub summary: String,
     /// In lower case, each once.
     pub tags: Vec<String>,
@@ -45,12 +49,20 @@ pub struct Extraction {
 /// Why a curator's answer is of no use.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ExtractError {
+    /// It holds no JSON object.
     #[error("the curator's answer holds no JSON object")]
     NoJson,
+    /// The object lacks this key.
     #[error("the curator's answer has no `{0}`")]
     Missing(&'static str),
+    /// A value is of another type.
     #[error("`{key}` in the curator's answer is not {expected}")]
-    WrongType { key: &'static str, expected: &'static str },
+    WrongType {
+        /// Whose value.
+        key: &'static str,
+        /// What it should be, article included.
+        expected: &'static str,
+    },
 }
 
 /// Builds the curator's prompt from the question that was escalated, why, and what the contact answered.

@@ -17,25 +17,55 @@ use thiserror::Error;
 
 use super::atom::{Atom, AtomError};
 /// A larger file is no atom: somebody put a dump there.
-pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 const LOCK: &str = ".lock";
 
 /// Why a file or the folder cannot be used.
 #[derive(Debug, Error)]
 pub enum FileError {
+    /// The system refuses.
     #[error("`{}` cannot be {action}: {source}", path.display())]
-    Io { path: PathBuf, action: &'static str, source: io::Error },
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried, as in "cannot be read".
+        action: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is text, but no atom.
     #[error("`{}` is not an atom: {source}", path.display())]
-    Atom { path: PathBuf, source: AtomError },
+    Atom {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: AtomError,
+    },
+    /// It is not UTF-8.
     #[error("`{}` is not an atom: it is not UTF-8 text", path.display())]
-    NotText { path: PathBuf },
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It has more than 1 MiB.
     #[error("`{}` is not an atom: it has more than {} KiB", path.display(), MAX_FILE_BYTES / 1024)]
-    TooLarge { path: PathBuf },
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is a folder, a pipe, a device.
     #[error("`{}` is not a file", path.display())]
-    NotAFile { path: PathBuf },
+    NotAFile {
+        /// What lies there.
+        path: PathBuf,
+    },
+    /// Another atom has this id.
     #[error("`{}` exists already", path.display())]
-    Exists { path: PathBuf },
+    Exists {
+        /// Where it lies.
+        path: PathBuf,
+    },
 }
 
 impl FileError {
@@ -83,7 +113,7 @@ impl AtomFiles {
     }
 
     /// Where the scopes' folders are.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
@@ -91,7 +121,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// The folder cannot be listed.
-    pub fn scopes(&self) -> Result<Vec<String>, FileError> {
+    pub(crate) fn scopes(&self) -> Result<Vec<String>, FileError> {
         list(&self.root, |path| path.is_dir())
     }
 
@@ -99,7 +129,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// The folder cannot be listed; one that is gone is empty.
-    pub fn names(&self, scope: &str) -> Result<Vec<String>, FileError> {
+    pub(crate) fn names(&self, scope: &str) -> Result<Vec<String>, FileError> {
         match list(&self.root.join(scope), is_atom_name) {
             Err(error) if error.is_missing() => Ok(Vec::new()),
             names => names,
@@ -110,7 +140,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// A folder cannot be listed.
-    pub fn paths(&self) -> Result<Vec<PathBuf>, FileError> {
+    pub(crate) fn paths(&self) -> Result<Vec<PathBuf>, FileError> {
         let mut paths = Vec::new();
         for scope in self.scopes()? {
             let folder = self.root.join(&scope);
@@ -123,7 +153,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// [`FileError`] says why it is none.
-    pub fn read(&self, path: &Path) -> Result<Atom, FileError> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Atom, FileError> {
         let text = read_text(path)?;
         Atom::parse(&text).map_err(|source| FileError::Atom { path: path.to_owned(), source })
     }
@@ -132,7 +162,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// The lock's file cannot be made or locked.
-    pub fn lock(&self) -> Result<Lock, FileError> {
+    pub(crate) fn lock(&self) -> Result<Lock, FileError> {
         let path = self.root.join(LOCK);
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|source| io_error(&path, "opened", source))?;
@@ -156,7 +186,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// It cannot be written; the old one is still there then.
-    pub fn replace(&self, _lock: &Lock, path: &Path, atom: &Atom) -> Result<(), FileError> {
+    pub(crate) fn replace(&self, _lock: &Lock, path: &Path, atom: &Atom) -> Result<(), FileError> {
         write(path, &render(atom, path)?, Clobber::Yes)
     }
 
@@ -164,7 +194,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// It cannot be written; the old one is still there then.
-    pub fn replace_text(&self, _lock: &Lock, path: &Path, text: &str) -> Result<(), FileError> {
+    pub(crate) fn replace_text(&self, _lock: &Lock, path: &Path, text: &str) -> Result<(), FileError> {
         write(path, text, Clobber::Yes)
     }
 
@@ -172,7 +202,7 @@ impl AtomFiles {
     ///
     /// # Errors
     /// It cannot be deleted.
-    pub fn delete(&self, _lock: &Lock, path: &Path) -> Result<(), FileError> {
+    pub(crate) fn delete(&self, _lock: &Lock, path: &Path) -> Result<(), FileError> {
         match fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => Err(io_error(path, "deleted", source)),
             _ => sync_folder(path),

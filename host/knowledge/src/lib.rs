@@ -1,17 +1,19 @@
 //! What the team knows: the seed that opens a session, and the answers that people gave.
 //!
-//! An [`atom`] is one such answer, a Markdown file that people may edit. The [`library`] finds the ones
+//! An [`atom`] is one such answer, a Markdown file that people may edit. The [`Library`] finds the ones
 //! a message is about, [`block`] shows them to the model. [`extract`] turns a reply into a new atom,
 //! [`moderation`] and [`reaction`] decide whether it stays. [`seed`] packs the documents of the
 //! workspace ([`workspace`] says which) into the first message of a session.
+
+#![deny(missing_docs)]
 
 pub mod atom;
 pub mod block;
 pub mod extract;
 pub mod files;
-pub mod library;
+mod library;
 pub mod moderation;
-pub mod naming;
+mod naming;
 pub mod reaction;
 pub mod seed;
 pub mod suspicion;

@@ -37,8 +37,10 @@ const ANOTHER_SIZE: u32 = 10;
 /// Why the library could not do something.
 #[derive(Debug, Error)]
 pub enum LibraryError {
+    /// A file or the folder cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The cache and index of the atoms cannot be used.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
 }

@@ -17,7 +17,9 @@ use super::{
 /// An atom and where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredAtom {
+    /// Of its file.
     pub path: PathBuf,
+    /// As it was read there.
     pub atom: Atom,
 }
 
@@ -42,16 +44,34 @@ pub struct Loaded {
 /// Why a verdict could not be carried out.
 #[derive(Debug, Error)]
 pub enum ModerationError {
+    /// A file or the folder cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// No id begins so.
     #[error("no atom's id begins with `{0}`")]
     NotFound(String),
+    /// Several do.
     #[error("`{prefix}` is the beginning of {} ids: {}", ids.len(), list_of(ids))]
-    Ambiguous { prefix: String, ids: Vec<String> },
+    Ambiguous {
+        /// What was asked for.
+        prefix: String,
+        /// Every id that begins so.
+        ids: Vec<String>,
+    },
+    /// What was saved in the editor is no atom.
     #[error("the edited text is not an atom: {0}")]
     Invalid(#[from] AtomError),
+    /// It is another atom.
     #[error("the edited text has another `{key}`: `{edited}` instead of `{original}`")]
-    Identity { key: &'static str, original: String, edited: String },
+    Identity {
+        /// What must not be edited: `id` or `scope`.
+        key: &'static str,
+        /// Its value before.
+        original: String,
+        /// Its value now.
+        edited: String,
+    },
+    /// The file is no longer what the editor was opened with.
     #[error("`{}` was changed by somebody else in the meantime", .0.display())]
     Conflict(PathBuf),
 }
@@ -88,7 +108,7 @@ pub fn load(files: &AtomFiles, now_ms: i64, promote: Promote) -> Result<Loaded, 
 ///
 /// # Errors
 /// The file cannot be read or written.
-pub fn promote_file(files: &AtomFiles, path: &Path, now_ms: i64) -> Result<Option<Atom>, FileError> {
+pub(crate) fn promote_file(files: &AtomFiles, path: &Path, now_ms: i64) -> Result<Option<Atom>, FileError> {
     change(files, path, |atom| atom.is_due(now_ms).then(|| atom.approve()).is_some())
 }
 
@@ -146,16 +166,11 @@ pub fn short_id<'a>(atoms: &[StoredAtom], id: &'a str) -> &'a str {
     ends.map(|end| &id[..end]).find(|short| !others().any(|other| other.starts_with(short))).unwrap_or(id)
 }
 
-/// The atom that a notice asks about.
-pub fn find_by_notice<'a>(atoms: &'a [StoredAtom], notice: &Notice) -> Option<&'a StoredAtom> {
-    atoms.iter().find(|it| it.atom.meta.approval.as_ref() == Some(notice))
-}
-
 /// Checks a text that somebody edited: it must be an atom, and the same one.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_edit(original: &Atom, edited: &str) -> Result<Atom, ModerationError> {
+fn check_edit(original: &Atom, edited: &str) -> Result<Atom, ModerationError> {
     let atom = Atom::parse(edited)?;
     for (key, original, edited) in
         [("id", &original.meta.id, &atom.meta.id), ("scope", &original.meta.scope, &atom.meta.scope)]
@@ -302,8 +317,12 @@ mod tests {
         let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
         note_notice(&files, &paths[0], &notice).unwrap();
         let atoms = load(&files, CREATED_MS, Promote::No).unwrap().atoms;
-        assert_eq!(find_by_notice(&atoms, &notice).unwrap().path, paths[0]);
-        assert!(find_by_notice(&atoms, &Notice { message_ts: "1".into(), ..notice }).is_none());
+        let led_to = |notice: &Notice| {
+            let found = atoms.iter().find(|it| it.atom.meta.approval.as_ref() == Some(notice));
+            found.map(|it| &it.path)
+        };
+        assert_eq!(led_to(&notice), Some(&paths[0]));
+        assert_eq!(led_to(&Notice { message_ts: "1".into(), ..notice }), None);
     }
 
     #[test]

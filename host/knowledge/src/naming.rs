@@ -5,7 +5,7 @@ use pmk_core::text;
 use sha2::{Digest, Sha256};
 
 /// The scope of what belongs nowhere else.
-pub const GENERAL: &str = "general";
+const GENERAL: &str = "general";
 
 /// The longest name of a scope, in characters.
 const MAX_SCOPE_CHARS: usize = 64;

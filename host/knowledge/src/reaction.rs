@@ -5,7 +5,9 @@ use super::atom::{Atom, Status};
 /// What somebody thinks of an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// It may be shown to others.
     Approve,
+    /// It is to be forgotten.
     Reject,
 }
 

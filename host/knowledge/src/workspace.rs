@@ -32,29 +32,45 @@ const MARKS: [&str; 3] = [".collab", ".mra-config", "mra-workspace.json"];
 #[derive(Clone, Debug, Error, PartialEq, Eq, Hash)]
 #[error("`{}` {problem}", path.display())]
 pub struct FileProblem {
+    /// The file or folder, as far as it was followed.
     pub path: PathBuf,
+    /// What is wrong with it.
     pub problem: Problem,
 }
 
 /// What can be wrong.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Hash)]
 pub enum Problem {
+    /// There is nothing of that name.
     #[error("is missing")]
     Missing,
+    /// The system refuses; says why.
     #[error("cannot be read: {0}")]
     Unreadable(String),
+    /// It has a `..` in it, or a link that leaves the workspace.
     #[error("is refused: it leads out of the workspace")]
     Outside,
+    /// It is a folder, a pipe, a device.
     #[error("is not a file")]
     NotAFile,
+    /// It is not UTF-8, or has a NUL byte in it.
     #[error("is not text")]
     Binary,
+    /// Its rest is left out.
     #[error("has {bytes} bytes: only the first {read} are read")]
-    Huge { bytes: u64, read: u64 },
+    Huge {
+        /// How long it is.
+        bytes: u64,
+        /// How much of it is read.
+        read: u64,
+    },
+    /// Following it might never end.
     #[error("is a link to a folder and not followed")]
     FolderLink,
+    /// More levels or files than are packed.
     #[error("lies too deep, or there are too many files: it is left out")]
     TooMany,
+    /// The list of repositories is no list, or an entry of it names nothing; says which.
     #[error("is not a list of repositories: {0}")]
     NotAList(String),
 }
@@ -76,9 +92,10 @@ impl FileProblem {
 /// The start of a text file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
+    /// Of no more bytes than asked for, and without the half of a character at their end.
     pub text: String,
     /// Set where the file goes on.
-    pub cut: Option<Problem>,
+    pub(crate) cut: Option<Problem>,
 }
 
 /// A folder that nothing leads out of.
@@ -90,6 +107,7 @@ pub struct Workspace {
 /// A repository of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
+    /// What the list calls it, else its folder.
     pub name: String,
     /// Absolute, inside the workspace, without links.
     pub path: PathBuf,
@@ -107,7 +125,7 @@ impl Workspace {
     }
 
     /// The folder, without links.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
@@ -115,7 +133,7 @@ impl Workspace {
     ///
     /// # Errors
     /// It is missing, has a `..` in it, or leads out of the workspace, be it by a link.
-    pub fn resolve(&self, path: &Path) -> Result<PathBuf, FileProblem> {
+    pub(crate) fn resolve(&self, path: &Path) -> Result<PathBuf, FileProblem> {
         if path.components().any(|part| part == Component::ParentDir) {
             return Err(FileProblem::new(path, Problem::Outside));
         }
@@ -131,7 +149,7 @@ impl Workspace {
     ///
     /// # Errors
     /// What keeps it from being read.
-    pub fn read(&self, path: &Path, max_bytes: u64) -> Result<Text, FileProblem> {
+    pub(crate) fn read(&self, path: &Path, max_bytes: u64) -> Result<Text, FileProblem> {
         let real = self.resolve(path)?;
         let failed = |error: io::Error| FileProblem::io(&real, &error);
         let (file, meta) = files::open(&real).map_err(|problem| match problem {

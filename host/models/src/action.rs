@@ -67,7 +67,7 @@ impl Action {
     }
 
     /// Whether the same request may work later.
-    pub const fn asks_the_same_again(self) -> bool {
+    pub(crate) const fn asks_the_same_again(self) -> bool {
         matches!(self, Action::Retry | Action::Wait)
     }
 }

@@ -13,28 +13,31 @@ use super::{
     http::{Endpoint, Limits},
 };
 
-pub mod families;
+pub(crate) mod families;
 mod stream;
 mod wire;
 
 /// The provider's name.
-pub const PROVIDER: &str = "anthropic-api";
+pub(crate) const PROVIDER: &str = "anthropic-api";
 /// The model where none is named.
-pub const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
+pub(crate) const DEFAULT_MODEL: &str = "claude-sonnet-5-5";
 /// Where the API is.
-pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+pub(crate) const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 /// The version of the protocol spoken here.
 const VERSION: &str = "2023-06-01";
 
 /// What a client needs to know. Printing it never shows the key.
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub api_key: SecretString,
+    /// Sent as `x-api-key`.
+    pub(crate) api_key: SecretString,
     /// `https`, or `http` to this machine itself; see [`base_url`](super::http::base_url).
-    pub base_url: Url,
-    pub model: String,
+    pub(crate) base_url: Url,
+    /// The model's name at the provider.
+    pub(crate) model: String,
     /// The context window in tokens; `None` takes what is known of the model's family.
     pub window: Option<u64>,
+    /// How long one question may take, and how often it is sent.
     pub limits: Limits,
 }
 

@@ -92,7 +92,7 @@ pub fn classify(failed: &Failed<'_>) -> ModelError {
 ///
 /// # Errors
 /// [`ModelError::Overflow`] instead of such an answer.
-pub fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> {
+pub(crate) fn accept(answer: Answer, window: u64) -> Result<Answer, ModelError> {
     let prompt = answer.usage.prompt_tokens();
     let cut = match answer.stop {
         Stop::WindowFull => true,

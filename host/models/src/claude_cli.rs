@@ -26,17 +26,17 @@ mod events;
 mod prompt;
 
 /// The provider's name.
-pub const PROVIDER: &str = "claude-cli";
+pub(crate) const PROVIDER: &str = "claude-cli";
 /// The program, looked up on the path.
-pub const PROGRAM: &str = "claude";
+pub(crate) const PROGRAM: &str = "claude";
 /// The model where none is named: an alias that `claude` resolves to its newest.
-pub const DEFAULT_MODEL: &str = "sonnet";
+pub(crate) const DEFAULT_MODEL: &str = "sonnet";
 /// How long one question may take, waiting and trying again included.
-pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// How often one question is asked at most. `claude` itself tries twice each time.
-pub const DEFAULT_ATTEMPTS: usize = 2;
+const DEFAULT_ATTEMPTS: usize = 2;
 /// The wait before the second attempt.
-pub const DEFAULT_FIRST_WAIT: Duration = Duration::from_secs(2);
+const DEFAULT_FIRST_WAIT: Duration = Duration::from_secs(2);
 
 /// What `claude` sees of the gateway's environment: where it is, its login, and the way to its API.
 pub const INHERITED: [&str; 16] = [
@@ -77,11 +77,14 @@ pub struct Config {
     /// All that it gets to see of the environment, beside the switches set here.
     pub environment: Vec<(OsString, OsString)>,
     /// The model's name or alias.
-    pub model: String,
+    pub(crate) model: String,
     /// The context window in tokens; `None` takes what is known of the model's family.
     pub window: Option<u64>,
+    /// How long one question may take, waiting and trying again included.
     pub call_timeout: Duration,
+    /// How often one question is asked at most.
     pub attempts: usize,
+    /// The wait before the second attempt.
     pub first_wait: Duration,
 }
 

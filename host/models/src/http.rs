@@ -32,13 +32,13 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// How long a connection may take to come about.
-    pub connect_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     /// How long the provider may stay silent: before the status, and between two chunks of the answer.
     pub idle_timeout: Duration,
     /// How long one question may take, waiting and trying again included.
     pub call_timeout: Duration,
     /// A provider that asks for a longer wait than this is not waited for.
-    pub max_wait: Duration,
+    pub(crate) max_wait: Duration,
     /// How often one question is sent at most.
     pub attempts: usize,
     /// The first wait; each further one is twice as long, and all are jittered.
@@ -60,7 +60,7 @@ impl Default for Limits {
 }
 
 /// An answer in the making, out of a provider's events.
-pub trait Assemble: Default + Send {
+pub(crate) trait Assemble: Default + Send {
     /// Whether any part of the answer has arrived.
     fn has_begun(&self) -> bool;
 
@@ -107,9 +107,9 @@ fn is_loopback(url: &Url) -> bool {
 
 /// One address of a provider's API.
 #[derive(Debug)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     client: Client,
-    url: Url,
+    pub(super) url: Url,
     limits: Limits,
 }
 
@@ -134,11 +134,6 @@ impl Endpoint {
         let mut url = base_url.clone();
         url.set_path(&format!("{}{path}", base_url.path().trim_end_matches('/')));
         Ok(Endpoint { client, url, limits })
-    }
-
-    /// Where it is.
-    pub fn url(&self) -> &Url {
-        &self.url
     }
 
     /// Sends a body and gives the whole answer.

@@ -1,9 +1,11 @@
 //! Models: what answers. Providers behind one trait, and what their errors mean.
 //!
 //! [`open()`] turns `--model` into a [`Model`]. [`anthropic`] speaks to the Messages API, over
-//! [`http`], which reads events with [`sse`] and refusals with [`classify`](mod@classify); [`openai`] does the same with
+//! [`http`], which reads its events, and its refusals with [`classify`](mod@classify); `openai` does the same with
 //! chat completions; [`claude_cli`] starts the local `claude`; [`sim`] stands in for all that. What a
 //! failure calls for is its [`Action`]; a request with a malformed history can be [repaired](repair()).
+
+#![deny(missing_docs)]
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,10 +20,10 @@ pub mod classify;
 pub mod claude_cli;
 pub mod http;
 mod open;
-pub mod openai;
+mod openai;
 mod repair;
 pub mod sim;
-pub mod sse;
+mod sse;
 mod tool_ids;
 pub mod windows;
 
@@ -32,7 +34,9 @@ pub use repair::repair;
 /// One request. Roles alternate, the first message is a user's, tool results come first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
+    /// The system prompt; empty for none.
     pub system: String,
+    /// The conversation, oldest first.
     pub messages: Vec<Arc<Message>>,
     /// Room for the answer.
     pub max_answer_tokens: u32,
@@ -45,6 +49,7 @@ pub struct Request {
 pub struct Tool {
     /// Of `a-z A-Z 0-9 _ -`.
     pub name: String,
+    /// What the model is told of it.
     pub description: String,
     /// The JSON schema of its input, of type `object`.
     pub input_schema: serde_json::Value,
@@ -55,8 +60,11 @@ pub struct Tool {
 pub struct Usage {
     /// Prompt tokens that were neither read from nor written to the cache.
     pub input_tokens: u64,
+    /// Tokens of the answer.
     pub output_tokens: u64,
+    /// Prompt tokens that the cache had.
     pub cache_read_tokens: u64,
+    /// Prompt tokens that were put into the cache.
     pub cache_creation_tokens: u64,
 }
 
@@ -91,8 +99,11 @@ pub enum Stop {
 /// A whole answer. A model may have nothing to say: then there are no blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
+    /// Texts and calls of tools, in order.
     pub blocks: Vec<Block>,
+    /// Whether it is all that the model had to say.
     pub stop: Stop,
+    /// Zeros where the provider counts nothing.
     pub usage: Usage,
 }
 
@@ -109,37 +120,90 @@ pub enum ModelError {
     /// The prompt is too long. The numbers are the provider's; where it adds the room for the answer to
     /// the prompt, `observed_tokens` includes it.
     #[error("the prompt is too long: {message}")]
-    Overflow { observed_tokens: Option<u64>, allowed_tokens: Option<u64>, message: String },
+    Overflow {
+        /// The size of the prompt, where it is named.
+        observed_tokens: Option<u64>,
+        /// The largest that is accepted, where it is named.
+        allowed_tokens: Option<u64>,
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
+    /// Too many requests or tokens in a time: waiting helps.
     #[error("rate limited: {message}")]
-    RateLimited { retry_after: Option<Duration>, message: String },
+    RateLimited {
+        /// The wait that the provider asks for.
+        retry_after: Option<Duration>,
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
+    /// The provider cannot answer now: its own fault, or its load.
     #[error("the provider is overloaded: {message}")]
-    Overloaded { retry_after: Option<Duration>, message: String },
+    Overloaded {
+        /// The wait that the provider asks for.
+        retry_after: Option<Duration>,
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
+    /// The key or the login is wrong, missing or not allowed to do this.
     #[error("the provider does not accept the credentials: {message}")]
-    Auth { message: String },
+    Auth {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
+    /// No money is left, or a limit of spending is reached: waiting does not help.
     #[error("the provider refuses for billing reasons: {message}")]
-    Billing { message: String },
+    Billing {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
     /// The request's tool calls and results do not match.
     #[error("the provider does not accept the history: {message}")]
-    MalformedHistory { message: String },
+    MalformedHistory {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
     /// The server takes no tools, or has not been told how.
     #[error("the server does not take tools: {message}")]
-    NoTools { message: String },
+    NoTools {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
     /// The server does not know the model, or there is nothing at its address.
     #[error("the server does not know the model: {message}")]
-    UnknownModel { message: String },
+    UnknownModel {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
     /// The model declined to answer.
     #[error("the model refused to answer: {message}")]
-    Refused { message: String },
+    Refused {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
+    /// No connection came about, or it broke or made no sense before the answer was whole.
     #[error("the connection failed: {message}")]
-    Transport { message: String },
+    Transport {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
     /// The gateway waited no longer, or the provider says that it did not.
     #[error("no answer in time: {message}")]
-    Timeout { message: String },
+    Timeout {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
     /// The request was refused, and nothing says why: not a word of the provider's is known, or there is none.
     #[error("the provider refuses the request: {message}")]
-    Unexplained { message: String },
+    Unexplained {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
+    /// The request was refused for a reason that is known and none of these, or the model could not be asked.
     #[error("{message}")]
-    Other { message: String },
+    Other {
+        /// The provider's words or ours, on one line.
+        message: String,
+    },
 }
 
 impl ModelError {

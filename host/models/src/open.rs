@@ -21,13 +21,13 @@ use super::{
     sim::{self, Sim, SimConfig},
 };
 /// The environment variable with Anthropic's key.
-pub const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
+pub(crate) const ANTHROPIC_API_KEY: &str = "ANTHROPIC_API_KEY";
 /// The environment variable with another address of Anthropic's API.
-pub const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
+pub(crate) const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
 /// The environment variable with OpenAI's key.
-pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+pub(crate) const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 /// The environment variable with the address of a compatible server's API, version included.
-pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+pub(crate) const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,7 @@ impl Provider {
 /// Which model to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSpec {
+    /// Whose API or program is asked.
     pub provider: Provider,
     /// The model's name at the provider; `None` takes the provider's default.
     pub name: Option<String>,
@@ -65,11 +66,6 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
-    /// The stand-in, which needs nothing.
-    pub const fn sim() -> Self {
-        ModelSpec { provider: Provider::Sim, name: None, window: None }
-    }
-
     /// The same model with another window.
     pub fn with_window(mut self, window: Option<u64>) -> Self {
         self.window = window;
@@ -112,12 +108,16 @@ impl FromStr for ModelSpec {
 /// What models take from the environment, and how long they may take.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
+    /// `ANTHROPIC_API_KEY`.
     pub anthropic_api_key: Option<SecretString>,
-    pub anthropic_base_url: Option<String>,
-    pub openai_api_key: Option<SecretString>,
-    pub openai_base_url: Option<String>,
+    /// `ANTHROPIC_BASE_URL`; `None` takes the provider's own address.
+    pub(crate) anthropic_base_url: Option<String>,
+    /// `OPENAI_API_KEY`; a server of one's own may want none.
+    pub(crate) openai_api_key: Option<SecretString>,
+    /// `OPENAI_BASE_URL`, version included; `None` takes the provider's own address.
+    pub(crate) openai_base_url: Option<String>,
     /// The empty directory that `claude` runs in; it is created when it is not there.
-    pub claude_directory: PathBuf,
+    pub(crate) claude_directory: PathBuf,
     /// The longest silence within an answer; `None` takes the provider's default.
     pub idle_timeout: Option<Duration>,
     /// The longest time for a whole answer.
@@ -152,31 +152,50 @@ impl Environment {
 /// Why a model cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum OpenError {
+    /// What stands before the colon names none.
     #[error(
         "`{0}` is no model provider; there are `claude-cli[:NAME]`, `anthropic-api[:NAME]`, `openai[:NAME]` and `sim`"
     )]
     UnknownProvider(String),
+    /// A colon, and nothing after it.
     #[error("`{0}:` lacks the model's name")]
     EmptyName(&'static str),
+    /// What stands after `sim:` is not understood; says why.
     #[error("`sim:` is followed by how the stand-in behaves: {0}")]
     BadSim(String),
+    /// `--window 0`.
     #[error("a context window of 0 tokens leaves no room for a prompt")]
     EmptyWindow,
+    /// The environment has no key for it.
     #[error("`{provider}` needs a key, and {variable} is not set")]
-    MissingKey { provider: &'static str, variable: &'static str },
+    MissingKey {
+        /// The provider's name on the command line.
+        provider: &'static str,
+        /// Where its key is looked for.
+        variable: &'static str,
+    },
+    /// `claude` is not installed.
     #[error("`{}` needs the program `{}`, which is not on the PATH", claude_cli::PROVIDER, claude_cli::PROGRAM)]
     NoProgram,
+    /// No header can hold the key.
     #[error("the key of the model provider holds characters that no key has")]
     BadKey,
+    /// An address that nothing is sent to.
     #[error("{variable} {why}")]
-    BadBaseUrl { variable: &'static str, why: &'static str },
+    BadBaseUrl {
+        /// The variable that names it.
+        variable: &'static str,
+        /// What is wrong with it, as the rest of a sentence.
+        why: &'static str,
+    },
+    /// No HTTP client can be built; says why.
     #[error("no connection to a model can be prepared: {0}")]
     Client(String),
 }
 
 impl OpenError {
     /// What to do about it.
-    pub const fn hint(&self) -> &'static str {
+    const fn hint(&self) -> &'static str {
         match self {
             OpenError::UnknownProvider(_) => "take `--model anthropic-api`, or `--model sim`, which needs no key",
             OpenError::EmptyName(_) => "leave the colon out for the default model, or name one: `anthropic-api:NAME`",
@@ -284,6 +303,10 @@ mod tests {
         }
     }
 
+    fn sim() -> ModelSpec {
+        ModelSpec { provider: Provider::Sim, name: None, window: None }
+    }
+
     #[test]
     fn specs_survive_the_round_trip() {
         for text in [
@@ -312,7 +335,7 @@ mod tests {
         let missing = OpenError::MissingKey { provider: "anthropic-api", variable: ANTHROPIC_API_KEY };
         assert_eq!(refused("anthropic-api"), missing);
         assert_eq!(refused("claude-cli:"), OpenError::EmptyName("claude-cli"));
-        assert_eq!(open(&ModelSpec::sim().with_window(Some(0)), &nothing).err(), Some(OpenError::EmptyWindow));
+        assert_eq!(open(&sim().with_window(Some(0)), &nothing).err(), Some(OpenError::EmptyWindow));
         let shown = Failure::from(missing).to_string();
         assert!(shown.contains("ANTHROPIC_API_KEY is not set\n  hint: "), "{shown}");
     }
@@ -372,7 +395,7 @@ mod tests {
     fn windows_come_from_the_command_line_first() {
         let nothing = Environment::default();
         let window = |spec: ModelSpec| open(&spec, &nothing).map(|model| model.window());
-        assert_eq!(window(ModelSpec::sim()), Ok(200_000));
-        assert_eq!(window(ModelSpec::sim().with_window(Some(8_000))), Ok(8_000));
+        assert_eq!(window(sim()), Ok(200_000));
+        assert_eq!(window(sim().with_window(Some(8_000))), Ok(8_000));
     }
 }

@@ -32,9 +32,11 @@ pub struct Config {
     pub api_key: Option<SecretString>,
     /// With its version, as in `https://api.openai.com/v1`; see [`base_url`](super::http::base_url).
     pub base_url: Url,
+    /// The model's name at the provider.
     pub model: String,
     /// The context window in tokens; `None` takes what is known of the model's family.
     pub window: Option<u64>,
+    /// How long one question may take, and how often it is sent.
     pub limits: Limits,
 }
 

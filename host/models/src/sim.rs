@@ -15,9 +15,9 @@ mod quote;
 mod terms;
 
 /// The provider's name.
-pub const PROVIDER: &str = "sim";
+pub(crate) const PROVIDER: &str = "sim";
 /// The context window in tokens unless told otherwise.
-pub const DEFAULT_WINDOW: u64 = 200_000;
+pub(crate) const DEFAULT_WINDOW: u64 = 200_000;
 /// The longest quote, in characters.
 const MAX_QUOTE_CHARS: usize = 400;
 

@@ -5,6 +5,7 @@ use super::{ModelSpec, Provider, anthropic, claude_cli, openai, sim};
 /// A model's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
+    /// Prompt and answer together.
     pub tokens: u64,
     /// Whether the model's family is known; else the number is what the gateway assumes.
     pub is_known: bool,
@@ -12,7 +13,7 @@ pub struct Window {
 
 /// The window of a model by its name alone, where its family is known. A router's prefix
 /// (`anthropic/claude-sonnet-4-5`) is left out.
-pub fn known(model: &str) -> Option<u64> {
+pub(crate) fn known(model: &str) -> Option<u64> {
     let model = model.rsplit('/').next().unwrap_or(model);
     of_anthropic(model).or_else(|| of_openai(model))
 }
@@ -77,6 +78,7 @@ mod tests {
             let spec: ModelSpec = spec.parse().expect(spec);
             assert_eq!(of(&spec), Window { tokens, is_known }, "{spec}");
         }
-        assert_eq!(of(&ModelSpec::sim().with_window(Some(9))), Window { tokens: 9, is_known: true });
+        let narrow = ModelSpec { provider: Provider::Sim, name: None, window: Some(9) };
+        assert_eq!(of(&narrow), Window { tokens: 9, is_known: true });
     }
 }

@@ -77,7 +77,7 @@ pub(crate) enum Pass {
 
 impl Breakers {
     /// Whether the policy is to be asked now.
-    pub fn pass(&self, decision: Decision) -> Pass {
+    pub(crate) fn pass(&self, decision: Decision) -> Pass {
         match &mut *self.of(decision).lock() {
             State::Closed { .. } => Pass::Asked,
             State::Open { left, pause } if *left == 0 => {
@@ -93,7 +93,7 @@ impl Breakers {
     }
 
     /// Notes what came of asking.
-    pub fn note(&self, decision: Decision, pass: Pass, failed: bool) -> Option<Change> {
+    pub(crate) fn note(&self, decision: Decision, pass: Pass, failed: bool) -> Option<Change> {
         let mut state = self.of(decision).lock();
         match (&mut *state, pass) {
             (State::Closed { recent }, _) => {

@@ -98,11 +98,11 @@ impl Draft {
         self.about = one_line(line, MAX_LINE_CHARS);
     }
 
-    pub fn declare_text(&mut self, name: &str, default: &str, help: &str) {
+    pub(crate) fn declare_text(&mut self, name: &str, default: &str, help: &str) {
         self.declare(name, SettingKind::Text { default: bounded(default, MAX_TEXT_CHARS) }, help);
     }
 
-    pub fn declare(&mut self, name: &str, kind: SettingKind, help: &str) {
+    pub(crate) fn declare(&mut self, name: &str, kind: SettingKind, help: &str) {
         if self.settings.len() >= MAX_SETTINGS {
             self.overfull = true;
             return;
@@ -112,7 +112,7 @@ impl Draft {
     }
 
     /// Checks the whole. The error is the first thing that is wrong.
-    pub fn finish(self) -> Result<Description, String> {
+    pub(crate) fn finish(self) -> Result<Description, String> {
         let name = self.name.ok_or("it gives no name")?;
         if !is_name(&name) {
             return Err(format!("the name {} is not 1 to {MAX_NAME_CHARS} of `a-z 0-9 -`", quoted(&name)));

@@ -275,36 +275,6 @@ impl LoadError {
             LoadError::Engine { .. } => return None,
         })
     }
-
-    /// The file it is about; `None` when it is about the engine.
-    pub fn file(&self) -> Option<&str> {
-        match self {
-            LoadError::Engine { .. } | LoadError::Cache(_) => None,
-            LoadError::Missing { file }
-            | LoadError::Directory { file }
-            | LoadError::Special { file, .. }
-            | LoadError::Unreadable { file, .. }
-            | LoadError::Empty { file }
-            | LoadError::TooLarge { file, .. }
-            | LoadError::NotWasm { file }
-            | LoadError::CoreModule { file }
-            | LoadError::Invalid { file, .. }
-            | LoadError::TooMuch { file, .. }
-            | LoadError::Exceeded { file, .. }
-            | LoadError::Uncompiled { file, .. }
-            | LoadError::OtherVersion { file, .. }
-            | LoadError::LaterVersion { file, .. }
-            | LoadError::ForeignImport { file, .. }
-            | LoadError::NoWasi { file, .. }
-            | LoadError::NotAllowed { file, .. }
-            | LoadError::NothingExported { file, .. }
-            | LoadError::NoDescribe { file }
-            | LoadError::WrongExport { file, .. }
-            | LoadError::Unlinkable { file, .. }
-            | LoadError::Describe { file, .. }
-            | LoadError::BadDescription { file, .. } => Some(file),
-        }
-    }
 }
 
 /// Exports that a message shows.

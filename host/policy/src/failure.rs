@@ -90,12 +90,12 @@ impl Failure {
     }
 
     /// Whether the same input fails in the same way on every machine.
-    pub fn is_reproducible(&self) -> bool {
+    pub(crate) fn is_reproducible(&self) -> bool {
         !matches!(self, Failure::OutOfTime { .. })
     }
 
     /// The functions on the component's stack, innermost first; empty unless it trapped.
-    pub fn backtrace(&self) -> &[String] {
+    pub(crate) fn backtrace(&self) -> &[String] {
         match self {
             Failure::Trapped { backtrace, .. } => backtrace,
             _ => &[],

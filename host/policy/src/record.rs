@@ -171,7 +171,7 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// The level of a code of the contract.
-    pub const fn of_code(code: u8) -> Self {
+    pub(crate) const fn of_code(code: u8) -> Self {
         match code {
             1 => LogLevel::Error,
             2 => LogLevel::Warn,

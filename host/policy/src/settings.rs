@@ -148,11 +148,6 @@ impl Settings {
         self.0.get(name)
     }
 
-    /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
-    }
-
     /// These values within the bounds that failed layers above have left. A value of 0 or less, which for these three
     /// settings means no bound of its own, comes to the bound; a bound below what the policy declares as its minimum
     /// comes to that minimum.

@@ -38,9 +38,9 @@ pub struct Term {
     /// How much it says, 0 to 1, however rare it is.
     pub weight: f64,
     /// Whether it is the name of something in code or on disk.
-    pub is_name: bool,
+    pub(crate) is_name: bool,
     /// Whether people use it whatever they ask about.
-    pub is_everyday: bool,
+    pub(crate) is_everyday: bool,
 }
 
 /// A question, taken apart. Each term is in it once.

@@ -54,12 +54,12 @@ impl Frequencies {
     }
 
     /// In how many texts the terms occur, all together: what was counted.
-    pub fn counted(&self) -> u64 {
+    pub(crate) fn counted(&self) -> u64 {
         self.documents.values().sum()
     }
 
     /// How many texts there are.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.total
     }
 

@@ -6,6 +6,8 @@
 //! differences are looked at together, so both are corrected: the p-values by Holm's method, the
 //! intervals by their level, so that all of them hold together. Everything random comes from a seed.
 
+#![deny(missing_docs)]
+
 mod bootstrap;
 mod holm;
 mod power;
@@ -16,6 +18,7 @@ pub use bootstrap::interval;
 /// How much is claimed on how much.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
+    /// The same one gives the same findings on every machine.
     pub seed: u64,
     /// Resamples of the conversations.
     pub resamples: usize,
@@ -37,7 +40,9 @@ impl Settings {
 /// What was measured of one conversation: so much of so many. What has no whole is of 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ratio {
+    /// So much.
     pub sum: f64,
+    /// Of so many.
     pub of: f64,
 }
 
@@ -87,7 +92,9 @@ impl Effect {
 /// One metric of two policies, conversation by conversation.
 #[derive(Clone, Debug)]
 pub struct Measured {
+    /// How the second is compared with the first.
     pub effect: Effect,
+    /// The first policy's and the second's, a conversation each; in the same order in every metric.
     pub pairs: Vec<(Ratio, Ratio)>,
 }
 
@@ -111,6 +118,7 @@ impl Measured {
 pub struct Finding {
     /// The value of each.
     pub values: (f64, f64),
+    /// How the second differs from the first, as [`Effect`] has it.
     pub effect: f64,
     /// Where the effect lies, all intervals together in 95 % of comparisons.
     pub interval: (f64, f64),

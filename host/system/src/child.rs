@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     pin::pin,
     process::{ExitStatus, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use thiserror::Error;
@@ -34,11 +34,11 @@ use group::Group;
 use lines::Lines;
 
 /// The most bytes of one line that are handed on; the rest of the line is left out.
-pub const DEFAULT_MAX_LINE_BYTES: usize = 64 << 10;
+const DEFAULT_MAX_LINE_BYTES: usize = 64 << 10;
 /// The most bytes of standard output that are kept, from its start.
-pub const DEFAULT_MAX_STDOUT_BYTES: usize = 1 << 20;
+const DEFAULT_MAX_STDOUT_BYTES: usize = 1 << 20;
 /// The most bytes of standard error that are kept, from its end: that is where programs say why.
-pub const DEFAULT_MAX_STDERR_BYTES: usize = 16 << 10;
+const DEFAULT_MAX_STDERR_BYTES: usize = 16 << 10;
 
 /// How long output that was still in the pipes is read after the child is gone. A process that left the
 /// group may keep them open for ever.
@@ -61,6 +61,7 @@ pub struct Spec {
     pub directory: Option<PathBuf>,
     /// What the child reads on standard input.
     pub input: Vec<u8>,
+    /// How long it may take, and how much of what it says is kept.
     pub limits: Limits,
 }
 
@@ -83,8 +84,11 @@ impl Spec {
 pub struct Limits {
     /// From start to end.
     pub wall_clock: Duration,
+    /// Of one line that is handed on.
     pub max_line_bytes: usize,
+    /// Of standard output, kept from its start.
     pub max_stdout_bytes: usize,
+    /// Of standard error, kept from its end.
     pub max_stderr_bytes: usize,
 }
 
@@ -115,25 +119,43 @@ pub enum End {
 /// A child that ran.
 #[derive(Clone, Debug)]
 pub struct Finished {
+    /// Whether that was a success is for the caller to say.
     pub end: End,
     /// The start of its standard output.
     pub stdout: Captured,
     /// The end of its standard error.
     pub stderr: Captured,
-    pub duration: Duration,
 }
 
 /// A child that could not be started.
 #[derive(Debug, Error)]
 pub enum SpawnError {
+    /// There is no such path, or nothing of that name on the `PATH`.
     #[error("`{program}` was not found")]
-    NotFound { program: String },
+    NotFound {
+        /// As [`Spec::program`] names it.
+        program: String,
+    },
+    /// It is no executable file of this user.
     #[error("`{program}` may not be run by this user")]
-    NotPermitted { program: String },
+    NotPermitted {
+        /// As [`Spec::program`] names it.
+        program: String,
+    },
+    /// There is nowhere to start it in.
     #[error("the working directory `{}` does not exist", directory.display())]
-    NoDirectory { directory: PathBuf },
+    NoDirectory {
+        /// As in [`Spec::directory`].
+        directory: PathBuf,
+    },
+    /// The system refuses for another reason.
     #[error("`{program}` could not be started: {source}")]
-    Other { program: String, source: io::Error },
+    Other {
+        /// As [`Spec::program`] names it.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 /// The variables of this process that have one of these names, for [`Spec::environment`]. Names that
@@ -168,7 +190,6 @@ pub async fn run(
     cancel: &CancellationToken,
     mut on_line: impl FnMut(&str) + Send,
 ) -> Result<Finished, SpawnError> {
-    let started = Instant::now();
     let mut child = spawn(spec)?;
     let group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -207,7 +228,7 @@ pub async fn run(
         end
     };
     lines.finish(&mut on_line);
-    Ok(Finished { end, stdout: out.finish(), stderr: err.finish(), duration: started.elapsed() })
+    Ok(Finished { end, stdout: out.finish(), stderr: err.finish() })
 }
 
 fn spawn(spec: &Spec) -> Result<tokio::process::Child, SpawnError> {

@@ -6,6 +6,8 @@
 //! what should not have happened. What went wrong is said to an operator as an [`error::Failure`], and what is wrong with
 //! somebody's [`json`] in the same words everywhere.
 
+#![deny(missing_docs)]
+
 pub mod child;
 pub mod clock;
 pub mod error;

@@ -69,7 +69,7 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), NotOurs> {
 ///
 /// # Errors
 /// [`NotOurs`] says who else can.
-pub fn check_parent(path: &Path, metadata: &Metadata) -> Result<(), NotOurs> {
+pub(crate) fn check_parent(path: &Path, metadata: &Metadata) -> Result<(), NotOurs> {
     let mode = metadata.mode();
     let mode = if mode & STICKY == 0 { mode } else { mode & !WRITABLE_BY_OTHERS };
     judge(path, metadata.uid(), mode, geteuid().as_raw())

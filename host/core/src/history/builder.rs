@@ -18,7 +18,7 @@ pub struct HistoryBuilder {
 
 impl HistoryBuilder {
     /// A history whose system prompt is known.
-    pub fn with_system(system: Option<String>) -> Self {
+    pub(crate) fn with_system(system: Option<String>) -> Self {
         HistoryBuilder { system, ..HistoryBuilder::default() }
     }
 

@@ -5,19 +5,42 @@ use thiserror::Error;
 /// A file that is no history.
 #[derive(Debug, Error)]
 pub enum HistoryError {
+    /// Nothing but white space.
     #[error("it is empty")]
     Empty,
+    /// Neither one JSON value nor one a line.
     #[error("it is not JSON: {source}")]
-    NotJson { source: serde_json::Error },
+    NotJson {
+        /// The parser's words.
+        source: serde_json::Error,
+    },
+    /// One message a line, and one of them is none.
     #[error("line {line} is not JSON: {}", in_line(source))]
-    BadLine { line: usize, source: serde_json::Error },
+    BadLine {
+        /// From 1, blank ones counted.
+        line: usize,
+        /// The parser's words.
+        source: serde_json::Error,
+    },
+    /// An object without a list of messages.
     #[error("it has no `messages` list")]
     NoMessages,
+    /// Neither a text nor a list of text blocks.
     #[error("its system prompt {what}")]
-    BadSystem { what: String },
+    BadSystem {
+        /// The rest of a sentence.
+        what: String,
+    },
     /// `line` is given where every message has a line of its own.
     #[error("{}: {what}", place(*index, *line))]
-    BadMessage { index: usize, line: Option<usize>, what: String },
+    BadMessage {
+        /// From 0, a system prompt counted.
+        index: usize,
+        /// From 1, blank ones counted.
+        line: Option<usize>,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 impl HistoryError {

@@ -255,7 +255,7 @@ fn a_client_of_the_real_address_can_be_built() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = base_url(DEFAULT_BASE_URL).expect("https");
     let client = Anthropic::new(Config::new(SecretString::from(KEY), url, DEFAULT_MODEL)).expect("a TLS configuration");
-    assert_eq!(client.endpoint.url().as_str(), "https://api.anthropic.com/v1/messages");
+    assert_eq!(client.endpoint.url.as_str(), "https://api.anthropic.com/v1/messages");
 }
 
 #[test]

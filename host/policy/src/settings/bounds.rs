@@ -13,7 +13,7 @@ pub struct Bounds(BTreeMap<&'static str, i64>);
 
 impl Bounds {
     /// Adds the values of a layer that failed.
-    pub fn add(&mut self, settings: &Settings) {
+    pub(crate) fn add(&mut self, settings: &Settings) {
         for (_, name) in ENV_SETTINGS {
             if let Some(Value::Integer(value @ 1..)) = settings.get(name) {
                 self.0.entry(name).and_modify(|bound| *bound = (*bound).min(*value)).or_insert(*value);
@@ -22,7 +22,7 @@ impl Bounds {
     }
 
     /// The bound on a setting.
-    pub fn get(&self, name: &str) -> Option<i64> {
+    pub(crate) fn get(&self, name: &str) -> Option<i64> {
         self.0.get(name).copied()
     }
 

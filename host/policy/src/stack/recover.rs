@@ -35,7 +35,7 @@ impl Rung {
     }
 
     /// The rung of a code.
-    pub fn of_code(code: u8) -> Option<Rung> {
+    pub(crate) fn of_code(code: u8) -> Option<Rung> {
         Rung::ALL.into_iter().find(|rung| rung.code() == code)
     }
 

@@ -55,6 +55,7 @@ impl Capture {
 /// What was kept of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
+    /// No more than the limit.
     pub bytes: Vec<u8>,
     /// How many there were.
     pub total_bytes: u64,

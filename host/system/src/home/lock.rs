@@ -33,18 +33,25 @@ pub enum HomeError {
     /// Another `run` works in this home.
     #[error("`{}` is in use by another `pmk-host run`{}", home.display(), holder.as_ref().map(|holder| format!(" ({holder})")).unwrap_or_default())]
     InUse {
+        /// As it was named.
         home: PathBuf,
         /// The other one, where it can be told.
         holder: Option<Holder>,
     },
     /// A file or folder of the home cannot be made or read.
     #[error("cannot use `{}`: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 /// The process that has a home.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
+    /// Of the `run` that holds the lock.
     pub pid: u32,
     /// What was typed to start it, where the system tells.
     pub command: Option<String>,
@@ -62,7 +69,7 @@ impl fmt::Display for Holder {
 
 impl HomeError {
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    fn hint(&self) -> &'static str {
         match self {
             HomeError::InUse { .. } => "stop it first, or give this one another `--home`",
             HomeError::Io { .. } => "check that you own the folder and may write to it, or give another `--home`",
