@@ -1,0 +1,71 @@
+//! The languages, and the catalogue of each.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+/// A language that the gateway speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Language {
+    /// Traditional Chinese, the language of the seeds.
+    #[default]
+    TraditionalChinese,
+    English,
+}
+
+/// A text that names no language.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{0}` is no language; there are `zh-TW` and `en`")]
+pub struct UnknownLanguage(String);
+
+impl Language {
+    pub(super) const ALL: [Language; 2] = [Language::TraditionalChinese, Language::English];
+
+    /// The tag (BCP 47).
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Language::TraditionalChinese => "zh-TW",
+            Language::English => "en",
+        }
+    }
+
+    pub(super) const fn catalogue(self) -> &'static str {
+        match self {
+            Language::TraditionalChinese => {
+                concat!(include_str!("zh-TW.ftl"), include_str!("commands/zh-TW.ftl"))
+            }
+            Language::English => concat!(include_str!("en.ftl"), include_str!("commands/en.ftl")),
+        }
+    }
+}
+
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let named = Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(text.trim()));
+        named.ok_or_else(|| UnknownLanguage(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Language {
+    type Error = UnknownLanguage;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_named_by_their_tags() {
+        assert_eq!("EN".parse(), Ok(Language::English));
+        assert_eq!("zh-tw".parse(), Ok(Language::TraditionalChinese));
+        assert_eq!("fr".parse::<Language>(), Err(UnknownLanguage("fr".into())));
+    }
+}
