@@ -1,11 +1,11 @@
 //! The table of commands.
 
 use super::{
+    arguments::{audience, channel, pool, user},
     order::{OnCase, Order, Which},
-    words::{audience, channel, user},
 };
 use crate::{
-    admin::{Change, Pool, SHOWN},
+    admin::{Change, SHOWN},
     knowledge::reaction::Verdict,
     may::Action,
 };
@@ -33,7 +33,7 @@ pub struct Entry {
 }
 
 /// Something that only an admin may look at.
-const fn look(
+const fn admins(
     words: &'static [&'static str],
     arguments: &'static str,
     on_host: &'static [&'static str],
@@ -43,15 +43,11 @@ const fn look(
     Entry { words, arguments, action: Action::Administer, logged_as, changes: false, on_host, order }
 }
 
-/// Something that only an admin may change.
-const fn change(
-    words: &'static [&'static str],
-    arguments: &'static str,
-    on_host: &'static [&'static str],
-    logged_as: &'static str,
-    order: fn(&[&str]) -> Option<Order>,
-) -> Entry {
-    Entry { changes: true, ..look(words, arguments, on_host, logged_as, order) }
+impl Entry {
+    /// The same where it is something to be changed.
+    const fn that_changes(self) -> Entry {
+        Entry { changes: true, ..self }
+    }
 }
 
 /// Something about the cases of a channel, which everybody in it may want.
@@ -81,19 +77,21 @@ pub const TABLE: &[Entry] = &[
     case(&["show"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Show))),
     case(&["close"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Close))),
     case(&["cases"], "", &["case", "list"], |given| given.is_empty().then_some(Order::Case(OnCase::List))),
-    look(&["admin", "help"], "", &[], "help", |given| given.is_empty().then_some(Order::AdminHelp)),
-    look(&["admin", "status"], "", &[], "status", |given| given.is_empty().then_some(Order::Status)),
-    change(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {
+    admins(&["admin", "help"], "", &[], "help", |given| given.is_empty().then_some(Order::AdminHelp)),
+    admins(&["admin", "status"], "", &[], "status", |given| given.is_empty().then_some(Order::Status)),
+    admins(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {
         match given {
             [who, which] => Some(Order::Change(Change::SetAudience { id: user(who)?, audience: audience(which)? })),
             _ => None,
         }
-    }),
-    change(&["admin", "audience", "unset"], "@user", &["audience", "unset"], "audience.unset", |given| match given {
+    })
+    .that_changes(),
+    admins(&["admin", "audience", "unset"], "@user", &["audience", "unset"], "audience.unset", |given| match given {
         [who] => Some(Order::Change(Change::UnsetAudience { id: user(who)? })),
         _ => None,
-    }),
-    change(
+    })
+    .that_changes(),
+    admins(
         &["admin", "audience", "default"],
         "tech|pm|biz|exec",
         &["audience", "default"],
@@ -102,8 +100,9 @@ pub const TABLE: &[Entry] = &[
             [which] => Some(Order::Change(Change::DefaultAudience { audience: audience(which)? })),
             _ => None,
         },
-    ),
-    change(
+    )
+    .that_changes(),
+    admins(
         &["admin", "audience", "set-channel"],
         "#channel tech|pm|biz|exec",
         &["audience", "set"],
@@ -114,8 +113,9 @@ pub const TABLE: &[Entry] = &[
             }
             _ => None,
         },
-    ),
-    change(
+    )
+    .that_changes(),
+    admins(
         &["admin", "audience", "unset-channel"],
         "#channel",
         &["audience", "unset"],
@@ -124,30 +124,33 @@ pub const TABLE: &[Entry] = &[
             [place] => Some(Order::Change(Change::UnsetAudience { id: channel(place)? })),
             _ => None,
         },
-    ),
-    look(&["admin", "audience", "list"], "", &["audience", "list"], "audience.list", |given| {
+    )
+    .that_changes(),
+    admins(&["admin", "audience", "list"], "", &["audience", "list"], "audience.list", |given| {
         given.is_empty().then_some(Order::ListAudiences)
     }),
-    change(&["admin", "escalation", "add"], "REPO|default @user", &["escalation", "add"], "escalation.add", |given| {
+    admins(&["admin", "escalation", "add"], "REPO|default @user", &["escalation", "add"], "escalation.add", |given| {
         match given {
-            [pool, who] => Some(Order::Change(Change::AddContact { pool: pool_name(pool)?, user: user(who)? })),
+            [it, who] => Some(Order::Change(Change::AddContact { pool: pool(it)?, user: user(who)? })),
             _ => None,
         }
-    }),
-    change(
+    })
+    .that_changes(),
+    admins(
         &["admin", "escalation", "remove"],
         "REPO|default @user",
         &["escalation", "remove"],
         "escalation.remove",
         |given| match given {
-            [pool, who] => Some(Order::Change(Change::RemoveContact { pool: pool_name(pool)?, user: user(who)? })),
+            [it, who] => Some(Order::Change(Change::RemoveContact { pool: pool(it)?, user: user(who)? })),
             _ => None,
         },
-    ),
-    look(&["admin", "escalation", "list"], "", &["escalation", "list"], "escalation.list", |given| {
+    )
+    .that_changes(),
+    admins(&["admin", "escalation", "list"], "", &["escalation", "list"], "escalation.list", |given| {
         given.is_empty().then_some(Order::ListContacts)
     }),
-    look(
+    admins(
         &["admin", "atoms", "list"],
         "[pending|approved|all]",
         &["atoms", "list"],
@@ -158,30 +161,34 @@ pub const TABLE: &[Entry] = &[
             _ => None,
         },
     ),
-    look(&["admin", "atoms", "show"], "ID-PREFIX", &["atoms", "show"], "atoms.show", |given| match given {
+    admins(&["admin", "atoms", "show"], "ID-PREFIX", &["atoms", "show"], "atoms.show", |given| match given {
         [prefix] => Some(Order::ShowAtom((*prefix).to_owned())),
         _ => None,
     }),
-    change(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| match given {
+    admins(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| match given {
         [prefix] => Some(Order::JudgeAtom(Verdict::Approve, (*prefix).to_owned())),
         _ => None,
-    }),
-    change(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| match given {
+    })
+    .that_changes(),
+    admins(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| match given {
         [prefix] => Some(Order::JudgeAtom(Verdict::Reject, (*prefix).to_owned())),
         _ => None,
-    }),
-    look(&["admin", "admins", "list"], "", &["admin", "list"], "admins.list", |given| {
+    })
+    .that_changes(),
+    admins(&["admin", "admins", "list"], "", &["admin", "list"], "admins.list", |given| {
         given.is_empty().then_some(Order::ListAdmins)
     }),
-    change(&["admin", "admins", "add"], "@user", &["admin", "add"], "admins.add", |given| match given {
+    admins(&["admin", "admins", "add"], "@user", &["admin", "add"], "admins.add", |given| match given {
         [who] => Some(Order::Change(Change::AddAdmin { user: user(who)? })),
         _ => None,
-    }),
-    change(&["admin", "admins", "remove"], "@user", &["admin", "remove"], "admins.remove", |given| match given {
+    })
+    .that_changes(),
+    admins(&["admin", "admins", "remove"], "@user", &["admin", "remove"], "admins.remove", |given| match given {
         [who] => Some(Order::Change(Change::RemoveAdmin { user: user(who)? })),
         _ => None,
-    }),
-    look(&["admin", "audit"], "[N]", &["admin", "log"], "audit", |given| match given {
+    })
+    .that_changes(),
+    admins(&["admin", "audit"], "[N]", &["admin", "log"], "audit", |given| match given {
         [] => Some(Order::ShowLog(SHOWN)),
         [most] => {
             let most = most.parse().ok().filter(|most| (1..=MOST_SHOWN).contains(most))?;
@@ -190,8 +197,3 @@ pub const TABLE: &[Entry] = &[
         _ => None,
     }),
 ];
-
-/// The name of a pool that there can be.
-fn pool_name(text: &str) -> Option<String> {
-    Pool::parse(text).ok().map(|pool| pool.to_string())
-}

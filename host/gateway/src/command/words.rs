@@ -4,7 +4,7 @@ use super::{
     order::Order,
     table::{Entry, TABLE},
 };
-use crate::{admin::Id, audience::Audience, front, may::Action};
+use crate::{front, may::Action};
 
 /// What commands for admins begin with, after `/pmk`.
 const ADMIN: &str = "admin";
@@ -86,36 +86,6 @@ fn split(text: &str) -> Vec<&str> {
     words
 }
 
-/// A person: `U…`, `W…`, `<@U…>`, `<@U…|name>`.
-pub(super) fn user(text: &str) -> Option<String> {
-    match id(text, "<@")? {
-        Id::User(user) => Some(user.to_owned()),
-        Id::Channel(_) => None,
-    }
-}
-
-/// A channel: `C…`, `<#C…>`, `<#C…|name>`.
-pub(super) fn channel(text: &str) -> Option<String> {
-    match id(text, "<#")? {
-        Id::Channel(channel) if channel.starts_with('C') => Some(channel.to_owned()),
-        Id::Channel(_) | Id::User(_) => None,
-    }
-}
-
-/// An id as it is, or as Slack writes a mention. A word of a language is none.
-fn id<'a>(text: &'a str, opening: &str) -> Option<Id<'a>> {
-    let text = match text.strip_prefix(opening) {
-        Some(mention) => mention.strip_suffix('>')?.split('|').next()?,
-        None => text,
-    };
-    Id::parse(text).ok().filter(|_| !text.contains(|c: char| c.is_ascii_lowercase()))
-}
-
-/// An audience, by its name.
-pub(super) fn audience(text: &str) -> Option<String> {
-    text.parse::<Audience>().ok().map(|audience| audience.name().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +101,6 @@ mod tests {
             let wanted = Order::Change(Change::AddAdmin { user: "U0XYZ".into() });
             assert_eq!(order(&format!("/pmk admin admins add {text}")), Some(wanted), "{text}");
         }
-        assert_eq!(user("W1"), Some("W1".into()));
         for text in ["C0ABC", "<#C0ABC>", "<#C0ABC|general>"] {
             let wanted = Order::Change(Change::SetAudience { id: "C0ABC".into(), audience: "pm".into() });
             assert_eq!(order(&format!("/pmk admin audience set-channel {text} PM")), Some(wanted), "{text}");

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -27,24 +26,9 @@ use super::{
     dry_run::DryRun,
     failure::{CallFailure, Cause},
     tls,
+    token::Token,
 };
 use crate::front::ReplyTo;
-
-/// Which of the two tokens a call is made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
-    App,
-    Bot,
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Token::App => "the app token (xapp-…)",
-            Token::Bot => "the bot token (xoxb-…)",
-        })
-    }
-}
 
 /// Who the bot is in its workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
