@@ -1,7 +1,7 @@
 //! The table of commands.
 
 use super::{
-    arguments::{audience, channel, pool, user},
+    arguments::{Wrong, audience, channel, exactly, one_of, pool, user},
     order::{OnCase, Order, Which},
 };
 use crate::{
@@ -28,8 +28,8 @@ pub struct Entry {
     pub changes: bool,
     /// The same on the command line of the host, where that has it.
     pub on_host: &'static [&'static str],
-    /// The order, from the arguments; none where they make no sense.
-    pub order: fn(&[&str]) -> Option<Order>,
+    /// The order, from the arguments; or what of them makes no sense.
+    pub order: fn(&[&str]) -> Result<Order, Wrong>,
 }
 
 /// Something that only an admin may look at.
@@ -38,7 +38,7 @@ const fn admins(
     arguments: &'static str,
     on_host: &'static [&'static str],
     logged_as: &'static str,
-    order: fn(&[&str]) -> Option<Order>,
+    order: fn(&[&str]) -> Result<Order, Wrong>,
 ) -> Entry {
     Entry { words, arguments, action: Action::Administer, logged_as, changes: false, on_host, order }
 }
@@ -55,7 +55,7 @@ const fn case(
     words: &'static [&'static str],
     arguments: &'static str,
     on_host: &'static [&'static str],
-    order: fn(&[&str]) -> Option<Order>,
+    order: fn(&[&str]) -> Result<Order, Wrong>,
 ) -> Entry {
     Entry { words, arguments, action: Action::Command, logged_as: "", changes: false, on_host, order }
 }
@@ -71,24 +71,24 @@ pub const TABLE: &[Entry] = &[
         logged_as: "",
         changes: false,
         on_host: &[],
-        order: |given| given.is_empty().then_some(Order::Help),
+        order: |given| exactly(given).map(|[]| Order::Help),
     },
-    case(&["open"], "TITLE", &[], |given| (!given.is_empty()).then(|| Order::Case(OnCase::Open(given.join(" "))))),
-    case(&["show"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Show))),
-    case(&["close"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Close))),
-    case(&["cases"], "", &["case", "list"], |given| given.is_empty().then_some(Order::Case(OnCase::List))),
-    admins(&["admin", "help"], "", &[], "help", |given| given.is_empty().then_some(Order::AdminHelp)),
-    admins(&["admin", "status"], "", &[], "status", |given| given.is_empty().then_some(Order::Status)),
+    case(&["open"], "TITLE", &[], |given| {
+        if given.is_empty() { Err(Wrong::Missing { at: 0 }) } else { Ok(Order::Case(OnCase::Open(given.join(" ")))) }
+    }),
+    case(&["show"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Show))),
+    case(&["close"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Close))),
+    case(&["cases"], "", &["case", "list"], |given| exactly(given).map(|[]| Order::Case(OnCase::List))),
+    admins(&["admin", "help"], "", &[], "help", |given| exactly(given).map(|[]| Order::AdminHelp)),
+    admins(&["admin", "status"], "", &[], "status", |given| exactly(given).map(|[]| Order::Status)),
     admins(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {
-        match given {
-            [who, which] => Some(Order::Change(Change::SetAudience { id: user(who)?, audience: audience(which)? })),
-            _ => None,
-        }
+        let [who, which] = exactly(given)?;
+        Ok(Order::Change(Change::SetAudience { id: user(who)?, audience: one_of(1, which, audience)? }))
     })
     .that_changes(),
-    admins(&["admin", "audience", "unset"], "@user", &["audience", "unset"], "audience.unset", |given| match given {
-        [who] => Some(Order::Change(Change::UnsetAudience { id: user(who)? })),
-        _ => None,
+    admins(&["admin", "audience", "unset"], "@user", &["audience", "unset"], "audience.unset", |given| {
+        let [who] = exactly(given)?;
+        Ok(Order::Change(Change::UnsetAudience { id: user(who)? }))
     })
     .that_changes(),
     admins(
@@ -96,9 +96,9 @@ pub const TABLE: &[Entry] = &[
         "tech|pm|biz|exec",
         &["audience", "default"],
         "audience.default",
-        |given| match given {
-            [which] => Some(Order::Change(Change::DefaultAudience { audience: audience(which)? })),
-            _ => None,
+        |given| {
+            let [which] = exactly(given)?;
+            Ok(Order::Change(Change::DefaultAudience { audience: one_of(0, which, audience)? }))
         },
     )
     .that_changes(),
@@ -107,11 +107,9 @@ pub const TABLE: &[Entry] = &[
         "#channel tech|pm|biz|exec",
         &["audience", "set"],
         "audience.set-channel",
-        |given| match given {
-            [place, which] => {
-                Some(Order::Change(Change::SetAudience { id: channel(place)?, audience: audience(which)? }))
-            }
-            _ => None,
+        |given| {
+            let [place, which] = exactly(given)?;
+            Ok(Order::Change(Change::SetAudience { id: channel(place)?, audience: one_of(1, which, audience)? }))
         },
     )
     .that_changes(),
@@ -120,20 +118,18 @@ pub const TABLE: &[Entry] = &[
         "#channel",
         &["audience", "unset"],
         "audience.unset-channel",
-        |given| match given {
-            [place] => Some(Order::Change(Change::UnsetAudience { id: channel(place)? })),
-            _ => None,
+        |given| {
+            let [place] = exactly(given)?;
+            Ok(Order::Change(Change::UnsetAudience { id: channel(place)? }))
         },
     )
     .that_changes(),
     admins(&["admin", "audience", "list"], "", &["audience", "list"], "audience.list", |given| {
-        given.is_empty().then_some(Order::ListAudiences)
+        exactly(given).map(|[]| Order::ListAudiences)
     }),
     admins(&["admin", "escalation", "add"], "REPO|default @user", &["escalation", "add"], "escalation.add", |given| {
-        match given {
-            [it, who] => Some(Order::Change(Change::AddContact { pool: pool(it)?, user: user(who)? })),
-            _ => None,
-        }
+        let [it, who] = exactly(given)?;
+        Ok(Order::Change(Change::AddContact { pool: one_of(0, it, pool)?, user: user(who)? }))
     })
     .that_changes(),
     admins(
@@ -141,14 +137,14 @@ pub const TABLE: &[Entry] = &[
         "REPO|default @user",
         &["escalation", "remove"],
         "escalation.remove",
-        |given| match given {
-            [it, who] => Some(Order::Change(Change::RemoveContact { pool: pool(it)?, user: user(who)? })),
-            _ => None,
+        |given| {
+            let [it, who] = exactly(given)?;
+            Ok(Order::Change(Change::RemoveContact { pool: one_of(0, it, pool)?, user: user(who)? }))
         },
     )
     .that_changes(),
     admins(&["admin", "escalation", "list"], "", &["escalation", "list"], "escalation.list", |given| {
-        given.is_empty().then_some(Order::ListContacts)
+        exactly(given).map(|[]| Order::ListContacts)
     }),
     admins(
         &["admin", "atoms", "list"],
@@ -156,44 +152,45 @@ pub const TABLE: &[Entry] = &[
         &["atoms", "list"],
         "atoms.list",
         |given| match given {
-            [] => Some(Order::ListAtoms(Which::All)),
-            [which] => Which::from_name(which).map(Order::ListAtoms),
-            _ => None,
+            [] => Ok(Order::ListAtoms(Which::All)),
+            given => {
+                let [which] = exactly(given)?;
+                one_of(0, which, Which::from_name).map(Order::ListAtoms)
+            }
         },
     ),
-    admins(&["admin", "atoms", "show"], "ID-PREFIX", &["atoms", "show"], "atoms.show", |given| match given {
-        [prefix] => Some(Order::ShowAtom((*prefix).to_owned())),
-        _ => None,
+    admins(&["admin", "atoms", "show"], "ID-PREFIX", &["atoms", "show"], "atoms.show", |given| {
+        let [prefix] = exactly(given)?;
+        Ok(Order::ShowAtom(prefix.to_owned()))
     }),
-    admins(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| match given {
-        [prefix] => Some(Order::JudgeAtom(Verdict::Approve, (*prefix).to_owned())),
-        _ => None,
+    admins(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| {
+        let [prefix] = exactly(given)?;
+        Ok(Order::JudgeAtom(Verdict::Approve, prefix.to_owned()))
     })
     .that_changes(),
-    admins(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| match given {
-        [prefix] => Some(Order::JudgeAtom(Verdict::Reject, (*prefix).to_owned())),
-        _ => None,
+    admins(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| {
+        let [prefix] = exactly(given)?;
+        Ok(Order::JudgeAtom(Verdict::Reject, prefix.to_owned()))
     })
     .that_changes(),
     admins(&["admin", "admins", "list"], "", &["admin", "list"], "admins.list", |given| {
-        given.is_empty().then_some(Order::ListAdmins)
+        exactly(given).map(|[]| Order::ListAdmins)
     }),
-    admins(&["admin", "admins", "add"], "@user", &["admin", "add"], "admins.add", |given| match given {
-        [who] => Some(Order::Change(Change::AddAdmin { user: user(who)? })),
-        _ => None,
+    admins(&["admin", "admins", "add"], "@user", &["admin", "add"], "admins.add", |given| {
+        let [who] = exactly(given)?;
+        Ok(Order::Change(Change::AddAdmin { user: user(who)? }))
     })
     .that_changes(),
-    admins(&["admin", "admins", "remove"], "@user", &["admin", "remove"], "admins.remove", |given| match given {
-        [who] => Some(Order::Change(Change::RemoveAdmin { user: user(who)? })),
-        _ => None,
+    admins(&["admin", "admins", "remove"], "@user", &["admin", "remove"], "admins.remove", |given| {
+        let [who] = exactly(given)?;
+        Ok(Order::Change(Change::RemoveAdmin { user: user(who)? }))
     })
     .that_changes(),
     admins(&["admin", "audit"], "[N]", &["admin", "log"], "audit", |given| match given {
-        [] => Some(Order::ShowLog(SHOWN)),
-        [most] => {
-            let most = most.parse().ok().filter(|most| (1..=MOST_SHOWN).contains(most))?;
-            Some(Order::ShowLog(most))
+        [] => Ok(Order::ShowLog(SHOWN)),
+        given => {
+            let [most] = exactly(given)?;
+            one_of(0, most, |most| most.parse().ok().filter(|most| (1..=MOST_SHOWN).contains(most))).map(Order::ShowLog)
         }
-        _ => None,
     }),
 ];

@@ -1,6 +1,7 @@
 //! What a text asks for.
 
 use super::{
+    arguments::Wrong,
     order::Order,
     table::{Entry, TABLE},
 };
@@ -67,9 +68,16 @@ impl Asked {
 
     /// The order that it is, where it is whole.
     pub fn order(&self) -> Option<Order> {
-        let Asked::Entry { entry, given } = self else { return None };
-        (entry.order)(&given.iter().map(String::as_str).collect::<Vec<_>>())
+        match self {
+            Asked::Entry { entry, given } => read(entry, given).ok(),
+            Asked::Group { .. } | Asked::Unknown { .. } => None,
+        }
     }
+}
+
+/// The order of a command with these arguments, or what of them makes no sense.
+pub(super) fn read(entry: &Entry, given: &[String]) -> Result<Order, Wrong> {
+    (entry.order)(&given.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Words as blanks divide them. What Slack has put between angle brackets is one: a name may have blanks.
