@@ -1,10 +1,6 @@
 //! The Web API: every call under a time limit, every failure classified, rate limits kept.
 
-use std::{
-    collections::HashMap,
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use reqwest::Url;
 use rustls::ClientConfig;
@@ -19,6 +15,7 @@ use slack_morphism::{
     errors::{SlackClientError, SlackRateLimitError},
     prelude::*,
 };
+use tokio::time::Instant;
 
 use super::{
     SlackConfig,
