@@ -169,3 +169,47 @@ fn what_a_model_counts_beyond_what_is_sent_is_shown() {
     let (factor, overhead) = (tokens["factor"].as_f64().expect("a factor"), tokens["overhead"].as_f64().expect("one"));
     assert!((1.9..2.1).contains(&factor) && (4_500.0..5_500.0).contains(&overhead), "{tokens:#}");
 }
+
+/// Once, what was cancelled was missing between what was asked and what came of it, commands were turns of an audience
+/// `?`, and an atom that nothing but a person's word promotes was one that was stuck.
+#[test]
+fn questions_to_people_add_up_commands_are_no_turns_and_what_waits_for_a_person_is_not_stuck() {
+    let home = Home::new();
+    let now = jiff::Timestamp::now();
+    let at = |minutes: i64| (now - jiff::SignedDuration::from_mins(minutes)).to_string();
+    let thread =
+        |kind: &str, minutes: i64| json!({"at": at(minutes), "type": kind, "channelId": "C1", "threadTs": "1.1"});
+    let events = [
+        json!({"at": at(300), "type": "turn.processed", "actor": "U1", "audience": "biz"}),
+        json!({"at": at(290), "type": "turn.processed", "actor": "U1", "audience": ""}),
+        thread("escalate.triggered", 200),
+        thread("escalate.cancelled", 190),
+        thread("escalate.triggered", 100),
+        thread("escalate.absorbed", 40),
+    ];
+    std::fs::create_dir_all(home.path().join("gateway")).expect("a folder");
+    home.write("gateway/events.log", events.iter().map(|event| format!("{event}\n")).collect::<String>());
+    let created = (now - jiff::SignedDuration::from_hours(48)).as_millisecond();
+    let atom = |id: &str, flag: &str| {
+        let text = format!(
+            "---\nid: {id}\ncreatedAt: {created}\nscope: erp\nquestion: q\ntags: [t]\nsource:\n  threadKey: C1:1.1\n  \
+             contributorUserId: U2\nstatus: pending\n{flag}---\n\n# q\n\n## Answer\n\nthe answer\n"
+        );
+        std::fs::create_dir_all(home.path().join("knowledge/erp")).expect("a folder");
+        home.write(&format!("knowledge/erp/{id}.md"), text);
+    };
+    atom("flagged-one", "flagged: true\nflagReason: orders\n");
+    let audit = home.run(&["--json", "audit"], "").ok().json();
+    let escalate = &audit["escalate"];
+    assert_eq!(
+        (&escalate["triggered"], &escalate["absorbed"], &escalate["cancelled"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    assert_eq!(escalate["median_ms_to_reply"], 60 * 60_000, "the one that was cancelled got no reply");
+    let talk = &audit["conversations"];
+    assert_eq!((&talk["turns"], &talk["orders"], &talk["by_audience"]), (&json!(1), &json!(1), &json!({"biz": 1})));
+    assert_eq!((&audit["atoms"]["pending"], &audit["flags"]), (&json!(1), &json!([])));
+    atom("stuck-one", "");
+    let audit = home.run(&["--json", "audit"], "").ok().json();
+    assert_eq!(audit["flags"], json!(["1 atoms have been pending for more than 24 h: `atoms list` promotes them"]));
+}

@@ -2,14 +2,14 @@
 //! one is lost or doubled by a kill.
 
 use pmk_stand_ins::{
-    anthropic::{Anthropic, Behaviour},
-    slack::{Fault, Message, Slack, dm_channel},
+    anthropic::Behaviour,
+    slack::{Fault, Message, SlackRules, dm_channel},
 };
 use serde_json::json;
 
 use crate::{
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, rules, rules_for_kills, violations_but_lateness},
+    workspace::{Scene, rules, rules_for_kills},
 };
 
 const CHANNEL: &str = "C1";
@@ -19,31 +19,11 @@ const FENCE: &str =
 const TRACKED: &str =
     "pmk auto-tracked (case 1)\n• Hypothesis: the nightly job holds the lock\n• Open question: since which release?";
 
-/// A workspace, a home and a model.
-struct Scene {
-    slack: Slack,
-    home: Home,
-    anthropic: Anthropic,
+async fn scene(rules: SlackRules) -> Scene {
+    Scene::new(rules, &json!({"version": 1, "language": "en", "limits": {"slackCallSeconds": 600}})).await
 }
 
 impl Scene {
-    async fn new() -> Scene {
-        Scene::under(rules()).await
-    }
-
-    async fn under(rules: pmk_stand_ins::slack::SlackRules) -> Scene {
-        let (slack, home) = (Slack::start(rules.unlimited()).await, Home::new());
-        let config = json!({"version": 1, "language": "en", "limits": {"slackCallSeconds": 600}});
-        home.write("gateway.json", config.to_string());
-        Scene { slack, home, anthropic: Anthropic::start().await }
-    }
-
-    async fn start(&self) -> Gateway {
-        let gateway = Gateway::asking(&self.home, &self.slack, &self.anthropic, &[]);
-        assert!(self.slack.await_connected(PATIENCE).await);
-        gateway
-    }
-
     /// Says something in the channel, and waits for so many messages of the bot's in answer.
     async fn ask(&self, text: &str, thread: Option<&str>, messages: usize) -> Vec<Message> {
         let before = self.slack.replies(CHANNEL).len();
@@ -60,12 +40,6 @@ impl Scene {
     fn answers(&self, answer: &str) {
         self.anthropic.push(Behaviour::answer(answer));
     }
-
-    fn behaved(&self) {
-        assert_eq!(violations_but_lateness(&self.slack), Vec::<String>::new());
-        let refused: Vec<String> = self.anthropic.requests().into_iter().filter_map(|asked| asked.refused).collect();
-        assert_eq!(refused, [] as [&str; 0]);
-    }
 }
 
 /// What the host shows of it, with times that are the same in every run.
@@ -80,7 +54,7 @@ const TIMES: [(&str, &str); 1] = [(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\dZ| UTC)", "[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_case_is_opened_tracked_closed_and_written_to_a_file() {
-    let scene = Scene::new().await;
+    let scene = scene(rules()).await;
     let _gateway = scene.start().await;
     // Where none is open the model is told of no fence, and one that it writes is text as any other.
     scene.answers(&format!("The lock.\n\n{FENCE}"));
@@ -139,7 +113,7 @@ async fn a_case_is_opened_tracked_closed_and_written_to_a_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_else_spells_out_is_shown_and_not_tracked() {
-    let scene = Scene::new().await;
+    let scene = scene(rules()).await;
     let _gateway = scene.start().await;
     scene.ask("/pmk open Login", None, 1).await;
     scene.answers(FENCE);
@@ -155,7 +129,7 @@ async fn what_somebody_else_spells_out_is_shown_and_not_tracked() {
 
 /// Kills the gateway where the answer is there and the line after it hangs, and lets another one go on.
 async fn killed_before_the_line(fault: Fault) {
-    let scene = Scene::under(rules_for_kills()).await;
+    let scene = scene(rules_for_kills()).await;
     let gateway = scene.start().await;
     scene.ask("/pmk open Login", None, 1).await;
     scene.answers(&format!("The lock.\n\n{FENCE}"));
@@ -192,7 +166,7 @@ async fn a_kill_when_the_line_was_just_posted_doubles_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slash_commands_open_and_close_and_a_direct_message_has_no_cases() {
-    let scene = Scene::new().await;
+    let scene = scene(rules()).await;
     let _gateway = scene.start().await;
     let slash = async |channel: &str, text: &str| {
         let before = scene.slack.replies(channel).len();

@@ -1,47 +1,29 @@
 //! `/pmk …`: orders to the gateway in Slack, by slash command and by text, and on the console. None of them is ever a
 //! question to the model.
 
-use pmk_stand_ins::{
-    anthropic::Anthropic,
-    slack::{Fault, Message, Slack, dm_channel},
-};
+use pmk_stand_ins::slack::{Fault, Message, SlackRules, dm_channel};
 use serde_json::{Value, json};
 
 use crate::{
     knowledge::team::{CONTACT, ENGLISH, Team, in_thread},
     operator::terminal::{Terminal, admin_lines},
     support::{Home, PATIENCE, of_type, replies, until_async},
-    workspace::{Gateway, rules, rules_for_kills, violations_but_lateness},
+    workspace::{Scene, rules, rules_for_kills, violations_but_lateness},
 };
 
 const ADMIN: &str = "U0BOSS";
 const NOBODY: &str = "U0NEW";
 
-/// A workspace, a home with one admin, and a model that counts what it is asked.
-struct Office {
-    slack: Slack,
-    home: Home,
-    anthropic: Anthropic,
+/// A home with one admin.
+async fn office_under(rules: SlackRules) -> Scene {
+    Scene::new(rules, &json!({"version": 1, "language": "en", "admins": [ADMIN]})).await
 }
 
-impl Office {
-    async fn new() -> Office {
-        Office::under(rules()).await
-    }
+async fn office() -> Scene {
+    office_under(rules()).await
+}
 
-    async fn under(rules: pmk_stand_ins::slack::SlackRules) -> Office {
-        let (slack, home) = (Slack::start(rules.unlimited()).await, Home::new());
-        let config = json!({"version": 1, "language": "en", "admins": [ADMIN]});
-        home.write("gateway.json", config.to_string());
-        Office { slack, home, anthropic: Anthropic::start().await }
-    }
-
-    async fn open(&self) -> Gateway {
-        let gateway = Gateway::asking(&self.home, &self.slack, &self.anthropic, &[]);
-        assert!(self.slack.await_connected(PATIENCE).await);
-        gateway
-    }
-
+impl Scene {
     /// What is answered to a text.
     async fn say(&self, user: &str, text: &str) -> String {
         let asked = self.slack.dm(user, text);
@@ -62,8 +44,8 @@ impl Office {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    fn behaved(&self) {
-        assert_eq!(violations_but_lateness(&self.slack), Vec::<String>::new());
+    fn asked_no_model(&self) {
+        self.behaved();
         assert!(self.anthropic.requests().is_empty(), "the model was asked");
     }
 }
@@ -71,21 +53,21 @@ impl Office {
 /// Once, it went to the model as a question.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_begins_with_pmk_is_no_question_to_the_model() {
-    let office = Office::new().await;
-    let _gateway = office.open().await;
+    let office = office().await;
+    let _gateway = office.start().await;
     let help = office.say(ADMIN, " /pmk admin help").await;
     assert!(help.contains("/pmk admin audience set @user"), "{help}");
-    office.behaved();
+    office.asked_no_model();
 }
 
 /// Once, it was acknowledged, and nothing was said.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slash_command_is_answered() {
-    let office = Office::new().await;
-    let _gateway = office.open().await;
+    let office = office().await;
+    let _gateway = office.start().await;
     let help = office.slash(ADMIN, &dm_channel(ADMIN), "").await.text;
     assert!(help.contains("/pmk admin help"), "{help}");
-    office.behaved();
+    office.asked_no_model();
 }
 
 /// What the log says, without when.
@@ -187,8 +169,8 @@ fn every_command_in_chinese() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_of_slacks_are_understood_and_a_change_holds_at_once() {
-    let office = Office::new().await;
-    let _gateway = office.open().await;
+    let office = office().await;
+    let _gateway = office.start().await;
     let dm = dm_channel(ADMIN);
     assert!(office.slash(ADMIN, &dm, "admin admins add <@U0NEW|newcomer>").await.text.contains("`U0NEW` is an admin"));
     // The new one is one from now on.
@@ -196,13 +178,13 @@ async fn ids_of_slacks_are_understood_and_a_change_holds_at_once() {
     assert_eq!(office.config()["audience"]["channels"], json!({"C0ABC": "exec"}));
     let expected = ["U0BOSS slack admins.add [U0NEW] true", "U0NEW slack audience.set-channel [C0ABC exec] true"];
     assert_eq!(logged(&office.home), expected);
-    office.behaved();
+    office.asked_no_model();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_administers_in_a_channel_or_without_being_an_admin() {
-    let office = Office::new().await;
-    let _gateway = office.open().await;
+    let office = office().await;
+    let _gateway = office.start().await;
     let before = office.config();
     let asked = office.slack.mention("C1", ADMIN, "/pmk admin admins add U0NEW", None);
     let said = office.slack.await_reply(&asked, PATIENCE).await.expect("an answer").text;
@@ -222,14 +204,14 @@ async fn nobody_administers_in_a_channel_or_without_being_an_admin() {
     assert!(refused.iter().all(|event| event["action"] == "administer"), "{refused:?}");
     // What is open to all is so everywhere.
     assert!(office.slash(NOBODY, "C3", "help").await.text.contains("/pmk help"));
-    office.behaved();
+    office.asked_no_model();
 }
 
 /// Slack lets everybody use a slash command everywhere, also where the bot may not post.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slash_command_where_the_bot_is_not_is_answered_in_a_direct_message() {
-    let office = Office::new().await;
-    let _gateway = office.open().await;
+    let office = office().await;
+    let _gateway = office.start().await;
     for channel in ["C0CLOSED", "D0OTHERS"] {
         office.slack.keep_out(channel);
         let before = office.slack.replies(&dm_channel(NOBODY)).len();
@@ -238,13 +220,13 @@ async fn a_slash_command_where_the_bot_is_not_is_answered_in_a_direct_message() 
         assert!(office.slack.await_replies(&dm_channel(NOBODY), before + 1, PATIENCE).await, "{channel}");
     }
     assert_eq!(office.slack.replies(&dm_channel(NOBODY)).len(), 2);
-    office.behaved();
+    office.asked_no_model();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slash_command_that_comes_twice_is_carried_out_once() {
-    let office = Office::new().await;
-    let _gateway = office.open().await;
+    let office = office().await;
+    let _gateway = office.start().await;
     let dm = dm_channel(ADMIN);
     let envelope = office.slack.slash(ADMIN, &dm, "admin admins add U2");
     assert!(office.slack.await_replies(&dm, 1, PATIENCE).await);
@@ -254,7 +236,7 @@ async fn a_slash_command_that_comes_twice_is_carried_out_once() {
     assert!(office.say(ADMIN, "/pmk help").await.contains("/pmk help"));
     assert_eq!(office.slack.replies(&dm).len(), 2);
     assert_eq!(logged(&office.home), ["U0BOSS slack admins.add [U2] true"]);
-    office.behaved();
+    office.asked_no_model();
 }
 
 /// A contact may look something up before answering.
@@ -277,8 +259,8 @@ async fn a_command_of_a_contact_is_not_the_awaited_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_killed_between_a_command_and_its_answer_answers_it_after_all() {
     for by_slash in [true, false] {
-        let office = Office::under(rules_for_kills()).await;
-        let gateway = office.open().await;
+        let office = office_under(rules_for_kills()).await;
+        let gateway = office.start().await;
         let dm = dm_channel(ADMIN);
         office.slack.fault("chat.postMessage", Fault::Stall);
         match by_slash {
@@ -289,14 +271,14 @@ async fn a_gateway_killed_between_a_command_and_its_answer_answers_it_after_all(
             .await;
         gateway.kill();
         office.slack.heal("chat.postMessage");
-        let _gateway = office.open().await;
+        let _gateway = office.start().await;
         assert!(office.slack.await_replies(&dm, 1, PATIENCE).await, "by slash: {by_slash}");
         assert!(office.say(ADMIN, "/pmk help").await.contains("/pmk help"));
         let said: Vec<String> = office.slack.replies(&dm).into_iter().map(|reply| reply.text).collect();
         assert!(said.len() == 2 && said[0].contains("`U2` is in the pool `erp`"), "{said:?}");
         assert_eq!(logged(&office.home), ["U0BOSS slack escalation.add [erp U2] true"]);
         assert_eq!(office.config()["escalation"]["repos"]["erp"], json!(["U2"]));
-        office.behaved();
+        office.asked_no_model();
     }
 }
 
@@ -304,11 +286,11 @@ async fn a_gateway_killed_between_a_command_and_its_answer_answers_it_after_all(
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_survive_kills_at_any_moment() {
     const COMMANDS: usize = 24;
-    let office = Office::under(rules_for_kills()).await;
+    let office = office_under(rules_for_kills()).await;
     let mut moments = crate::moments::Moments::new();
     let users: Vec<String> = (0..COMMANDS).map(|number| format!("U0N{number}")).collect();
     for users in users.chunks(4) {
-        let gateway = office.open().await;
+        let gateway = office.start().await;
         for user in users {
             // By text: Slack sends it again until it is acknowledged.
             office.slack.dm(ADMIN, &format!("/pmk admin admins add <@{user}>"));
@@ -316,14 +298,14 @@ async fn commands_survive_kills_at_any_moment() {
         moments.pass(std::time::Duration::from_millis(60)).await;
         gateway.kill();
     }
-    let _gateway = office.open().await;
+    let _gateway = office.start().await;
     let dm = dm_channel(ADMIN);
     assert!(office.slack.await_replies(&dm, COMMANDS, PATIENCE).await, "{:#?}", office.slack.replies(&dm));
     let said: Vec<String> = office.slack.replies(&dm).into_iter().map(|reply| reply.text).collect();
     assert!(said.len() == COMMANDS && said.iter().all(|said| said.ends_with("is an admin")), "{said:#?}");
     let admins = office.config()["admins"].as_array().expect("a list").len();
     assert_eq!((admins, logged(&office.home).len()), (COMMANDS + 1, COMMANDS), "{:#?}", logged(&office.home));
-    office.behaved();
+    office.asked_no_model();
 }
 
 /// A socket that dies after a slash command has come in takes the acknowledgement along, and not the answer; one that
@@ -331,8 +313,8 @@ async fn commands_survive_kills_at_any_moment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slash_command_over_a_cut_socket_is_answered_or_its_failure_told() {
     const AT_ONCE: usize = 6;
-    let office = Office::new().await;
-    let gateway = office.open().await;
+    let office = office().await;
+    let gateway = office.start().await;
     let dm = dm_channel(NOBODY);
     let mut sent = Vec::new();
     for _ in 0..3 {
@@ -350,10 +332,10 @@ async fn a_slash_command_over_a_cut_socket_is_answered_or_its_failure_told() {
 /// Two admins take each other away at the same moment: one of them stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_admins_at_once_never_leave_none() {
-    let office = Office::new().await;
+    let office = office().await;
     let config = json!({"version": 1, "language": "en", "admins": [ADMIN, NOBODY]});
     office.home.write("gateway.json", config.to_string());
-    let _gateway = office.open().await;
+    let _gateway = office.start().await;
     let remove = |user: &str, other: &str| office.slack.dm(user, &format!("/pmk admin admins remove {other}"));
     let asked = [remove(ADMIN, NOBODY), remove(NOBODY, ADMIN)];
     for asked in &asked {
@@ -364,14 +346,14 @@ async fn two_admins_at_once_never_leave_none() {
     let done: Vec<bool> = admin_lines(&office.home).iter().map(|line| line["ok"] == true).collect();
     assert_eq!(done.iter().filter(|done| **done).count(), 1, "{:?}", logged(&office.home));
     assert_eq!(done.len(), 2);
-    office.behaved();
+    office.asked_no_model();
 }
 
 /// Changes of the host and of people in Slack at the same time: none is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_from_both_sides_at_once_are_all_made() {
-    let office = Office::new().await;
-    let _gateway = office.open().await;
+    let office = office().await;
+    let _gateway = office.start().await;
     let commands: Vec<_> = (0..6)
         .map(|number| {
             let user = format!("U0H{number}");
@@ -387,5 +369,5 @@ async fn changes_from_both_sides_at_once_are_all_made() {
     assert!(office.slack.await_replies(&dm_channel(ADMIN), 6, PATIENCE).await);
     let contacts = office.config()["escalation"]["repos"]["erp"].as_array().expect("a pool").len();
     assert_eq!((contacts, logged(&office.home).len()), (12, 12));
-    office.behaved();
+    office.asked_no_model();
 }

@@ -11,6 +11,7 @@ use crate::{
         ARRIVED, ASKER, CHANNEL, CHINESE, CONTACT, CURATOR, ENGLISH, OTHER_CONTACT, Story, Team, in_thread,
     },
     support::PATIENCE,
+    workspace::Gateway,
 };
 
 mod apart;
@@ -22,6 +23,14 @@ const READER: &str = "their answer is still awaited";
 pub fn verdict(team: &Team, words: &str, kind: &str) {
     let verdict = json!({"kind": kind, "question": "", "summary": "", "tags": []});
     team.anthropic.when(words, Behaviour::answer(verdict.to_string()));
+}
+
+/// A team, its gateway, and a question whose contacts are asked.
+async fn waiting(story: &'static Story) -> (Team, Gateway, Sent) {
+    let team = Team::new(story, "auto").await;
+    let gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    (team, gateway, asked)
 }
 
 /// Says something in the thread that is no answer; nothing is passed on or kept, and the true answer counts.
@@ -39,9 +48,7 @@ async fn then_the_answer_counts(team: &Team, asked: &Sent) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_contact_who_will_look_later_is_waited_for() {
-    let team = Team::new(&CHINESE, "auto").await;
-    let gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, gateway, asked) = waiting(&CHINESE).await;
     verdict(&team, "我晚點看", "later");
     let later = team.slack.mention(CHANNEL, CONTACT, "我晚點看", Some(&asked.ts));
     let marks = team.slack.await_reactions(&later, PATIENCE).await;
@@ -69,9 +76,7 @@ async fn where_slack_takes_no_reaction_words_stand_for_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_back_goes_to_the_asker_and_their_reply_back_to_the_contact() {
-    let team = Team::new(&ENGLISH, "auto").await;
-    let _gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, _gateway, asked) = waiting(&ENGLISH).await;
     verdict(&team, "Which month?", "question");
     verdict(&team, "March, please", "reply");
     team.slack.mention(CHANNEL, CONTACT, "Which month?", Some(&asked.ts));
@@ -106,9 +111,7 @@ async fn is_asked(team: &Team, asked: &Sent, text: &str) -> Message {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_can_tell_the_contact_says_whether_it_is_the_answer() {
-    let team = Team::new(&ENGLISH, "auto").await;
-    let gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, gateway, asked) = waiting(&ENGLISH).await;
     team.anthropic.when("thumbs", Behaviour::answer("I would rather write a poem."));
     let shown = is_asked(&team, &asked, "thumbs up").await;
     team.react(OTHER_CONTACT, &shown, "white_check_mark").await;
@@ -130,9 +133,7 @@ async fn where_nobody_can_tell_the_contact_says_whether_it_is_the_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_nothing_to_do_with_it_is_answered_as_anything_else() {
-    let team = Team::new(&ENGLISH, "auto").await;
-    let _gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, _gateway, asked) = waiting(&ENGLISH).await;
     team.anthropic.when("When is lunch?", Behaviour::answer("At noon."));
     team.anthropic.when("<reply>\nWhen is lunch?", Behaviour::answer(r#"{"kind":"other"}"#));
     let aside = team.slack.mention(CHANNEL, CONTACT, "When is lunch?", Some(&asked.ts));
@@ -143,9 +144,7 @@ async fn what_has_nothing_to_do_with_it_is_answered_as_anything_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_asker_who_does_not_need_it_any_more_ends_the_waiting() {
-    let team = Team::new(&CHINESE, "auto").await;
-    let gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, gateway, asked) = waiting(&CHINESE).await;
     verdict(&team, "我自己找到了", "withdraw");
     team.slack.mention(CHANNEL, ASKER, "我自己找到了，謝謝", Some(&asked.ts));
     team.message("the end", |message| in_thread(message, &asked) && message.text.contains("不再等這個答案")).await;
@@ -162,9 +161,7 @@ async fn an_asker_who_does_not_need_it_any_more_ends_the_waiting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_asker_says_beside_it_is_answered() {
-    let team = Team::new(&ENGLISH, "auto").await;
-    let _gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, _gateway, asked) = waiting(&ENGLISH).await;
     team.anthropic.when("the weather", Behaviour::answer("Rain."));
     team.anthropic.when(READER, Behaviour::answer("no idea"));
     let aside = team.slack.mention(CHANNEL, ASKER, "And the weather?", Some(&asked.ts));
@@ -175,9 +172,7 @@ async fn what_an_asker_says_beside_it_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_cancels_a_thread_by_its_key() {
-    let team = Team::new(&ENGLISH, "auto").await;
-    let _gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, _gateway, asked) = waiting(&ENGLISH).await;
     let key = format!("{CHANNEL}:{}", asked.ts);
     let listed = team.home.run(&["escalation", "list"], "").ok().stdout;
     assert!(listed.contains(&key), "{listed}");
@@ -192,9 +187,7 @@ async fn an_operator_cancels_a_thread_by_its_key() {
 
 /// Reads like orders to a model: it reaches who has asked, and waits for a person's word to be used again.
 async fn is_flagged(reply: &str, gives_orders: bool, why: &str) {
-    let team = Team::new(&CHINESE, "auto").await;
-    let gateway = team.connect().await;
-    let (asked, _) = team.escalate().await;
+    let (team, gateway, asked) = waiting(&CHINESE).await;
     let curated =
         json!({"kind": "answer", "question": CHINESE.forwarded, "summary": "s", "tags": [], "orders": gives_orders});
     team.anthropic.when(CURATOR, Behaviour::answer(curated.to_string()));

@@ -60,6 +60,15 @@ async fn a_gateway_in_slack_is_healthy_and_says_why_it_is_not() {
     let shown = home.run(&["status"], "");
     assert_eq!(shown.status.code(), Some(1));
     settings().bind(|| insta::assert_snapshot!("lost_lines", format!("{}{}", shown.stdout, shown.stderr)));
+    for (text, told) in [
+        (r#"{"count":1}"#, "  because      1 line of the ledger could not be written\n"),
+        (r#"{"count":"#, "  because      lines of the ledger could not be written, nobody knows how many\n"),
+    ] {
+        home.write("gateway/audit-write-failures.json", text);
+        let shown = home.run(&["status"], "").stdout;
+        assert!(shown.contains(told), "{shown}");
+        assert_eq!(shown.contains("`audit-write-failures.json` cannot be read"), text.ends_with(':'), "{shown}");
+    }
     fs::remove_file(home.path().join("gateway/audit-write-failures.json")).expect("somebody has seen to it");
 
     age(&home, Duration::from_secs(40));

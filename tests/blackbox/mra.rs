@@ -10,7 +10,9 @@ use pmk_stand_ins::{
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Finished, Home, PATIENCE, Running, component, finish, of_type, question, replies, stand_in, until},
+    support::{
+        Finished, Home, PATIENCE, Running, component, finish, is_alive, of_type, question, replies, stand_in, until,
+    },
     workspace::{Gateway, rules},
 };
 
@@ -301,12 +303,6 @@ fn what_a_failed_call_printed_is_told() {
     finish(stage.home.asking(&stage.anthropic, &[]), &question("Ev1", QUESTION)).ok();
     let told = stage.told();
     assert!(told.contains("stderr:\nfatal\nstdout:\nno index for erp, run mra index"), "{told}");
-}
-
-/// Whether a process of that number is alive, and not only waits to be reaped.
-fn is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
 /// Once, `mra` and what it had started went on when the gateway was killed.

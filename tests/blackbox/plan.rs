@@ -335,3 +335,21 @@ fn a_wish_to_compact_is_shown() {
     let without = plan(&home, &session(2, 5), &[]);
     assert_eq!(without["compact"], json!(null));
 }
+
+/// Once, nothing showed that it was loaded.
+#[test]
+fn a_policy_that_decides_something_else_is_shown_to_be_loaded() {
+    let home = Home::new();
+    let history = home.write("history.json", session(3, 5).to_string()).display().to_string();
+    for (name, exports) in [("caps", "cap"), ("facts-summary", "summarize")] {
+        let arguments = ["plan", "--policy", &component(name), "--history", &history];
+        let page = home.run(&arguments, "").ok().stdout;
+        let (first, second) = page.split_once('\n').expect("lines");
+        assert!(first.starts_with(&format!("loaded    {name} ")), "{page}");
+        assert!(first.ends_with(&format!(", not asked here: it exports {exports}")), "{page}");
+        assert!(second.starts_with("policy    standard "), "{page}");
+        let document = home.run(&[&["--json"], &arguments[..]].concat(), "").ok().json();
+        assert_eq!(document["not_asked"][0]["policy"]["name"], name, "{document:#}");
+    }
+    assert_eq!(plan(&home, &session(3, 5), &[])["not_asked"], json!([]));
+}

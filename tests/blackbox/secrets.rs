@@ -1,10 +1,15 @@
 //! Slack's tokens and API keys: where they come from, when they are got, and what is said of one that does not do.
 
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
 use pmk_stand_ins::slack::Slack;
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Finished, Home, PATIENCE, finish, until},
+    support::{Finished, Home, PATIENCE, finish, is_alive, until},
     workspace::{Gateway, command, rules},
 };
 
@@ -56,8 +61,7 @@ fn a_secret_that_is_not_needed_is_not_got() {
 #[test]
 fn a_command_that_takes_its_time_keeps_the_gateway_from_nobody_who_looks_or_stops_it() {
     let home = Home::new();
-    // For as long as there is a gateway.
-    let waits = json!({"cmd": "while kill -0 $PPID; do sleep 0.1; done"});
+    let waits = json!({"cmd": "sleep 3600"});
     home.write("gateway.json", with_slack(&waits, &waits).to_string());
     let mut gateway = home.command(&["run", "--model", "sim"]).spawn().expect("the program");
     let looked = until("it is seen", || {
@@ -67,6 +71,26 @@ fn a_command_that_takes_its_time_keeps_the_gateway_from_nobody_who_looks_or_stop
     assert_eq!((&looked["level"], &looked["phase"]), (&"degraded".into(), &"starting".into()), "{looked:#}");
     assert_eq!(home.run(&["stop"], "").ok().stdout, "stopped\n");
     assert!(!gateway.wait().expect("it ends").success());
+}
+
+/// Once, nothing said that it was waited for, and it went on without the gateway.
+#[test]
+fn a_command_that_is_waited_for_is_named_and_does_not_outlive_a_gateway_that_is_killed() {
+    let home = Home::new();
+    let pids = home.path().join("pids");
+    let waits = json!({"cmd": format!("sleep 3600 & echo $$ $! > {}; wait", pids.display())});
+    home.write("gateway.json", with_slack(&waits, &waits).to_string());
+    let mut command = home.command(&["run", "--model", "sim"]);
+    let mut gateway = command.stderr(Stdio::piped()).spawn().expect("the program");
+    let log = BufReader::new(gateway.stderr.take().expect("a pipe"));
+    let told = log.lines().map(|line| line.expect("text")).find(|line| line.contains("waits for"));
+    assert!(told.is_some_and(|told| told.contains("`slack.appToken.cmd` of gateway.json")));
+    let pids = std::fs::read_to_string(pids).expect("it runs");
+    gateway.kill().expect("killed");
+    gateway.wait().expect("it ends");
+    for pid in pids.split_whitespace() {
+        until("the end of what it has started", || (!is_alive(pid)).then_some(()));
+    }
 }
 
 #[test]

@@ -36,6 +36,12 @@ pub fn stand_in(name: &str, script: &Path) -> Vec<String> {
     vec![program.display().to_string(), "--script".into(), script.display().to_string()]
 }
 
+/// Whether a process of that number is alive, and not only waits to be reaped.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
 /// A home of its own. Compiled components are shared between tests, as they would be between starts.
 pub struct Home {
     folder: tempfile::TempDir,

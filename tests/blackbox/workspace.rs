@@ -11,6 +11,7 @@ use pmk_stand_ins::{
     anthropic::{self, Anthropic},
     slack::{Slack, SlackRules},
 };
+use serde_json::Value;
 
 use crate::support::{Home, PATIENCE};
 
@@ -31,6 +32,36 @@ pub fn violations_but_lateness(slack: &Slack) -> Vec<String> {
     let mut violations = slack.violations();
     violations.retain(|what| !what.starts_with("a frame that acknowledges nothing, or too late"));
     violations
+}
+
+/// A workspace, a home, and a model that counts what it is asked.
+pub struct Scene {
+    pub slack: Slack,
+    pub home: Home,
+    pub anthropic: Anthropic,
+}
+
+impl Scene {
+    /// With these rules of Slack's, which limits nothing, and this gateway.json.
+    pub async fn new(rules: SlackRules, config: &Value) -> Scene {
+        let (slack, home) = (Slack::start(rules.unlimited()).await, Home::new());
+        home.write("gateway.json", config.to_string());
+        Scene { slack, home, anthropic: Anthropic::start().await }
+    }
+
+    /// Starts a gateway, and waits until it hears.
+    pub async fn start(&self) -> Gateway {
+        let gateway = Gateway::asking(&self.home, &self.slack, &self.anthropic, &[]);
+        assert!(self.slack.await_connected(PATIENCE).await);
+        gateway
+    }
+
+    /// Nothing was done that Slack or the model does not allow.
+    pub fn behaved(&self) {
+        assert_eq!(violations_but_lateness(&self.slack), Vec::<String>::new());
+        let refused: Vec<String> = self.anthropic.requests().into_iter().filter_map(|asked| asked.refused).collect();
+        assert_eq!(refused, [] as [&str; 0]);
+    }
 }
 
 /// A running gateway, killed when dropped.

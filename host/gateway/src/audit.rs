@@ -52,7 +52,10 @@ pub struct Audit {
 /// Who talked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Conversations {
+    /// Those that a model had a part in.
     pub turns: u64,
+    /// The others: commands, and words about a question to people.
+    pub orders: u64,
     pub by_user: Counts,
     pub by_audience: Counts,
     pub undelivered: u64,
@@ -213,6 +216,8 @@ pub struct MraAsk {
 pub struct Escalate {
     pub triggered: u64,
     pub absorbed: u64,
+    /// Those that their asker, or an operator, did not want to wait for any more.
+    pub cancelled: u64,
     /// Threads that wait now, whenever they began to.
     pub pending: u64,
     pub median_ms_to_reply: Option<u64>,

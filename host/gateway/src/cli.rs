@@ -1,6 +1,6 @@
 //! The command line, one file a subcommand. Data goes to standard output, everything else to standard
 //! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense); of `status` 3, too (nobody
-//! is there).
+//! is there), and 4 where it did not work.
 
 use std::{
     io::{self, Write},
@@ -58,7 +58,7 @@ struct Arguments {
 enum Command {
     /// Run the gateway
     Run(run::Run),
-    /// Say how the gateway does: 0 healthy, 1 degraded, 3 down
+    /// Say how the gateway does: 0 healthy, 1 degraded, 3 down, 4 cannot tell
     Status(status::StatusCommand),
     /// End the gateway in an orderly way
     Stop(stop::StopCommand),
@@ -112,6 +112,14 @@ enum UseOfHome {
 }
 
 impl Command {
+    /// The exit code where it did not work.
+    fn failed(&self) -> ExitCode {
+        match self {
+            Command::Status(_) => ExitCode::from(status::UNKNOWN),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
     fn use_of_home(&self) -> UseOfHome {
         match self {
             Command::Run(_) => UseOfHome::Makes,
@@ -166,17 +174,13 @@ pub fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let json = arguments.json == Json::Stdout;
+    let failed = arguments.command.failed();
     match dispatch(arguments) {
-        Ok(code) => code,
-        Err(failure) if json => {
-            note_json(&failure.document());
-            ExitCode::FAILURE
-        }
-        Err(failure) => {
-            note(format_args!("error: {failure}"));
-            ExitCode::FAILURE
-        }
+        Ok(code) => return code,
+        Err(failure) if json => note_json(&failure.document()),
+        Err(failure) => note(format_args!("error: {failure}")),
     }
+    failed
 }
 
 /// Arguments that make no sense, without the page on usage.

@@ -5,6 +5,7 @@
 //! [`Clerk`] does what touches files and keeps the log, [`show`] and [`help`] put into words what comes of it. Who may
 //! is asked of [`may`](crate::may), by whoever carries a command out.
 
+mod arguments;
 mod clerk;
 pub mod help;
 mod order;

@@ -205,7 +205,7 @@ fn section<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str)
     }
 }
 
-/// A list that access depends on: half of it is worse than none.
+/// A list that access depends on, each once: half of it is worse than none.
 fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
     let items = match root.get(key) {
         None | Some(Value::Null) => return Ok(vec![]),
@@ -216,7 +216,14 @@ fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
         Value::String(user) => Ok(user.clone()),
         other => Err(format!("`{key}[{index}]` is {}, not a user id", json::kind(other))),
     };
-    items.iter().enumerate().map(user).collect()
+    let mut users: Vec<String> = vec![];
+    for user in items.iter().enumerate().map(user) {
+        let user = user?;
+        if !users.iter().any(|other| other.trim() == user.trim()) {
+            users.push(user);
+        }
+    }
+    Ok(users)
 }
 
 fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
@@ -251,6 +258,17 @@ mod tests {
         assert_eq!(config.people.blocklist, ["U9"]);
         assert!(config.slack.app_token.is_some() && config.slack.bot_token.is_none());
         assert_eq!(warnings.len(), 1, "{warnings:?}");
+    }
+
+    /// Once, an admin who stood there twice was listed, and told everything, twice.
+    #[test]
+    fn who_stands_in_a_list_twice_is_in_it_once() {
+        let text = r#"{"version":1,"admins":["U1"," U1 ","U2","U1"],"blocklist":["U9","U9"]}"#;
+        let (config, _) = Config::parse(text).expect("a configuration");
+        assert_eq!(
+            (&config.people.admins[..], &config.people.blocklist[..]),
+            (&["U1".into(), "U2".into()][..], &["U9".into()][..])
+        );
     }
 
     #[test]

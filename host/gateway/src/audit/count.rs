@@ -112,6 +112,10 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
                 replies
                     .extend(since.and_then(|since| u64::try_from(at.as_millisecond() - since.as_millisecond()).ok()));
             }
+            "escalate.cancelled" => {
+                audit.escalate.cancelled += 1;
+                waiting.get_mut(&thread()).and_then(VecDeque::pop_front);
+            }
             _ => {}
         }
     }
@@ -133,9 +137,15 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
 }
 
 fn turn(audit: &mut Audit, event: &Value) {
+    let audience = text(event, "audience");
+    // Nobody was spoken to by a model.
+    if audience.is_empty() {
+        audit.conversations.orders += 1;
+        return;
+    }
     audit.conversations.turns += 1;
     add(&mut audit.conversations.by_user, text(event, "actor"));
-    add(&mut audit.conversations.by_audience, text(event, "audience"));
+    add(&mut audit.conversations.by_audience, audience);
     let injected = event["atomsInjected"].as_u64().unwrap_or(0);
     audit.mra_ask.turns += u64::from(event["hadMraAsk"] == true);
     audit.atoms.injected += injected;
@@ -191,6 +201,8 @@ fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
         .atoms
         .iter()
         .filter(|atom| atom.meta.status == Status::Pending && at_ms - atom.meta.created_at > STUCK_MS)
+        // One that is flagged waits for a person, however long.
+        .filter(|atom| !atom.meta.flagged)
         .count();
     let forgotten = now
         .pending

@@ -57,7 +57,7 @@ fn order(channel: &str, event: &str) -> Order {
 async fn a_channel_has_one_open_case_and_an_order_that_comes_again_is_one() {
     let mut desk = Desk::new(Language::English);
     let said = desk.open("C1", "Ev1", " login\n fails ").await.expect("opened");
-    assert!(said.contains("case 1") && said.contains("> login fails"), "{said}");
+    assert!(said.contains("case 1") && said.contains("`login fails`"), "{said}");
     assert_eq!(desk.open("C1", "Ev1", "login fails").await.expect("the same order"), said);
     assert!(
         matches!(desk.open("C1", "Ev2", "other").await, Err(CaseworkError::Refused(CaseRefusal::OpenAlready(case))) if case.id.0 == 1)

@@ -89,6 +89,9 @@ fn page(audit: &Audit) -> String {
     page.section("Conversations");
     let talk = &audit.conversations;
     page.line("turns", talk.turns);
+    if talk.orders > 0 {
+        page.line("orders", format!("{}, with no model asked", talk.orders));
+    }
     page.counts("by user", &talk.by_user);
     page.counts("by audience", &talk.by_audience);
     page.line("undelivered replies", talk.undelivered);
@@ -179,6 +182,7 @@ fn page(audit: &Audit) -> String {
     let escalate = &audit.escalate;
     page.line("triggered", escalate.triggered);
     page.line("absorbed", escalate.absorbed);
+    page.line("cancelled", escalate.cancelled);
     page.line("waiting now", escalate.pending);
     page.line("median time to reply", duration(escalate.median_ms_to_reply));
 

@@ -8,7 +8,7 @@ use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
-use super::{Context, layers::LayerArguments, logging, print, print_json, text::said, tokens};
+use super::{Context, layers::LayerArguments, logging, policy::decisions, print, print_json, text::said, tokens};
 use crate::{calibration::TokenBudget, config::Config, desk::recorded::Recorded, preambles::Preamble};
 
 /// The window of a model of which nothing is known.
@@ -64,11 +64,14 @@ impl PlanCommand {
         let limit = self.budget.unwrap_or_else(|| TokenBudget::of(self.window, preamble.tokens).limit);
         let stack = self.layers.load(&context.home, &config.policy)?;
         let decided = self.decide(&stack, &recorded.transcript, limit, config.policy.seed_may_go);
-        let top = named(&stack);
+        let (top, others) = (named(&stack), not_asked(&stack));
         if context.json {
-            print_json(&decided.document(&recorded, top, limit))?;
+            let mut document = decided.document(&recorded, top, limit);
+            document["not_asked"] = others.iter().map(NotAsked::document).collect();
+            print_json(&document)?;
         } else {
-            print(&decided.page(&recorded, top, limit))?;
+            let loaded: String = others.iter().map(NotAsked::line).collect();
+            print(&(loaded + &decided.page(&recorded, top, limit)))?;
         }
         if decided.applied.kept.is_empty() {
             return Err(self.nothing(&format!(
@@ -130,6 +133,29 @@ fn recalled(applied: &Applied) -> &[i64] {
 fn compacted(recorded: &Recorded, applied: &Applied) -> Option<(usize, usize)> {
     let range = applied.compaction.clone().filter(|range| !range.is_empty())?;
     Some((recorded.file_index(range.start as u32), recorded.file_index(range.end as u32 - 1)))
+}
+
+/// A layer that has nothing to say about which messages stay.
+struct NotAsked<'a> {
+    policy: &'a Identity,
+    exports: Vec<&'static str>,
+}
+
+/// Those of the layers: they are loaded as well.
+fn not_asked(stack: &Stack) -> Vec<NotAsked<'_>> {
+    let others = stack.layers().iter().map(|layer| &layer.policy).filter(|policy| !policy.exports().prune);
+    others.map(|policy| NotAsked { policy: policy.identity(), exports: decisions(policy.exports()) }).collect()
+}
+
+impl NotAsked<'_> {
+    fn document(&self) -> Value {
+        json!({"policy": self.policy, "exports": self.exports})
+    }
+
+    fn line(&self) -> String {
+        let NotAsked { policy, exports } = self;
+        format!("loaded    {policy}  sha256 {}, not asked here: it exports {}\n", policy.sha256, exports.join(", "))
+    }
 }
 
 /// The policy that was asked first.

@@ -43,7 +43,7 @@ impl PolicyCommand {
 }
 
 /// The names of the decisions that a policy makes.
-fn decisions(exports: Exports) -> Vec<&'static str> {
+pub(super) fn decisions(exports: Exports) -> Vec<&'static str> {
     [("cap", exports.cap), ("prune", exports.prune), ("summarize", exports.summarize), ("recover", exports.recover)]
         .into_iter()
         .filter_map(|(name, there)| there.then_some(name))

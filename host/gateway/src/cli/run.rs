@@ -136,8 +136,8 @@ impl Run {
         let mut state = State::of_this_process();
         state.write(&context.home);
         // A command may take its time, or ask somebody: by now others see that this home is taken, and can stop it.
-        let connection = connection.with_tokens()?;
         supervisor::enable();
+        let connection = connection.with_tokens()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()

@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The exit code where nobody is there, as of service scripts.
 const NOT_RUNNING: u8 = 3;
+/// The one where nobody can tell, as of service scripts; 1 says that a gateway is there.
+pub(super) const UNKNOWN: u8 = 4;
 
 #[derive(Debug, Args)]
 pub(super) struct StatusCommand {}
@@ -96,9 +98,7 @@ fn look(context: &Context) -> Result<Shown, Failure> {
         report: report.clone(),
     };
     let (level, mut reasons) = judge(&signals);
-    if let Some(WriteFailures { count, .. }) = &lost {
-        reasons.push(format!("{count} lines of the ledger could not be written"));
-    }
+    reasons.extend(lost.as_ref().map(WriteFailures::told));
     Ok(Shown { pid, state, beat_ms, age, report, lost, level, heartbeat, reasons })
 }
 
@@ -129,8 +129,11 @@ impl Shown {
             let (open, of, reconnects) = (connection.open, connection.of, connection.reconnects);
             line("sockets", format!("{open} of {of} connected, {reconnects} reconnects in the last 10 minutes"));
         }
-        if let Some(WriteFailures { last_error, last_at, .. }) = &self.lost {
-            line("ledger", format!("last failure {last_at}: {last_error}"));
+        if let Some(WriteFailures { last_error, last_at, .. }) =
+            self.lost.as_ref().filter(|lost| !lost.last_error.is_empty())
+        {
+            let when = if last_at.is_empty() { String::new() } else { format!("last failure {last_at}: ") };
+            line("ledger", when + last_error);
         }
         page
     }

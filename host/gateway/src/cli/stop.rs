@@ -1,7 +1,7 @@
 //! `stop`: ends the gateway of a home in an orderly way.
 
 use std::{
-    thread,
+    os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
@@ -10,13 +10,14 @@ use pmk_system::{
     error::Failure,
     home::{Holder, HomeLock},
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use serde_json::json;
 
 use super::{Context, print, print_json};
-/// How often it is looked whether it has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
     /// How many seconds to wait for it; running turns have 30 to finish
@@ -29,28 +30,39 @@ impl StopCommand {
         let Some(Holder { pid, .. }) = HomeLock::holder_of(&context.home)? else {
             return tell(context, None);
         };
-        let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let signalled = process.ok_or(rustix::io::Errno::SRCH).and_then(|process| kill_process(process, Signal::TERM));
-        match signalled {
+        let process = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH);
+        // Held on to: by the time it is signalled its number may be another's.
+        let signalled = process.and_then(|process| pidfd_open(process, PidfdFlags::empty())).and_then(|process| {
+            pidfd_send_signal(&process, Signal::TERM)?;
+            Ok(process)
+        });
+        let process = match signalled {
+            Ok(process) => process,
             // It has just ended by itself.
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(Errno::SRCH) => return tell(context, Some(pid)),
             Err(error) => {
                 return Err(Failure::new(format!("process {pid} cannot be told to end: {error}"))
                     .hint("call as the account that runs it"));
             }
-        }
-        let deadline = Instant::now() + Duration::from_secs(self.timeout);
-        while HomeLock::holder_of(&context.home)?.is_some_and(|holder| holder.pid == pid) {
-            if Instant::now() >= deadline {
-                return Err(Failure::new(format!(
-                    "process {pid} was told to end and still runs after {} s",
-                    self.timeout
-                ))
+        };
+        if !ends_within(&process, Duration::from_secs(self.timeout)) {
+            return Err(Failure::new(format!("process {pid} was told to end and still runs after {} s", self.timeout))
                 .hint("wait, or look at its log for what it is busy with"));
-            }
-            thread::sleep(LOOK_EVERY);
         }
         tell(context, Some(pid))
+    }
+}
+
+/// Waits for the end of a process, and so of its lock.
+fn ends_within(process: &OwnedFd, time: Duration) -> bool {
+    let deadline = Instant::now() + time;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left)) {
+            Err(Errno::INTR) => {}
+            woken => return woken.is_ok_and(|ended| ended > 0),
+        }
     }
 }
 

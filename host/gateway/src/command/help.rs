@@ -1,8 +1,9 @@
 //! What commands there are, as people read it: made from the table.
 
 use super::{
+    arguments::Wrong,
     table::{Entry, TABLE},
-    words::Asked,
+    words::{self, Asked},
 };
 use crate::{may::Action, say::Say};
 
@@ -20,11 +21,26 @@ fn is_door(entry: &Entry, action: Action) -> bool {
 /// What is said where a command is not whole, or is none.
 pub fn usage(say: &Say, asked: &Asked) -> String {
     match asked {
-        Asked::Entry { entry, .. } => say.usage() + &lines(say, [*entry].into_iter()),
+        Asked::Entry { entry, given } => {
+            let wrong = words::read(entry, given).err().map(|what| wrong(say, entry, &what) + "\n");
+            wrong.unwrap_or_default() + &say.usage() + &lines(say, [*entry].into_iter())
+        }
         Asked::Group { words } => {
             say.usage() + &lines(say, TABLE.iter().filter(|entry| entry.words.starts_with(words)))
         }
         Asked::Unknown { is_admins, word } => say.unknown_command(*is_admins, word),
+    }
+}
+
+/// What is not as the command wants it.
+fn wrong(say: &Say, entry: &Entry, wrong: &Wrong) -> String {
+    let wanted = |at: usize| ("wanted", entry.arguments.split(' ').nth(at).unwrap_or_default());
+    match wrong {
+        Wrong::Missing { at } => say.changed("argument-missing", &[wanted(*at)]),
+        Wrong::TooMany(word) => say.changed("argument-too-many", &[("word", word)]),
+        Wrong::NoPerson(word) => say.changed("argument-no-person", &[("word", word)]),
+        Wrong::NoChannel(word) => say.changed("argument-no-channel", &[("word", word)]),
+        Wrong::NotOf { at, word } => say.changed("argument-not-of", &[("word", word), wanted(*at)]),
     }
 }
 
@@ -52,6 +68,26 @@ mod tests {
                 assert!(pages.contains(&format!("`{}`: ", written(entry))), "{:?}", entry.words);
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_as_a_command_wants_it_is_named() {
+        let say = Say::new(Language::English);
+        for (text, wanted) in [
+            ("admins add @han", "`@han` is nobody I know of"),
+            ("admins add", "`@user` is missing"),
+            ("admins add U1 U2", "`U2` is too much"),
+            ("audience set U1 king", "`king` is not of `tech|pm|biz|exec`"),
+            ("audience set-channel general pm", "`general` is no channel"),
+            ("escalation add ../.. U1", "`../..` is not of `REPO|default`"),
+            ("atoms list some", "`some` is not of `[pending|approved|all]`"),
+            ("audit 101", "`101` is not of `[N]`"),
+            ("status now", "`now` is too much"),
+        ] {
+            let said = usage(&say, &Asked::of(&format!("/pmk admin {text}")).expect("a command"));
+            assert!(said.contains(wanted) && said.contains("\nUsage:\n"), "{text}: {said}");
+        }
+        assert!(usage(&say, &Asked::of("/pmk open").expect("a command")).contains("`TITLE` is missing"));
     }
 
     #[test]

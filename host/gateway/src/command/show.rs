@@ -66,7 +66,7 @@ pub fn atoms(say: &Say, Listed { atoms, more }: &Listed) -> String {
             short if short.len() < question.len() => format!("{short}…"),
             short => short.to_owned(),
         };
-        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(meta), code(&meta.scope))
+        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(say, meta), code(&meta.scope))
     };
     let mut lines: Vec<String> = atoms.iter().map(line).collect();
     if *more > 0 {
@@ -80,7 +80,7 @@ pub fn atom(say: &Say, atom: &Atom) -> String {
     let meta = &atom.meta;
     let heading = say.atom(&[
         ("id", code(&meta.id)),
-        ("status", status_name(meta).to_owned()),
+        ("status", status_name(say, meta)),
         ("scope", code(&meta.scope)),
         ("contributor", code(&meta.source.contributor_user_id)),
         ("question", one_line(&meta.question)),
@@ -97,7 +97,7 @@ pub fn log(say: &Say, entries: &[LogEntry]) -> String {
     let line = |LogEntry { at, actor, origin, action, args, ok, reason }: &LogEntry| {
         let mark = if *ok { ":white_check_mark:" } else { ":x:" };
         let what = format!("{action} {args}");
-        let why = reason.as_deref().map(|reason| format!(" ({})", one_line(reason))).unwrap_or_default();
+        let why = reason.as_deref().map(|reason| format!(" ({})", why(say, reason))).unwrap_or_default();
         format!("- {mark} {} {} ({}) {}{why}", one_line(at), code(actor), one_line(origin), code(what.trim()))
     };
     entries.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -136,17 +136,55 @@ fn not_changed(say: &Say, error: &ChangeError) -> String {
         ChangeError::NotInPool { user, pool } => say.changed("failed-not-in-pool", &[("user", user), ("pool", pool)]),
         ChangeError::IsAdmin(user) => say.changed("failed-is-admin", &[("user", user)]),
         ChangeError::NotAdmin(user) => say.changed("failed-no-admin", &[("user", user)]),
+        ChangeError::Blocked(user) => say.changed("failed-blocked", &[("user", user)]),
         ChangeError::LastAdmin => say.changed("failed-last-admin", &[]),
         other => say.changed("failed", &[("why", &other.to_string())]),
     }
 }
 
 /// Whoever approves one that reads like orders to a model is to know it.
-const fn status_name(meta: &Meta) -> &'static str {
-    match (meta.status, meta.flagged) {
+fn status_name(say: &Say, meta: &Meta) -> String {
+    say.atom_status(match (meta.status, meta.flagged) {
         (Status::Pending, false) => "pending",
-        (Status::Pending, true) => "pending, flagged",
+        (Status::Pending, true) => "flagged",
         (Status::Approved, _) => "approved",
+    })
+}
+
+/// What the log says of a command that is not of a form, and of one that is none.
+pub const FORM: &str = "not of this form";
+pub const WORD: &str = "no such command";
+
+/// Why something was not done, as the log has it, and the sentence for it with what is filled in where the log has words in
+/// marks of code.
+const REASONS: &[(&str, &str, &[&str])] = &[
+    ("`` has no audience of its own", "failed-no-audience", &["id"]),
+    ("there is no pool ``", "failed-no-pool", &["pool"]),
+    ("`` is in the pool `` already", "failed-in-pool", &["user", "pool"]),
+    ("`` is not in the pool ``", "failed-not-in-pool", &["user", "pool"]),
+    ("`` is an admin already", "failed-is-admin", &["user"]),
+    ("`` is no admin", "failed-no-admin", &["user"]),
+    ("`` is on the blocklist", "failed-blocked", &["user"]),
+    ("last-admin protection", "failed-last-admin", &[]),
+    ("no atom's id begins with ``", "failed-no-atom", &["prefix"]),
+    (FORM, "refused-form", &[]),
+    (WORD, "refused-word", &[]),
+    ("on the blocklist", "refused-blocked", &[]),
+    ("not a direct message", "refused-place", &[]),
+    ("not an admin", "refused-person", &[]),
+];
+
+/// A reason of the log in the reader's language; one that has no sentence as it is.
+fn why(say: &Say, reason: &str) -> String {
+    let (words, given): (Vec<_>, Vec<_>) = reason.split('`').enumerate().partition(|(at, _)| at % 2 == 0);
+    let form = words.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("``");
+    match REASONS.iter().find(|(known, _, names)| *known == form && names.len() == given.len()) {
+        Some((_, sentence, names)) => {
+            let filled: Vec<_> = names.iter().copied().zip(given.into_iter().map(|(_, given)| given)).collect();
+            // Within a line of its own mark.
+            say.changed(sentence, &filled).trim_start_matches(":x: ").to_owned()
+        }
+        None => one_line(reason),
     }
 }
 
@@ -162,4 +200,41 @@ fn one_line(text: &str) -> String {
 
 fn quoted(text: &str) -> String {
     text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{language::Language, may::Reason};
+
+    /// Once, the log's English stood in Chinese sentences.
+    #[test]
+    fn every_reason_that_a_command_has_is_said_in_the_readers_language() {
+        let (user, pool) = ("U1".to_owned(), "erp".to_owned());
+        let errors = [
+            ChangeError::NoAudience(user.clone()),
+            ChangeError::NoPool(pool.clone()),
+            ChangeError::InPool { user: user.clone(), pool: pool.clone() },
+            ChangeError::NotInPool { user: user.clone(), pool },
+            ChangeError::IsAdmin(user.clone()),
+            ChangeError::NotAdmin(user.clone()),
+            ChangeError::Blocked(user),
+            ChangeError::LastAdmin,
+        ];
+        let mut reasons: Vec<String> = errors.iter().map(ChangeError::reason).collect();
+        reasons.push(ModerationError::NotFound("2026".into()).to_string());
+        reasons.extend([FORM, WORD].map(str::to_owned));
+        reasons.extend([Reason::Blocked, Reason::NotADirectMessage, Reason::NotAnAdmin].map(|it| it.name().to_owned()));
+        let (chinese, english) = (Say::new(Language::TraditionalChinese), Say::new(Language::English));
+        for reason in &reasons {
+            let said = why(&chinese, reason);
+            assert!(
+                said.chars().any(|c| ('\u{4e00}'..'\u{9fff}').contains(&c)) && !said.starts_with(':'),
+                "{reason}: {said}"
+            );
+            assert!(reason.split('`').skip(1).step_by(2).all(|given| said.contains(&format!("`{given}`"))), "{said}");
+            assert_ne!(said, why(&english, reason));
+        }
+        assert_eq!(why(&chinese, "the disk is full"), "the disk is full");
+    }
 }

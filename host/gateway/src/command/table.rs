@@ -1,13 +1,13 @@
 //! The table of commands.
 
 use super::{
+    arguments::{Wrong, audience, channel, exactly, one_of, pool, user},
     order::{OnCase, Order, Which},
-    words::{audience, channel, user},
 };
 use pmk_knowledge::reaction::Verdict;
 
 use crate::{
-    admin::{Change, Pool, SHOWN},
+    admin::{Change, SHOWN},
     may::Action,
 };
 
@@ -29,30 +29,26 @@ pub struct Entry {
     pub changes: bool,
     /// The same on the command line of the host, where that has it.
     pub on_host: &'static [&'static str],
-    /// The order, from the arguments; none where they make no sense.
-    pub order: fn(&[&str]) -> Option<Order>,
+    /// The order, from the arguments; or what of them makes no sense.
+    pub order: fn(&[&str]) -> Result<Order, Wrong>,
 }
 
 /// Something that only an admin may look at.
-const fn look(
+const fn admins(
     words: &'static [&'static str],
     arguments: &'static str,
     on_host: &'static [&'static str],
     logged_as: &'static str,
-    order: fn(&[&str]) -> Option<Order>,
+    order: fn(&[&str]) -> Result<Order, Wrong>,
 ) -> Entry {
     Entry { words, arguments, action: Action::Administer, logged_as, changes: false, on_host, order }
 }
 
-/// Something that only an admin may change.
-const fn change(
-    words: &'static [&'static str],
-    arguments: &'static str,
-    on_host: &'static [&'static str],
-    logged_as: &'static str,
-    order: fn(&[&str]) -> Option<Order>,
-) -> Entry {
-    Entry { changes: true, ..look(words, arguments, on_host, logged_as, order) }
+impl Entry {
+    /// The same where it is something to be changed.
+    const fn that_changes(self) -> Entry {
+        Entry { changes: true, ..self }
+    }
 }
 
 /// Something about the cases of a channel, which everybody in it may want.
@@ -60,7 +56,7 @@ const fn case(
     words: &'static [&'static str],
     arguments: &'static str,
     on_host: &'static [&'static str],
-    order: fn(&[&str]) -> Option<Order>,
+    order: fn(&[&str]) -> Result<Order, Wrong>,
 ) -> Entry {
     Entry { words, arguments, action: Action::Command, logged_as: "", changes: false, on_host, order }
 }
@@ -76,123 +72,126 @@ pub const TABLE: &[Entry] = &[
         logged_as: "",
         changes: false,
         on_host: &[],
-        order: |given| given.is_empty().then_some(Order::Help),
+        order: |given| exactly(given).map(|[]| Order::Help),
     },
-    case(&["open"], "TITLE", &[], |given| (!given.is_empty()).then(|| Order::Case(OnCase::Open(given.join(" "))))),
-    case(&["show"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Show))),
-    case(&["close"], "", &[], |given| given.is_empty().then_some(Order::Case(OnCase::Close))),
-    case(&["cases"], "", &["case", "list"], |given| given.is_empty().then_some(Order::Case(OnCase::List))),
-    look(&["admin", "help"], "", &[], "help", |given| given.is_empty().then_some(Order::AdminHelp)),
-    look(&["admin", "status"], "", &[], "status", |given| given.is_empty().then_some(Order::Status)),
-    change(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {
-        match given {
-            [who, which] => Some(Order::Change(Change::SetAudience { id: user(who)?, audience: audience(which)? })),
-            _ => None,
-        }
+    case(&["open"], "TITLE", &[], |given| {
+        if given.is_empty() { Err(Wrong::Missing { at: 0 }) } else { Ok(Order::Case(OnCase::Open(given.join(" ")))) }
     }),
-    change(&["admin", "audience", "unset"], "@user", &["audience", "unset"], "audience.unset", |given| match given {
-        [who] => Some(Order::Change(Change::UnsetAudience { id: user(who)? })),
-        _ => None,
-    }),
-    change(
+    case(&["show"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Show))),
+    case(&["close"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Close))),
+    case(&["cases"], "", &["case", "list"], |given| exactly(given).map(|[]| Order::Case(OnCase::List))),
+    admins(&["admin", "help"], "", &[], "help", |given| exactly(given).map(|[]| Order::AdminHelp)),
+    admins(&["admin", "status"], "", &[], "status", |given| exactly(given).map(|[]| Order::Status)),
+    admins(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {
+        let [who, which] = exactly(given)?;
+        Ok(Order::Change(Change::SetAudience { id: user(who)?, audience: one_of(1, which, audience)? }))
+    })
+    .that_changes(),
+    admins(&["admin", "audience", "unset"], "@user", &["audience", "unset"], "audience.unset", |given| {
+        let [who] = exactly(given)?;
+        Ok(Order::Change(Change::UnsetAudience { id: user(who)? }))
+    })
+    .that_changes(),
+    admins(
         &["admin", "audience", "default"],
         "tech|pm|biz|exec",
         &["audience", "default"],
         "audience.default",
-        |given| match given {
-            [which] => Some(Order::Change(Change::DefaultAudience { audience: audience(which)? })),
-            _ => None,
+        |given| {
+            let [which] = exactly(given)?;
+            Ok(Order::Change(Change::DefaultAudience { audience: one_of(0, which, audience)? }))
         },
-    ),
-    change(
+    )
+    .that_changes(),
+    admins(
         &["admin", "audience", "set-channel"],
         "#channel tech|pm|biz|exec",
         &["audience", "set"],
         "audience.set-channel",
-        |given| match given {
-            [place, which] => {
-                Some(Order::Change(Change::SetAudience { id: channel(place)?, audience: audience(which)? }))
-            }
-            _ => None,
+        |given| {
+            let [place, which] = exactly(given)?;
+            Ok(Order::Change(Change::SetAudience { id: channel(place)?, audience: one_of(1, which, audience)? }))
         },
-    ),
-    change(
+    )
+    .that_changes(),
+    admins(
         &["admin", "audience", "unset-channel"],
         "#channel",
         &["audience", "unset"],
         "audience.unset-channel",
-        |given| match given {
-            [place] => Some(Order::Change(Change::UnsetAudience { id: channel(place)? })),
-            _ => None,
+        |given| {
+            let [place] = exactly(given)?;
+            Ok(Order::Change(Change::UnsetAudience { id: channel(place)? }))
         },
-    ),
-    look(&["admin", "audience", "list"], "", &["audience", "list"], "audience.list", |given| {
-        given.is_empty().then_some(Order::ListAudiences)
+    )
+    .that_changes(),
+    admins(&["admin", "audience", "list"], "", &["audience", "list"], "audience.list", |given| {
+        exactly(given).map(|[]| Order::ListAudiences)
     }),
-    change(&["admin", "escalation", "add"], "REPO|default @user", &["escalation", "add"], "escalation.add", |given| {
-        match given {
-            [pool, who] => Some(Order::Change(Change::AddContact { pool: pool_name(pool)?, user: user(who)? })),
-            _ => None,
-        }
-    }),
-    change(
+    admins(&["admin", "escalation", "add"], "REPO|default @user", &["escalation", "add"], "escalation.add", |given| {
+        let [it, who] = exactly(given)?;
+        Ok(Order::Change(Change::AddContact { pool: one_of(0, it, pool)?, user: user(who)? }))
+    })
+    .that_changes(),
+    admins(
         &["admin", "escalation", "remove"],
         "REPO|default @user",
         &["escalation", "remove"],
         "escalation.remove",
-        |given| match given {
-            [pool, who] => Some(Order::Change(Change::RemoveContact { pool: pool_name(pool)?, user: user(who)? })),
-            _ => None,
+        |given| {
+            let [it, who] = exactly(given)?;
+            Ok(Order::Change(Change::RemoveContact { pool: one_of(0, it, pool)?, user: user(who)? }))
         },
-    ),
-    look(&["admin", "escalation", "list"], "", &["escalation", "list"], "escalation.list", |given| {
-        given.is_empty().then_some(Order::ListContacts)
+    )
+    .that_changes(),
+    admins(&["admin", "escalation", "list"], "", &["escalation", "list"], "escalation.list", |given| {
+        exactly(given).map(|[]| Order::ListContacts)
     }),
-    look(
+    admins(
         &["admin", "atoms", "list"],
         "[pending|approved|all]",
         &["atoms", "list"],
         "atoms.list",
         |given| match given {
-            [] => Some(Order::ListAtoms(Which::All)),
-            [which] => Which::from_name(which).map(Order::ListAtoms),
-            _ => None,
+            [] => Ok(Order::ListAtoms(Which::All)),
+            given => {
+                let [which] = exactly(given)?;
+                one_of(0, which, Which::from_name).map(Order::ListAtoms)
+            }
         },
     ),
-    look(&["admin", "atoms", "show"], "ID-PREFIX", &["atoms", "show"], "atoms.show", |given| match given {
-        [prefix] => Some(Order::ShowAtom((*prefix).to_owned())),
-        _ => None,
+    admins(&["admin", "atoms", "show"], "ID-PREFIX", &["atoms", "show"], "atoms.show", |given| {
+        let [prefix] = exactly(given)?;
+        Ok(Order::ShowAtom(prefix.to_owned()))
     }),
-    change(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| match given {
-        [prefix] => Some(Order::JudgeAtom(Verdict::Approve, (*prefix).to_owned())),
-        _ => None,
+    admins(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| {
+        let [prefix] = exactly(given)?;
+        Ok(Order::JudgeAtom(Verdict::Approve, prefix.to_owned()))
+    })
+    .that_changes(),
+    admins(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| {
+        let [prefix] = exactly(given)?;
+        Ok(Order::JudgeAtom(Verdict::Reject, prefix.to_owned()))
+    })
+    .that_changes(),
+    admins(&["admin", "admins", "list"], "", &["admin", "list"], "admins.list", |given| {
+        exactly(given).map(|[]| Order::ListAdmins)
     }),
-    change(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| match given {
-        [prefix] => Some(Order::JudgeAtom(Verdict::Reject, (*prefix).to_owned())),
-        _ => None,
-    }),
-    look(&["admin", "admins", "list"], "", &["admin", "list"], "admins.list", |given| {
-        given.is_empty().then_some(Order::ListAdmins)
-    }),
-    change(&["admin", "admins", "add"], "@user", &["admin", "add"], "admins.add", |given| match given {
-        [who] => Some(Order::Change(Change::AddAdmin { user: user(who)? })),
-        _ => None,
-    }),
-    change(&["admin", "admins", "remove"], "@user", &["admin", "remove"], "admins.remove", |given| match given {
-        [who] => Some(Order::Change(Change::RemoveAdmin { user: user(who)? })),
-        _ => None,
-    }),
-    look(&["admin", "audit"], "[N]", &["admin", "log"], "audit", |given| match given {
-        [] => Some(Order::ShowLog(SHOWN)),
-        [most] => {
-            let most = most.parse().ok().filter(|most| (1..=MOST_SHOWN).contains(most))?;
-            Some(Order::ShowLog(most))
+    admins(&["admin", "admins", "add"], "@user", &["admin", "add"], "admins.add", |given| {
+        let [who] = exactly(given)?;
+        Ok(Order::Change(Change::AddAdmin { user: user(who)? }))
+    })
+    .that_changes(),
+    admins(&["admin", "admins", "remove"], "@user", &["admin", "remove"], "admins.remove", |given| {
+        let [who] = exactly(given)?;
+        Ok(Order::Change(Change::RemoveAdmin { user: user(who)? }))
+    })
+    .that_changes(),
+    admins(&["admin", "audit"], "[N]", &["admin", "log"], "audit", |given| match given {
+        [] => Ok(Order::ShowLog(SHOWN)),
+        given => {
+            let [most] = exactly(given)?;
+            one_of(0, most, |most| most.parse().ok().filter(|most| (1..=MOST_SHOWN).contains(most))).map(Order::ShowLog)
         }
-        _ => None,
     }),
 ];
-
-/// The name of a pool that there can be.
-fn pool_name(text: &str) -> Option<String> {
-    Pool::parse(text).ok().map(|pool| pool.to_string())
-}

@@ -1,10 +1,11 @@
 //! What a text asks for.
 
 use super::{
+    arguments::Wrong,
     order::Order,
     table::{Entry, TABLE},
 };
-use crate::{admin::Id, audience::Audience, may::Action, talk::after_command};
+use crate::{may::Action, talk::after_command};
 
 /// What commands for admins begin with, after `/pmk`.
 const ADMIN: &str = "admin";
@@ -67,9 +68,16 @@ impl Asked {
 
     /// The order that it is, where it is whole.
     pub fn order(&self) -> Option<Order> {
-        let Asked::Entry { entry, given } = self else { return None };
-        (entry.order)(&given.iter().map(String::as_str).collect::<Vec<_>>())
+        match self {
+            Asked::Entry { entry, given } => read(entry, given).ok(),
+            Asked::Group { .. } | Asked::Unknown { .. } => None,
+        }
     }
+}
+
+/// The order of a command with these arguments, or what of them makes no sense.
+pub(super) fn read(entry: &Entry, given: &[String]) -> Result<Order, Wrong> {
+    (entry.order)(&given.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Words as blanks divide them. What Slack has put between angle brackets is one: a name may have blanks.
@@ -84,36 +92,6 @@ fn split(text: &str) -> Vec<&str> {
         rest = after.trim_start();
     }
     words
-}
-
-/// A person: `U…`, `W…`, `<@U…>`, `<@U…|name>`.
-pub(super) fn user(text: &str) -> Option<String> {
-    match id(text, "<@")? {
-        Id::User(user) => Some(user.to_owned()),
-        Id::Channel(_) => None,
-    }
-}
-
-/// A channel: `C…`, `<#C…>`, `<#C…|name>`.
-pub(super) fn channel(text: &str) -> Option<String> {
-    match id(text, "<#")? {
-        Id::Channel(channel) if channel.starts_with('C') => Some(channel.to_owned()),
-        Id::Channel(_) | Id::User(_) => None,
-    }
-}
-
-/// An id as it is, or as Slack writes a mention. A word of a language is none.
-fn id<'a>(text: &'a str, opening: &str) -> Option<Id<'a>> {
-    let text = match text.strip_prefix(opening) {
-        Some(mention) => mention.strip_suffix('>')?.split('|').next()?,
-        None => text,
-    };
-    Id::parse(text).ok().filter(|_| !text.contains(|c: char| c.is_ascii_lowercase()))
-}
-
-/// An audience, by its name.
-pub(super) fn audience(text: &str) -> Option<String> {
-    text.parse::<Audience>().ok().map(|audience| audience.name().to_owned())
 }
 
 #[cfg(test)]
@@ -131,7 +109,6 @@ mod tests {
             let wanted = Order::Change(Change::AddAdmin { user: "U0XYZ".into() });
             assert_eq!(order(&format!("/pmk admin admins add {text}")), Some(wanted), "{text}");
         }
-        assert_eq!(user("W1"), Some("W1".into()));
         for text in ["C0ABC", "<#C0ABC>", "<#C0ABC|general>"] {
             let wanted = Order::Change(Change::SetAudience { id: "C0ABC".into(), audience: "pm".into() });
             assert_eq!(order(&format!("/pmk admin audience set-channel {text} PM")), Some(wanted), "{text}");

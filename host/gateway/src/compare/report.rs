@@ -2,6 +2,7 @@
 
 mod chart;
 pub mod diff;
+mod markup;
 mod metric;
 pub mod page;
 pub mod table;

@@ -1,14 +1,26 @@
 //! Secrets of gateway.json: written out, or where to get them. One that is not needed is not got.
 
-use std::process::{Command, Stdio};
+use std::{
+    ffi::OsStr,
+    io,
+    os::unix::process::CommandExt,
+    process::{Output, Stdio},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
 
 use pmk_system::{
+    child::supervisor,
     error::{Failure, OrHint},
     json,
 };
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
+
+/// After so long, whoever waits for the start is told what it waits for.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// A secret, and where in gateway.json it stands.
 #[derive(Clone, Debug)]
@@ -80,12 +92,7 @@ impl Secret {
 
     fn of_command(&self, command: &str) -> Result<SecretString, Failure> {
         let key = &self.key;
-        let output = Command::new("sh")
-            .args(["-c", command])
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .or_hint(format!("`{key}.cmd` of gateway.json is run by `sh -c`"))?;
+        let output = self.output_of(command).or_hint(format!("`{key}.cmd` of gateway.json is run by `sh -c`"))?;
         let hint = "run it by hand: what it prints on standard output is the secret, and nothing else";
         if !output.status.success() {
             let status = output.status;
@@ -98,6 +105,24 @@ impl Secret {
             "" => Err(Failure::new(format!("`{key}.cmd` of gateway.json printed nothing")).hint(hint)),
             text => Ok(SecretString::from(text.to_owned())),
         }
+    }
+
+    /// Runs the command to its end. It may take its time, or ask somebody; what it is, is not said: it may hold a secret.
+    fn output_of(&self, command: &str) -> io::Result<Output> {
+        let mut shell = supervisor::command(OsStr::new("sh"));
+        // In a group of its own its supervisor can end it as a whole.
+        shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).process_group(0);
+        let (running, ended) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                if ended.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
+                    tracing::warn!("the start waits for the command that `{}.cmd` of gateway.json names", self.key);
+                }
+            });
+            let output = shell.output();
+            drop(running);
+            output
+        })
     }
 }
 

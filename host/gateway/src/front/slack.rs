@@ -44,6 +44,7 @@ mod mrkdwn;
 mod sockets;
 mod split;
 mod tls;
+mod token;
 mod web;
 
 pub use address::DEFAULT_API_URL;

@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "audit-write-failures.json";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WriteFailures {
-    /// Lines that are lost.
+    /// Lines that are lost; 0 where there is such a file and nobody can tell how many it counts.
     pub count: u64,
     pub last_error: String,
     pub last_at: String,
@@ -24,15 +24,23 @@ pub struct WriteFailures {
 impl WriteFailures {
     /// What the file in this folder says; `None` where nothing was lost. One that cannot be read says that something was.
     pub fn read(folder: &Path) -> Option<WriteFailures> {
-        let path = path(folder);
-        match files::read_text(&path) {
-            Ok(text) => Some(serde_json::from_str(&text).unwrap_or_else(|error| WriteFailures {
-                count: 1,
-                last_error: format!("`{}` cannot be read: {error}", path.display()),
-                last_at: String::new(),
-            })),
+        let damaged = |why: String| WriteFailures {
+            last_error: format!("`{FILE_NAME}` cannot be read: {why}"),
+            ..WriteFailures::default()
+        };
+        match files::read_text(&path(folder)) {
+            Ok(text) => Some(serde_json::from_str(&text).unwrap_or_else(|error| damaged(error.to_string()))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => Some(WriteFailures { count: 1, last_error: error.to_string(), last_at: String::new() }),
+            Err(error) => Some(damaged(error.to_string())),
+        }
+    }
+
+    /// What is lost, in words.
+    pub fn told(&self) -> String {
+        match self.count {
+            0 => "lines of the ledger could not be written, nobody knows how many".to_owned(),
+            1 => "1 line of the ledger could not be written".to_owned(),
+            count => format!("{count} lines of the ledger could not be written"),
         }
     }
 

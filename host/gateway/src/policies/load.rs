@@ -180,11 +180,11 @@ pub fn open_desk(home: &Path) -> Result<Runtime, Failure> {
     Ok(runtime.under(limits, Trust { allow: allowed(&config.policy), ..Trust::default() }))
 }
 
-/// The engine, with compiled components kept in the home.
+/// The engine, with compiled components kept in the home where there is one: who only looks at a policy makes none.
 ///
 /// # Errors
 /// The system does not let it run.
 fn open_runtime(home: &Path) -> Result<Runtime, Failure> {
-    let cache_dir = Some(home::compile_cache_dir(home));
+    let cache_dir = home.is_dir().then(|| home::compile_cache_dir(home));
     Ok(Runtime::new(RuntimeConfig { cache_dir, ..RuntimeConfig::new(Compiler::Child) })?)
 }

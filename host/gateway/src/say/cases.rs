@@ -1,6 +1,6 @@
 //! What is said of cases.
 
-use super::{Say, one_line, quoted, text};
+use super::{Say, code, one_line, text};
 use crate::case::{Case, CaseId, CaseRefusal, MAX_TITLE_CHARS, Note, NoteKind};
 
 /// The most characters of a note that are shown in a line, and the most notes of a kind that `show` lists.
@@ -10,7 +10,7 @@ const SHOWN_NOTES: usize = 20;
 impl Say {
     /// To who opened a case, and everybody in the channel.
     pub fn case_opened(&self, case: &Case) -> String {
-        self.text("case-opened", [("case", case.id.to_string().into()), ("title", quoted(&case.title).into())])
+        self.text("case-opened", [("case", case.id.to_string().into()), ("title", title(case).into())])
     }
 
     /// What is known of a case.
@@ -19,7 +19,7 @@ impl Say {
             "case-shown",
             [
                 ("case", case.id.to_string().into()),
-                ("title", quoted(&case.title).into()),
+                ("title", title(case).into()),
                 ("since", day(case.opened_at_ms).into()),
                 ("signed", if case.opened_by.is_some() { "yes" } else { "no" }.into()),
                 ("by", case.opened_by.as_deref().map(|by| format!("`{by}`")).unwrap_or_default().into()),
@@ -44,7 +44,7 @@ impl Say {
             "case-closed",
             [
                 ("case", case.id.to_string().into()),
-                ("title", quoted(&case.title).into()),
+                ("title", title(case).into()),
                 ("messages", case.messages.into()),
                 ("hypotheses", count(NoteKind::Hypothesis).into()),
                 ("questions", count(NoteKind::Question).into()),
@@ -64,7 +64,7 @@ impl Say {
                 ("case", case.id.to_string().into()),
                 ("state", state.into()),
                 ("since", day(case.opened_at_ms).into()),
-                ("title", short(&case.title).into()),
+                ("title", title(case).into()),
             ];
             said.push_str(&format!("\n• {}", self.text("cases-line", filled)));
         }
@@ -77,10 +77,9 @@ impl Say {
     /// Why nothing was done.
     pub fn case_refused(&self, error: &CaseRefusal) -> String {
         match error {
-            CaseRefusal::OpenAlready(case) => self.text(
-                "case-open-already",
-                [("case", case.id.to_string().into()), ("title", quoted(&case.title).into())],
-            ),
+            CaseRefusal::OpenAlready(case) => {
+                self.text("case-open-already", [("case", case.id.to_string().into()), ("title", title(case).into())])
+            }
             CaseRefusal::NoneOpen => self.text("case-none-open", []),
             CaseRefusal::NoTitle => self.text("case-no-title", []),
             CaseRefusal::TitleTooLong { chars } => {
@@ -115,6 +114,11 @@ impl Say {
         };
         format!("\n• {}", self.text(id, [("text", short(&note.text).into())]))
     }
+}
+
+/// A title as it was written: what looks like a link or like emphasis in it is neither.
+fn title(case: &Case) -> String {
+    code(&case.title)
 }
 
 fn short(words: &str) -> String {
@@ -179,6 +183,18 @@ mod tests {
             said(Language::English),
             ":pushpin: pmk auto-tracked (case 7)\n• Hypothesis: 快取過期\n• Open question: 哪一版？"
         );
+    }
+
+    /// Once, `*b*` was shown in italics, and a link by its words alone.
+    #[test]
+    fn a_title_is_shown_as_it_was_written() {
+        let written = "*b* [see](https://x.example) `c`";
+        let (case, say) = (case(written, &[]), Say::new(Language::English));
+        let shown =
+            [say.case_opened(&case), say.case_shown(&case), say.case_closed(&case), say.cases_listed(&[case], 0)];
+        for said in shown {
+            assert!(said.contains("`*b* [see](https://x.example) 'c'`"), "{said}");
+        }
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl Say {
         self.text("more-atoms", [("more", more.into())])
     }
 
+    /// `pending`, `flagged` or `approved`.
+    pub fn atom_status(&self, status: &'static str) -> String {
+        self.text("atom-status", [("status", status.into())])
+    }
+
     /// The heading of an atom.
     pub fn atom(&self, filled: &[(&'static str, String); 5]) -> String {
         self.text("atom", filled.clone().map(|(name, value)| (name, value.into())))
@@ -87,7 +92,8 @@ impl Say {
         self.text("no-changes", [])
     }
 
-    /// What a change has come to, by the name of the sentence: `changed-…` or `failed-…`.
+    /// What a change has come to, by the name of the sentence: `changed-…`, `failed-…`, `refused-…` or
+    /// `argument-…`.
     pub fn changed(&self, sentence: &str, filled: &[(&'static str, &str)]) -> String {
         let filled = filled.iter().map(|(name, value)| (*name, FluentValue::from(code(value))));
         self.fill(sentence, filled.collect())

@@ -15,7 +15,7 @@ use pmk_host::{
     talk::{Accepted, Inbound, Notice, Reaction, ReplyTo, Speech},
 };
 use pmk_stand_ins::{
-    patience::{PATIENCE, until_async},
+    patience::{PATIENCE, let_pass, until_async},
     slack::{self as stand_in, Fault, SlackRules},
 };
 use pmk_system::error::Failure;
@@ -456,12 +456,8 @@ async fn a_rate_limit_is_kept_until_it_ends() {
     assert_eq!(rig.slack.calls("chat.update").len(), 1, "Slack was asked again before it wanted to be");
     rig.front.deliver(part(&place, None, &speech("another method"))).await.expect("its limit is its own");
     // Until the wait is over, Slack is not asked.
-    let mut updated = again;
-    while let Err(FrontError::Transient { retry_after: Some(wait), .. }) = updated {
-        tokio::time::sleep(wait).await;
-        updated = update().await;
-    }
-    updated.expect("the wait is over");
+    let_pass(*wait).await;
+    update().await.expect("the wait is over");
     assert_eq!(rig.slack.calls("chat.update").len(), 2);
     rig.finish().await;
 }

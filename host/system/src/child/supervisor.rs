@@ -53,7 +53,7 @@ pub fn enable() {
 }
 
 /// The command that starts a program, by a supervisor where there are such.
-pub(super) fn command(program: &OsStr) -> Command {
+pub fn command(program: &OsStr) -> Command {
     if ON.get().is_none() {
         return Command::new(program);
     }

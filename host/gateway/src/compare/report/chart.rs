@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{page::escape, table::count};
+use super::{markup::escape, table::count};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 300.0;

@@ -3,33 +3,16 @@
 
 use std::fmt::Write;
 
-use pmk_core::text;
-
 use super::{
     Report,
     chart::{self, Point},
     curve,
     diff::{Diff, Row, State},
+    markup::escape,
     table,
 };
 
 const STYLE: &str = include_str!("page.css");
-
-/// Text as HTML shows it, in elements and in attributes; without what would not be seen.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text::printable(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// The whole page.
 pub fn html(report: &Report, diff: Option<&Diff>) -> String {
@@ -260,8 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gets_out_of_its_place() {
-        assert_eq!(escape("<script>'\"&\u{1b}\n"), "&lt;script&gt;&#39;&quot;&amp;\u{fffd}\n");
+    fn what_stands_in_marks_of_code_is_code() {
         assert_eq!(in_code("`a<b` sends `c`"), "<code>a&lt;b</code> sends <code>c</code>");
     }
 }

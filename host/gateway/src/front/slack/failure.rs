@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use slack_morphism::errors::SlackClientError;
 
-use super::web::Token;
+use super::token::Token;
 use crate::front::FrontError;
 
 /// A Web API call that failed.

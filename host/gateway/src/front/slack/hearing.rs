@@ -155,10 +155,10 @@ impl Hearing {
         }
     }
 
-    /// Tells what is left to tell.
+    /// Tells what is left to tell, but not those who look on: there are no connections any more.
     pub(super) fn finish(&self, intake: &dyn Intake) {
         let mut state = self.state();
-        state.settle();
+        state.close();
         state.settled.drain(..).for_each(|notice| intake.notice(notice));
     }
 
@@ -216,15 +216,26 @@ impl State {
     /// The count is final.
     fn settle(&mut self) {
         self.say();
-        if let Some(Silence { deaf, told, .. }) = self.silence.take() {
-            self.settled.push(Notice::ConnectedAgain { deaf, late: told.unwrap_or_default() });
+        self.close();
+    }
+
+    fn close(&mut self) {
+        let late = self.late();
+        if let Some(Silence { deaf, .. }) = self.silence.take() {
+            self.settled.push(Notice::ConnectedAgain { deaf, late });
         }
+    }
+
+    /// How many messages came late because of the silence.
+    fn late(&self) -> u64 {
+        let Some(silence) = &self.silence else { return 0 };
+        self.late.iter().filter(|at| **at >= silence.from).count() as u64
     }
 
     /// One line, unless it was said already.
     fn say(&mut self) {
+        let late = self.late();
         let Some(silence) = &mut self.silence else { return };
-        let late = self.late.iter().filter(|at| **at >= silence.from).count() as u64;
         if silence.told.replace(late) != Some(late) {
             let deaf_ms = silence.deaf.as_millis();
             tracing::info!("Connected again, {deaf_ms} ms deaf, {late} messages came late");

@@ -20,7 +20,7 @@ use super::{
     envelope::{Desk, Frame, acknowledgement},
     failure,
     hearing::Presence,
-    web::Token,
+    token::Token,
 };
 
 /// How many messages may wait for the intake before no more are read,

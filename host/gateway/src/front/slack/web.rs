@@ -1,11 +1,6 @@
 //! The Web API: every call under a time limit, every failure classified, rate limits kept.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use reqwest::Url;
 use rustls::ClientConfig;
@@ -20,6 +15,7 @@ use slack_morphism::{
     errors::{SlackClientError, SlackRateLimitError},
     prelude::*,
 };
+use tokio::time::Instant;
 
 use super::{
     SlackConfig,
@@ -27,24 +23,9 @@ use super::{
     dry_run::DryRun,
     failure::{CallFailure, Cause},
     tls,
+    token::Token,
 };
 use crate::talk::ReplyTo;
-
-/// Which of the two tokens a call is made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token {
-    App,
-    Bot,
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Token::App => "the app token (xapp-…)",
-            Token::Bot => "the bot token (xoxb-…)",
-        })
-    }
-}
 
 /// Who the bot is in its workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

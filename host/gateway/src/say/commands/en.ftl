@@ -4,6 +4,11 @@ commands = Commands:
 usage = Usage:
 unknown-command = :grey_question: There is no command { $word }; `/pmk help` shows all
 unknown-admin-command = :grey_question: Unknown admin subcommand { $word }; `/pmk admin help` lists them
+argument-missing = :grey_question: { $wanted } is missing
+argument-too-many = :grey_question: { $word } is too much
+argument-no-person = :grey_question: { $word } is nobody I know of: choose a person after `@`, or give an id like `U…`
+argument-no-channel = :grey_question: { $word } is no channel I know of: choose one after `#`, or give an id like `C…`
+argument-not-of = :grey_question: { $word } is not of { $wanted }
 only-in-dm = :no_entry_sign: `/pmk admin` works in a direct message (DM) only; nothing was done
 only-admins = :no_entry_sign: For admins only; nothing was done
 
@@ -46,6 +51,11 @@ no-atoms = There are no such atoms
 more-atoms = …and { $more } more; `pmk-host atoms list` on the host shows all
 atom = { $id }, { $status }, { $scope }, by { $contributor }
     { $question }
+atom-status = { $status ->
+    [approved] approved
+    [flagged] pending, flagged
+   *[pending] pending
+}
 no-changes = Nothing was changed yet
 
 changed-default-audience = :white_check_mark: Whoever has no audience of their own is { $audience }
@@ -63,6 +73,13 @@ failed-in-pool = :x: { $user } is in the pool { $pool } already
 failed-not-in-pool = :x: { $user } is not in the pool { $pool }
 failed-is-admin = :x: { $user } is an admin already
 failed-no-admin = :x: { $user } is no admin
+failed-blocked = :x: { $user } is on the blocklist
 failed-last-admin = :x: The last admin cannot be removed; add another one first
 failed-no-atom = :x: No atom's id begins with { $prefix }
 failed-many-atoms = :x: More than one id begins with { $prefix }; give more of it
+
+refused-form = not of this form
+refused-word = no such command
+refused-blocked = on the blocklist
+refused-place = not in a direct message
+refused-person = not an admin

@@ -4,6 +4,11 @@ commands = 可用的指令：
 usage = 用法：
 unknown-command = :grey_question: 未知的指令 { $word }，`/pmk help` 會列出全部
 unknown-admin-command = :grey_question: 未知的 admin 子指令 { $word }，`/pmk admin help` 會列出全部
+argument-missing = :grey_question: 少了 { $wanted }
+argument-too-many = :grey_question: 多了 { $word }
+argument-no-person = :grey_question: { $word } 不是可辨認的人，請用 @ 選人，或給 `U…` 開頭的 id
+argument-no-channel = :grey_question: { $word } 不是可辨認的頻道，請用 # 選頻道，或給 `C…` 開頭的 id
+argument-not-of = :grey_question: { $word } 不符合 { $wanted }
 only-in-dm = :no_entry_sign: `/pmk admin` 只能在 DM 使用，沒有執行任何動作
 only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作
 
@@ -46,6 +51,11 @@ no-atoms = 沒有符合的 atom
 more-atoms = …還有 { $more } 則，在主機上執行 `pmk-host atoms list` 可列出全部
 atom = { $id }，{ $status }，{ $scope }，由 { $contributor } 提供
     { $question }
+atom-status = { $status ->
+    [approved] 已採用
+    [flagged] 待審，內容像是對模型下指令
+   *[pending] 待審
+}
 no-changes = 還沒有任何異動
 
 changed-default-audience = :white_check_mark: 預設受眾改為 { $audience }
@@ -63,6 +73,13 @@ failed-in-pool = :x: { $user } 已經在 { $pool } 的名單上
 failed-not-in-pool = :x: { $user } 不在 { $pool } 的名單上
 failed-is-admin = :x: { $user } 已經是管理員
 failed-no-admin = :x: { $user } 不是管理員
+failed-blocked = :x: { $user } 在封鎖名單上
 failed-last-admin = :x: 不能移除最後一位管理員，請先加入另一位
 failed-no-atom = :x: 沒有 id 以 { $prefix } 開頭的 atom
 failed-many-atoms = :x: 不只一個 id 以 { $prefix } 開頭，請多打幾個字
+
+refused-form = 寫法不符
+refused-word = 沒有這個指令
+refused-blocked = 在封鎖名單上
+refused-place = 不是在 DM 裡
+refused-person = 不是管理員

@@ -36,8 +36,8 @@ pub(super) async fn carry_out(
         let changes = matches!(&asked, Asked::Entry { entry, .. } if entry.changes);
         let is_admins = asked.action() == Action::Administer;
         return Ok(match asked {
-            Asked::Entry { .. } if changes => refuse(clerk, action, arguments, "not of this form", usage).await,
-            Asked::Unknown { .. } if is_admins => refuse(clerk, action, arguments, "no such command", usage).await,
+            Asked::Entry { .. } if changes => refuse(clerk, action, arguments, show::FORM, usage).await,
+            Asked::Unknown { .. } if is_admins => refuse(clerk, action, arguments, show::WORD, usage).await,
             Asked::Entry { .. } | Asked::Group { .. } | Asked::Unknown { .. } => usage,
         });
     };

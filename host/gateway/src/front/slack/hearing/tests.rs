@@ -1,8 +1,17 @@
 //! Time stands still here, and goes on by what the tests say.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use async_trait::async_trait;
 use pmk_system::error::Failure;
 use tokio::time::advance;
+use tracing::{
+    Event, Metadata, Subscriber,
+    span::{Attributes, Id, Record},
+};
 
 use super::*;
 use crate::talk::{Accepted, Inbound, Reaction};
@@ -34,6 +43,34 @@ impl Told {
         hearing.finish(&told);
         told.0.into_inner().expect("no test panics with it")
     }
+}
+
+/// Counts the lines of the log.
+#[derive(Clone, Default)]
+struct Lines(Arc<AtomicU64>);
+
+impl Subscriber for Lines {
+    fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if event.metadata().target() == module_path!().trim_end_matches("::tests") {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
 }
 
 fn hearing() -> Hearing {
@@ -134,4 +171,26 @@ async fn each_silence_is_told_once_with_what_came_late_in_the_end() {
     pass(300).await;
     let _open = hearing.opened();
     assert_eq!(Told::of(&hearing), [(200, 0), (300, 0)]);
+}
+
+/// Once, a gateway that ended said that it was connected again.
+#[tokio::test(start_paused = true)]
+async fn who_ends_does_not_say_that_it_is_connected_again() {
+    let lines = Lines::default();
+    let _logged = tracing::subscriber::set_default(lines.clone());
+    let said = || lines.0.load(Ordering::Relaxed);
+    let hearing = hearing();
+    let silence = || async {
+        drop(hearing.opened());
+        pass(300).await;
+        hearing.opened()
+    };
+    let open = silence().await;
+    assert_eq!((Told::of(&hearing), said()), (vec![(300, 0)], 0), "the ledger has it");
+    drop(open);
+    let _open = silence().await;
+    let told = Told::default();
+    pass(Timings::default().settle.as_millis() as u64).await;
+    hearing.look(&told);
+    assert_eq!(said(), 1, "one that goes on does");
 }

@@ -1,0 +1,95 @@
+//! What admins are told without having asked.
+
+use super::{Say, code, one_line};
+use crate::guard_rail::{Verdict, Worse};
+
+impl Say {
+    /// To the admins: a conversation goes on in a fresh session.
+    pub fn rotated_for_admins(&self, session: &str, entries: usize) -> String {
+        self.text("rotated-for-admins", [("session", session.into()), ("entries", entries.into())])
+    }
+
+    /// To the admins: a message could not be answered.
+    pub fn recovery_failed(&self, session: &str) -> String {
+        self.text("recovery-failed", [("session", session.into())])
+    }
+
+    /// To the admins: a message is set aside.
+    pub fn parked_for_admins(&self, session: &str, why: &str) -> String {
+        self.text("parked-for-admins", [("session", session.into()), ("why", code(why).into())])
+    }
+
+    /// To the admins: a policy is not asked for a while.
+    pub fn policy_suspended(&self, policy: &str, failures: u32, reason: &str) -> String {
+        let reason = code(reason);
+        self.text(
+            "policy-suspended",
+            [("policy", policy.into()), ("failures", failures.into()), ("reason", reason.into())],
+        )
+    }
+
+    /// To the admins: other policies should have taken over, and those that served still do.
+    pub fn policy_refused(&self, reason: &str) -> String {
+        self.text("policy-refused", [("reason", code(reason).into())])
+    }
+
+    /// To the admins: nothing new can be connected, and what to do.
+    pub fn front_refused(&self, what: &str, hint: &str) -> String {
+        self.text("front-refused", [("what", code(what).into()), ("hint", one_line(hint).into())])
+    }
+
+    /// To the admins: that is over.
+    pub fn front_accepted(&self) -> String {
+        self.text("front-accepted", [])
+    }
+
+    /// To the admins: the guard rail has taken an arm out.
+    pub fn arm_stopped(&self, experiment: &str, arm: &str, control: &str, verdict: &Verdict) -> String {
+        let Verdict { worse, arm: share, control: of_control, .. } = verdict;
+        let filled = [
+            ("experiment", experiment.into()),
+            ("arm", arm.into()),
+            ("control", control.into()),
+            ("bad", share.bad.into()),
+            ("of", share.of.into()),
+            ("control-bad", of_control.bad.into()),
+            ("control-of", of_control.of.into()),
+        ];
+        match worse {
+            Worse::Failures => self.text("arm-stopped-for-failures", filled),
+            Worse::Overflows => self.text("arm-stopped-for-overflows", filled),
+        }
+    }
+
+    /// To the admins: an experiment is not begun.
+    pub fn experiment_refused(&self, experiment: &str, why: &str) -> String {
+        self.text("experiment-refused", [("experiment", experiment.into()), ("why", why.into())])
+    }
+
+    /// To the admins: a model is asked without tools from now on.
+    pub fn no_tools(&self, model: &str) -> String {
+        self.text("no-tools", [("model", code(model).into())])
+    }
+}
+
+#[cfg(test)]
+pub(super) fn everything(say: &Say) -> Vec<String> {
+    use crate::guard_rail::Share;
+
+    let verdict = |worse| {
+        let share = Share { bad: 7, of: 9 };
+        Verdict { worse, arm: share, control: Share { bad: 0, of: 11 }, evidence: 44.0, bound: 40.0 }
+    };
+    vec![
+        say.rotated_for_admins("slack:dm:U1", 15_276),
+        say.recovery_failed("slack:dm:U1"),
+        say.no_tools("llama3"),
+        say.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
+        say.policy_refused("policy `a.wasm` is empty"),
+        say.front_refused("Slack says `invalid_auth`", "make a new token"),
+        say.front_accepted(),
+        say.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
+        say.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),
+        say.experiment_refused("less", "arm `b`: no such file"),
+    ]
+}

@@ -1,0 +1,221 @@
+//! What is said around an answer, in its place, and of the gateway being there to give one.
+
+use pmk_core::SessionKey;
+use pmk_models::ModelError;
+
+use super::{Say, code};
+use crate::store::Verbosity;
+
+impl Say {
+    /// Shows that an answer is being made.
+    pub fn thinking(&self) -> String {
+        self.text("thinking", [])
+    }
+
+    /// To everybody: the gateway goes.
+    pub fn away(&self) -> String {
+        self.text("away", [])
+    }
+
+    /// To everybody: it is there again, after so many minutes where that is known.
+    pub fn back(&self, minutes: Option<u64>) -> String {
+        match minutes {
+            Some(minutes) => self.text("back-after", [("minutes", minutes.into())]),
+            None => self.text("back", []),
+        }
+    }
+
+    /// Goes before an answer that comes so many minutes after its question.
+    pub fn late(&self, minutes: u64) -> String {
+        let (unit, count) = match minutes {
+            0..120 => ("minutes", minutes),
+            120..2_880 => ("hours", (minutes + 30) / 60),
+            _ => ("days", (minutes + 720) / 1_440),
+        };
+        self.text("late", [("unit", unit.into()), ("count", count.into())]) + "\n\n"
+    }
+
+    /// Shows that `mra` is asked.
+    pub fn asking_mra(&self, repo: &str) -> String {
+        self.text("asking-mra", [("repo", repo.into())])
+    }
+
+    /// Shows how far `mra` is, by the lines that it has printed.
+    pub fn mra_goes_on(&self, repo: &str, steps: u32) -> String {
+        self.text("mra-goes-on", [("repo", repo.into()), ("steps", steps.into())])
+    }
+
+    /// Goes before an answer that was made with less of the conversation (seed 000 §2.2).
+    pub fn trimmed(&self, turns: u32) -> String {
+        self.text("trimmed", [("turns", turns.into())]) + "\n\n"
+    }
+
+    /// Goes before an answer that was made with a summary of the older turns.
+    pub fn compacted(&self, turns: u32) -> String {
+        self.text("compacted", [("turns", turns.into())]) + "\n\n"
+    }
+
+    /// Goes before an answer that was made in a fresh session.
+    pub fn rotated(&self, turns: u32) -> String {
+        self.text("rotated", [("turns", turns.into())]) + "\n\n"
+    }
+
+    /// To the person: the message cannot be answered for now, and is kept. Whether an admin knows is said where it is so.
+    pub fn parked(&self, admins_know: bool) -> String {
+        let admins = if admins_know { "know" } else { "do-not" };
+        self.text("parked", [("admins", admins.into())])
+    }
+
+    /// Goes before the answer to a message that had files attached.
+    pub fn files_not_read(&self, files: u32) -> String {
+        self.text("files-not-read", [("files", files.into())]) + "\n\n"
+    }
+
+    /// Every way to make the prompt fit was tried (seed 000 §2.2).
+    pub fn too_long(&self) -> String {
+        self.text("too-long", [])
+    }
+
+    /// The new message alone is more than the model can take; what it can take is said where it is known.
+    pub fn message_too_long(&self, tokens: u64, limit: Option<u64>) -> String {
+        match limit {
+            Some(limit) => self.text("message-too-long", [("tokens", tokens.into()), ("limit", limit.into())]),
+            None => self.text("message-too-long-by-itself", [("tokens", tokens.into())]),
+        }
+    }
+
+    /// What stands in the place of the parts that are too many.
+    pub fn cut_short(&self, chars: usize, key: &SessionKey) -> String {
+        self.text("cut-short", [("chars", chars.into()), ("key", key.to_string().into())])
+    }
+
+    /// Slack takes no answer at this place.
+    pub fn undelivered(&self) -> String {
+        self.text("undelivered", [])
+    }
+
+    /// A message without text.
+    pub fn nothing_to_read(&self) -> String {
+        self.text("nothing-to-read", [])
+    }
+
+    /// To somebody on the blocklist, on fronts that tell.
+    pub fn blocked(&self) -> String {
+        self.text("blocked", [])
+    }
+
+    /// What a conversation is shown of tool calls from now on.
+    pub fn verbose(&self, verbosity: Verbosity) -> String {
+        self.text("verbose", [("verbosity", verbosity.name().into())])
+    }
+
+    /// A call that people want to see.
+    pub fn mra_asked(&self, repo: &str, ok: bool, seconds: &str) -> String {
+        let outcome = if ok { "ok" } else { "failed" };
+        self.text("mra-asked", [("repo", repo.into()), ("outcome", outcome.into()), ("seconds", seconds.into())])
+    }
+
+    /// The model of that name gave no answer.
+    pub fn no_answer(&self, error: &ModelError, model: &str) -> String {
+        let id = match error {
+            ModelError::UnknownModel { .. } => return self.text("model-unknown", [("model", code(model).into())]),
+            ModelError::Overflow { .. } => "too-long",
+            ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => "model-busy",
+            ModelError::Auth { .. } | ModelError::Billing { .. } => "model-account",
+            ModelError::Refused { .. } => "model-refused",
+            ModelError::Timeout { .. } => "model-timeout",
+            ModelError::Transport { .. } => "model-unreachable",
+            ModelError::MalformedHistory { .. }
+            | ModelError::NoTools { .. }
+            | ModelError::Unexplained { .. }
+            | ModelError::Other { .. } => "model-failed",
+        };
+        self.text(id, [])
+    }
+
+    /// The model answered without a word that a person may read.
+    pub fn silent(&self) -> String {
+        self.text("model-silent", [])
+    }
+}
+
+#[cfg(test)]
+pub(super) fn everything(say: &Say) -> Vec<String> {
+    let message = String::new;
+    let errors = [
+        ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message: message() },
+        ModelError::RateLimited { retry_after: None, message: message() },
+        ModelError::Auth { message: message() },
+        ModelError::UnknownModel { message: message() },
+        ModelError::Refused { message: message() },
+        ModelError::Timeout { message: message() },
+        ModelError::Transport { message: message() },
+        ModelError::Other { message: message() },
+    ];
+    let mut said = vec![
+        say.thinking(),
+        say.away(),
+        say.back(None),
+        say.back(Some(1)),
+        say.back(Some(7)),
+        say.late(7),
+        say.late(150),
+        say.late(4_000),
+        say.asking_mra("erp"),
+        say.mra_goes_on("erp", 3),
+        say.trimmed(1),
+        say.trimmed(7),
+        say.compacted(7),
+        say.rotated(7),
+        say.files_not_read(1),
+        say.files_not_read(2),
+        say.too_long(),
+        say.message_too_long(9_000, Some(8_000)),
+        say.message_too_long(9_000, None),
+        say.undelivered(),
+        say.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
+        say.nothing_to_read(),
+        say.blocked(),
+        say.verbose(Verbosity::Off),
+        say.verbose(Verbosity::Progress),
+        say.verbose(Verbosity::Summary),
+        say.mra_asked("erp", true, "3.2"),
+        say.mra_asked("erp", false, "3.2"),
+        say.silent(),
+    ];
+    said.extend(errors.iter().map(|error| say.no_answer(error, "llama3")));
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::Language;
+
+    #[test]
+    fn the_words_of_seed_000() {
+        let say = Say::new(Language::default());
+        assert_eq!(say.trimmed(6), ":scissors: 對話過長，已自動裁掉 6 輪舊訊息\n\n");
+        assert_eq!(say.too_long(), ":x: 對話太長，請開新 thread 重新提問");
+        assert_eq!(
+            say.message_too_long(120_000, Some(8_000)),
+            ":x: 這則訊息太長：約 120000 tokens，上限 8000，請縮短或分成幾則"
+        );
+    }
+
+    #[test]
+    fn the_words_of_seed_003() {
+        let say = Say::new(Language::default());
+        assert_eq!(say.away(), ":zzz: pmk gateway 暫離");
+        assert_eq!(say.back(Some(7)), ":wave: pmk gateway 重新上線（離線約 7 分鐘）");
+        assert_eq!(say.back(None), ":wave: pmk gateway 重新上線");
+    }
+
+    #[test]
+    fn how_late_an_answer_is_is_said_in_the_unit_that_people_would_use() {
+        let say = Say::new(Language::English);
+        for (minutes, wanted) in [(7, "about 7 minutes"), (119, "119 minutes"), (130, "2 hours"), (2_880, "2 days")] {
+            assert!(say.late(minutes).contains(wanted), "{}", say.late(minutes));
+        }
+    }
+}

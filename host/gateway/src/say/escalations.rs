@@ -1,0 +1,276 @@
+//! What is said to and of the people who are asked, and of what is learnt from them.
+
+use super::{Say, mention, name, one_line, quoted, text};
+use crate::{directive::Kind, escalation::Tried, talk::Speech};
+
+/// A question to the people who may know.
+#[derive(Clone, Debug)]
+pub struct Escalation<'a> {
+    /// Who is asked.
+    pub contacts: &'a [String],
+    pub asker: &'a str,
+    /// The model's words.
+    pub question: &'a str,
+    /// The model's words, too.
+    pub reason: Option<&'a str>,
+    /// What was looked through before.
+    pub tried: Tried,
+    /// In a channel the bot only sees a reply that mentions it, as it does not read along there.
+    pub must_mention_bot: bool,
+}
+
+impl Say {
+    /// To the asker: others are being asked, in the thread or each apart.
+    pub fn escalated(&self, apart: bool) -> String {
+        self.text(if apart { "escalated-apart" } else { "escalated" }, [])
+    }
+
+    /// To the asker: a contact has to know something first.
+    pub fn asked_back(&self, asker: Option<&str>, contact: &str, text: &str, must_mention_bot: bool) -> Speech {
+        let asked = [
+            ("asker", asker.map(mention).unwrap_or_default().into()),
+            ("contact", mention(contact).into()),
+            ("text", quoted(text).into()),
+        ];
+        let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
+        let pings = asker.into_iter().chain([contact]).map(str::to_owned).collect();
+        Speech { text: format!("{}\n{how}", self.text("asked-back", asked).trim_start()), pings }
+    }
+
+    /// To contacts: what the asker says to them.
+    pub fn asker_replied(&self, contacts: &[String], asker: &str, text: &str, must_mention_bot: bool) -> Speech {
+        let named = contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
+        let said = [("contacts", named.into()), ("asker", mention(asker).into()), ("text", quoted(text).into())];
+        let how = self.text(if must_mention_bot { "reply-with-mention" } else { "reply-to-this" }, []);
+        let pings = contacts.iter().cloned().chain([asker.to_owned()]).collect();
+        Speech { text: format!("{}\n{how}", self.text("asker-replied", said).trim_start()), pings }
+    }
+
+    /// To a contact: whether what they wrote is the answer.
+    pub fn is_it_an_answer(&self, contact: &str, text: &str) -> Speech {
+        let filled = [("contact", mention(contact).into()), ("text", quoted(text::head(text, 300)).into())];
+        Speech { text: self.text("is-it-an-answer", filled), pings: vec![contact.to_owned()] }
+    }
+
+    /// Takes that question's place: it is one.
+    pub fn answer_taken(&self) -> String {
+        self.text("answer-taken", [])
+    }
+
+    /// To a contact: the answer is still awaited.
+    pub fn still_waiting(&self) -> String {
+        self.text("still-waiting", [])
+    }
+
+    /// To a contact: their question has gone to the asker.
+    pub fn passed_back(&self) -> String {
+        self.text("passed-back", [])
+    }
+
+    /// To the asker: their words have gone to the contacts.
+    pub fn passed_on(&self) -> String {
+        self.text("passed-on", [])
+    }
+
+    /// To a contact: somebody else has answered.
+    pub fn answered_by(&self, contributor: &str, question: &str) -> String {
+        let question = quoted(text::head(question, 300));
+        self.text("answered-by", [("contributor", name(contributor).into()), ("question", question.into())])
+    }
+
+    /// To a contact whose answer comes after another, or when it is not needed any more.
+    pub fn answered_already(&self) -> String {
+        self.text("answered-already", [])
+    }
+
+    /// To the asker: nobody waits any more.
+    pub fn withdrawn(&self) -> String {
+        self.text("withdrawn", [])
+    }
+
+    /// To a contact: the asker does not need it any more.
+    pub fn not_needed(&self, asker: &str, question: &str) -> String {
+        let question = quoted(text::head(question, 300));
+        self.text("not-needed", [("asker", name(asker).into()), ("question", question.into())])
+    }
+
+    /// Goes before an answer for which others were to be asked, and were not: so many questions an hour there may be.
+    pub fn used_up(&self, kind: Kind, most: u32) -> String {
+        let said = match most {
+            0 => self.text("switched-off", [("kind", kind.tag().into())]),
+            most => self.text("used-up", [("kind", kind.tag().into()), ("most", most.into())]),
+        };
+        said + "\n\n"
+    }
+
+    /// To the asker: they are shown a question before it goes out.
+    pub fn proposed(&self) -> String {
+        self.text("proposed", [])
+    }
+
+    /// A line with the reason for a question, where there is one.
+    fn reason(&self, reason: Option<&str>) -> String {
+        match reason.map(one_line).filter(|reason| !reason.is_empty()) {
+            Some(reason) => format!("\n{}", self.text("escalation-reason", [("reason", reason.into())])),
+            None => String::new(),
+        }
+    }
+
+    /// To the asker: the question that waits for their word, with all that would be said with it.
+    pub fn proposal(&self, asker: &str, question: &str, reason: Option<&str>, by_words: bool) -> Speech {
+        let question = quoted(question) + &self.reason(reason);
+        let filled = [("asker", mention(asker).into()), ("question", question.into())];
+        let how = self.text(if by_words { "proposal-type" } else { "proposal-react" }, []);
+        Speech { text: format!("{}\n{how}", self.text("proposal", filled)), pings: vec![asker.to_owned()] }
+    }
+
+    /// Takes the place of that question once they said no.
+    pub fn proposal_dropped(&self) -> String {
+        self.text("proposal-dropped", [])
+    }
+
+    /// The same where their word came too late.
+    pub fn proposal_expired(&self) -> String {
+        self.text("proposal-expired", [])
+    }
+
+    /// To the asker: the thread waits for the answer to another question first.
+    pub fn already_asked(&self) -> String {
+        self.text("already-asked", [])
+    }
+
+    /// The same where they have said yes to a question: they have to say so once more.
+    pub fn confirm_again(&self) -> String {
+        self.text("confirm-again", [])
+    }
+
+    /// To the asker: others should be asked, and there are none.
+    pub fn nobody_to_ask(&self) -> String {
+        self.text("nobody-to-ask", [])
+    }
+
+    /// To the contacts. Only they and the asker are pinged, whatever the model's words say.
+    pub fn escalation(&self, ask: &Escalation<'_>) -> Speech {
+        let contacts = ask.contacts.iter().map(|id| mention(id)).collect::<Vec<_>>().join(" ");
+        let mut text = self.text(
+            "escalation",
+            [
+                ("contacts", contacts.into()),
+                ("asker", mention(ask.asker).into()),
+                ("question", quoted(ask.question).into()),
+            ],
+        );
+        text += &self.reason(ask.reason);
+        if !ask.tried.is_nothing() {
+            let tried = [("atoms", ask.tried.atoms.into()), ("mra", ask.tried.mra.into())];
+            text += &format!("\n{}", self.text("escalation-tried", tried));
+        }
+        let how = if ask.must_mention_bot { "reply-with-mention" } else { "reply-here" };
+        let pings = ask.contacts.iter().cloned().chain([ask.asker.to_owned()]).collect();
+        Speech { text: format!("{text}\n{}", self.text(how, [])), pings }
+    }
+
+    /// To the asker: goes before the answer that a contact's reply made possible. Names both.
+    pub fn answer_arrived(&self, asker: Option<&str>, contributor: &str) -> Speech {
+        let filled =
+            [("asker", asker.map(mention).unwrap_or_default().into()), ("contributor", mention(contributor).into())];
+        let text = self.text("answer-arrived", filled).trim_start().to_owned();
+        let pings = asker.into_iter().chain([contributor]).map(str::to_owned).collect();
+        Speech { text: text + "\n\n", pings }
+    }
+
+    /// To the contributor: asks for a verdict on what was learnt.
+    pub fn atom_pending(&self, contributor: &str, question: &str, id: &str, is_flagged: bool) -> Speech {
+        let filled =
+            [("contributor", mention(contributor).into()), ("question", quoted(question).into()), ("id", id.into())];
+        let text = self.text(if is_flagged { "atom-flagged" } else { "atom-pending" }, filled);
+        Speech { text, pings: vec![contributor.to_owned()] }
+    }
+
+    /// Takes the notice's place once it is approved.
+    pub fn atom_approved(&self, id: &str) -> String {
+        self.text("atom-approved", [("id", id.into())])
+    }
+
+    /// Takes the notice's place once it is rejected.
+    pub fn atom_rejected(&self, id: &str) -> String {
+        self.text("atom-rejected", [("id", id.into())])
+    }
+}
+
+#[cfg(test)]
+pub(super) fn everything(say: &Say) -> Vec<String> {
+    let contacts = ["U2".to_owned()];
+    let mut ask = Escalation {
+        contacts: &contacts,
+        asker: "U1",
+        question: "q",
+        reason: Some("r"),
+        tried: Tried { atoms: 1, mra: 2 },
+        must_mention_bot: false,
+    };
+    let mut said = vec![
+        say.escalated(false),
+        say.escalated(true),
+        say.asked_back(Some("U1"), "U2", "which month?", true).text,
+        say.asked_back(None, "U2", "which month?", false).text,
+        say.asker_replied(&["U2".into()], "U1", "this one", false).text,
+        say.is_it_an_answer("U2", "ok").text,
+        say.answer_taken(),
+        say.still_waiting(),
+        say.passed_back(),
+        say.passed_on(),
+        say.answered_by("U2", "q"),
+        say.answered_already(),
+        say.withdrawn(),
+        say.not_needed("U1", "q"),
+        say.nobody_to_ask(),
+        say.already_asked(),
+        say.confirm_again(),
+        say.used_up(Kind::Escalate, 20),
+        say.used_up(Kind::MraAsk, 120),
+        say.used_up(Kind::Escalate, 0),
+        say.used_up(Kind::MraAsk, 0),
+        say.proposed(),
+        say.proposal("U1", "who?", Some("nobody wrote it down"), false).text,
+        say.proposal("U1", "who?", None, true).text,
+        say.proposal_dropped(),
+        say.proposal_expired(),
+        say.escalation(&ask).text,
+        say.answer_arrived(Some("U1"), "U2").text,
+        say.answer_arrived(None, "U2").text,
+        say.atom_pending("U2", "q", "id", false).text,
+        say.atom_pending("U2", "q", "id", true).text,
+        say.atom_approved("id"),
+        say.atom_rejected("id"),
+    ];
+    ask.must_mention_bot = true;
+    said.push(say.escalation(&ask).text);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::Language;
+
+    #[test]
+    fn only_contacts_and_the_asker_are_pinged() {
+        let contacts = ["U2".to_owned(), "U3".to_owned()];
+        let ask = Escalation {
+            contacts: &contacts,
+            asker: "U1",
+            question: "<!channel> ask\n<@U9>",
+            reason: Some("not\nin code"),
+            tried: Tried::default(),
+            must_mention_bot: true,
+        };
+        let speech = Say::new(Language::English).escalation(&ask);
+        assert_eq!(speech.pings, ["U2", "U3", "U1"]);
+        assert_eq!(
+            speech.text,
+            "<@U2> <@U3> could you help with a question from <@U1>?\n> <!channel> ask\n> <@U9>\nWhy: not in code\n\
+             Reply in this thread and mention me; I will pass it on."
+        );
+    }
+}
