@@ -5,9 +5,7 @@
 
 mod settings;
 
-use pmk_policy_sdk::{
-    Budget, Description, Overflow, Plan, Policy, Prune, Recover, Recovery, Transcript, export, rung,
-};
+use pmk_policy_sdk::{Budget, Description, Overflow, Plan, Policy, Prune, Recover, Recovery, Transcript, export, rung};
 
 /// The policy.
 pub struct RollingSummary;

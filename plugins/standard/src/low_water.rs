@@ -2,10 +2,7 @@
 
 use pmk_policy_sdk::{Budget, Plan, Row, Transcript};
 
-use crate::{
-    results::Shape,
-    settings,
-};
+use crate::{results::Shape, settings};
 
 /// How often the choice is made again because results came out larger than estimated.
 const ATTEMPTS: usize = 3;
