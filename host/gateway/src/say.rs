@@ -6,7 +6,10 @@ mod cases;
 use std::{fmt, str::FromStr};
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
-use pmk_core::{SessionKey, text};
+use pmk_core::{
+    SessionKey,
+    text::{self, quoted, single_spaced},
+};
 use serde::Deserialize;
 use thiserror::Error;
 use unic_langid::LanguageIdentifier;
@@ -205,7 +208,7 @@ impl Say {
 
     /// To the admins: nothing new can be connected, and what to do.
     pub fn front_refused(&self, what: &str, hint: &str) -> String {
-        self.text("front-refused", [("what", code(what).into()), ("hint", one_line(hint).into())])
+        self.text("front-refused", [("what", code(what).into()), ("hint", single_spaced(hint).into())])
     }
 
     /// To the admins: that is over.
@@ -403,7 +406,7 @@ impl Say {
 
     /// A line with the reason for a question, where there is one.
     fn reason(&self, reason: Option<&str>) -> String {
-        match reason.map(one_line).filter(|reason| !reason.is_empty()) {
+        match reason.map(single_spaced).filter(|reason| !reason.is_empty()) {
             Some(reason) => format!("\n{}", self.text("escalation-reason", [("reason", reason.into())])),
             None => String::new(),
         }
@@ -516,16 +519,7 @@ fn name(user: &str) -> String {
 
 /// Foreign words as a line of code, which Slack shows as they are.
 fn code(text: &str) -> String {
-    format!("`{}`", text::head(&one_line(text), 300).replace('`', "'"))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A quotation of one line each, so that nothing in it looks like our own words.
-fn quoted(text: &str) -> String {
-    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+    format!("`{}`", text::head(&single_spaced(text), 300).replace('`', "'"))
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ fn is_channel(channel: &str) -> Result<(), CaseError> {
 }
 
 fn title_of(words: &str) -> Result<String, CaseError> {
-    let title = text::plain_line(words).split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = text::single_spaced(&text::plain_line(words));
     match title.chars().count() {
         0 => Err(CaseError::NoTitle),
         chars if chars > MAX_TITLE_CHARS => Err(CaseError::TitleTooLong { chars }),

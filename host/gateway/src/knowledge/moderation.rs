@@ -145,11 +145,6 @@ pub fn short_id<'a>(atoms: &[StoredAtom], id: &'a str) -> &'a str {
     ends.map(|end| &id[..end]).find(|short| !others().any(|other| other.starts_with(short))).unwrap_or(id)
 }
 
-/// The atom that a notice asks about.
-pub fn find_by_notice<'a>(atoms: &'a [StoredAtom], notice: &Notice) -> Option<&'a StoredAtom> {
-    atoms.iter().find(|it| it.atom.meta.approval.as_ref() == Some(notice))
-}
-
 /// Checks a text that somebody edited: it must be an atom, and the same one.
 ///
 /// # Errors
@@ -282,16 +277,6 @@ mod tests {
         for missing in ["2027", ""] {
             assert!(matches!(find(&atoms, missing), Err(ModerationError::NotFound(_))), "{missing}");
         }
-    }
-
-    #[test]
-    fn a_notice_leads_to_its_atom() {
-        let (_home, files, paths) = home_with(&[atom("erp", "q", "a"), atom("erp", "other", "a")]);
-        let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
-        note_notice(&files, &paths[0], &notice).unwrap();
-        let atoms = load(&files, CREATED_MS, Promote::No).unwrap().atoms;
-        assert_eq!(find_by_notice(&atoms, &notice).unwrap().path, paths[0]);
-        assert!(find_by_notice(&atoms, &Notice { message_ts: "1".into(), ..notice }).is_none());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What is said of cases.
 
-use super::{Say, one_line, quoted, text};
+use pmk_core::text::{self, quoted, single_spaced};
+
+use super::Say;
 use crate::case::{Case, CaseError, CaseId, MAX_TITLE_CHARS, Note, NoteKind};
 
 /// The most characters of a note that are shown in a line, and the most notes of a kind that `show` lists.
@@ -114,7 +116,7 @@ impl Say {
 }
 
 fn short(words: &str) -> String {
-    let line = one_line(words);
+    let line = single_spaced(words);
     let head = text::head(&line, SHOWN_CHARS);
     if head.len() < line.len() { format!("{head}…") } else { line }
 }
