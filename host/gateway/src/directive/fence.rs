@@ -105,7 +105,7 @@ pub fn write(directive: &Directive) -> String {
     let question = directive.question().to_owned();
     let fields = [("repo", repo), ("question", Some(&question)), ("reason", reason)];
     let lines = fields.into_iter().filter_map(|(key, value)| {
-        let value = text::single_spaced(&value?);
+        let value = text::single_spaced(value?);
         // No fence in it may end ours.
         Some(format!("{key}: {}\n", value.replace(FENCE, "\'\'\'")))
     });
