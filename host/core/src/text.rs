@@ -169,6 +169,16 @@ fn is_unseen(c: char) -> bool {
         | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The words of a text on one line, a blank between any two.
+pub fn single_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A quotation, so that no line of it looks like words of our own.
+pub fn quoted(text: &str) -> String {
+    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+}
+
 /// The text as [`printable`], on one line.
 pub fn one_line(text: &str) -> String {
     printable(text).replace(['\n', '\t'], " ")
@@ -197,6 +207,7 @@ mod tests {
         assert_eq!(printable("a\tb\n中"), "a\tb\n中");
         assert_eq!(printable("\u{1b}[2Jx\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}y\u{fffd}");
         assert_eq!(one_line("a\tb\n中\u{7}"), "a b 中\u{fffd}");
+        assert_eq!(single_spaced(" a\t b\n\n中 "), "a b 中");
     }
 
     /// Once, what was written backwards or between the letters was printed as it came.

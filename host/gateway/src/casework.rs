@@ -98,7 +98,7 @@ fn is_channel(channel: &str) -> Result<(), CaseRefusal> {
 }
 
 fn title_of(words: &str) -> Result<String, CaseRefusal> {
-    let title = text::plain_line(words).split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = text::single_spaced(&text::plain_line(words));
     match title.chars().count() {
         0 => Err(CaseRefusal::NoTitle),
         chars if chars > MAX_TITLE_CHARS => Err(CaseRefusal::TitleTooLong { chars }),

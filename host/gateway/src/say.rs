@@ -78,16 +78,7 @@ fn name(user: &str) -> String {
 
 /// Foreign words as a line of code, which Slack shows as they are.
 fn code(text: &str) -> String {
-    format!("`{}`", text::head(&one_line(text), 300).replace('`', "'"))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// A quotation of one line each, so that nothing in it looks like our own words.
-fn quoted(text: &str) -> String {
-    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+    format!("`{}`", text::head(&single_spaced(text), 300).replace('`', "'"))
 }
 
 #[cfg(test)]

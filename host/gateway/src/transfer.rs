@@ -1,7 +1,8 @@
 //! Conversations as files, in two formats.
 //!
 //! `pmk` is the JSON tree of an existing pmk ([`tree`] says which file is which conversation, [`pmk`] what is in
-//! it). It holds texts, so a conversation of ours loses something on the way out. `full` is a file of JSON lines
+//! it). It holds texts, so a conversation of ours loses something on the way out; it is written because whoever moves in
+//! from pmk is promised the way back. `full` is a file of JSON lines
 //! that loses nothing ([`full`]).
 
 mod error;

@@ -4,6 +4,7 @@
 //! known here, further keys and further sections, is still there after it was written again (comments
 //! inside the front matter are not).
 
+use pmk_core::text::single_spaced;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use yaml_serde::{Mapping, Value};
@@ -159,7 +160,7 @@ impl Atom {
     /// A pending atom.
     pub fn pending(new: NewAtom<'_>) -> Self {
         let NewAtom { created_at_ms, scope, question, summary, tags, asked_as, answer, source, suspicion } = new;
-        let question = one_line(question);
+        let question = single_spaced(question);
         let origin = [source.thread_key.as_str(), source.contributor_user_id.as_str(), answer];
         let meta = Meta {
             id: atom_id(created_at_ms, &origin, &question),
@@ -267,10 +268,6 @@ fn headings<'a>(body: &'a str, heading: &'a str) -> impl Iterator<Item = (usize,
         at += line.len();
         (line.trim_end() == heading).then_some((start, at))
     })
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// People write tags as they like: one word for a list, a year for a string.

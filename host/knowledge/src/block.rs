@@ -27,7 +27,8 @@ pub fn retrieval_message<'a>(atoms: impl IntoIterator<Item = &'a Atom>) -> Optio
 
 fn push(out: &mut String, atom: &Atom) {
     let meta = &atom.meta;
-    out.push_str(&format!("\n\n[{}] (scope {})\n", inline(&meta.id), inline(&meta.scope)));
+    // People edit ids and scopes, too; they stay on their line.
+    out.push_str(&format!("\n\n[{}] (scope {})\n", text::single_spaced(&meta.id), text::single_spaced(&meta.scope)));
     quote(out, "Question", &meta.question);
     if !meta.tags.is_empty() {
         quote(out, "Tags", &meta.tags.join(", "));
@@ -54,11 +55,6 @@ fn quote(out: &mut String, label: &str, content: &str) {
     }
     out.push_str(&format!("\n> {first}\n"));
     lines.for_each(|line| out.push_str(&format!("> {line}\n")));
-}
-
-/// People edit ids and scopes, too; they stay on their line.
-fn inline(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -312,20 +312,6 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_leads_to_its_atom() {
-        let (_home, files, paths) = home_with(&[atom("erp", "q", "a"), atom("erp", "other", "a")]);
-        let notice = Notice { channel_id: "D1".into(), message_ts: "1777342420.000100".into() };
-        note_notice(&files, &paths[0], &notice).unwrap();
-        let atoms = load(&files, CREATED_MS, Promote::No).unwrap().atoms;
-        let led_to = |notice: &Notice| {
-            let found = atoms.iter().find(|it| it.atom.meta.approval.as_ref() == Some(notice));
-            found.map(|it| &it.path)
-        };
-        assert_eq!(led_to(&notice), Some(&paths[0]));
-        assert_eq!(led_to(&Notice { message_ts: "1".into(), ..notice }), None);
-    }
-
-    #[test]
     fn an_edit_is_saved_word_for_word_or_not_at_all() {
         let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
         let original = fs::read_to_string(&paths[0]).unwrap();

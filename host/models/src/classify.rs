@@ -352,7 +352,7 @@ fn comparable(text: &str) -> String {
 
 /// One line for people; without any words the status has to do.
 fn shown(status: Option<u16>, text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = pmk_core::text::single_spaced(text);
     if !text.is_empty() {
         let short = pmk_core::text::head(&text, MAX_MESSAGE_CHARS);
         return if short.len() < text.len() { format!("{short}…") } else { text };

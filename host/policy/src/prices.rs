@@ -2,10 +2,10 @@
 //!
 //! Fuel has to end every decision before the clock does, whatever a component calls and however long the conversation
 //! is, because only fuel ends it at the same place on every machine. So no call may be cheaper than what it takes:
-//! 5 units a nanosecond, measured in its dearest case on a conversation of 100,000 messages with its archive in
-//! SQLite. The most fuel that a decision is given ([`crate::limits::DEFAULT_FUEL_MOST`]) is then 0.7 s of
-//! host calls; a machine nearly three times as slow stays below two seconds. The machine on which this was measured computes
-//! a unit's worth of ordinary instructions in 0.1 to 0.3 ns, so time is no cheaper in a call than out of it.
+//! 5 units a nanosecond, measured in its dearest case on a conversation of 100,000 messages with its archive in SQLite. The
+//! machine computes a unit's worth of ordinary instructions in 0.1 to 0.3 ns, so time is no cheaper in a call than out
+//! of it. The most fuel that a decision is given ([`crate::limits::DEFAULT_FUEL_MOST`]) is then 0.7 s of
+//! host calls; a machine nearly three times as slow stays below two seconds.
 //!
 //! The table below is what `cargo run --release --workspace --example prices` measured; run it again when a call comes
 //! to do something else. What is not there costs as much as what is: a component must not be able to ask for nothing

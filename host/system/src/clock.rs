@@ -6,6 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Says what time it is: this machine's, or whatever a test or a replay goes by.
@@ -39,6 +40,11 @@ impl fmt::Debug for Clock {
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A time as people read it, UTC.
+pub fn time(at_ms: i64) -> String {
+    Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
 }
 
 /// How long the machine has been up, the time that it slept included. Nobody can set it.

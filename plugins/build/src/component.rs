@@ -30,11 +30,10 @@ impl Component {
     /// # Errors
     /// When the module's type is missing or does not fit.
     pub fn of_module(name: &str, module: &[u8]) -> Result<Component, Error> {
-        let mut encoder = ComponentEncoder::default();
-        encoder.validate(true);
-        let bytes = encoder
+        let bytes = ComponentEncoder::default()
+            .validate(true)
             .module(module)
-            .and_then(ComponentEncoder::encode)
+            .and_then(|mut encoder| encoder.encode())
             .map_err(|error| Error::Component { name: name.into(), what: format!("{error:#}") })?;
         Component::read(name, bytes)
     }

@@ -1,6 +1,6 @@
 //! How much stays, and of which end.
 
-use pmk_policy_sdk::{Cap, CapVerdict, Incoming, origin};
+use pmk_policy_sdk::{Cap, CapVerdict, Incoming};
 
 use crate::{
     Caps, cut,
@@ -31,13 +31,7 @@ impl Cap for Caps {
 
 /// How many characters may stay: by name, else by kind.
 fn allowed(incoming: &Incoming) -> u32 {
-    let kind = match incoming.kind() {
-        origin::SEED => settings::SEED_CAP,
-        origin::MRA_RESULT => settings::MRA_RESULT_CAP,
-        origin::ATTACHMENT => settings::ATTACHMENT_CAP,
-        _ => settings::TOOL_RESULT_CAP,
-    };
-    names::cap_of(&settings::BY_NAME.value(), &incoming.name()).unwrap_or_else(|| settings::chars(&kind)).max(1)
+    names::cap_of(&settings::BY_NAME.value(), &incoming.name()).unwrap_or_else(|| settings::CAPS.of(incoming)).max(1)
 }
 
 /// How much of it is for the end: a log tells at its end what went wrong, a table at its start what its columns are.

@@ -43,7 +43,7 @@ struct Found {
 
 impl Summarize for FactsSummary {
     fn summarize(transcript: &Transcript, summary: &Summary) {
-        let most = usize::try_from(MESSAGES.value()).unwrap_or(1);
+        let most = MESSAGES.count();
         let mut found = Found::default();
         let mut seen = 0;
         'back: for segment in transcript.segments() {

@@ -36,7 +36,7 @@ pub fn show(transcript: &Transcript, budget: &Budget, plan: &Plan, matches: &[u3
 
 /// What a block may cost at most, as the operator wants it.
 pub fn most() -> u64 {
-    u64::try_from(settings::RECALL_MOST.value()).unwrap_or(0)
+    u64::from(settings::RECALL_MOST.count())
 }
 
 /// What is quoted, and how much of it.
@@ -49,7 +49,7 @@ struct Quotes<'t> {
 impl<'t> Quotes<'t> {
     /// What does not fit is left out; a smaller one further down may still fit.
     fn choose(transcript: &'t Transcript, room: u64, matches: &[u32]) -> Self {
-        let neighbours = u32::try_from(settings::NEIGHBOURS.value()).unwrap_or(0);
+        let neighbours = settings::NEIGHBOURS.count();
         let mut quotes = Quotes { transcript, chosen: BTreeMap::new(), left: room };
         for (rank, &found) in matches.iter().enumerate() {
             let neighbours = if rank < BEST { neighbours } else { neighbours.div_ceil(2) };

@@ -32,9 +32,3 @@ pub fn declare(description: &Description) {
         setting.declare(description);
     }
 }
-
-/// So many percent, by a setting.
-pub fn share(setting: &IntegerSetting, of: u64) -> u64 {
-    let percent = u128::try_from(setting.value()).unwrap_or(100);
-    u64::try_from(u128::from(of) * percent / 100).unwrap_or(of)
-}

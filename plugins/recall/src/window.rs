@@ -1,18 +1,17 @@
 //! Which of the newest turns stay.
 
-use pmk_policy_sdk::{Budget, Plan, Transcript, tokens_of};
+use pmk_policy_sdk::{Budget, Plan, Transcript};
 
-use crate::settings::{self, share};
+use crate::settings;
 
 /// Removes older turns once everything no longer fits, or once the newest, after an earlier prune, have grown to the
 /// most that they may take.
 pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
     let limit = budget.limit();
     let stored_end = transcript.stored_end();
-    let around = tokens_of(&transcript.rows(0, transcript.seed_end()))
-        + tokens_of(&transcript.rows(stored_end, transcript.length()));
+    let around = transcript.always_kept();
     let total = transcript.total_tokens();
-    let most = share(&settings::RECENT_MOST, limit).max(share(&settings::RECENT, limit));
+    let most = settings::RECENT_MOST.percent_of(limit).max(settings::RECENT.percent_of(limit));
     // Where nothing is away from view there is nothing to make room for.
     let some_are_away = transcript.archived() > stored_end;
     let has_grown = some_are_away && transcript.dropped_turns() > 0 && total.saturating_sub(around) > most;
@@ -20,7 +19,7 @@ pub fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         return;
     }
     let room = limit.saturating_sub(around + u64::from(budget.marker_tokens()));
-    let aim = share(&settings::RECENT, limit).min(room);
+    let aim = settings::RECENT.percent_of(limit).min(room);
     let (mut cut, mut kept, mut left) = (stored_end, 0, false);
     for (at, segment) in transcript.segments().enumerate() {
         let tokens = kept + segment.tokens();

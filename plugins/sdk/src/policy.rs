@@ -1,6 +1,6 @@
 //! What a policy may decide: one trait per decision.
 
-use crate::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript};
+use crate::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript, rung};
 
 /// Every policy says what it is. The other traits build on this one; implement those whose decisions you
 /// want to make, and list them in [`export!`](crate::export).
@@ -32,4 +32,13 @@ pub trait Summarize: Policy {
 pub trait Recover: Policy {
     /// Asked once per overflow. A recovery that is not touched leaves the choice to the next policy.
     fn recover(overflow: &Overflow, recovery: &Recovery);
+}
+
+impl Recovery {
+    /// Chooses the first of these [rungs](crate::rung) that is available and was not tried, else to give up.
+    pub fn climb(&self, overflow: &Overflow, ladder: &[u8]) {
+        let (tried, available) = (overflow.tried(), overflow.available());
+        let next = ladder.iter().copied().find(|rung| available.contains(rung) && !tried.contains(rung));
+        self.choose(next.unwrap_or(rung::GIVE_UP));
+    }
 }

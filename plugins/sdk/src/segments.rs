@@ -27,6 +27,11 @@ impl Row {
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
+
+    /// Whether it brings in what a tool or a code search found.
+    pub fn is_result(&self) -> bool {
+        self.has(flag::TOOL_RESULT) || self.origin == origin::MRA_RESULT
+    }
 }
 
 /// What lies between two legal cuts: usually one turn, several where tool pairs tie them together, and none
@@ -98,12 +103,16 @@ impl Transcript {
 }
 
 impl Transcript {
-    /// The newest segments that fit under the hard limit together, beside what always stays: the seed, a marker, and
-    /// the new message with what is shown for it.
-    pub fn newest_within(&self, budget: &Budget) -> impl Iterator<Item = Segment> + '_ {
+    /// What all that is no stored turn costs: the seed, and the new message with what is shown for it.
+    pub fn always_kept(&self) -> u64 {
         let cost = |start, end| self.tokens(start, end).into_iter().map(u64::from).sum::<u64>();
-        let always_kept = cost(0, self.seed_end()) + cost(self.stored_end(), self.length());
-        let mut room = budget.limit().checked_sub(always_kept + u64::from(budget.marker_tokens()));
+        cost(0, self.seed_end()) + cost(self.stored_end(), self.length())
+    }
+
+    /// The newest segments that fit under the hard limit together, beside what is [always
+    /// kept](Transcript::always_kept) and a marker.
+    pub fn newest_within(&self, budget: &Budget) -> impl Iterator<Item = Segment> + '_ {
+        let mut room = budget.limit().checked_sub(self.always_kept() + u64::from(budget.marker_tokens()));
         self.segments().map_while(move |segment| {
             room = room?.checked_sub(segment.tokens());
             room.map(|_| segment)

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Description, platform};
+use crate::{Description, Incoming, origin, platform};
 
 /// An integer setting.
 ///
@@ -41,6 +41,70 @@ impl IntegerSetting {
     /// The operator's value, else the default.
     pub fn value(&self) -> i64 {
         platform::setting_integer(self.name).unwrap_or(self.default)
+    }
+
+    /// The same of a setting that counts: messages, characters.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.value()).unwrap_or(u32::MAX)
+    }
+
+    /// So many percent of a number of tokens.
+    pub fn percent_of(&self, tokens: u64) -> u64 {
+        let percent = u128::try_from(self.value()).unwrap_or(100);
+        u64::try_from(u128::from(tokens) * percent / 100).unwrap_or(tokens)
+    }
+}
+
+/// How much of a large message is stored by its kind, in characters: four [integer settings](IntegerSetting), of which
+/// a policy says the defaults.
+///
+/// ```
+/// use pmk_policy_sdk::{CapSettings, CapVerdict, Description, Incoming};
+///
+/// const CAPS: CapSettings =
+///     CapSettings { seed: 30_000, mra_result: 40_000, tool_result: 20_000, attachment: 40_000 };
+///
+/// fn describe(description: &Description) {
+///     CAPS.declare(description);
+/// }
+///
+/// fn cap(incoming: &Incoming, verdict: &CapVerdict) {
+///     verdict.shorten(CAPS.of(incoming), 0);
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct CapSettings {
+    /// `seed-cap`.
+    pub seed: i64,
+    /// `mra-result-cap`.
+    pub mra_result: i64,
+    /// `tool-result-cap`, and what anything else may have.
+    pub tool_result: i64,
+    /// `attachment-cap`.
+    pub attachment: i64,
+}
+
+impl CapSettings {
+    /// Declares them; for [`Policy::describe`](crate::Policy::describe).
+    pub fn declare(&self, description: &Description) {
+        for kind in [origin::SEED, origin::MRA_RESULT, origin::TOOL_RESULT, origin::ATTACHMENT] {
+            self.setting(kind).declare(description);
+        }
+    }
+
+    /// How many characters of a message of its kind may stay, as the operator wants it.
+    pub fn of(&self, incoming: &Incoming) -> u32 {
+        self.setting(incoming.kind()).count()
+    }
+
+    fn setting(&self, kind: u8) -> IntegerSetting {
+        let (name, default, help) = match kind {
+            origin::SEED => ("seed-cap", self.seed, "characters of the seed that are stored"),
+            origin::MRA_RESULT => ("mra-result-cap", self.mra_result, "characters of an mra result that are stored"),
+            origin::ATTACHMENT => ("attachment-cap", self.attachment, "characters of an attached file that are stored"),
+            _ => ("tool-result-cap", self.tool_result, "characters of a tool result that are stored"),
+        };
+        IntegerSetting::new(name, default, 1..=i64::from(u32::MAX), help)
     }
 }
 

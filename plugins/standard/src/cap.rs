@@ -10,19 +10,13 @@ const SHARE_OF_LIMIT: u64 = 4;
 
 impl Cap for Standard {
     fn cap(incoming: &Incoming, verdict: &CapVerdict) {
-        let setting = match incoming.kind() {
-            origin::SEED => settings::SEED_CAP,
-            origin::MRA_RESULT => settings::MRA_RESULT_CAP,
-            origin::ATTACHMENT => settings::ATTACHMENT_CAP,
-            _ => settings::TOOL_RESULT_CAP,
-        };
-        let digest_above = settings::chars(&settings::DIGEST_ABOVE);
+        let digest_above = settings::DIGEST_ABOVE.count();
         let is_result = matches!(incoming.kind(), origin::MRA_RESULT | origin::TOOL_RESULT);
         if is_result && digest_above > 0 && incoming.chars() > digest_above {
             verdict.digest();
             return;
         }
-        let cap = settings::chars(&setting).min(chars_of_share(incoming));
+        let cap = settings::CAPS.of(incoming).min(chars_of_share(incoming));
         if incoming.chars() > cap {
             // Two thirds from the start, where texts say what they are about, one from the end, where logs do.
             let tail = cap / 3;

@@ -1,11 +1,8 @@
 //! The ordinary prune: old results shrink, then the oldest turns go, until the request is at the low-water mark.
 
-use pmk_policy_sdk::{Budget, Plan, Row, Transcript, tokens_of};
+use pmk_policy_sdk::{Budget, Plan, Row, Transcript};
 
-use crate::{
-    results::{Shape, is_result},
-    settings,
-};
+use crate::{results::Shape, settings};
 
 /// How often the choice is made again because results came out larger than estimated.
 const ATTEMPTS: usize = 3;
@@ -25,8 +22,7 @@ struct Kept {
 /// Plans the way down. The last turn stays, whatever it costs: the bound may be a wish, and what exceeds the hard
 /// limit is squeezed elsewhere.
 pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
-    let percent = u128::try_from(settings::LOW_WATER.value()).unwrap_or(100);
-    let low_water = u64::try_from(u128::from(bound) * percent / 100).unwrap_or(bound);
+    let low_water = settings::LOW_WATER.percent_of(bound);
     let shape = Shape::of_settings();
     let mut aim = low_water;
     for _ in 0..ATTEMPTS {
@@ -48,15 +44,14 @@ pub fn reach(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) 
 /// The newest turns that cost no more than `aim`, with their old results shrunk. Where that is not even half of `aim`
 /// because of one large turn, that turn stays as well, if it is within the bound.
 fn choose(transcript: &Transcript, budget: &Budget, shape: Shape, aim: u64, bound: u64) -> Kept {
-    let whole = usize::try_from(settings::KEEP_RESULTS.value()).unwrap_or(0);
-    let seed = transcript.rows(0, transcript.seed_end());
+    let whole = settings::KEEP_RESULTS.count() as usize;
     let stored_end = transcript.stored_end();
     let current = transcript.rows(stored_end, transcript.length());
-    let mut seen = current.iter().filter(|row| is_result(row)).count();
-    let mut total = tokens_of(&seed) + tokens_of(&current) + u64::from(budget.marker_tokens());
+    let mut seen = current.iter().filter(|row| row.is_result()).count();
+    let mut total = transcript.always_kept() + u64::from(budget.marker_tokens());
     let mut kept = Kept { cut: stored_end, old: vec![], newest: vec![], minimal: true };
     for (at, segment) in transcript.segments().enumerate() {
-        let results: Vec<Row> = segment.rows.iter().rev().filter(|row| is_result(row)).copied().collect();
+        let results: Vec<Row> = segment.rows.iter().rev().filter(|row| row.is_result()).copied().collect();
         let (newest, old) = results.split_at(whole.saturating_sub(seen).min(results.len()));
         let saved: u64 = old.iter().map(|row| shape.saving(row)).sum();
         let with_it = total + segment.tokens() - saved;

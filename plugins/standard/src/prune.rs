@@ -6,14 +6,9 @@ use crate::{Standard, low_water, settings, squeeze};
 
 impl Prune for Standard {
     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
-        let total = transcript.total_tokens();
         let bound = bound(budget);
-        if total > bound {
+        if transcript.total_tokens() > bound {
             fit(transcript, budget, plan, bound);
-        }
-        let compact_at = u64::try_from(settings::COMPACT_AT.value()).unwrap_or(0);
-        if compact_at > 0 && total > percent(budget.limit(), compact_at) {
-            plan.compact_older(transcript, percent(budget.limit(), compact_at / 2));
         }
     }
 }
@@ -26,10 +21,6 @@ fn fit(transcript: &Transcript, budget: &Budget, plan: &Plan, bound: u64) {
         // The turns that would go cost less than their marker.
         plan.clear();
     }
-}
-
-fn percent(of: u64, percent: u64) -> u64 {
-    u64::try_from(u128::from(of) * u128::from(percent) / 100).unwrap_or(of)
 }
 
 /// The hard limit, or the operator's own bound below it.

@@ -9,8 +9,6 @@ const LADDER: [u8; 3] = [rung::TRIM, rung::COMPACT, rung::ROTATE];
 
 impl Recover for Standard {
     fn recover(overflow: &Overflow, recovery: &Recovery) {
-        let (tried, available) = (overflow.tried(), overflow.available());
-        let next = LADDER.into_iter().find(|rung| available.contains(rung) && !tried.contains(rung));
-        recovery.choose(next.unwrap_or(rung::GIVE_UP));
+        recovery.climb(overflow, &LADDER);
     }
 }

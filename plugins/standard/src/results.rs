@@ -1,16 +1,11 @@
 //! Tool and mra results: what makes a session large, and the first thing to shrink.
 
-use pmk_policy_sdk::{Row, flag, origin};
+use pmk_policy_sdk::Row;
 
 use crate::settings;
 
 /// What a host's notice and a message's framing cost at most, in tokens.
 const NOTICE_TOKENS: u64 = 90;
-
-/// Whether a message brings in what a tool or a code search found.
-pub fn is_result(row: &Row) -> bool {
-    row.has(flag::TOOL_RESULT) || row.origin == origin::MRA_RESULT
-}
 
 /// What stays of a result that is shrunk.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +17,7 @@ pub struct Shape {
 impl Shape {
     /// As the operator wants it.
     pub fn of_settings() -> Self {
-        Shape { head: settings::chars(&settings::RESULT_HEAD), tail: settings::chars(&settings::RESULT_TAIL) }
+        Shape { head: settings::RESULT_HEAD.count(), tail: settings::RESULT_TAIL.count() }
     }
 
     /// About what shrinking a message saves; nothing where it would not at least halve it, for then more is lost to the

@@ -1,6 +1,6 @@
 //! What an operator may change.
 
-use pmk_policy_sdk::{Description, IntegerSetting};
+use pmk_policy_sdk::{CapSettings, Description, IntegerSetting};
 
 /// The longest text that the contract can name, in characters.
 const MAX_CHARS: i64 = u32::MAX as i64;
@@ -12,14 +12,6 @@ pub const MAX_SESSION_TOKENS: IntegerSetting =
 /// How far a prune goes. Pruning by a third at once keeps the prefix, and with it the provider's cache, for many turns.
 pub const LOW_WATER: IntegerSetting =
     IntegerSetting::new("low-water", 70, 1..=100, "percent of the bound that a prune goes down to");
-
-/// Seed 001's wish: sum up before the window is full rather than recover after. Off, because it costs a model call.
-pub const COMPACT_AT: IntegerSetting = IntegerSetting::new(
-    "compact-at",
-    0,
-    0..=100,
-    "percent of the hard limit from which on the model sums up the older half; 0 for never",
-);
 
 /// Results that the model is most likely still working with.
 pub const KEEP_RESULTS: IntegerSetting =
@@ -33,18 +25,11 @@ pub const RESULT_HEAD: IntegerSetting =
 pub const RESULT_TAIL: IntegerSetting =
     IntegerSetting::new("result-tail", 400, 0..=MAX_CHARS, "characters at the end of a shrunk result that stay");
 
-/// pmk 0.12's number, for models called directly: 0.11.1 halved it for the overhead of an SDK (seed 000, cause 2)
-/// that the gateway measures and takes off the hard limit instead.
-pub const SEED_CAP: IntegerSetting =
-    IntegerSetting::new("seed-cap", 30_000, 1..=MAX_CHARS, "characters of the seed that are stored");
-
-/// pmk 0.12's number, as for the seed.
-pub const MRA_RESULT_CAP: IntegerSetting =
-    IntegerSetting::new("mra-result-cap", 40_000, 1..=MAX_CHARS, "characters of an mra result that are stored");
-
-/// Less than an answer of `mra`, which is written to be read: raw output is mostly noise, and comes in numbers.
-pub const TOOL_RESULT_CAP: IntegerSetting =
-    IntegerSetting::new("tool-result-cap", 30_000, 1..=MAX_CHARS, "characters of a tool result that are stored");
+/// The seed's and an mra result's are pmk 0.12's numbers, for models called directly: 0.11.1 halved them for the
+/// overhead of an SDK (seed 000, cause 2) that the gateway measures and takes off the hard limit instead. A tool result
+/// has less than an answer of `mra`, which is written to be read: raw output is mostly noise, and comes in numbers. An
+/// attached file has as much: a person chose to attach it.
+pub const CAPS: CapSettings = CapSettings { seed: 30_000, mra_result: 40_000, tool_result: 30_000, attachment: 40_000 };
 
 /// A log of megabytes says little by its start and end; the archive has it, and the digest names it.
 pub const DIGEST_ABOVE: IntegerSetting = IntegerSetting::new(
@@ -54,30 +39,11 @@ pub const DIGEST_ABOVE: IntegerSetting = IntegerSetting::new(
     "characters above which a tool or mra result stands only as a digest; 0 for never",
 );
 
-/// As much as of an mra result: a person chose to attach it.
-pub const ATTACHMENT_CAP: IntegerSetting =
-    IntegerSetting::new("attachment-cap", 40_000, 1..=MAX_CHARS, "characters of an attached file that are stored");
-
 /// Declares them all.
 pub fn declare(description: &Description) {
-    for setting in [
-        MAX_SESSION_TOKENS,
-        LOW_WATER,
-        COMPACT_AT,
-        KEEP_RESULTS,
-        RESULT_HEAD,
-        RESULT_TAIL,
-        SEED_CAP,
-        MRA_RESULT_CAP,
-        TOOL_RESULT_CAP,
-        DIGEST_ABOVE,
-        ATTACHMENT_CAP,
-    ] {
+    for setting in [MAX_SESSION_TOKENS, LOW_WATER, KEEP_RESULTS, RESULT_HEAD, RESULT_TAIL] {
         setting.declare(description);
     }
-}
-
-/// The value of a setting that counts characters.
-pub fn chars(setting: &IntegerSetting) -> u32 {
-    u32::try_from(setting.value()).unwrap_or(u32::MAX)
+    CAPS.declare(description);
+    DIGEST_ABOVE.declare(description);
 }

@@ -2,7 +2,7 @@
 
 use pmk_policy_sdk::{Budget, Plan, Row, Transcript, tokens_of};
 
-use crate::results::{Shape, is_result};
+use crate::results::Shape;
 
 /// Lengths, in characters, to which everything but the new message is shortened in the end.
 const LENGTHS: [u32; 4] = [4_000, 1_000, 200, 0];
@@ -167,7 +167,7 @@ impl Squeeze<'_> {
 
     /// The results of a turn, shortened as the operator wants it.
     fn results(&self, turn: &[Row]) -> Vec<(u32, u32, u32)> {
-        let results = turn.iter().filter(|row| is_result(row));
+        let results = turn.iter().filter(|row| row.is_result());
         results.map(|row| (row.index, self.shape.head, self.shape.tail)).collect()
     }
 

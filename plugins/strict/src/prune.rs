@@ -1,6 +1,6 @@
 //! Above the budget the seed pair and the newest turns stay (seed 000 §1, seed 003 §2).
 
-use pmk_policy_sdk::{Budget, Plan, Prune, Transcript, tokens_of};
+use pmk_policy_sdk::{Budget, Plan, Prune, Segment, Transcript};
 
 use crate::{Strict, settings};
 
@@ -15,13 +15,13 @@ impl Prune for Strict {
         if total <= soft.min(limit) {
             return;
         }
-        let cut = oldest_kept(transcript, budget);
-        let is_left_out = cut == transcript.stored_end() && total > limit;
+        let oldest_kept = oldest_kept(transcript, budget);
+        let is_left_out = oldest_kept.is_none() && total > limit;
         if is_left_out && (plan.keep_last_turn(transcript, limit) || plan.keep_newest_pairs(transcript, budget)) {
             // Not even the last turn fits as it is.
             return;
         }
-        plan.remove_before(transcript, cut);
+        plan.remove_before(transcript, oldest_kept.map_or(transcript.stored_end(), |segment| segment.start));
         if plan.tokens() > limit {
             plan.keep_current_turn(transcript, budget);
         } else if plan.tokens() > total {
@@ -31,21 +31,13 @@ impl Prune for Strict {
     }
 }
 
-/// Where the newest turns begin that may stay: ten of them, and no more than fit under the hard limit.
-fn oldest_kept(transcript: &Transcript, budget: &Budget) -> u32 {
-    let stored_end = transcript.stored_end();
-    let always_kept = tokens_of(&transcript.rows(0, transcript.seed_end()))
-        + tokens_of(&transcript.rows(stored_end, transcript.length()));
-    let mut room = budget.limit().saturating_sub(always_kept + u64::from(budget.marker_tokens()));
+/// The oldest of the newest turns that may stay: ten of them, and no more than fit under the hard limit.
+fn oldest_kept(transcript: &Transcript, budget: &Budget) -> Option<Segment> {
     let mut turns = 0;
-    let mut cut = stored_end;
-    for segment in transcript.segments() {
-        if turns >= KEEP_TURNS || segment.turns() == 0 || segment.tokens() > room {
-            break;
-        }
+    let may_stay = |segment: &Segment| {
+        let stays = turns < KEEP_TURNS && segment.turns() > 0;
         turns += segment.turns();
-        room -= segment.tokens();
-        cut = segment.start;
-    }
-    cut
+        stays
+    };
+    transcript.newest_within(budget).take_while(may_stay).last()
 }

@@ -6,7 +6,6 @@ use crate::Strict;
 
 impl Recover for Strict {
     fn recover(overflow: &Overflow, recovery: &Recovery) {
-        let may_trim = overflow.available().contains(&rung::TRIM) && !overflow.tried().contains(&rung::TRIM);
-        recovery.choose(if may_trim { rung::TRIM } else { rung::GIVE_UP });
+        recovery.climb(overflow, &[rung::TRIM]);
     }
 }

@@ -1,12 +1,8 @@
 //! Old results are cleared, then turns go.
 
-use pmk_policy_sdk::{Budget, Plan, Prune, Row, Transcript, tokens_of};
+use pmk_policy_sdk::{Budget, Plan, Prune, Row, Transcript};
 
-use crate::{
-    ToolLean,
-    clear::Results,
-    settings::{self, count, share},
-};
+use crate::{ToolLean, clear::Results, settings};
 
 /// How often the choice is made again because cleared results came out larger than estimated.
 const ATTEMPTS: usize = 3;
@@ -24,11 +20,11 @@ struct Choice {
 impl Prune for ToolLean {
     fn prune(transcript: &Transcript, budget: &Budget, plan: &Plan) {
         let (limit, total) = (budget.limit(), transcript.total_tokens());
-        if total <= share(&settings::CLEAR_AT, limit) {
+        if total <= settings::CLEAR_AT.percent_of(limit) {
             return;
         }
         let mut choice = choose(transcript, budget, limit);
-        if total <= limit && choice.saved < share(&settings::CLEAR_AT_LEAST, limit).max(1) {
+        if total <= limit && choice.saved < settings::CLEAR_AT_LEAST.percent_of(limit).max(1) {
             return;
         }
         let mut bound = limit;
@@ -59,15 +55,14 @@ impl Prune for ToolLean {
 
 /// What stays of a request within `bound`: everything with its old results cleared, or else the newest turns.
 fn choose(transcript: &Transcript, budget: &Budget, bound: u64) -> Choice {
-    let low_water = share(&settings::LOW_WATER, bound);
+    let low_water = settings::LOW_WATER.percent_of(bound);
     let stored_end = transcript.stored_end();
-    let mut results = Results::keeping(count(&settings::KEEP_RESULTS));
+    let mut results = Results::keeping(settings::KEEP_RESULTS.count());
     let mut choice = Choice { cut: None, cleared: vec![], saved: 0 };
-    let seed = tokens_of(&transcript.rows(0, transcript.seed_end()));
     let around = transcript.rows(stored_end, transcript.length());
     // The new message is no result.
     clear(&around, &mut results, &mut choice);
-    let mut total = seed + u64::from(budget.marker_tokens()) + tokens_of(&around) - choice.saved;
+    let mut total = transcript.always_kept() + u64::from(budget.marker_tokens()) - choice.saved;
     let mut low = stored_end;
     let (mut cleared_by_low, mut saved_by_low) = (choice.cleared.len(), choice.saved);
     for (at, segment) in transcript.segments().enumerate() {

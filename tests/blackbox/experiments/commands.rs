@@ -132,7 +132,7 @@ fn settings_that_an_arm_did_without_are_told() {
     let home = Home::new();
     let arms = json!([{"name": "now"}, {"name": "b", "policy": {"files": [component("strict")]}}]);
     let experiment = json!({"name": "t", "control": "now", "arms": arms, "start": "2026-05-07T09:00:00Z"});
-    let policy = json!({"settings": {"standard": {"compact-at": 70}}});
+    let policy = json!({"settings": {"standard": {"low-water": 60}}});
     home.write("gateway.json", json!({"version": 1, "policy": policy, "experiment": experiment}).to_string());
     let promoted = home.run(&["experiment", "promote", "b"], "").ok();
     assert!(promoted.stderr.contains("no settings of `standard` any more"), "{}", promoted.stderr);

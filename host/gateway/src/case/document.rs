@@ -5,11 +5,10 @@
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
-use pmk_core::text::printable;
+use pmk_core::text::{printable, single_spaced};
+use pmk_system::clock::time;
 
 use super::{Case, CaseMessage, NoteKind};
-
 /// The file.
 pub fn document(case: &Case, messages: &[CaseMessage]) -> String {
     let mut out = format!("# Case {}: {}\n\n", case.id, inline(&case.title));
@@ -60,13 +59,9 @@ fn by(user: Option<&str>) -> String {
     user.map(|user| format!(" by {}", inline(user))).unwrap_or_default()
 }
 
-fn time(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
-}
-
 /// Words as Markdown shows them, on one line.
 fn inline(words: &str) -> String {
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = single_spaced(words);
     let words = printable(&words);
     let mut out = String::with_capacity(words.len() + 8);
     let digits = words.chars().take_while(char::is_ascii_digit).count();

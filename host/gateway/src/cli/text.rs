@@ -1,12 +1,7 @@
 //! Texts as they stand on a terminal.
 
-use jiff::Timestamp;
 use pmk_policy::Record;
-
-/// A time as people read it, UTC.
-pub(super) fn time(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).map_or_else(|_| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
-}
+pub(super) use pmk_system::clock::time;
 
 /// What somebody else wrote, without characters that would steer the terminal or deceive who reads it.
 pub(super) fn printable(text: &str) -> String {
@@ -15,7 +10,7 @@ pub(super) fn printable(text: &str) -> String {
 
 /// The same on one line, at most so many characters of it.
 pub(super) fn one_line(text: &str, max: usize) -> String {
-    let line = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let line = printable(&pmk_core::text::single_spaced(text));
     let short = pmk_core::text::head(&line, max);
     if short.len() < line.len() { format!("{short}…") } else { line }
 }

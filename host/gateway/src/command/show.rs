@@ -1,13 +1,14 @@
 //! Lists and pages that commands answer with, in Markdown. Ids stand as code, so that nobody is pinged by a list, and
 //! what others wrote is one line, or a quotation.
 
-use super::clerk::{Failed, Listed};
+use pmk_core::text::{printable, quoted, single_spaced};
 use pmk_knowledge::{
     Status,
     atom::{Atom, Meta},
     moderation::ModerationError,
 };
 
+use super::clerk::{Failed, Listed};
 use crate::{
     admin::{Change, ChangeError, LogEntry},
     audience::{Audience, Audiences},
@@ -195,11 +196,7 @@ fn code(text: &str) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    pmk_core::text::printable(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
-}
-
-fn quoted(text: &str) -> String {
-    text.trim().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+    printable(&single_spaced(text)).into_owned()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{
     path::Path,
 };
 
+use pmk_core::text::single_spaced;
 use pmk_system::files;
 use serde_json::Value;
 use thiserror::Error;
@@ -172,7 +173,7 @@ pub type Scores = BTreeMap<String, Score>;
 
 /// Whether a reader's words hold the answer. Case and white space do not count.
 pub fn says(words: &str, answer: &str) -> bool {
-    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let plain = |text: &str| single_spaced(text).to_lowercase();
     let answer = plain(answer.trim_end_matches(['.', '。', '!', '！']));
     !answer.is_empty() && plain(words).contains(&answer)
 }

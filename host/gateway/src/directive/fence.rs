@@ -17,6 +17,8 @@
 
 use std::ops::Range;
 
+use pmk_core::text;
+
 use super::{
     Directive, Kind,
     outline::{self, Block},
@@ -103,7 +105,7 @@ pub fn write(directive: &Directive) -> String {
     let question = directive.question().to_owned();
     let fields = [("repo", repo), ("question", Some(&question)), ("reason", reason)];
     let lines = fields.into_iter().filter_map(|(key, value)| {
-        let value = value?.split_whitespace().collect::<Vec<_>>().join(" ");
+        let value = text::single_spaced(value?);
         // No fence in it may end ours.
         Some(format!("{key}: {}\n", value.replace(FENCE, "\'\'\'")))
     });

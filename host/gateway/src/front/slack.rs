@@ -167,11 +167,12 @@ impl Slack {
         check_kind("app", config.app_token.expose_secret(), &["xapp-"])?;
         // A token that is rotated has a longer beginning.
         check_kind("bot", config.bot_token.expose_secret(), &["xoxb-", "xoxe.xoxb-"])?;
-        let tls = tls::client_config().map_err(|error| FrontError::Fatal {
+        let no_tls = |error: &dyn std::error::Error| FrontError::Fatal {
             what: format!("no TLS to reach Slack with: {error}"),
             hint: "this is a defect of the build; please report it".to_owned(),
-        })?;
-        let web = Web::new(&config, &address, tls.clone());
+        };
+        let tls = tls::client_config().map_err(|error| no_tls(&error))?;
+        let web = Web::new(&config, &address, tls.clone()).map_err(|error| no_tls(&error))?;
         let (me, socket) = tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
         if !is_safe_socket(&socket) {
             return Err(FrontError::Fatal { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pmk_core::text;
 use thiserror::Error;
 
 /// The longest question, in characters. Even four bytes each stay far below the 128 KiB that Linux
@@ -95,7 +96,7 @@ impl Question {
 
     /// The call as a message shows it between backticks: one line, not too long, no backticks of its own.
     pub(super) fn shown(&self) -> String {
-        let question = self.argument.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");
+        let question = text::single_spaced(&self.argument).replace('`', "'");
         let short = pmk_core::text::head(&question, SHOWN_CHARS);
         let ellipsis =
             if short.len() < question.len() { Cow::Owned(format!("{short}…")) } else { Cow::Borrowed(short) };

@@ -1,6 +1,8 @@
 //! What admins are told without having asked.
 
-use super::{Say, code, one_line};
+use pmk_core::text::single_spaced;
+
+use super::{Say, code};
 use crate::guard_rail::{Verdict, Worse};
 
 impl Say {
@@ -35,7 +37,7 @@ impl Say {
 
     /// To the admins: nothing new can be connected, and what to do.
     pub fn front_refused(&self, what: &str, hint: &str) -> String {
-        self.text("front-refused", [("what", code(what).into()), ("hint", one_line(hint).into())])
+        self.text("front-refused", [("what", code(what).into()), ("hint", single_spaced(hint).into())])
     }
 
     /// To the admins: that is over.

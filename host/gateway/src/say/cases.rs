@@ -1,6 +1,8 @@
 //! What is said of cases.
 
-use super::{Say, code, one_line, text};
+use pmk_core::text::{self, single_spaced};
+
+use super::{Say, code};
 use crate::case::{Case, CaseId, CaseRefusal, MAX_TITLE_CHARS, Note, NoteKind};
 
 /// The most characters of a note that are shown in a line, and the most notes of a kind that `show` lists.
@@ -122,7 +124,7 @@ fn title(case: &Case) -> String {
 }
 
 fn short(words: &str) -> String {
-    let line = one_line(words);
+    let line = single_spaced(words);
     let head = text::head(&line, SHOWN_CHARS);
     if head.len() < line.len() { format!("{head}…") } else { line }
 }

@@ -1,6 +1,8 @@
 //! What is said to and of the people who are asked, and of what is learnt from them.
 
-use super::{Say, mention, name, one_line, quoted, text};
+use pmk_core::text::{self, quoted, single_spaced};
+
+use super::{Say, mention, name};
 use crate::{directive::Kind, escalation::Tried, talk::Speech};
 
 /// A question to the people who may know.

@@ -262,17 +262,6 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_summed_up_unless_the_operator_wants_it() {
-    let transcript = turns(10).ask("and now?").transcript();
-    let limit = transcript.total_tokens() * 5 / 4;
-    assert_eq!(prune(&transcript, limit).expect("accepted").compaction, None);
-    let wanted = Harness::<Standard>::new().with("compact-at", 70).prune(&transcript, limit).expect("accepted");
-    let range = wanted.compaction.clone().expect("the older half");
-    assert!(range.start == 2 && range.end > 8 && !wanted.changes_anything(), "{range:?}");
-}
-
-#[test]
 fn it_is_sound_on_conversations_of_all_kinds() {
     Harness::<Standard>::new().assert_sound(500);
-    Harness::<Standard>::new().with("compact-at", 60).assert_sound(500);
 }

@@ -15,7 +15,7 @@ const SLACK_DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
 /// An address that tokens may be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiAddress {
-    base: String,
+    base: Url,
     loopback: bool,
 }
 
@@ -45,18 +45,20 @@ impl ApiAddress {
             }
             _ => return Err(refuse("is neither https nor http", looks_like)),
         }
-        Ok(ApiAddress { base: url.as_str().trim_end_matches('/').to_owned(), loopback })
+        Ok(ApiAddress { base: url, loopback })
     }
 
-    /// The address without a slash at its end.
-    pub(super) fn base(&self) -> &str {
-        &self.base
+    /// Where a method is called.
+    pub(super) fn method(&self, method: &str) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}/{method}", self.base.path().trim_end_matches('/')));
+        url
     }
 
     /// Whether a file, and the token with it, may be sent to this address that Slack has given.
     pub(super) fn may_upload_to(&self, url: &Url) -> bool {
         url.host_str().is_some_and(|host| match url.scheme() {
-            "https" => is_slack(host) || Url::parse(&self.base).is_ok_and(|base| base.host_str() == Some(host)),
+            "https" => is_slack(host) || self.base.host_str() == Some(host),
             "http" => self.loopback && is_loopback(host),
             _ => false,
         })
@@ -70,7 +72,7 @@ impl ApiAddress {
 
 impl fmt::Display for ApiAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.base)
+        f.write_str(self.base.as_str().trim_end_matches('/'))
     }
 }
 

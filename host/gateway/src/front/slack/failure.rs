@@ -5,8 +5,6 @@
 
 use std::{fmt, time::Duration};
 
-use slack_morphism::errors::SlackClientError;
-
 use super::token::Token;
 use crate::front::FrontError;
 
@@ -125,25 +123,16 @@ pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
     }
 }
 
-impl Cause {
-    pub(super) fn of(error: SlackClientError) -> Self {
-        match error {
-            SlackClientError::ApiError(error) => {
-                Cause::Code { needed: error.http_response_body.as_deref().and_then(needed_scope), code: error.code }
-            }
-            SlackClientError::RateLimitError(error) => Cause::RateLimited { retry_after: error.retry_after },
-            SlackClientError::HttpError(error) => Cause::Status(error.status_code.as_u16()),
-            SlackClientError::ProtocolError(_) => Cause::Unreadable,
-            SlackClientError::HttpProtocolError(error) => {
-                Cause::Unreachable(error.cause.map_or_else(|| "no reason given".to_owned(), |cause| root(&*cause)))
-            }
-            SlackClientError::SystemError(error) => {
-                Cause::Unreachable(error.cause.map_or_else(|| "no reason given".to_owned(), |cause| root(&*cause)))
-            }
-            SlackClientError::EndOfStream(_) | SlackClientError::SocketModeProtocolError(_) => {
-                Cause::Unreachable("the connection ended".to_owned())
-            }
-        }
+impl From<reqwest::Error> for Cause {
+    fn from(error: reqwest::Error) -> Self {
+        // The address may be a secret.
+        Cause::Unreachable(root(&error.without_url()))
+    }
+}
+
+impl From<serde_json::Error> for Cause {
+    fn from(_: serde_json::Error) -> Self {
+        Cause::Unreadable
     }
 }
 
@@ -156,12 +145,13 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
     innermost.to_string()
 }
 
-fn needed_scope(body: &str) -> Option<String> {
+/// Which scope an answer says is missing.
+pub(super) fn needed_scope(body: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Needed {
         needed: String,
     }
-    serde_json::from_str::<Needed>(body).ok().map(|body| body.needed)
+    serde_json::from_slice::<Needed>(body).ok().map(|body| body.needed)
 }
 
 impl fmt::Display for CallFailure {

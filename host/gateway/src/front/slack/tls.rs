@@ -1,40 +1,22 @@
 //! How the Web API and the WebSocket are reached: one TLS configuration for both, on ring.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
-use rustls::{ClientConfig, crypto::ring};
-
-/// How long a TCP connection may take to open.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 /// A TLS configuration that trusts what the system trusts; Mozilla's roots where the system has none, as
 /// in a container without certificates. It names its provider, so it does not depend on what else the
 /// process has installed.
 pub(super) fn client_config() -> Result<ClientConfig, rustls::Error> {
-    let builder = || {
-        ClientConfig::builder_with_provider(Arc::new(ring::default_provider())).with_safe_default_protocol_versions()
-    };
-    let config = match builder()?.with_native_roots() {
-        Ok(trusting) => trusting.with_no_client_auth(),
-        Err(error) => {
-            tracing::debug!(%error, "the system has no root certificates, so Mozilla's are used");
-            builder()?.with_webpki_roots().with_no_client_auth()
-        }
-    };
-    Ok(config)
-}
-
-/// The connector of the Web API. Plain http only where `allow_http` says so.
-pub(super) fn connector(config: ClientConfig, allow_http: bool) -> HttpsConnector<HttpConnector> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    let builder = HttpsConnectorBuilder::new().with_tls_config(config);
-    let builder = if allow_http { builder.https_or_http() } else { builder.https_only() };
-    builder.enable_all_versions().wrap_connector(tcp)
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        tracing::debug!(errors = ?found.errors, "the system has no root certificates, so Mozilla's are used");
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
 }
 
 #[cfg(test)]
@@ -46,7 +28,7 @@ mod tests {
         // Another test may have installed it already; it is the same one.
         let _ = ring::default_provider().install_default();
         // What other libraries do: they take the provider of the process.
-        let roots = rustls::RootCertStore::empty();
+        let roots = RootCertStore::empty();
         ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         client_config().expect("ours names its provider");
     }

@@ -2,30 +2,30 @@
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
-use reqwest::Url;
+use reqwest::{
+    Client, RequestBuilder, Response, Url,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+    redirect,
+};
 use rustls::ClientConfig;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
-use serde_json::json;
-use slack_morphism::{
-    ClientResult,
-    errors::{SlackClientError, SlackRateLimitError},
-    prelude::*,
-};
-use tokio::time::Instant;
+use slack_morphism::prelude::*;
 
 use super::{
     SlackConfig,
     address::ApiAddress,
     dry_run::DryRun,
-    failure::{CallFailure, Cause},
-    tls,
+    failure::{CallFailure, Cause, needed_scope},
     token::Token,
 };
 use crate::talk::ReplyTo;
+
+/// How long a TCP connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Who the bot is in its workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub(super) type Lane = (&'static str, Option<String>);
 
 /// A client of the Web API.
 pub(super) struct Web {
-    client: SlackHyperClient,
+    client: Client,
     address: ApiAddress,
-    app_token: SlackApiToken,
-    bot_token: SlackApiToken,
+    app_token: SecretString,
+    bot_token: SecretString,
     time_limit: Duration,
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
@@ -78,24 +78,31 @@ impl Posted {
 }
 
 impl Web {
-    pub(super) fn new(config: &SlackConfig, address: &ApiAddress, tls: ClientConfig) -> Self {
-        let connector = SlackClientHyperConnector::with_connector(tls::connector(tls, address.is_loopback()));
-        let token = |secret: &str| SlackApiToken::new(SlackApiTokenValue(secret.trim().to_owned()));
-        Web {
-            client: SlackClient::new(connector.with_slack_api_url(address.base())),
+    pub(super) fn new(config: &SlackConfig, address: &ApiAddress, mut tls: ClientConfig) -> reqwest::Result<Self> {
+        tls.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .https_only(!address.is_loopback())
+            .connect_timeout(CONNECT_TIMEOUT)
+            // A redirect would take the token along to wherever it points.
+            .redirect(redirect::Policy::none())
+            // The WebSocket knows of none either.
+            .no_proxy();
+        let token = |secret: &SecretString| secret.expose_secret().trim().into();
+        Ok(Web {
+            client: client.build()?,
             address: address.clone(),
-            app_token: token(config.app_token.expose_secret()),
-            bot_token: token(config.bot_token.expose_secret()),
+            app_token: token(&config.app_token),
+            bot_token: token(&config.bot_token),
             time_limit: config.request_timeout,
             dry_run: config.dry_run.then(DryRun::default),
             paused: Mutex::default(),
-        }
+        })
     }
 
     /// `auth.test`: who the bot token belongs to.
     pub(super) async fn identity(&self) -> Result<Identity, CallFailure> {
-        let session = self.client.open_session(&self.bot_token);
-        let answer = self.call(("auth.test", None), Token::Bot, session.auth_test()).await?;
+        let answer: SlackApiAuthTestResponse = self.read("auth.test", &[]).await?;
         Ok(Identity {
             name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
             user: answer.user_id.0,
@@ -107,10 +114,10 @@ impl Web {
 
     /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
     pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
-        let session = self.client.open_session(&self.app_token);
         let request = SlackApiAppsConnectionOpenRequest::new();
-        let opened = session.apps_connections_open(&request);
-        Ok(self.call(("apps.connections.open", None), Token::App, opened).await?.url.0)
+        let opened: SlackApiAppsConnectionOpenResponse =
+            self.post_json(("apps.connections.open", None), Token::App, &request).await?;
+        Ok(opened.url.0)
     }
 
     /// `chat.postMessage` with text that is already escaped; returns the new message's `ts`. By its tag it
@@ -150,7 +157,7 @@ impl Web {
 
     /// `reactions.add`; a reaction that is there already does as well.
     pub(super) async fn react(&self, channel: &str, ts: &str, emoji: &str) -> Result<(), CallFailure> {
-        let request = json!({"channel": channel, "timestamp": ts, "name": emoji});
+        let request = SlackApiReactionsAddRequest::new(channel.into(), emoji.into(), ts.into());
         match self.write::<_, IgnoredAny>(("reactions.add", None), &request).await {
             Err(failure) if failure.code() == Some("already_reacted") => Ok(()),
             added => added.map(drop),
@@ -159,7 +166,7 @@ impl Web {
 
     /// `conversations.open`: the channel of the direct message with a person.
     pub(super) async fn open_direct(&self, person: &str) -> Result<String, CallFailure> {
-        let request = json!({"users": person});
+        let request = SlackApiConversationsOpenRequest::new().with_users(vec![person.into()]);
         let opened: Opened = self.write(("conversations.open", None), &request).await?;
         Ok(opened.channel.id)
     }
@@ -170,10 +177,10 @@ impl Web {
         method: &'static str,
         parameters: &[(&str, Option<&str>)],
     ) -> Result<R, CallFailure> {
-        let session = self.client.open_session(&self.bot_token);
-        let parameters = parameters.to_vec();
-        let answer = session.http_session_api.http_get(method, &parameters, None);
-        self.call((method, None), Token::Bot, answer).await
+        let mut url = self.address.method(method);
+        let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
+        url.query_pairs_mut().extend_pairs(given);
+        self.call((method, None), Token::Bot, self.client.get(url)).await
     }
 
     /// A method that changes something.
@@ -185,9 +192,17 @@ impl Web {
         if let Some(answer) = self.instead_of(lane.0, request) {
             return answer;
         }
-        let session = self.client.open_session(&self.bot_token);
-        let answer = session.http_session_api.http_post(lane.0, request, None);
-        self.call(lane, Token::Bot, answer).await
+        self.post_json(lane, Token::Bot, request).await
+    }
+
+    async fn post_json<Q: Serialize + Sync, R: DeserializeOwned>(
+        &self,
+        lane: Lane,
+        token: Token,
+        request: &Q,
+    ) -> Result<R, CallFailure> {
+        let post = self.client.post(self.address.method(lane.0));
+        self.call(lane, token, post.header(CONTENT_TYPE, "application/json; charset=utf-8").json(request)).await
     }
 
     /// The answer to a call that is not made, in a dry run.
@@ -208,32 +223,35 @@ impl Web {
             let cause = Cause::Unreachable("the address is not Slack's".to_owned());
             return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
         }
-        let session = self.client.open_session(&self.bot_token);
-        let content_type = "application/octet-stream".to_owned();
-        let answer = session.http_session_api.http_post_uri_binary::<IgnoredAny>(url, content_type, content, None);
-        self.call((METHOD, None), Token::Bot, answer).await.map(drop)
+        let post = self.client.post(url).header(CONTENT_TYPE, "application/octet-stream").body(content.to_vec());
+        self.call::<IgnoredAny>((METHOD, None), Token::Bot, post).await.map(drop)
     }
 
-    async fn call<T>(
+    async fn call<R: DeserializeOwned>(
         &self,
         lane: Lane,
         token: Token,
-        answer: impl Future<Output = ClientResult<T>>,
-    ) -> Result<T, CallFailure> {
+        request: RequestBuilder,
+    ) -> Result<R, CallFailure> {
         let method = lane.0;
         let failure = |cause| CallFailure { method, token, cause };
         if let Some(wait) = self.pause(&lane) {
             return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
         }
-        let error = match tokio::time::timeout(self.time_limit, answer).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error,
-            Err(_) => return Err(failure(Cause::TimedOut(self.time_limit))),
+        let secret = match token {
+            Token::App => &self.app_token,
+            Token::Bot => &self.bot_token,
         };
-        if let SlackClientError::RateLimitError(SlackRateLimitError { retry_after: Some(wait), .. }) = &error {
-            self.paused().insert(lane, Instant::now() + *wait);
+        let answer = async { read_answer(request.bearer_auth(secret.expose_secret()).send().await?).await };
+        let cause = match tokio::time::timeout(self.time_limit, answer).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(cause)) => cause,
+            Err(_) => Cause::TimedOut(self.time_limit),
+        };
+        if let Cause::RateLimited { retry_after: Some(wait) } = cause {
+            self.paused().insert(lane, Instant::now() + wait);
         }
-        Err(failure(Cause::of(error)))
+        Err(failure(cause))
     }
 
     /// How long this lane still has to wait.
@@ -248,5 +266,24 @@ impl Web {
 
     fn paused(&self) -> std::sync::MutexGuard<'_, HashMap<Lane, Instant>> {
         self.paused.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// What Slack says. A success that is no JSON, as of an upload, has nothing in it.
+async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<R, Cause> {
+    let status = response.status().as_u16();
+    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let retry_after = header(RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
+    let kind = header(CONTENT_TYPE).and_then(|kind| kind.split(';').next());
+    let is_json = kind.is_none_or(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
+    let body = response.bytes().await?;
+    match status {
+        200 if is_json => match serde_json::from_slice::<SlackEnvelopeMessage>(&body)?.error {
+            None => Ok(serde_json::from_slice(&body)?),
+            Some(code) => Err(Cause::Code { code, needed: needed_scope(&body) }),
+        },
+        200 | 204 => Ok(serde_json::from_str("{}")?),
+        429 => Err(Cause::RateLimited { retry_after }),
+        status => Err(Cause::Status(status)),
     }
 }

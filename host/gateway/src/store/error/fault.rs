@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pmk_core::text::single_spaced;
 use pmk_index::IndexError;
 use pmk_system::panics;
 use rusqlite::{ErrorCode, ffi};
@@ -70,8 +71,8 @@ pub(in crate::store) fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> R
 fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     let path = path.to_owned();
     let message = match error {
-        rusqlite::Error::SqliteFailure(_, Some(message)) => one_line(message),
-        other => one_line(&other.to_string()),
+        rusqlite::Error::SqliteFailure(_, Some(message)) => single_spaced(message),
+        other => single_spaced(&other.to_string()),
     };
     let Some(failure) = error.sqlite_error() else {
         return match error {
@@ -109,8 +110,4 @@ fn limit_met(path: &Path) -> Option<u64> {
     let is_there =
         |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len().saturating_add(LARGEST_WRITE) > limit);
     files::all(path).into_iter().any(is_there).then_some(limit)
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
