@@ -26,7 +26,7 @@ use pmk_host::{
     ledger::Ledger,
     model::{Answer, Model, ModelError, Request, Stop, Usage},
     mra::{self, Mra},
-    store::{Begin, Outgoing, Outturn, Recorded, Store},
+    store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store},
 };
 use pmk_policy::{Compiler, Layer, Policy, Runtime, RuntimeConfig, Settings, Stack};
 use tokio_util::sync::CancellationToken;
@@ -140,9 +140,11 @@ async fn session(home: &Path) {
         report: serde_json::Value::Null,
         outturn: Outturn::default(),
         keep_live: true,
+        events: vec![],
+        receipts: Receipts::default(),
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, None)], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.expect("finishes");
 }
 
 fn standard() -> Stack {
@@ -157,13 +159,15 @@ fn standard() -> Stack {
 async fn recovery(home: &Path, refusals: u64) -> Duration {
     let model = Arc::new(Refusing { refusals: AtomicU64::new(refusals), asked: Mutex::default() });
     let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;
+    let store = Store::open(home).expect("a store");
+    let ledger = Ledger::open(Arc::new(store.clone()), home);
     let parts = Parts {
         home,
-        store: Store::open(home).expect("a store"),
+        store,
         stack: standard(),
         model: asked,
         front: Arc::new(One),
-        ledger: Ledger::open(home),
+        ledger,
         config: Config::default(),
         library: Library::open(home).expect("a library"),
         calibration: Calibration::default(),

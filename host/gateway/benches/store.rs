@@ -17,7 +17,7 @@ use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     front::{Inbound, ReplyTo},
     model::Usage,
-    store::{Begin, Outgoing, Outturn, Recorded, Store, WindowEdit},
+    store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store, WindowEdit},
 };
 use tokio::runtime::Runtime;
 
@@ -52,7 +52,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         let removed = entries[..LONGEST_WINDOW / 2].iter().map(|entry| entry.position).collect();
         let dropped_turns_total = open.live.dropped_turns + LONGEST_WINDOW as u32 / 4;
         let edit = WindowEdit { removed, dropped_turns_total, ..WindowEdit::default() };
-        store.edit_live(open.session, edit).await.expect("prunes");
+        store.edit_live(open.session, edit, vec![], NOW).await.expect("prunes");
     }
     let answer = QUESTION.repeat(4);
     let recorded = Recorded {
@@ -67,6 +67,8 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         report: serde_json::json!({"session": open.inbound.key, "turns_dropped": 0}),
         outturn: Outturn::default(),
         keep_live: true,
+        events: vec![],
+        receipts: Receipts::default(),
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], NOW).await.expect("finishes");
@@ -123,9 +125,11 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         report: serde_json::Value::Null,
         outturn: Outturn::default(),
         keep_live: true,
+        events: vec![],
+        receipts: Receipts::default(),
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![], vec![], NOW).await.expect("finishes");
     store.reset(&key(0), NOW).await.expect("resets");
 }
 

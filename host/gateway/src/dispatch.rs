@@ -27,6 +27,7 @@ use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    clock,
     config::QueueConfig,
     error::Failure,
     ledger::Event,
@@ -140,11 +141,7 @@ impl Dispatcher {
     pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
         // Whoever is being told of a message is told before its answer comes.
         let _telling = self.telling.lock().await;
-        let unparked = self.store.unpark(key).await?;
-        let messages = unparked.pending.len();
-        if messages > 0 {
-            self.turns.note(Event::TurnRetried { session: key.map(SessionKey::to_string), messages });
-        }
+        let unparked = self.store.unpark(key, clock::now_ms()).await?;
         self.enter_all(unparked.pending.clone());
         Ok(unparked)
     }

@@ -247,7 +247,7 @@ impl Gateway {
 
     /// How it does, for an operator.
     pub(crate) fn report(&self) -> Report {
-        Report { connection: self.front.connection(), lost_lines: self.ledger.uncounted() }
+        Report { connection: self.front.connection(), ledger: self.ledger.trouble() }
     }
 
     /// Does something that nobody waits for, except the gateway before it ends.

@@ -7,7 +7,6 @@ use thiserror::Error;
 use super::Case;
 use crate::{
     clock,
-    ledger::{Event, Ledger},
     say::Say,
     store::{Opened, Store, StoreError},
 };
@@ -50,7 +49,6 @@ pub enum CaseError {
 pub struct Cases<'a> {
     pub store: &'a Store,
     pub say: &'a Say,
-    pub ledger: &'a Ledger,
 }
 
 impl Cases<'_> {
@@ -63,13 +61,7 @@ impl Cases<'_> {
         let title = title_of(title)?;
         match self.store.open_case(order, &title, clock::now_ms()).await? {
             Opened::Other(case) => Err(CaseError::OpenAlready(Box::new(case))),
-            Opened::Case { case, again } => {
-                if !again {
-                    let (actor, channel_id) = (order.user.clone(), order.channel.clone());
-                    self.ledger.note(Event::CaseOpened { actor, channel_id, case_id: case.id.0 });
-                }
-                Ok(self.say.case_opened(&case))
-            }
+            Opened::Case { case, .. } => Ok(self.say.case_opened(&case)),
         }
     }
 
@@ -90,12 +82,7 @@ impl Cases<'_> {
     pub async fn close(&self, order: &Order) -> Result<String, CaseError> {
         is_channel(&order.channel)?;
         let closed = self.store.close_case(order, clock::now_ms()).await?;
-        let (case, again) = closed.ok_or(CaseError::NoneOpen)?;
-        if !again {
-            let (actor, channel_id) = (order.user.clone(), order.channel.clone());
-            let (case_id, messages) = (case.id.0, case.messages);
-            self.ledger.note(Event::CaseClosed { actor, channel_id, case_id, messages });
-        }
+        let (case, _) = closed.ok_or(CaseError::NoneOpen)?;
         Ok(self.say.case_closed(&case))
     }
 

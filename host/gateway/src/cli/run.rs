@@ -170,13 +170,14 @@ impl Run {
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
+        let ledger = open_ledger(&context.home, &store)?;
         let parts = Parts {
             home: &context.home,
             store,
             stack,
             model,
             front,
-            ledger: open_ledger(&context.home)?,
+            ledger,
             library: Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?,
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
@@ -317,9 +318,11 @@ impl Run {
 }
 
 /// The ledger of a home; of a dry run one that nobody counts.
-fn open_ledger(home: &Path) -> Result<Ledger, Failure> {
-    let folder = home::gateway_dir(home);
-    Ok(if is_dry_run()? { Ledger::open_dry_run(folder) } else { Ledger::open(folder) })
+fn open_ledger(home: &Path, store: &Store) -> Result<Ledger, Failure> {
+    if is_dry_run()? {
+        store.is_of_a_dry_run();
+    }
+    Ok(Ledger::open(Arc::new(store.clone()), home::gateway_dir(home)))
 }
 
 /// Whether nothing may be written to Slack.

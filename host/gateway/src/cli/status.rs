@@ -12,8 +12,8 @@ use crate::{
     clock,
     control::{self, Reply, Request},
     error::Failure,
-    home::{self, HomeLock},
-    ledger::WriteFailures,
+    home::HomeLock,
+    ledger::Trouble,
     presence::{
         Signs,
         health::{Freshness, Level, Report, Signals, judge},
@@ -37,7 +37,7 @@ struct Shown {
     beat_ms: Option<i64>,
     age: Option<Duration>,
     report: Option<Report>,
-    lost: Option<WriteFailures>,
+    trouble: Option<Trouble>,
     level: Level,
     heartbeat: Freshness,
     reasons: Vec<String>,
@@ -50,18 +50,16 @@ impl StatusCommand {
             print_json(&shown.document())?;
         } else {
             print(&shown.page())?;
-            if shown.lost.is_some() {
-                let file = home::gateway_dir(&context.home).join(crate::ledger::FAILURES_FILE);
-                note(format_args!(
-                    "  hint: see to what `{}` says (room on the disk, permissions), then delete it",
-                    file.display()
-                ));
+            if shown.trouble.is_some() {
+                note(
+                    "  hint: is there room on the disk, and may it write there? They are kept, and written once they can be",
+                );
             }
         }
         Ok(match shown.level {
             Level::Down => ExitCode::from(NOT_RUNNING),
             Level::Degraded => ExitCode::FAILURE,
-            Level::Healthy if shown.lost.is_some() => ExitCode::FAILURE,
+            Level::Healthy if shown.trouble.is_some() => ExitCode::FAILURE,
             Level::Healthy => ExitCode::SUCCESS,
         })
     }
@@ -82,10 +80,7 @@ fn look(context: &Context) -> Result<Shown, Failure> {
         },
         None => None,
     };
-    let mut lost = WriteFailures::read(&home::gateway_dir(home));
-    if let Some(uncounted) = report.as_ref().map(|report| report.lost_lines).filter(|lines| *lines > 0) {
-        lost.get_or_insert_default().count += uncounted;
-    }
+    let trouble = report.as_ref().and_then(|report| report.ledger.clone());
     let heartbeat = Freshness::of(age);
     let signals = Signals {
         is_alive: holder.is_some(),
@@ -94,10 +89,10 @@ fn look(context: &Context) -> Result<Shown, Failure> {
         report: report.clone(),
     };
     let (level, mut reasons) = judge(&signals);
-    if let Some(WriteFailures { count, .. }) = &lost {
-        reasons.push(format!("{count} lines of the ledger could not be written"));
+    if let Some(Trouble { waiting, .. }) = &trouble {
+        reasons.push(format!("{waiting} lines of the ledger wait to be written"));
     }
-    Ok(Shown { pid, state, beat_ms, age, report, lost, level, heartbeat, reasons })
+    Ok(Shown { pid, state, beat_ms, age, report, trouble, level, heartbeat, reasons })
 }
 
 impl Shown {
@@ -127,8 +122,8 @@ impl Shown {
             let (open, of, reconnects) = (connection.open, connection.of, connection.reconnects);
             line("sockets", format!("{open} of {of} connected, {reconnects} reconnects in the last 10 minutes"));
         }
-        if let Some(WriteFailures { last_error, last_at, .. }) = &self.lost {
-            line("ledger", format!("last failure {last_at}: {last_error}"));
+        if let Some(Trouble { error, since, .. }) = &self.trouble {
+            line("ledger", format!("since {since}: {error}"));
         }
         page
     }
@@ -149,7 +144,7 @@ impl Shown {
             },
             "answers": self.report.is_some(),
             "sockets": connection,
-            "ledger_write_failures": self.lost,
+            "ledger": self.trouble,
         })
     }
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use crate::{
+    clock,
     front::Reaction,
     gateway::Gateway,
-    ledger::Event,
     search::terms,
     store::{OpenTurn, SessionId, TurnId},
 };
@@ -108,13 +108,8 @@ pub fn opinion(reaction: &str) -> Option<bool> {
 /// Notes what somebody thinks of an answer. That the store is busy is no reason to have Slack send a thumb again.
 pub(crate) async fn react(gateway: &Gateway, reaction: &Reaction) {
     let Some(likes) = opinion(&reaction.reaction) else { return };
-    match gateway.store.vote(reaction, likes).await {
-        Ok(Some(voted)) => {
-            let (actor, session) = (reaction.user.clone(), voted.key.to_string());
-            gateway.ledger.note_of(Event::SignalReaction { actor, session, likes }, voted.tags);
-        }
-        Ok(None) => {}
-        Err(error) => tracing::warn!(%error, "a reaction to an answer is not counted"),
+    if let Err(error) = gateway.store.vote(reaction, likes, clock::now_ms()).await {
+        tracing::warn!(%error, "a reaction to an answer is not counted");
     }
 }
 

@@ -9,7 +9,6 @@ use crate::{
     dispatch::Dispatcher,
     front::{Delivery, Reaction, ReplyTo, Speech},
     knowledge::reaction::Verdict,
-    ledger::Event,
     store::{Judged, StoreError},
 };
 
@@ -27,22 +26,18 @@ pub(super) async fn judge(
     // What is just being posted is known to the store once this is free.
     let _judging = gateway.judging.lock().await;
     let yes = verdict == Verdict::Approve;
-    let (reply_to, text, is_dropped) = match gateway.store.judge_proposal(reaction, yes, clock::now_ms()).await? {
+    let (reply_to, text) = match gateway.store.judge_proposal(reaction, yes, clock::now_ms()).await? {
         None => return Ok(()),
         Some(Judged::Confirmed(confirmation)) => return dispatcher.take_in(*confirmation).await.map(drop),
-        Some(Judged::Dropped(reply_to)) => (reply_to, gateway.say.proposal_dropped(), true),
-        Some(Judged::Expired(reply_to)) => (reply_to, gateway.say.proposal_expired(), true),
+        Some(Judged::Dropped(reply_to)) => (reply_to, gateway.say.proposal_dropped()),
+        Some(Judged::Expired(reply_to)) => (reply_to, gateway.say.proposal_expired()),
         Some(Judged::Meant(answer)) => {
             let reply_to = answer.reply_to.clone();
             dispatcher.take_in(*answer).await?;
-            (reply_to, gateway.say.answer_taken(), false)
+            (reply_to, gateway.say.answer_taken())
         }
-        Some(Judged::NotMeant(reply_to)) => (reply_to, gateway.say.still_waiting(), false),
+        Some(Judged::NotMeant(reply_to)) => (reply_to, gateway.say.still_waiting()),
     };
-    if is_dropped {
-        let (actor, channel_id) = (reaction.user.clone(), reaction.channel.clone());
-        gateway.ledger.note(Event::EscalateDropped { actor, channel_id });
-    }
     let (showing, ts) = (Arc::clone(gateway), reaction.ts.clone());
     gateway.tasks.spawn(async move { show(&showing, &reply_to, &ts, text).await });
     Ok(())

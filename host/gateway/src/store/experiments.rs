@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use pmk_core::{Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 
-use super::{SessionId, Store, StoreError, codec, error::Fault};
+use super::{SessionId, Store, StoreError, TurnId, codec, error::Fault};
 use crate::{
     experiment::assignment::{Draw, Weights},
     front::Reaction,
-    ledger::{InExperiment, Tags},
+    ledger::{Event, InExperiment, Noted, Tags},
 };
 
 pub(super) const FIND_ARM: &str = "SELECT coalesce(moved_to, arm) FROM arm WHERE experiment = ?1 AND session_id = ?2";
@@ -129,7 +129,8 @@ impl Store {
         .await
     }
 
-    /// Takes an arm out and gives its conversations to the control; how many. `None`: it was out already.
+    /// Takes an arm out and gives its conversations to the control; how many. `None`: it was out already. `event` is what
+    /// the ledger tells of it, for so many conversations.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -139,14 +140,18 @@ impl Store {
         arm: &str,
         control: &str,
         reason: &str,
+        event: impl FnOnce(usize) -> Event + Send + 'static,
         now_ms: i64,
     ) -> Result<Option<usize>, StoreError> {
         let [experiment, arm, control, reason] = [experiment, arm, control, reason].map(str::to_owned);
-        self.write(move |conn| {
+        let pen = self.pen(now_ms);
+        self.write_telling(move |conn| {
             if conn.execute(STOP_ARM, params![experiment, arm, now_ms, reason])? == 0 {
                 return Ok(None);
             }
-            Ok(Some(conn.execute(MOVE_CONVERSATIONS, params![experiment, arm, control])?))
+            let moved = conn.execute(MOVE_CONVERSATIONS, params![experiment, arm, control])?;
+            pen.write(conn, None, event(moved))?;
+            Ok(Some(moved))
         })
         .await
     }
@@ -218,13 +223,13 @@ impl Store {
     }
 
     /// Notes what somebody thinks of the answer that a message is part of. `None` where it is no answer of a
-    /// conversation that they can see, or where they have said so before.
+    /// conversation that they can see, or where they have said so before. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn vote(&self, reaction: &Reaction, likes: bool) -> Result<Option<Voted>, StoreError> {
-        let reaction = reaction.clone();
-        self.write(move |conn| {
+    pub async fn vote(&self, reaction: &Reaction, likes: bool, now_ms: i64) -> Result<Option<Voted>, StoreError> {
+        let (reaction, pen) = (reaction.clone(), self.pen(now_ms));
+        self.write_telling(move |conn| {
             let mut statement = conn.prepare_cached(FIND_ANSWER)?;
             let mut rows = statement.query([&reaction.ts])?;
             while let Some(row) = rows.next()? {
@@ -242,6 +247,8 @@ impl Store {
                     return Ok(None);
                 }
                 let tags = tags(row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?)?;
+                let event = Event::SignalReaction { actor: reaction.user, session: key.to_string(), likes };
+                pen.write(conn, Some(TurnId(turn)), Noted { event, tags: tags.clone() })?;
                 return Ok(Some(Voted { key, tags }));
             }
             Ok(None)

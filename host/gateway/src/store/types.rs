@@ -5,12 +5,12 @@ use std::{fmt, sync::Arc};
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal};
+use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal, receipts::Receipts};
 use crate::{
     case::CaseId,
     escalation::{Marker, Reading, Said},
     front::{Inbound, Speech, TurnReport},
-    ledger::Tags,
+    ledger::{Noted, Tags},
     model::Usage,
 };
 
@@ -358,6 +358,10 @@ pub struct Recorded {
     /// Whether the next request holds the messages. Not when the turn was given up: what could not be
     /// answered once must not make the next turn fail.
     pub keep_live: bool,
+    /// What the ledger is to tell of it.
+    pub events: Vec<Noted>,
+    /// What its requests to the model were made from.
+    pub receipts: Receipts,
 }
 
 /// What becomes of a question to people.

@@ -15,6 +15,7 @@ use crate::{
         extract::{self, Extraction},
         suspicion,
     },
+    ledger::Event,
     store::{Outgoing, Purpose},
 };
 
@@ -75,6 +76,12 @@ pub(super) fn outgoing(
     }
     outgoing.extend(notice);
     outgoing
+}
+
+/// The event of an atom that is suspicious.
+pub(super) fn flagged(contributor: &str, atom: &Atom) -> Option<Event> {
+    let flagged = || Event::AtomFlagged { actor: contributor.to_owned(), atom_id: atom.meta.id.clone() };
+    atom.meta.flag_reason.as_ref().map(|_| flagged())
 }
 
 /// What asks the contributor for a verdict.

@@ -42,7 +42,7 @@ pub(super) async fn admit(gateway: &Gateway, inbox: InboxId) -> Result<Admitted,
 async fn of_person(gateway: &Gateway, turn: OpenTurn) -> Result<Admitted, TurnError> {
     // What it was the answer to is there no more.
     if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
-        gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+        gateway.store.finish(turn.turn, vec![], vec![], clock::now_ms()).await?;
         return Ok(Admitted::Nothing);
     }
     let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
@@ -72,6 +72,6 @@ async fn ignore(gateway: &Gateway, turn: OpenTurn) -> Result<(), TurnError> {
         let speech = Speech { text: gateway.say.blocked(), pings: vec![] };
         gateway.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
-    gateway.store.finish(turn.turn, vec![], clock::now_ms()).await?;
+    gateway.store.finish(turn.turn, vec![], vec![], clock::now_ms()).await?;
     Ok(())
 }

@@ -159,7 +159,7 @@ fn is_about_a_quota(message: &str) -> bool {
 }
 
 /// What the provider counted for one call.
-pub(super) fn note_usage(gateway: &Gateway, journal: &Journal<'_>, actor: &str, usage: Usage) {
+pub(super) fn note_usage(gateway: &Gateway, journal: &Journal, actor: &str, usage: Usage) {
     if usage.prompt_tokens() == 0 {
         return;
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pmk_core::{Applied, floor};
-use pmk_policy::PruneInput;
+use pmk_policy::{DecidedBy, PruneInput};
 
 use super::{
     TurnError,
@@ -12,7 +12,7 @@ use super::{
     recover::{compact, trial::Trial},
     work::{Room, Work},
 };
-use crate::{clock, experiment::shadow::Acted, gateway::Gateway};
+use crate::{clock, experiment::shadow::Acted, gateway::Gateway, ledger::Event};
 
 pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     if let Some(wanted) = decide(gateway, work).await? {
@@ -22,7 +22,7 @@ pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(),
             decide(gateway, work).await?;
             return Ok(());
         }
-        carry_out(gateway, work, &wanted.otherwise).await?;
+        carry_out(gateway, work, &wanted.otherwise, wanted.told).await?;
     }
     Ok(())
 }
@@ -31,6 +31,7 @@ pub(super) async fn budget(gateway: &Gateway, work: &mut Work<'_>) -> Result<(),
 struct Wanted {
     range: std::ops::Range<usize>,
     otherwise: Applied,
+    told: Vec<Event>,
 }
 
 /// Asks the policy and carries its plan out, unless it wants something summed up first.
@@ -51,7 +52,9 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
             work.tally.tokens_before = transcript.total_tokens();
         }
         Trial::begin(work);
-        carry_out(gateway, work, &floor::decide(&transcript, alone(work))).await?;
+        let applied = floor::decide(&transcript, alone(work));
+        let told = pruned(work, &DecidedBy::Floor, &applied);
+        carry_out(gateway, work, &applied, told).await?;
         return Ok(None);
     }
     let input = PruneInput {
@@ -84,11 +87,16 @@ async fn decide(gateway: &Gateway, work: &mut Work<'_>) -> Result<Option<Wanted>
     if work.tally.calls == 0 {
         work.tally.tokens_before = applied.tokens_before;
     }
-    work.tally.decided_by = Some(decision.decided_by);
     match decision.applied.compaction.clone() {
-        Some(range) if !work.tally.compacted => Ok(Some(Wanted { range, otherwise: decision.applied })),
+        Some(range) if !work.tally.compacted => {
+            let told = pruned(work, &decision.decided_by, &decision.applied);
+            work.tally.decided_by = Some(decision.decided_by);
+            Ok(Some(Wanted { range, otherwise: decision.applied, told }))
+        }
         _ => {
-            carry_out(gateway, work, &decision.applied).await?;
+            let told = pruned(work, &decision.decided_by, &decision.applied);
+            work.tally.decided_by = Some(decision.decided_by);
+            carry_out(gateway, work, &decision.applied, told).await?;
             Ok(None)
         }
     }
@@ -114,9 +122,33 @@ fn alone(work: &Work<'_>) -> u64 {
     u64::from(work.window.new_message().tokens)
 }
 
+/// The event of a plan; none where it leaves the window as it is.
+fn pruned(work: &Work<'_>, decided_by: &DecidedBy, applied: &Applied) -> Vec<Event> {
+    let sha256 = match decided_by {
+        DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
+        DecidedBy::Floor => None,
+    };
+    let event = || Event::ContextPruned {
+        actor: work.turn.inbound.user.clone(),
+        session: work.turn.inbound.key.to_string(),
+        turns_dropped: applied.turns_dropped,
+        messages_replaced: applied.replaced.len(),
+        tokens_before: applied.tokens_before,
+        tokens_after: applied.tokens_after,
+        decided_by: decided_by.name().to_owned(),
+        decided_by_sha256: sha256,
+    };
+    if applied.edits_window() { vec![event()] } else { vec![] }
+}
+
 /// Carries a decision over to the turn's window and to the stored live window, to that one later where it is only
-/// tried. Costs nothing when it changes nothing.
-pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &Applied) -> Result<(), TurnError> {
+/// tried. What there is to tell of it is stored with it. Costs nothing when it changes nothing.
+pub(super) async fn carry_out(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    applied: &Applied,
+    told: Vec<Event>,
+) -> Result<(), TurnError> {
     work.tally.tokens_after = applied.tokens_after;
     if !applied.changes_anything() {
         return Ok(());
@@ -127,10 +159,13 @@ pub(super) async fn carry_out(gateway: &Gateway, work: &mut Work<'_>, applied: &
     }
     work.tally.messages_replaced += applied.replaced.len();
     let edit = work.window.apply(applied);
-    if let Some(trial) = &mut work.trial {
-        trial.edits.extend(applied.edits_window().then_some(edit));
-    } else if applied.edits_window() {
-        gateway.store.edit_live(work.turn.session, edit).await?;
+    if !applied.edits_window() {
+        return Ok(());
+    }
+    let told = told.into_iter().map(|event| work.journal.of_turn(event)).collect();
+    match &mut work.trial {
+        Some(trial) => trial.edits.push((edit, told)),
+        None => gateway.store.edit_live(work.turn.session, edit, told, clock::now_ms()).await?,
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::{
     escalation::Marker,
     front::Speech,
     gateway::Gateway,
-    ledger::Event,
+    ledger::{Event, Noted},
     may::{Action, Reason},
     store::{Answered, Escalating, OpenTurn, Outgoing, Verbosity},
 };
@@ -85,10 +85,8 @@ pub(super) async fn carry_out(gateway: &Gateway, turn: OpenTurn, command: Comman
         Some(Escalating::Asked(_, marker)) => Some(Event::escalated(marker.clone())),
         _ => None,
     };
-    let conclusion = Conclusion { command: name, parts, escalation, placeholder };
-    let answered = conclude(gateway, turn, conclusion).await?;
-    asked.into_iter().for_each(|event| gateway.ledger.note(event));
-    Ok(answered)
+    let events = asked.into_iter().map(Noted::from).collect();
+    conclude(gateway, turn, Conclusion { command: name, parts, escalation, placeholder, events }).await
 }
 
 /// Puts a confirmed question to whoever may be asked now. What goes out, and what becomes of the question.

@@ -6,9 +6,9 @@ use super::TurnError;
 use crate::{
     clock,
     gateway::Gateway,
-    ledger::Tags,
+    ledger::{Noted, Tags},
     model::Usage,
-    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Recorded},
+    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Receipts, Recorded},
 };
 
 /// How such a turn ends.
@@ -19,13 +19,15 @@ pub(super) struct Conclusion {
     pub escalation: Option<Escalating>,
     /// The message that the first part takes the place of.
     pub placeholder: Option<String>,
+    /// What the ledger is to tell of it.
+    pub events: Vec<Noted>,
 }
 
 /// Stores it.
 pub(super) async fn conclude(
     gateway: &Gateway,
     turn: OpenTurn,
-    Conclusion { command, parts, escalation, placeholder }: Conclusion,
+    Conclusion { command, parts, escalation, placeholder, events }: Conclusion,
 ) -> Result<Answered, TurnError> {
     if let Some(placeholder) = &placeholder {
         gateway.store.placed(turn.turn, placeholder).await?;
@@ -48,6 +50,8 @@ pub(super) async fn conclude(
         report: report.clone(),
         outturn: Outturn::default(),
         keep_live: false,
+        events,
+        receipts: Receipts::default(),
     };
     gateway.store.record(turn.turn, recorded, clock::now_ms()).await?;
     let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;

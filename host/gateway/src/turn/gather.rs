@@ -29,7 +29,7 @@ pub(super) async fn gather<'a>(
 ) -> Result<Work<'a>, TurnError> {
     let (policies, place) = gateway.experiment.take_part(gateway, turn).await?;
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
-    let journal = Arc::new(Journal::new(&gateway.ledger, tags));
+    let journal = Arc::new(Journal::new(tags));
     let audience = audience(gateway, turn);
     let offer = gateway.offer(&turn.inbound.user);
     let room = gateway.room(turn.session, &gateway.preamble(audience, offer, true));
@@ -56,7 +56,7 @@ pub(super) async fn gather<'a>(
         && let Some((edit, turns)) = window.keep_turns(most.get())
     {
         turns_dropped = turns;
-        gateway.store.edit_live(turn.session, edit).await?;
+        gateway.store.edit_live(turn.session, edit, vec![], clock::now_ms()).await?;
     }
     // A provider wants its tools defined where a history speaks of them.
     let with_tools = gateway.uses_tools() || window.has_tools();
@@ -95,7 +95,7 @@ fn audience(gateway: &Gateway, turn: &OpenTurn) -> crate::audience::Audience {
 async fn seed(
     gateway: &Gateway,
     turn: &OpenTurn,
-    (policies, journal): (&Deciding, &Journal<'_>),
+    (policies, journal): (&Deciding, &Journal),
     live: Live,
     room: Room,
 ) -> Result<Live, TurnError> {
@@ -119,7 +119,7 @@ async fn seed(
 }
 
 /// Tells the ledger of contents that were stored in part.
-pub(super) fn note_capped(journal: &Journal<'_>, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
+pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
     for &(original_chars, capped_chars) in sizes {
         tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
         journal.note(Event::MessageCapped { actor: actor.to_owned(), kind: kind.name(), original_chars, capped_chars });

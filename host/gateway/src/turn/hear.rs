@@ -10,11 +10,12 @@ use super::{
     journal::Journal,
 };
 use crate::{
+    clock,
     escalation::{Marker, Reading, Said, Word, reading},
     front::Speech,
     gateway::Gateway,
     knowledge::{Atom, extract},
-    ledger::{Event, Tags},
+    ledger::{Event, Noted, Tags},
     model::{Request, Stop},
     store::{self, Answered, Escalating, OpenTurn, Outgoing, Proposal, Purpose},
 };
@@ -55,15 +56,8 @@ pub(super) async fn hear(gateway: &Gateway, turn: OpenTurn) -> Result<Heard, Tur
     let Some(marker) = turn.absorbs.as_deref().or(turn.awaits.as_deref()).cloned() else {
         return Ok(Heard::Talk(turn));
     };
-    let journal = Journal::new(&gateway.ledger, Tags::default());
-    let reading = read(gateway, &journal, &turn, &marker).await?;
+    let reading = read(gateway, &turn, &marker).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "heard about a question that waits");
-    journal.note(Event::EscalateHeard {
-        actor: turn.inbound.user.clone(),
-        channel_id: marker.channel_id.clone(),
-        thread_ts: marker.thread_ts.clone(),
-        word: reading.word.name(),
-    });
     match reading.word {
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
         Word::Answer => answered(gateway, turn, marker, reading).await,
@@ -76,19 +70,15 @@ pub(super) async fn hear(gateway: &Gateway, turn: OpenTurn) -> Result<Heard, Tur
 }
 
 /// What the message was read as before, or is read as now.
-async fn read(
-    gateway: &Gateway,
-    journal: &Journal<'_>,
-    turn: &OpenTurn,
-    marker: &Marker,
-) -> Result<Reading, TurnError> {
+async fn read(gateway: &Gateway, turn: &OpenTurn, marker: &Marker) -> Result<Reading, TurnError> {
     if let Some(reading) = &turn.reading {
         return Ok(Reading::clone(reading));
     }
+    let journal = Journal::new(Tags::default());
     let is_contacts = turn.absorbs.is_some();
     let text = &turn.inbound.text;
     let prompt = if is_contacts { reading::contacts(marker, text) } else { reading::askers(marker, text) };
-    let said = match ask(gateway, journal, turn, prompt).await {
+    let said = match ask(gateway, &journal, turn, prompt).await {
         Ok(said) => said,
         Err(why) => {
             tracing::warn!(session = %turn.inbound.key, why, "nobody can say what this message is");
@@ -99,13 +89,19 @@ async fn read(
     if store::is_meant(&turn.inbound) {
         reading.word = Word::Answer;
     }
-    gateway.store.read_as(turn.turn, &reading).await?;
+    journal.note(Event::EscalateHeard {
+        actor: turn.inbound.user.clone(),
+        channel_id: marker.channel_id.clone(),
+        thread_ts: marker.thread_ts.clone(),
+        word: reading.word.name(),
+    });
+    gateway.store.read_as(turn.turn, &reading, journal.take(), clock::now_ms()).await?;
     Ok(reading)
 }
 
 async fn ask(
     gateway: &Gateway,
-    journal: &Journal<'_>,
+    journal: &Journal,
     turn: &OpenTurn,
     extract::Prompt { system, user }: extract::Prompt,
 ) -> Result<String, String> {
@@ -131,13 +127,11 @@ async fn answered(gateway: &Gateway, turn: OpenTurn, marker: Marker, reading: Re
     let front = turn.inbound.key.front;
     if !gateway.store.claim_answer(turn.turn, front, &marker).await? {
         let parts = vec![Outgoing::reply(gateway.say.answered_already())];
-        return done(gateway, turn, "answered-already", parts, None).await.map(Heard::Done);
+        return done(gateway, turn, "answered-already", parts, None, vec![]).await.map(Heard::Done);
     }
     let atom = absorb::atom(&marker, &turn.inbound, reading.extraction);
     if let Some(why) = &atom.meta.flag_reason {
         tracing::warn!(session = %turn.inbound.key, why, "an answer is suspicious: it waits for a person's approval");
-        let (actor, atom_id) = (turn.inbound.user.clone(), atom.meta.id.clone());
-        gateway.ledger.note(Event::AtomFlagged { actor, atom_id });
     }
     let Some(answer) = store::handed_on(turn.turn, &turn.inbound, &marker) else {
         return Ok(Heard::Answer(turn, Some(Box::new(atom))));
@@ -148,19 +142,19 @@ async fn answered(gateway: &Gateway, turn: OpenTurn, marker: Marker, reading: Re
     let said = gateway.say.answered_by(&turn.inbound.user, &marker.question);
     let others = |contact: &str| contact != turn.inbound.user;
     parts.extend(to_contacts(gateway, &turn, &marker, &Speech { text: said, pings: vec![] }, others).await?);
+    let flagged = absorb::flagged(&turn.inbound.user, &atom);
     let absorbed = Event::EscalateAbsorbed {
         channel_id: marker.channel_id,
         thread_ts: marker.thread_ts,
         atom_id: Some(atom.meta.id),
     };
-    let done = done(gateway, turn, "answered", parts, Some(Escalating::HandedOn)).await?;
-    gateway.ledger.note(absorbed);
-    Ok(Heard::Done(done))
+    let events = flagged.into_iter().chain([absorbed]).collect();
+    done(gateway, turn, "answered", parts, Some(Escalating::HandedOn), events).await.map(Heard::Done)
 }
 
 async fn later(gateway: &Gateway, turn: OpenTurn) -> Result<Answered, TurnError> {
     let parts = vec![mark(LATER, gateway.say.still_waiting())];
-    done(gateway, turn, "later", parts, None).await
+    done(gateway, turn, "later", parts, None, vec![]).await
 }
 
 /// A contact's question goes to who has asked.
@@ -179,7 +173,7 @@ async fn asked_back(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result
         _ => parts.extend(relayed(gateway, &turn, speech)),
     }
     let said = said(&turn, marker);
-    done(gateway, turn, "question", parts, said).await
+    done(gateway, turn, "question", parts, said, vec![]).await
 }
 
 /// What the asker says goes to who has asked them something, else to all contacts.
@@ -200,7 +194,7 @@ async fn replied(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<An
         relayed(gateway, &turn, speech)
     };
     let said = said(&turn, marker);
-    done(gateway, turn, "reply", parts, said).await
+    done(gateway, turn, "reply", parts, said, vec![]).await
 }
 
 /// The contact is asked whether that was the answer.
@@ -208,7 +202,7 @@ async fn unclear(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<An
     let speech = gateway.say.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
     let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
-    done(gateway, turn, "unclear", parts, Some(Escalating::Unsure(proposal))).await
+    done(gateway, turn, "unclear", parts, Some(Escalating::Unsure(proposal)), vec![]).await
 }
 
 /// The asker does not need it any more. Contacts who were asked apart are told.
@@ -220,9 +214,7 @@ async fn withdrawn(gateway: &Gateway, turn: OpenTurn, marker: Marker) -> Result<
     }
     let cancelled = Event::escalation_cancelled(&turn.inbound.user, &marker);
     let withdrawn = Escalating::Withdrawn(turn.inbound.key.front, marker);
-    let done = done(gateway, turn, "withdrawn", parts, Some(withdrawn)).await?;
-    gateway.ledger.note(cancelled);
-    Ok(done)
+    done(gateway, turn, "withdrawn", parts, Some(withdrawn), vec![cancelled]).await
 }
 
 /// What was said is remembered with the question, which still waits.
@@ -237,8 +229,10 @@ async fn done(
     command: &'static str,
     parts: Vec<Outgoing>,
     escalation: Option<Escalating>,
+    events: Vec<Event>,
 ) -> Result<Answered, TurnError> {
-    conclude(gateway, turn, Conclusion { command, parts, escalation, placeholder: None }).await
+    let events = events.into_iter().map(Noted::from).collect();
+    conclude(gateway, turn, Conclusion { command, parts, escalation, placeholder: None, events }).await
 }
 
 /// A reaction to the message, or these words where there can be none.

@@ -15,7 +15,9 @@ use crate::{
     gateway::Gateway,
     knowledge::Atom,
     ledger::{Event, InExperiment},
-    store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
+    store::{
+        self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Receipts, Recorded,
+    },
 };
 
 /// An answer, or why there is none.
@@ -64,6 +66,10 @@ pub(super) async fn record(
     let report = report(&work);
     // Nobody else would read it.
     let reask = work.journal.tags().place.as_ref().and_then(|_| gateway.questions.ask(work.turn));
+    split.into_iter().for_each(|event| work.journal.note(event));
+    tracking.note(&work);
+    note_escalations(&work, escalation.as_ref(), learnt.as_deref());
+    note_reask(&work, reask.as_ref());
     let outturn = Outturn {
         tags: work.journal.tags().clone(),
         failed: work.journal.has_failures() || work.tally.gave_up,
@@ -78,17 +84,17 @@ pub(super) async fn record(
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
         parts: parts.clone(),
         calibration: learnt_of_the_model(gateway, &work),
-        escalation: escalation.clone(),
+        escalation,
         case: tracking.in_case(&work),
         report: report.clone(),
         outturn: outturn.clone(),
         keep_live,
+        events: work.journal.take(),
+        receipts: Receipts::default(),
     };
     gateway.store.record(work.turn.turn, recorded, clock::now_ms()).await?;
-    tracking.recorded(&work);
-    split.into_iter().for_each(|event| work.journal.note(event));
-    note_escalations(&work, escalation, learnt);
-    note_reask(&work, reask);
+    // Others may add to the case now.
+    drop(tracking);
     if let Some(arm) = bad_arm(&outturn) {
         gateway.experiment.judge(gateway, arm).await;
     }
@@ -136,28 +142,31 @@ fn asked_by(work: &Work<'_>) -> Option<String> {
     is_one_persons.then(|| user.clone())
 }
 
-fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Option<Box<Atom>>) {
+fn note_escalations(work: &Work<'_>, escalated: Option<&Escalating>, learnt: Option<&Atom>) {
     match escalated {
-        Some(Escalating::Asked(_, marker)) => work.journal.note(Event::escalated(marker)),
+        Some(Escalating::Asked(_, marker)) => work.journal.note(Event::escalated(marker.clone())),
         Some(Escalating::Proposed(Proposal { marker, .. })) => work.journal.note(Event::EscalateProposed {
             actor: work.turn.inbound.user.clone(),
-            channel_id: marker.channel_id,
-            thread_ts: marker.thread_ts,
+            channel_id: marker.channel_id.clone(),
+            thread_ts: marker.thread_ts.clone(),
         }),
         _ => {}
+    }
+    if let Some(flagged) = learnt.and_then(|atom| absorb::flagged(&work.turn.inbound.user, atom)) {
+        work.journal.note(flagged);
     }
     // What is handed on was noted when it came in.
     if let Some(marker) = work.turn.absorbs.as_ref().filter(|_| !store::is_handed_on(&work.turn.inbound)) {
         work.journal.note(Event::EscalateAbsorbed {
             channel_id: marker.channel_id.clone(),
             thread_ts: marker.thread_ts.clone(),
-            atom_id: learnt.map(|atom| atom.meta.id),
+            atom_id: learnt.map(|atom| atom.meta.id.clone()),
         });
     }
 }
 
-fn note_reask(work: &Work<'_>, reask: Option<Reask>) {
-    let Some(Reask { after_ms, similarity }) = reask else { return };
+fn note_reask(work: &Work<'_>, reask: Option<&Reask>) {
+    let Some(&Reask { after_ms, similarity }) = reask else { return };
     let inbound = &work.turn.inbound;
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
     work.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });

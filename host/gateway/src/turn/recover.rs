@@ -177,13 +177,9 @@ async fn trim(gateway: &Gateway, work: &mut Work<'_>, base: &Base) -> Result<boo
         dropped_pairs: applied.turns_dropped,
         tokens_after: applied.tokens_after,
     };
-    match &mut work.trial {
-        Some(trial) => trial.events.push(pruned),
-        None => work.journal.note(pruned),
-    }
     work.tally.cut = gateway.say.trimmed(applied.turns_dropped);
     work.window = base.window.clone();
-    budget::carry_out(gateway, work, &applied).await?;
+    budget::carry_out(gateway, work, &applied, vec![pruned]).await?;
     Ok(true)
 }
 
@@ -210,15 +206,23 @@ async fn give_up(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError
     let of_this_turn = transcript.tokens_in(transcript.current(), transcript.len());
     let most = of_this_turn + work.room.limit / 2;
     if transcript.total_tokens() > most {
-        budget::carry_out(gateway, work, &floor::decide(&transcript, most)).await?;
+        budget::carry_out(gateway, work, &floor::decide(&transcript, most), vec![]).await?;
     }
     Ok(())
 }
 
-/// Puts a summary in the place of a part of the base window, in the stored live window, too.
-async fn fold(gateway: &Gateway, work: &mut Work<'_>, base: &Base, fold: super::window::Fold) -> Result<(), TurnError> {
+/// Puts a summary in the place of a part of the base window, in the stored live window, too, with what there is to tell
+/// of it.
+async fn fold(
+    gateway: &Gateway,
+    work: &mut Work<'_>,
+    base: &Base,
+    fold: super::window::Fold,
+    told: Vec<Event>,
+) -> Result<(), TurnError> {
     let mut window = base.window.clone();
-    let stored = gateway.store.fold(work.turn.session, window.fold_edit(&fold), clock::now_ms()).await?;
+    let told = told.into_iter().map(|event| work.journal.of_turn(event)).collect();
+    let stored = gateway.store.fold(work.turn.session, window.fold_edit(&fold), told, clock::now_ms()).await?;
     window.fold(fold, stored);
     work.window = window;
     Ok(())

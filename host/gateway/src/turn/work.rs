@@ -28,7 +28,7 @@ pub(super) const LEAST_LIMIT: u64 = 1_024;
 pub(super) struct Work<'a> {
     pub turn: &'a OpenTurn,
     pub policies: Deciding,
-    pub journal: Arc<Journal<'a>>,
+    pub journal: Arc<Journal>,
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,
     /// So many of them stand in the new message.

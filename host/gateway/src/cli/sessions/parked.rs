@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::{
     cli::{Context, block_on, note, print, print_json, table, text::time},
+    clock,
     control::{self, Reply, Request},
     error::Failure,
     home::HomeLock,
@@ -85,7 +86,7 @@ impl Retry {
     fn mark(self, context: &Context) -> Result<(usize, usize), Failure> {
         block_on(async {
             let store = Store::open_existing(&context.home)?;
-            let unparked = store.unpark(self.key.as_ref()).await?;
+            let unparked = store.unpark(self.key.as_ref(), clock::now_ms()).await?;
             Ok((unparked.pending.len(), unparked.unreadable))
         })
     }

@@ -13,7 +13,7 @@ async fn say(store: &Store, key: &str, event_id: &str, question: &str, answer: &
     let inbox = accept(store, key, event_id).await;
     let open = ask(store, inbox).await;
     store.record(open.turn, recorded(question, answer), NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     open.session
 }
 
@@ -68,7 +68,7 @@ async fn what_nobody_said_is_not_found() {
     let session = say(&store, KEY, "Ev1", "apples", "pears").await;
     let summary = Message::text(Role::User, Origin::Summary, "the budget was talked about");
     let fold = FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None };
-    store.fold(session, fold, NOW).await.unwrap();
+    store.fold(session, fold, vec![], NOW).await.unwrap();
     assert_eq!(found(&store, session, "budget").await, Vec::<u32>::new());
     assert_eq!(found(&store, session, "apples").await, [0]);
 }

@@ -81,8 +81,8 @@ async fn answer(gateway: &Gateway, turn: &OpenTurn, clerk: Clerk, order: Order, 
 
 /// The same order that comes again after a crash is one order: it has the same event id.
 async fn on_case(gateway: &Gateway, turn: &OpenTurn, wanted: OnCase) -> String {
-    let Gateway { store, say, ledger, .. } = gateway;
-    let cases = Cases { store, say, ledger };
+    let Gateway { store, say, .. } = gateway;
+    let cases = Cases { store, say };
     let inbound = &turn.inbound;
     let channel = match &inbound.key.place {
         Place::Channel(channel) => channel.clone(),

@@ -1,6 +1,6 @@
 //! A slash command can be given where the bot may not post. Its answer then goes to who gave it, in a direct message.
 
-use super::{TurnError, post};
+use super::{Doubt, TurnError, post};
 use crate::{
     front::{Delivery, FrontError, ReplyTo},
     gateway::Gateway,
@@ -13,7 +13,7 @@ pub(super) async fn deliver(
     gateway: &Gateway,
     answered: &Answered,
     part: &Part,
-    doubt: Option<&Answered>,
+    doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let Answered { inbound, report, .. } = answered;
     if report.get("command").is_none() || !gateway.may_hear(&inbound.user) {

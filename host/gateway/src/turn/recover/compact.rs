@@ -83,22 +83,17 @@ async fn compact(
         return Ok(None);
     }
     let actor = work.turn.inbound.user.clone();
+    let mut told = vec![];
     if recovering {
         tracing::info!(session, turns, after, "queue.context_overflow.compacted");
-        work.journal.note(Event::OverflowCompacted { actor: actor.clone(), session: session.clone(), turns });
+        told.push(Event::OverflowCompacted { actor: actor.clone(), session: session.clone(), turns });
     } else {
         // Nothing has overflowed: a policy wanted it.
         tracing::info!(session, turns, after, "compacted ahead of the call");
     }
-    work.journal.note(Event::ContextCompacted {
-        actor,
-        session,
-        turns,
-        tokens_before: base.tokens,
-        tokens_after: after,
-        recovering,
-    });
-    fold(gateway, work, base, folded).await?;
+    let tokens_before = base.tokens;
+    told.push(Event::ContextCompacted { actor, session, turns, tokens_before, tokens_after: after, recovering });
+    fold(gateway, work, base, folded, told).await?;
     Ok(Some(turns))
 }
 

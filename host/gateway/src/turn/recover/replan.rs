@@ -82,5 +82,5 @@ async fn plan(gateway: &Gateway, work: &mut Work<'_>, step: Step) -> Result<(), 
         Step::Alone => u64::from(work.window.new_message().tokens),
     };
     let floor = floor::decide(&work.window.transcript(), limit);
-    budget::carry_out(gateway, work, &floor).await
+    budget::carry_out(gateway, work, &floor, vec![]).await
 }

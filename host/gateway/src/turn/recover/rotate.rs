@@ -37,20 +37,19 @@ pub(super) async fn rung(gateway: &Gateway, work: &mut Work<'_>, base: &Base) ->
     let session = work.turn.inbound.key.to_string();
     tracing::warn!(session, has_summary, summary_length, left_behind, "queue.context_overflow.new_session");
     let actor = work.turn.inbound.user.clone();
-    let new_session =
-        Event::OverflowNewSession { actor: actor.clone(), session: session.clone(), has_summary, summary_length };
-    work.journal.note(new_session);
-    work.journal.note(Event::ContextRotated {
-        actor: actor.clone(),
-        session: session.clone(),
-        has_summary,
-        summary_length,
-        entries_left_behind: left_behind,
-    });
-    fold(gateway, work, base, fresh).await?;
+    let told = vec![
+        Event::OverflowNewSession { actor: actor.clone(), session: session.clone(), has_summary, summary_length },
+        Event::ContextRotated {
+            actor: actor.clone(),
+            session: session.clone(),
+            has_summary,
+            summary_length,
+            entries_left_behind: left_behind,
+        },
+        Event::OverflowRecovery { actor, session: session.clone(), entries_left_behind: left_behind },
+    ];
+    fold(gateway, work, base, fresh, told).await?;
     tracing::info!(session, "daemon.context_overflow.recovery");
-    let delivered = Event::OverflowRecovery { actor, session: session.clone(), entries_left_behind: left_behind };
-    work.journal.note(delivered);
     gateway.tell_admins(gateway.say.rotated_for_admins(&session, left_behind));
     work.tally.cut = gateway.say.rotated(turns);
     Ok(true)

@@ -11,7 +11,7 @@ use crate::{
     calibration::{Refusal, Source},
     clock,
     gateway::Gateway,
-    ledger::Event,
+    ledger::{Event, Noted},
     store::WindowEdit,
 };
 
@@ -23,10 +23,8 @@ pub(in crate::turn) struct Trial {
     messages_replaced: usize,
     recalled: Vec<i64>,
     cut: String,
-    /// What the stored live window gets when it helps.
-    pub edits: Vec<WindowEdit>,
-    /// What the ledger gets when it helps.
-    pub events: Vec<Event>,
+    /// What the stored live window gets when it helps, and what the ledger is to tell of it.
+    pub edits: Vec<(WindowEdit, Vec<Noted>)>,
     /// The smallest request that got no answer, where nothing but its size is left to explain that.
     suspect: Option<(Source, u64)>,
     /// Whether a smaller request was sent at all.
@@ -47,7 +45,6 @@ impl Trial {
             recalled: work.tally.recalled.clone(),
             cut: work.tally.cut.clone(),
             edits: vec![],
-            events: vec![],
             suspect: None,
             is_sent: false,
         });
@@ -73,11 +70,8 @@ impl Trial {
 /// A request was answered: what was tried holds.
 pub(in crate::turn) async fn helped(gateway: &Gateway, work: &mut Work<'_>) -> Result<(), TurnError> {
     let Some(trial) = work.trial.take() else { return Ok(()) };
-    for edit in trial.edits {
-        gateway.store.edit_live(work.turn.session, edit).await?;
-    }
-    for event in trial.events {
-        work.journal.note(event);
+    for (edit, told) in trial.edits {
+        gateway.store.edit_live(work.turn.session, edit, told, clock::now_ms()).await?;
     }
     if let Some((source, size)) = trial.suspect {
         work.tally.overflowed = true;
