@@ -67,9 +67,10 @@ async fn a_gateway_in_slack_is_healthy_and_says_why_it_is_not() {
     fs::create_dir(&file).expect("a folder");
     let malformed = slack.slash("U 1", "C1", "help");
     assert!(slack.await_ack(&malformed, PATIENCE).await.is_some());
-    let shown =
-        until_async("a line that waits", || Some(home.run(&["status"], "")).filter(|it| it.stdout.contains("1 lines")))
-            .await;
+    let shown = until_async("a line that waits", || {
+        Some(home.run(&["status"], "")).filter(|it| it.stdout.contains(" 1 lines"))
+    })
+    .await;
     assert_eq!(shown.status.code(), Some(1));
     settings().bind(|| insta::assert_snapshot!("lines_wait", format!("{}{}", shown.stdout, shown.stderr)));
     fs::remove_dir(&file).expect("somebody has seen to it");

@@ -133,11 +133,13 @@ pub(super) struct Exporter {
     lock: Option<File>,
     /// `None` until files and store were compared.
     agreed: Option<Agreed>,
+    /// The last line that was seen in its file, whatever has become of the file since.
+    written: i64,
 }
 
 impl Exporter {
     pub fn new(waiting: Arc<dyn Waiting>, folder: PathBuf, trouble: Arc<Mutex<Option<Trouble>>>) -> Self {
-        Exporter { waiting, folder, trouble, lock: None, agreed: None }
+        Exporter { waiting, folder, trouble, lock: None, agreed: None, written: 0 }
     }
 
     /// Exports whatever there is, whenever it is woken, until it is to end.
@@ -165,10 +167,12 @@ impl Exporter {
             Some(agreed) => agreed,
             None => self.compare()?,
         };
+        self.written = agreed.last;
         loop {
             let lines = self.waiting.waiting(agreed.last, PAGE)?;
             for lines in lines.chunk_by(|one, next| one.file == next.file) {
                 self.append(&mut agreed, lines)?;
+                self.written = agreed.last;
             }
             if lines.len() < PAGE {
                 break;
@@ -247,15 +251,9 @@ impl Exporter {
         if trouble.is_none() {
             tracing::warn!(error, "the ledger cannot be written; its lines are kept in the store until it can");
         }
-        let waiting = self.count();
+        let waiting = self.waiting.count(self.written).unwrap_or(0);
         let since = trouble.take().map_or_else(|| format!("{:.3}", Timestamp::now()), |trouble| trouble.since);
         *trouble = Some(Trouble { waiting, error, since });
-    }
-
-    /// How many lines wait, as far as that can be told.
-    fn count(&self) -> u64 {
-        let settled = self.compare().map_or(0, |agreed| agreed.last);
-        self.waiting.count(settled).unwrap_or(0)
     }
 
     /// At the end: what the store does not take any more, for it is lost, is written all the same.

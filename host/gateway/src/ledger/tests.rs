@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{clock, store::Store};
+use crate::{clock, home::HomeLock, store::Store};
 
 struct House {
     home: TempDir,
@@ -174,6 +174,26 @@ fn that_the_store_is_lost_is_told_without_it() {
     ledger.note(event(1));
     drop(ledger);
     assert_eq!(numbers(&house.text()), [0, 1]);
+}
+
+#[test]
+fn a_backup_that_is_put_back_does_not_tell_again_what_the_file_has() {
+    let House { home, store } = House::new();
+    let (lock, copy) = (HomeLock::take(home.path()).expect("nobody else's"), home.path().join("copy.db"));
+    let house = House { home, store };
+    house.note(0..2);
+    tokio::runtime::Runtime::new().expect("a runtime").block_on(house.store.back_up(&copy)).expect("copied");
+    drop(house.ledger());
+    house.note(2..4);
+    drop(house.ledger());
+    let House { home, store } = house;
+    drop(store);
+    Store::put_back(&lock, &copy, jiff::Timestamp::now()).expect("put back");
+    let house = House { store: Store::open(home.path()).expect("the store of then"), home };
+    assert_eq!(house.waiting().len(), 2);
+    house.note(4..5);
+    drop(house.ledger());
+    assert_eq!(numbers(&house.text()), [0, 1, 2, 3, 4]);
 }
 
 #[test]
