@@ -71,7 +71,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         receipts: Receipts::default(),
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], vec![], NOW).await.expect("finishes");
 }
 
 /// Runs `turns` turns, each conversation's one after the other, `AT_ONCE` of them at a time.
