@@ -18,6 +18,8 @@ fn ledger(home: &Home) {
         json!({"at": at(4), "type": "queue.swept", "messages": 3}),
         json!({"at": at(4), "type": "context.exceeded", "actor": "U1", "phase": "first-call"}),
         json!({"at": at(4), "type": "context.exceeded", "actor": "U1", "phase": "synthesise"}),
+        json!({"at": at(4), "type": "context.pruned", "actor": "U1", "session": "slack:dm:U1", "turnsDropped": 2,
+               "messagesReplaced": 1, "tokensBefore": 9000, "tokensAfter": 6000, "decidedBy": "standard.recency"}),
         json!({"at": at(4), "type": "context.force-pruned", "actor": "U1", "droppedPairs": 6, "tokensAfter": 4200}),
         json!({"at": at(4), "type": "context.compacted", "actor": "U1", "recovering": true}),
         json!({"at": at(4), "type": "context.compacted", "actor": "U1", "recovering": false}),

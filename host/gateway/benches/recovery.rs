@@ -26,7 +26,7 @@ use pmk_host::{
     mra::{self, Mra},
     report::TurnReport,
     services::{Parts, Services, SharedLibrary},
-    store::{Begin, Outgoing, Outturn, Recorded, Store},
+    store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store},
     talk::{Inbound, ReplyTo},
 };
 use pmk_knowledge::Library;
@@ -144,9 +144,11 @@ async fn session(home: &Path) {
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
         outturn: Outturn::default(),
         keep_live: true,
+        events: vec![],
+        receipts: Receipts::default(),
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, None)], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.expect("finishes");
 }
 
 fn standard() -> Stack {
@@ -161,14 +163,16 @@ fn standard() -> Stack {
 async fn recovery(home: &Path, refusals: u64) -> Duration {
     let model = Arc::new(Refusing { refusals: AtomicU64::new(refusals), asked: Mutex::default() });
     let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;
+    let store = Store::open(home).expect("a store");
+    let ledger = Ledger::open(Arc::new(store.clone()), home);
     let parts = Parts {
         home,
         clock: Clock::system(),
-        store: Store::open(home).expect("a store"),
+        store,
         stack: standard(),
         model: asked,
         front: Arc::new(One),
-        ledger: Ledger::open(home),
+        ledger,
         config: Config::default(),
         library: SharedLibrary::new(Library::open(home).expect("a library")),
         calibration: Calibration::default(),

@@ -16,7 +16,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     report::TurnReport,
-    store::{Begin, Outgoing, Outturn, Recorded, Store, WindowEdit},
+    store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store, WindowEdit},
     talk::{Inbound, ReplyTo},
 };
 use pmk_models::Usage;
@@ -53,7 +53,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         let removed = entries[..LONGEST_WINDOW / 2].iter().map(|entry| entry.position).collect();
         let dropped_turns_total = open.live.dropped_turns + LONGEST_WINDOW as u32 / 4;
         let edit = WindowEdit { removed, dropped_turns_total, ..WindowEdit::default() };
-        store.edit_live(open.session, edit).await.expect("prunes");
+        store.edit_live(open.session, edit, vec![], NOW).await.expect("prunes");
     }
     let answer = QUESTION.repeat(4);
     let recorded = Recorded {
@@ -68,9 +68,11 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
         outturn: Outturn::default(),
         keep_live: true,
+        events: vec![],
+        receipts: Receipts::default(),
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], vec![], NOW).await.expect("finishes");
 }
 
 /// Runs `turns` turns, each conversation's one after the other, `AT_ONCE` of them at a time.
@@ -124,9 +126,11 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         report: TurnReport::of_command(open.inbound.event_id.clone(), open.inbound.key.clone(), "none"),
         outturn: Outturn::default(),
         keep_live: true,
+        events: vec![],
+        receipts: Receipts::default(),
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
-    store.finish(open.turn, vec![], NOW).await.expect("finishes");
+    store.finish(open.turn, vec![], vec![], NOW).await.expect("finishes");
     store.reset(&key(0), NOW).await.expect("resets");
 }
 

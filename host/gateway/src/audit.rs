@@ -134,6 +134,8 @@ impl Presence {
 pub struct ContextSafety {
     /// Prompts that the model refused as too long, by phase.
     pub exceeded: Counts,
+    /// Plans that dropped or replaced something, without what recovery cut.
+    pub pruned: u64,
     pub force_pruned: u64,
     /// Requests that were planned again under a smaller limit, because no rung was left.
     pub replanned: u64,

@@ -7,7 +7,6 @@ use thiserror::Error;
 
 use crate::{
     case::{CaseRefusal, MAX_TITLE_CHARS, Order},
-    ledger::{Event, Ledger},
     say::Say,
     store::{Opened, Store, StoreError},
 };
@@ -31,7 +30,6 @@ pub enum CaseworkError {
 pub struct Casework<'a> {
     pub store: &'a Store,
     pub say: &'a Say,
-    pub ledger: &'a Ledger,
 }
 
 impl Casework<'_> {
@@ -44,13 +42,7 @@ impl Casework<'_> {
         let title = title_of(title)?;
         match self.store.open_case(order, &title, clock::now_ms()).await? {
             Opened::Other(case) => Err(CaseRefusal::OpenAlready(Box::new(case)).into()),
-            Opened::Case { case, again } => {
-                if !again {
-                    let (actor, channel_id) = (order.user.clone(), order.channel.clone());
-                    self.ledger.note(Event::CaseOpened { actor, channel_id, case_id: case.id.0 });
-                }
-                Ok(self.say.case_opened(&case))
-            }
+            Opened::Case { case, .. } => Ok(self.say.case_opened(&case)),
         }
     }
 
@@ -71,12 +63,7 @@ impl Casework<'_> {
     pub async fn close(&self, order: &Order) -> Result<String, CaseworkError> {
         is_channel(&order.channel)?;
         let closed = self.store.close_case(order, clock::now_ms()).await?;
-        let (case, again) = closed.ok_or(CaseRefusal::NoneOpen)?;
-        if !again {
-            let (actor, channel_id) = (order.user.clone(), order.channel.clone());
-            let (case_id, messages) = (case.id.0, case.messages);
-            self.ledger.note(Event::CaseClosed { actor, channel_id, case_id, messages });
-        }
+        let (case, _) = closed.ok_or(CaseRefusal::NoneOpen)?;
         Ok(self.say.case_closed(&case))
     }
 

@@ -23,7 +23,7 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_core::SessionKey;
-use pmk_system::error::Failure;
+use pmk_system::{clock, error::Failure};
 use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -140,11 +140,7 @@ impl Dispatcher {
     pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
         // Whoever is being told of a message is told before its answer comes.
         let _telling = self.telling.lock().await;
-        let unparked = self.store.unpark(key).await?;
-        let messages = unparked.pending.len();
-        if messages > 0 {
-            self.turns.note(Event::TurnRetried { session: key.map(SessionKey::to_string), messages });
-        }
+        let unparked = self.store.unpark(key, clock::now_ms()).await?;
         self.enter_all(unparked.pending.clone());
         Ok(unparked)
     }

@@ -115,7 +115,7 @@ impl Intake for Door {
         if !self.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
             return Ok(());
         }
-        signals::react(&self.services.store, &self.services.ledger, &reaction).await;
+        signals::react(&self.services.store, &reaction).await;
         proposal::judge(&self.services, &self.dispatcher, &reaction).await?;
         verdict::judge(&self.services, reaction).await.map_err(Failure::new)
     }

@@ -1,688 +1,98 @@
 //! The ledger: one JSON line an event, in a file a month, `events-YYYY-MM.log` (UTC), as pmk writes
 //! them (seeds 000 §3 and 003 §12). People read and edit it; it never holds the text of a message.
 //!
-//! Lines are written by one thread in whole lines, so an event costs a turn nothing and two events
-//! never mix. Writing is best effort: a ledger that cannot be written must not stop a conversation. What is lost is
-//! [counted](WriteFailures).
+//! An event is stored together with what it tells of, in one transaction, or by itself where it belongs to nothing else.
+//! From the store its line is [exported](export) to the file: the store says what has happened, the files are for readers.
+//! A ledger that cannot be written stops no conversation, and loses nothing.
+
+mod event;
+pub mod export;
+mod file;
+mod line;
+mod tags;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
+    fmt,
+    path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, Sender, channel},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{SyncSender, sync_channel},
     },
     thread::JoinHandle,
 };
 
-mod failures;
-mod tags;
+pub use event::Event;
+pub use export::{Trouble, Waiting};
+pub use line::{Line, Noted, Series};
+pub use tags::{Asked, InExperiment, LoadedArm, Tags};
 
-pub use failures::{FILE_NAME as FAILURES_FILE, WriteFailures};
-pub use tags::{InExperiment, LoadedArm, Tags};
+use export::Exporter;
 
-use jiff::{Timestamp, tz::TimeZone};
-use pmk_policy::{Identity, Record};
-use serde::Serialize;
-
-use crate::{
-    escalation::Marker,
-    may::{Action, Reason},
-};
-
-/// What is worth remembering of a turn.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "type", rename_all_fields = "camelCase")]
-pub enum Event {
-    /// A question was answered.
-    #[serde(rename = "turn.processed")]
-    TurnProcessed {
-        actor: String,
-        session: String,
-        /// As it was when the turn began.
-        audience: String,
-        channel_id: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        thread_ts: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reply_ts: Option<String>,
-        had_mra_ask: bool,
-        atoms_injected: usize,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        atom_ids: Vec<String>,
-        /// The estimate of the messages that were sent.
-        tokens_sent: u64,
-        /// Rungs of recovery that were used.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        rungs: Vec<String>,
-        /// From the moment the question came in to the delivered reply.
-        latency_ms: u64,
-    },
-    /// The program failed within a turn, which is tried once more and then parked.
-    #[serde(rename = "turn.panicked")]
-    TurnPanicked {
-        session: String,
-        /// File and line.
-        place: String,
-    },
-    /// A message cannot be answered and waits for `sessions retry`.
-    #[serde(rename = "turn.parked")]
-    TurnParked { session: String, why: String },
-    /// Parked messages are taken up again, of one conversation or of all.
-    #[serde(rename = "turn.retried")]
-    TurnRetried {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        session: Option<String>,
-        messages: usize,
-    },
-    /// Open messages that nobody worked on were found: a defect of the program.
-    #[serde(rename = "queue.swept")]
-    QueueSwept { messages: u64 },
-    /// `mra` was asked.
-    #[serde(rename = "mra-ask.end")]
-    MraAskEnd { actor: String, repo: String, ok: bool, retried: bool, duration_ms: u64 },
-    /// People were asked.
-    #[serde(rename = "escalate.triggered")]
-    EscalateTriggered {
-        channel_id: String,
-        thread_ts: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        scope: Option<String>,
-    },
-    /// They answered.
-    #[serde(rename = "escalate.absorbed")]
-    EscalateAbsorbed {
-        channel_id: String,
-        thread_ts: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        atom_id: Option<String>,
-    },
-    /// Somebody wrote while an answer was awaited, and that is what it was read as.
-    #[serde(rename = "escalate.heard")]
-    EscalateHeard { actor: String, channel_id: String, thread_ts: String, word: &'static str },
-    /// The answer is not waited for any more, by the word of this person.
-    #[serde(rename = "escalate.cancelled")]
-    EscalateCancelled { actor: String, channel_id: String, thread_ts: String },
-    /// An atom reads like orders to a model: it is not approved by the passing of time.
-    #[serde(rename = "atom.flagged")]
-    AtomFlagged { actor: String, atom_id: String },
-    /// The contributor approved an atom by a reaction.
-    #[serde(rename = "atom.approved")]
-    AtomApproved { actor: String, atom_id: String },
-    /// The contributor took an atom back by a reaction.
-    #[serde(rename = "atom.rejected")]
-    AtomRejected { actor: String, atom_id: String },
-    /// A large content is in the window in part.
-    #[serde(rename = "message.capped")]
-    MessageCapped { actor: String, kind: &'static str, original_chars: usize, capped_chars: usize },
-    /// What the provider counted.
-    #[serde(rename = "token.usage")]
-    TokenUsage {
-        actor: String,
-        provider: String,
-        model: String,
-        input_tokens: u64,
-        output_tokens: u64,
-        cache_read_tokens: u64,
-        cache_creation_tokens: u64,
-    },
-    /// The model said the prompt was too long.
-    #[serde(rename = "context.exceeded")]
-    ContextExceeded {
-        actor: String,
-        session_tokens_before: u64,
-        retrieval_atoms: u32,
-        phase: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        observed_tokens: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        allowed_tokens: Option<u64>,
-    },
-    /// The model has summed up a part of the conversation.
-    #[serde(rename = "context.compacted")]
-    ContextCompacted {
-        actor: String,
-        session: String,
-        turns: u32,
-        tokens_before: u64,
-        tokens_after: u64,
-        /// Whether the model had refused the prompt; otherwise a policy wanted it ahead of the call.
-        recovering: bool,
-    },
-    /// The conversation goes on in a fresh window.
-    #[serde(rename = "context.rotated")]
-    ContextRotated {
-        actor: String,
-        session: String,
-        has_summary: bool,
-        summary_length: usize,
-        entries_left_behind: usize,
-    },
-    /// Every rung was tried, and the prompt was still too long.
-    #[serde(rename = "context.recovery_failed")]
-    ContextRecoveryFailed { actor: String, session: String, rungs: Vec<String> },
-    /// No rung was left, and the request was planned again under a smaller limit.
-    #[serde(rename = "context.replanned")]
-    ContextReplanned { actor: String, session: String, limit: u64, tokens_before: u64, tokens_after: u64 },
-    /// The model gave no answer and no reason that is known, and a smaller request was tried.
-    #[serde(rename = "context.suspected")]
-    ContextSuspected {
-        actor: String,
-        session: String,
-        /// `unexplained`: it refused the request; `empty`: it answered nothing.
-        because: &'static str,
-        tokens: u64,
-        /// Whether the smaller request was answered: then it was the size.
-        helped: bool,
-    },
-    /// The model said the prompt was too long: seed 001's name for `context.exceeded`.
-    #[serde(rename = "queue.context_overflow.detected")]
-    OverflowDetected { actor: String, session: String },
-    /// On that, a part of the conversation was summed up.
-    #[serde(rename = "queue.context_overflow.compacted")]
-    OverflowCompacted { actor: String, session: String, turns: u32 },
-    /// On that, the conversation goes on in a fresh session.
-    #[serde(rename = "queue.context_overflow.new_session")]
-    OverflowNewSession { actor: String, session: String, has_summary: bool, summary_length: usize },
-    /// Nothing helped.
-    #[serde(rename = "queue.context_overflow.recovery_failed")]
-    OverflowRecoveryFailed { actor: String, session: String },
-    /// A summary was made without the model, and the fresh session has it.
-    #[serde(rename = "daemon.context_overflow.recovery")]
-    OverflowRecovery { actor: String, session: String, entries_left_behind: usize },
-    /// The trim rung was used.
-    #[serde(rename = "context.force-pruned")]
-    ContextForcePruned { actor: String, dropped_pairs: u32, tokens_after: u64 },
-    /// The model's server takes no tools: it is asked by fenced directives from now on.
-    #[serde(rename = "model.no-tools")]
-    ModelNoTools {
-        provider: String,
-        model: String,
-        /// `said` by the server in so many words, or `tried`.
-        how: &'static str,
-    },
-    /// A policy failed or broke a rule, and another decided.
-    #[serde(rename = "policy.failed")]
-    PolicyFailed {
-        actor: String,
-        #[serde(flatten)]
-        asked: Asked,
-        reason: String,
-    },
-    /// A policy failed so often that it is not asked for a while.
-    #[serde(rename = "policy.suspended")]
-    PolicySuspended {
-        #[serde(flatten)]
-        asked: Asked,
-        failures: u32,
-        /// How many decisions go past it before it is tried again.
-        pause: u32,
-        reason: String,
-    },
-    /// It did well when it was tried again.
-    #[serde(rename = "policy.resumed")]
-    PolicyResumed {
-        #[serde(flatten)]
-        asked: Asked,
-    },
-    /// A policy was shown texts, because it asked for them.
-    #[serde(rename = "policy.read")]
-    PolicyRead {
-        actor: String,
-        #[serde(flatten)]
-        asked: Asked,
-        /// Of the request as it would be if nothing were done, or the one text of a cap.
-        texts: usize,
-        chars: u64,
-        archive_searches: u32,
-        archived_texts: u32,
-    },
-    /// Somebody did something that they may not do: it had no effect.
-    #[serde(rename = "access.refused")]
-    AccessRefused {
-        actor: String,
-        action: Action,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        channel_id: Option<String>,
-        reason: Reason,
-    },
-    /// The model repeated a directive of somebody else's, which was not carried out.
-    #[serde(rename = "directive.echoed")]
-    DirectiveEchoed { actor: String, session: String, kind: &'static str },
-    /// Others were asked so often within an hour that they are not asked once more.
-    #[serde(rename = "directive.bounded")]
-    DirectiveBounded {
-        actor: String,
-        session: String,
-        kind: &'static str,
-        /// Whose bound it is: `person` or `conversation`.
-        of: &'static str,
-        most: u32,
-    },
-    /// A question to people is shown to its asker first.
-    #[serde(rename = "escalate.proposed")]
-    EscalateProposed { actor: String, channel_id: String, thread_ts: String },
-    /// They said no to it, or nothing for a day.
-    #[serde(rename = "escalate.dropped")]
-    EscalateDropped { actor: String, channel_id: String },
-    /// A channel has a case from now on.
-    #[serde(rename = "case.opened")]
-    CaseOpened { actor: String, channel_id: String, case_id: i64 },
-    /// An answer has added to a case what the model noted.
-    #[serde(rename = "case.updated")]
-    CaseUpdated { actor: String, session: String, case_id: i64, hypotheses: usize, questions: usize },
-    /// It has none any more.
-    #[serde(rename = "case.closed")]
-    CaseClosed { actor: String, channel_id: String, case_id: i64, messages: u64 },
-    /// Other policies decide from the next turn on. Layers, the top one first.
-    #[serde(rename = "policy.swapped")]
-    PolicySwapped { by: &'static str, before: Vec<Identity>, serving: Vec<Identity> },
-    /// They should have, and could not be loaded.
-    #[serde(rename = "policy.refused")]
-    PolicyRefused { by: &'static str, files: Vec<String>, reason: String },
-    /// The arms of an experiment are loaded, and conversations get one.
-    #[serde(rename = "experiment.on")]
-    ExperimentOn { experiment: String, arms: Vec<LoadedArm> },
-    /// An experiment is not begun.
-    #[serde(rename = "experiment.refused")]
-    ExperimentRefused { experiment: String, reason: String },
-    /// Conversations have no arm any more.
-    #[serde(rename = "experiment.off")]
-    ExperimentOff {
-        experiment: String,
-        /// The arm that serves everybody from now on.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        promoted: Option<String>,
-    },
-    /// The guard rail has stopped an arm; its conversations go on with the control.
-    #[serde(rename = "experiment.arm-stopped")]
-    ExperimentArmStopped {
-        experiment: String,
-        stopped: String,
-        /// What is worse: `failures` or `overflows`.
-        worse: &'static str,
-        /// Conversations in which it happened, of this arm and of the control.
-        arm_conversations: u64,
-        control_conversations: u64,
-        /// How strong the evidence is; the bound that it has passed.
-        evidence: f64,
-        bound: f64,
-        conversations_moved: usize,
-    },
-    /// What a shadow arm would have done with a turn.
-    #[serde(rename = "experiment.shadow")]
-    ExperimentShadow {
-        session: String,
-        /// The arm that only watches; the event's own `arm` is the one that acted.
-        shadow: String,
-        shadow_sha256: String,
-        tokens_before: u64,
-        tokens_after: u64,
-        acting_tokens_after: u64,
-        turns_dropped: u32,
-        acting_turns_dropped: u32,
-        /// Policies of the shadow arm that failed.
-        failures: usize,
-        /// Whether both would send the same messages.
-        agrees: bool,
-    },
-    /// A person asks nearly the same again.
-    #[serde(rename = "signal.reasked")]
-    SignalReasked { actor: String, session: String, after_ms: u64, similarity: f64 },
-    /// A person likes an answer or does not.
-    #[serde(rename = "signal.reaction")]
-    SignalReaction { actor: String, session: String, likes: bool },
-    /// The front is not let in any more; what is connected goes on.
-    #[serde(rename = "front.refused")]
-    FrontRefused { reason: String },
-    /// It is let in again.
-    #[serde(rename = "front.accepted")]
-    FrontAccepted,
-    /// Nobody could reach the front for a while.
-    #[serde(rename = "front.connected-again")]
-    FrontConnectedAgain {
-        deaf_ms: u64,
-        /// Messages that came late because of it.
-        late: u64,
-    },
-    /// The front brought an event with an id that is none, or of the wrong shape, and it was refused.
-    #[serde(rename = "front.malformed")]
-    FrontMalformed {
-        /// Which id or part: `frame`, `type`, `envelope_id`, `payload`; `line` on the console. Never what it was.
-        field: &'static str,
-    },
-    /// A reply went out in several messages.
-    #[serde(rename = "reply.split")]
-    ReplySplit { actor: String, parts: usize, chars: usize },
-    /// A long reply could not be posted as a file: its first parts were posted, and the archive has all of it.
-    #[serde(rename = "reply.cut")]
-    ReplyCut { actor: String, session: String, reason: String },
-    /// A part of a reply was posted after a crash although it may have been posted before.
-    #[serde(rename = "reply.repeated")]
-    ReplyRepeated { actor: String, session: String, part: u32 },
-    /// A reply could not be delivered and will not be tried again.
-    #[serde(rename = "reply.undelivered")]
-    ReplyUndelivered { actor: String, session: String, reason: String },
-    /// The gateway is there, or there again.
-    #[serde(rename = "gateway.online")]
-    GatewayOnline {
-        /// Whether people are told.
-        broadcast: bool,
-        /// `crash-recovery`, `fast-recovery`, `graceful-fast-restart`, `graceful-restart`.
-        reason: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        offline_duration_ms: Option<u64>,
-    },
-    /// It was asked to end, and does.
-    #[serde(rename = "gateway.offline")]
-    GatewayOffline { broadcast: bool, reason: &'static str },
-    /// What was said while nobody listened was read back.
-    #[serde(rename = "gateway.caught-up")]
-    GatewayCaughtUp {
-        /// Those that were read.
-        conversations: usize,
-        /// Messages that were found in them and are answered now.
-        messages: usize,
-        /// Conversations that the gateway may not read.
-        unreadable: usize,
-        /// Conversations that were read back in part, for there was too much.
-        cut: usize,
-    },
-    /// The store's file was deleted, replaced or emptied while it was open, and the gateway ended.
-    #[serde(rename = "store.lost")]
-    StoreLost { reason: String },
-}
-
-impl Event {
-    /// People were asked what a thread waits for from now on.
-    pub(crate) fn escalated(Marker { channel_id, thread_ts, scope, .. }: Marker) -> Event {
-        Event::EscalateTriggered { channel_id, thread_ts, scope }
-    }
-
-    /// Somebody does not want the answer to be waited for any more.
-    pub(crate) fn escalation_cancelled(actor: &str, marker: &Marker) -> Event {
-        let (channel_id, thread_ts) = (marker.channel_id.clone(), marker.thread_ts.clone());
-        Event::EscalateCancelled { actor: actor.to_owned(), channel_id, thread_ts }
-    }
-}
-
-/// Which policy, and for which decision it was asked.
-#[derive(Clone, Debug, Serialize)]
-pub struct Asked {
-    pub policy: String,
-    pub version: String,
-    pub sha256: String,
-    pub decision: &'static str,
-}
-
-impl Asked {
-    /// Who was asked for what, by the record of it.
-    pub fn of(record: &Record) -> Asked {
-        let Identity { name, version, sha256 } = record.policy.clone();
-        Asked { policy: name, version, sha256, decision: record.decision.name() }
-    }
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    at: String,
-    #[serde(flatten)]
-    event: &'a Event,
-    #[serde(flatten)]
-    tags: &'a Tags,
-}
-
-type Noted = (Timestamp, Event, Tags);
-
-/// Writes events. Clones write the same ledger; the last one to go waits until everything is written.
+/// Notes events, and exports those of all. Clones write the same ledger; the last one to go waits until everything is
+/// exported that can be.
 #[derive(Clone, Debug)]
-pub struct Ledger(Arc<Writing>);
+pub struct Ledger(Arc<Exporting>);
 
-#[derive(Debug)]
-struct Writing {
-    sender: Option<Sender<Noted>>,
-    writer: Option<JoinHandle<()>>,
-    /// Lines that are lost and not even counted in the file.
-    uncounted: Arc<AtomicU64>,
+struct Exporting {
+    waiting: Arc<dyn Waiting>,
+    trouble: Arc<Mutex<Option<Trouble>>>,
+    ending: Arc<AtomicBool>,
+    wake: SyncSender<()>,
+    exporter: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Exporting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exporting").field("trouble", &self.trouble).finish_non_exhaustive()
+    }
 }
 
 impl Ledger {
-    /// A ledger in this folder.
-    pub fn open(folder: impl Into<PathBuf>) -> Self {
-        Ledger::open_named(folder, "events")
+    /// The ledger in this folder, of what is stored there.
+    pub fn open(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>) -> Self {
+        let (trouble, ending) = (Arc::default(), Arc::new(AtomicBool::new(false)));
+        // One that is woken already need not be woken twice.
+        let (wake, woken) = sync_channel(1);
+        let waker = wake.clone();
+        waiting.on_lines(Box::new(move || {
+            let _ = waker.try_send(());
+        }));
+        let exporter = Exporter::new(Arc::clone(&waiting), folder.into(), Arc::clone(&trouble));
+        let ends = Arc::clone(&ending);
+        let spawned = std::thread::Builder::new().name("ledger".into()).spawn(move || exporter.work(&woken, &ends));
+        let exporter = spawned
+            .inspect_err(|error| tracing::warn!(%error, "the ledger is not exported: no thread; the store keeps it"))
+            .ok();
+        Ledger(Arc::new(Exporting { waiting, trouble, ending, wake, exporter }))
     }
 
-    /// That of a dry run, which nobody counts.
-    pub fn open_dry_run(folder: impl Into<PathBuf>) -> Self {
-        Ledger::open_named(folder, "dryrun-events")
+    /// What keeps lines from being written now, if anything does.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn open_named(folder: impl Into<PathBuf>, name: &'static str) -> Self {
-        let place = Place { folder: folder.into(), name };
-        let (sender, receiver) = channel();
-        let uncounted = Arc::<AtomicU64>::default();
-        let mut lost = Lost { uncounted: Arc::clone(&uncounted), is_told: false };
-        let spawned =
-            std::thread::Builder::new().name("ledger".into()).spawn(move || write_all(&place, &receiver, &mut lost));
-        let (sender, writer) = match spawned {
-            Ok(writer) => (Some(sender), Some(writer)),
-            Err(error) => {
-                tracing::warn!(%error, "the ledger cannot be written: no thread");
-                (None, None)
-            }
-        };
-        Ledger(Arc::new(Writing { sender, writer, uncounted }))
-    }
-
-    /// So many lines are lost and could not even be counted in the file.
-    pub fn uncounted(&self) -> u64 {
-        self.0.uncounted.load(Ordering::Relaxed)
-    }
-
-    /// Notes an event that belongs to no turn, now.
+    /// Notes an event that belongs to no turn and to no other write, now.
     pub fn note(&self, event: Event) {
-        self.note_of(event, Tags::default());
+        self.0.waiting.note(event.into());
     }
 
-    /// Notes an event of a turn that went by these decisions, now.
+    /// Notes such an event about a turn that went by these decisions, now.
     pub fn note_of(&self, event: Event, tags: Tags) {
-        if let Some(sender) = &self.0.sender {
-            // The receiver only goes away with the ledger itself.
-            let _ = sender.send((Timestamp::now(), event, tags));
-        }
+        self.0.waiting.note(Noted { event, tags });
     }
 }
 
-impl Drop for Writing {
+impl Drop for Exporting {
     fn drop(&mut self) {
-        self.sender = None;
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
+        self.ending.store(true, Ordering::Release);
+        // Where that is full it is woken anyway.
+        let _ = self.wake.try_send(());
+        if let Some(exporter) = self.exporter.take() {
+            let _ = exporter.join();
         }
-    }
-}
-
-/// Waits for events and writes all that are waiting in one go.
-fn write_all(place: &Place, events: &Receiver<Noted>, lost: &mut Lost) {
-    while let Ok(first) = events.recv() {
-        let mut month = String::new();
-        let mut lines = Vec::new();
-        for (at, event, tags) in std::iter::once(first).chain(events.try_iter()) {
-            let this_month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
-            if this_month != month {
-                flush(place, &month, &mut lines, lost);
-                month = this_month;
-            }
-            let line = Line { at: format!("{at:.3}"), event: &event, tags: &tags };
-            if serde_json::to_writer(&mut lines, &line).is_ok() {
-                lines.push(b'\n');
-            }
-        }
-        flush(place, &month, &mut lines, lost);
-    }
-}
-
-/// Where lines go.
-struct Place {
-    folder: PathBuf,
-    /// What the files' names begin with.
-    name: &'static str,
-}
-
-/// What could not be written.
-struct Lost {
-    uncounted: Arc<AtomicU64>,
-    /// Whether the operator knows of this trouble.
-    is_told: bool,
-}
-
-impl Lost {
-    fn note(&mut self, folder: &Path, lines: u64, error: &io::Error) {
-        let lines = self.uncounted.load(Ordering::Relaxed) + lines;
-        // On a full disk the count has no room either: then it is kept until there is.
-        let uncounted = match WriteFailures::add(folder, lines, &error.to_string()) {
-            Ok(()) => 0,
-            Err(_) => lines,
-        };
-        self.uncounted.store(uncounted, Ordering::Relaxed);
-    }
-
-    /// It works again.
-    fn is_over(&mut self, folder: &Path) {
-        self.is_told = false;
-        let lines = self.uncounted.load(Ordering::Relaxed);
-        if lines > 0 && WriteFailures::add(folder, lines, "there was no room to count them then").is_ok() {
-            self.uncounted.store(0, Ordering::Relaxed);
-        }
-    }
-}
-
-fn flush(Place { folder, name }: &Place, month: &str, lines: &mut Vec<u8>, lost: &mut Lost) {
-    if lines.is_empty() {
-        return;
-    }
-    let path = folder.join(format!("{name}-{month}.log"));
-    let count = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
-    match append(&path, lines) {
-        Ok(()) => lost.is_over(folder),
-        Err(error) => {
-            if !std::mem::replace(&mut lost.is_told, true) {
-                tracing::warn!(path = %path.display(), %error, "the ledger cannot be written; events are lost");
-            }
-            lost.note(folder, count, &error);
-        }
-    }
-    lines.clear();
-}
-
-/// Appends whole lines. Half a line that a crash or a full disk has left is ended first, so that it spoils
-/// none but itself.
-fn append(path: &Path, lines: &mut Vec<u8>) -> io::Result<()> {
-    let mut file = open_private(path)?;
-    if is_torn(&mut file)? {
-        lines.insert(0, b'\n');
-    }
-    file.write_all(lines)
-}
-
-fn is_torn(file: &mut File) -> io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
-}
-
-fn open_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).read(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn note_one(folder: &Path) {
-        let ledger = Ledger::open(folder);
-        ledger.note(Event::ContextForcePruned { actor: "U1".into(), dropped_pairs: 6, tokens_after: 4_200 });
-    }
-
-    fn file(folder: &Path) -> PathBuf {
-        std::fs::read_dir(folder).expect("the folder").next().expect("a file").expect("readable").path()
-    }
-
-    #[test]
-    fn half_a_line_does_not_swallow_the_next_event() {
-        let folder = tempfile::tempdir().expect("a folder");
-        note_one(folder.path());
-        let path = file(folder.path());
-        let whole = std::fs::read_to_string(&path).expect("the file");
-        std::fs::write(&path, &whole[..whole.len() / 2]).expect("half a line");
-        note_one(folder.path());
-        note_one(folder.path());
-        let text = std::fs::read_to_string(&path).expect("the file");
-        let good: Vec<bool> =
-            text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).collect();
-        assert_eq!(good, [false, true, true], "{text}");
-    }
-
-    #[test]
-    fn what_cannot_be_written_is_counted_over_restarts() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let month = Timestamp::now().to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
-        // A folder in the file's place.
-        let path = folder.path().join(format!("events-{month}.log"));
-        std::fs::create_dir(&path).expect("a folder");
-        for count in [1, 2] {
-            note_one(folder.path());
-            let failures = WriteFailures::read(folder.path()).expect("a count");
-            assert_eq!(failures.count, count);
-            assert!(!failures.last_error.is_empty() && failures.last_at.ends_with('Z'), "{failures:?}");
-        }
-        std::fs::remove_dir(&path).expect("mended");
-        note_one(folder.path());
-        assert_eq!(
-            WriteFailures::read(folder.path()).map(|failures| failures.count),
-            Some(2),
-            "it stays until somebody looks"
-        );
-    }
-
-    #[test]
-    fn an_event_of_a_turn_says_whose_decisions_it_went_by() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = InExperiment { experiment: "less".into(), arm: "b".into() };
-        let tags = Tags { policy_sha256: Some("abc".into()), place: Some(place) };
-        let ledger = Ledger::open(folder.path());
-        ledger.note_of(Event::SignalReaction { actor: "U1".into(), session: "slack:dm:U1".into(), likes: true }, tags);
-        drop(ledger);
-        let text = std::fs::read_to_string(file(folder.path())).expect("the file");
-        let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one line of JSON");
-        assert_eq!(
-            (&line["experiment"], &line["arm"], &line["policySha256"]),
-            (&"less".into(), &"b".into(), &"abc".into())
-        );
-    }
-
-    #[test]
-    fn events_are_whole_lines_in_pmks_words() {
-        let folder = tempfile::tempdir().expect("a folder");
-        note_one(folder.path());
-        let path = file(folder.path());
-        let name = path.file_name().expect("a name").to_string_lossy();
-        assert!(name.starts_with("events-2") && name.ends_with(".log"), "{name}");
-        let text = std::fs::read_to_string(&path).expect("the file");
-        let line: serde_json::Value = serde_json::from_str(text.trim_end()).expect("one line of JSON");
-        assert_eq!(line["type"], "context.force-pruned");
-        assert_eq!(line["droppedPairs"], 6);
-        let at = line["at"].as_str().expect("a time");
-        assert!(at.ends_with('Z') && at.len() == "2026-05-07T07:39:55.339Z".len(), "{at}");
     }
 }

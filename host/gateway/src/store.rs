@@ -33,6 +33,7 @@ mod connection;
 mod dump;
 mod error;
 mod escalations;
+mod events;
 mod experiments;
 mod files;
 mod intake;
@@ -42,6 +43,7 @@ mod parking;
 mod presence;
 mod proposals;
 mod readers;
+mod receipts;
 mod reset;
 mod restore;
 mod sessions;
@@ -76,6 +78,7 @@ pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use presence::{Outage, Owed, Talk, Telling, Unread};
 pub use proposals::{Judged, Proposal, is_meant};
+pub use receipts::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
@@ -108,6 +111,8 @@ struct Shared {
     // Closed in this order: the last connection to go folds the log into the file, and readers cannot.
     readers: Readers,
     writer: Writer,
+    /// What is noted in it, and not written to the ledger's files.
+    noting: events::Noting,
 }
 
 impl Store {
@@ -177,7 +182,8 @@ impl Store {
         let writer = Writer::start(conn, path.clone(), files)
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner("pmk-host run");
-        Ok(Store { shared: Arc::new(Shared { home: home.to_owned(), owner, readers, writer }) })
+        let shared = Shared { home: home.to_owned(), owner, readers, writer, noting: events::Noting::default() };
+        Ok(Store { shared: Arc::new(shared) })
     }
 
     /// Waits until the store is lost while it is open, its file deleted, replaced, emptied or cut short, and says how. From

@@ -77,6 +77,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             }
             "reply.split" => audit.context_safety.replies_split += 1,
             "context.exceeded" => add(&mut audit.context_safety.exceeded, text(event, "phase")),
+            "context.pruned" => audit.context_safety.pruned += 1,
             "context.force-pruned" => audit.context_safety.force_pruned += 1,
             "context.compacted" if event["recovering"] == true => audit.context_safety.compacted_recovering += 1,
             "context.compacted" => audit.context_safety.compacted_ahead += 1,

@@ -1,9 +1,11 @@
 //! Orders on a real store.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::*;
-use crate::language::Language;
+use crate::{language::Language, ledger::Ledger};
 
 struct Desk {
     home: tempfile::TempDir,
@@ -16,12 +18,12 @@ impl Desk {
     fn new(language: Language) -> Desk {
         let home = tempfile::tempdir().expect("a folder");
         let store = Store::open(home.path()).expect("a store");
-        let ledger = Some(Ledger::open(home.path()));
+        let ledger = Some(Ledger::open(Arc::new(store.clone()), home.path()));
         Desk { home, store, ledger, say: Say::new(language) }
     }
 
     fn cases(&self) -> Casework<'_> {
-        Casework { store: &self.store, say: &self.say, ledger: self.ledger.as_ref().expect("it is open") }
+        Casework { store: &self.store, say: &self.say }
     }
 
     fn refusal(&self, done: Result<String, CaseworkError>) -> String {

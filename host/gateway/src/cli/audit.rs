@@ -134,6 +134,7 @@ fn page(audit: &Audit) -> String {
     page.section("Context safety");
     let safety = &audit.context_safety;
     page.summed("context.exceeded", &safety.exceeded);
+    page.line("context.pruned", safety.pruned);
     page.line("context.force-pruned", safety.force_pruned);
     page.line(
         "context.compacted",

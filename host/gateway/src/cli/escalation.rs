@@ -1,7 +1,7 @@
 //! `escalation list|add|remove|import`: who is asked what neither documents nor code can answer, and which
 //! threads wait for them (seed 003 §7, §8).
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::{Args, Subcommand};
 use pmk_core::FrontName;
@@ -18,7 +18,7 @@ use crate::{
     admin::{Actor, Change},
     config::Config,
     escalation::{self, Marker, Pools},
-    ledger::{Event, Ledger},
+    ledger::Ledger,
     store::{Store, StoreError},
 };
 
@@ -121,8 +121,6 @@ impl Cancel {
     fn run(self, context: &Context) -> Result<(), Failure> {
         let cancelled = self.cancel(context);
         let marker = record(context, "escalation.cancel", &[&self.key], cancelled)?;
-        let actor = Actor::of_process().to_string();
-        Ledger::open(home::gateway_dir(&context.home)).note(Event::escalation_cancelled(&actor, &marker));
         if context.json {
             return print_json(&json!({"key": marker.name(), "cancelled": true}));
         }
@@ -143,7 +141,12 @@ impl Cancel {
             Err(StoreError::Missing { .. }) => return Err(missing()),
             store => store?,
         };
-        block_on(async { Ok(store.cancel_escalation(channel, thread_ts, clock::now_ms()).await?) })?.ok_or_else(missing)
+        let actor = Actor::of_process().to_string();
+        let cancelled =
+            block_on(async { Ok(store.cancel_escalation(channel, thread_ts, &actor, clock::now_ms()).await?) })?;
+        // Where no gateway runs that would.
+        drop(Ledger::open(Arc::new(store), home::gateway_dir(&context.home)));
+        cancelled.ok_or_else(missing)
     }
 }
 

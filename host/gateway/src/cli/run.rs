@@ -176,6 +176,7 @@ impl Run {
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
         let library =
             Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?;
+        let ledger = open_ledger(&context.home, &store)?;
         let parts = Parts {
             home: &context.home,
             clock: Clock::system(),
@@ -183,7 +184,7 @@ impl Run {
             stack,
             model,
             front,
-            ledger: open_ledger(&context.home)?,
+            ledger,
             library: SharedLibrary::new(library),
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
@@ -322,9 +323,11 @@ impl Run {
 }
 
 /// The ledger of a home; of a dry run one that nobody counts.
-fn open_ledger(home: &Path) -> Result<Ledger, Failure> {
-    let folder = home::gateway_dir(home);
-    Ok(if is_dry_run()? { Ledger::open_dry_run(folder) } else { Ledger::open(folder) })
+fn open_ledger(home: &Path, store: &Store) -> Result<Ledger, Failure> {
+    if is_dry_run()? {
+        store.is_of_a_dry_run();
+    }
+    Ok(Ledger::open(Arc::new(store.clone()), home::gateway_dir(home)))
 }
 
 /// Whether nothing may be written to Slack.

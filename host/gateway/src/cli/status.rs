@@ -5,17 +5,13 @@ use std::{fmt::Write, process::ExitCode, time::Duration};
 
 use clap::Args;
 use jiff::Timestamp;
-use pmk_system::{
-    clock,
-    error::Failure,
-    home::{self, HomeLock},
-};
+use pmk_system::{clock, error::Failure, home::HomeLock};
 use serde_json::{Value, json};
 
 use super::{Context, note, print, print_json};
 use crate::{
     control::{self, Reply, Request},
-    ledger::WriteFailures,
+    ledger::Trouble,
     presence::{
         Signs,
         health::{Freshness, Level, Report, Signals, judge},
@@ -41,7 +37,7 @@ struct Shown {
     beat_ms: Option<i64>,
     age: Option<Duration>,
     report: Option<Report>,
-    lost: Option<WriteFailures>,
+    trouble: Option<Trouble>,
     level: Level,
     heartbeat: Freshness,
     reasons: Vec<String>,
@@ -54,18 +50,16 @@ impl StatusCommand {
             print_json(&shown.document())?;
         } else {
             print(&shown.page())?;
-            if shown.lost.is_some() {
-                let file = home::gateway_dir(&context.home).join(crate::ledger::FAILURES_FILE);
-                note(format_args!(
-                    "  hint: see to what `{}` says (room on the disk, permissions), then delete it",
-                    file.display()
-                ));
+            if shown.trouble.is_some() {
+                note(
+                    "  hint: is there room on the disk, and may it write there? They are kept, and written once they can be",
+                );
             }
         }
         Ok(match shown.level {
             Level::Down => ExitCode::from(NOT_RUNNING),
             Level::Degraded => ExitCode::FAILURE,
-            Level::Healthy if shown.lost.is_some() => ExitCode::FAILURE,
+            Level::Healthy if shown.trouble.is_some() => ExitCode::FAILURE,
             Level::Healthy => ExitCode::SUCCESS,
         })
     }
@@ -86,10 +80,7 @@ fn look(context: &Context) -> Result<Shown, Failure> {
         },
         None => None,
     };
-    let mut lost = WriteFailures::read(&home::gateway_dir(home));
-    if let Some(uncounted) = report.as_ref().map(|report| report.lost_lines).filter(|lines| *lines > 0) {
-        lost.get_or_insert_default().count += uncounted;
-    }
+    let trouble = report.as_ref().and_then(|report| report.ledger.clone());
     let heartbeat = Freshness::of(age);
     let signals = Signals {
         is_alive: holder.is_some(),
@@ -98,8 +89,10 @@ fn look(context: &Context) -> Result<Shown, Failure> {
         report: report.clone(),
     };
     let (level, mut reasons) = judge(&signals);
-    reasons.extend(lost.as_ref().map(WriteFailures::told));
-    Ok(Shown { pid, state, beat_ms, age, report, lost, level, heartbeat, reasons })
+    if let Some(Trouble { waiting, .. }) = &trouble {
+        reasons.push(format!("{waiting} lines of the ledger wait to be written"));
+    }
+    Ok(Shown { pid, state, beat_ms, age, report, trouble, level, heartbeat, reasons })
 }
 
 impl Shown {
@@ -129,11 +122,8 @@ impl Shown {
             let (open, of, reconnects) = (connection.open, connection.of, connection.reconnects);
             line("sockets", format!("{open} of {of} connected, {reconnects} reconnects in the last 10 minutes"));
         }
-        if let Some(WriteFailures { last_error, last_at, .. }) =
-            self.lost.as_ref().filter(|lost| !lost.last_error.is_empty())
-        {
-            let when = if last_at.is_empty() { String::new() } else { format!("last failure {last_at}: ") };
-            line("ledger", when + last_error);
+        if let Some(Trouble { error, since, .. }) = &self.trouble {
+            line("ledger", format!("since {since}: {error}"));
         }
         page
     }
@@ -154,7 +144,7 @@ impl Shown {
             },
             "answers": self.report.is_some(),
             "sockets": connection,
-            "ledger_write_failures": self.lost,
+            "ledger": self.trouble,
         })
     }
 }

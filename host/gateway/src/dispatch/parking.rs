@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Dispatcher;
 use pmk_system::{clock, error::Failure};
 
-use crate::{ids::InboxId, ledger::Event};
+use crate::ids::InboxId;
 
 impl Dispatcher {
     /// Sets a message aside; who is to know of it is told beside whatever comes next. A store that cannot even do that
@@ -15,7 +15,6 @@ impl Dispatcher {
         match self.store.park(inbox, why, clock::now_ms()).await {
             Ok(Some(parked)) => {
                 tracing::error!(session = parked.key, why, "a message cannot be answered and is parked");
-                self.turns.note(Event::TurnParked { session: parked.key, why: why.to_owned() });
                 let dispatcher = Arc::clone(self);
                 self.tasks.spawn(async move { dispatcher.tell(inbox).await });
             }

@@ -70,7 +70,7 @@ impl Scripted {
 
     async fn end(&self, turns: &[(TurnId, String)]) {
         for (turn, _) in turns {
-            self.store.finish(*turn, vec![], clock::now_ms()).await.unwrap();
+            self.store.finish(*turn, vec![], vec![], clock::now_ms()).await.unwrap();
         }
         let texts: Vec<&str> = turns.iter().map(|(_, text)| &**text).collect();
         self.happen(|log| log.answered.push(texts.join("+")));

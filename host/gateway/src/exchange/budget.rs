@@ -2,7 +2,7 @@
 //! accordingly, before the model is called and whatever comes of the call.
 
 use pmk_core::{Applied, floor};
-use pmk_policy::PruneInput;
+use pmk_policy::{DecidedBy, PruneInput};
 
 use super::{
     Exchange, Ports,
@@ -19,7 +19,7 @@ pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result
             decide(ports, exchange).await?;
             return Ok(());
         }
-        carry_out(ports, exchange, &wanted.otherwise, vec![]).await?;
+        carry_out(ports, exchange, &wanted.otherwise, wanted.told).await?;
     }
     Ok(())
 }
@@ -28,6 +28,7 @@ pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result
 struct Wanted {
     range: std::ops::Range<usize>,
     otherwise: Applied,
+    told: Vec<Event>,
 }
 
 /// Asks the policy and carries its plan out, unless it wants something summed up first.
@@ -48,7 +49,9 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
             exchange.tally.tokens_before = transcript.total_tokens();
         }
         Trial::begin(exchange);
-        carry_out(ports, exchange, &floor::decide(&transcript, exchange.alone()), vec![]).await?;
+        let applied = floor::decide(&transcript, exchange.alone());
+        let told = pruned(exchange, &DecidedBy::Floor, &applied);
+        carry_out(ports, exchange, &applied, told).await?;
         return Ok(None);
     }
     let input = PruneInput {
@@ -71,11 +74,16 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
     if exchange.tally.calls == 0 {
         exchange.tally.tokens_before = applied.tokens_before;
     }
-    exchange.tally.decided_by = Some(decision.decided_by);
     match decision.applied.compaction.clone() {
-        Some(range) if !exchange.tally.compacted => Ok(Some(Wanted { range, otherwise: decision.applied })),
+        Some(range) if !exchange.tally.compacted => {
+            let told = pruned(exchange, &decision.decided_by, &decision.applied);
+            exchange.tally.decided_by = Some(decision.decided_by);
+            Ok(Some(Wanted { range, otherwise: decision.applied, told }))
+        }
         _ => {
-            carry_out(ports, exchange, &decision.applied, vec![]).await?;
+            let told = pruned(exchange, &decision.decided_by, &decision.applied);
+            exchange.tally.decided_by = Some(decision.decided_by);
+            carry_out(ports, exchange, &decision.applied, told).await?;
             Ok(None)
         }
     }
@@ -90,6 +98,25 @@ fn token_budget(ports: &dyn Ports, exchange: &Exchange, wanted: u64) -> TokenBud
         budget = ports.token_budget(session, preamble_tokens);
     }
     exchange.capped(budget, preamble_tokens)
+}
+
+/// The event of a plan; none where it leaves the window as it is.
+fn pruned(exchange: &Exchange, decided_by: &DecidedBy, applied: &Applied) -> Vec<Event> {
+    let sha256 = match decided_by {
+        DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
+        DecidedBy::Floor => None,
+    };
+    let event = || Event::ContextPruned {
+        actor: exchange.asker.clone(),
+        session: exchange.key.clone(),
+        turns_dropped: applied.turns_dropped,
+        messages_replaced: applied.replaced.len(),
+        tokens_before: applied.tokens_before,
+        tokens_after: applied.tokens_after,
+        decided_by: decided_by.name().to_owned(),
+        decided_by_sha256: sha256,
+    };
+    if applied.edits_window() { vec![event()] } else { vec![] }
 }
 
 /// Carries a decision over to the turn's window and to the stored live window, to that one later where it is only

@@ -244,22 +244,27 @@ impl On {
             return Ok(());
         };
         let reason = verdict.to_string();
-        let moved = ports.store.stop_arm(experiment, arm, control, &reason, ports.clock.now_ms()).await?;
+        let event = {
+            let (experiment, stopped) = (experiment.clone(), arm.to_owned());
+            let (arm, control, worse) = (verdict.arm.bad, verdict.control.bad, verdict.worse.name());
+            let (evidence, bound) = (verdict.evidence, verdict.bound);
+            move |conversations_moved| Event::ExperimentArmStopped {
+                experiment,
+                stopped,
+                worse,
+                arm_conversations: arm,
+                control_conversations: control,
+                evidence,
+                bound,
+                conversations_moved,
+            }
+        };
+        let moved = ports.store.stop_arm(experiment, arm, control, &reason, event, ports.clock.now_ms()).await?;
         self.stopped().insert(arm.to_owned());
         // Two turns may come to the same verdict at once.
         let Some(conversations_moved) = moved else { return Ok(()) };
         tracing::error!(experiment, arm, reason, conversations_moved, "the guard rail has stopped an arm");
         ports.admins.tell(ports.say.arm_stopped(experiment, arm, control, &verdict));
-        ports.ledger.note(Event::ExperimentArmStopped {
-            experiment: experiment.clone(),
-            stopped: arm.to_owned(),
-            worse: verdict.worse.name(),
-            arm_conversations: verdict.arm.bad,
-            control_conversations: verdict.control.bad,
-            evidence: verdict.evidence,
-            bound: verdict.bound,
-            conversations_moved,
-        });
         Ok(())
     }
 

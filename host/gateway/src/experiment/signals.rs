@@ -7,10 +7,10 @@ use std::{
 };
 
 use pmk_search::terms;
+use pmk_system::clock;
 
 use crate::{
     ids::{SessionId, TurnId},
-    ledger::{Event, Ledger},
     store::{OpenTurn, Store},
     talk::Reaction,
 };
@@ -107,15 +107,10 @@ pub fn opinion(reaction: &str) -> Option<bool> {
 }
 
 /// Notes what somebody thinks of an answer. That the store is busy is no reason to have Slack send a thumb again.
-pub(crate) async fn react(store: &Store, ledger: &Ledger, reaction: &Reaction) {
+pub(crate) async fn react(store: &Store, reaction: &Reaction) {
     let Some(likes) = opinion(&reaction.reaction) else { return };
-    match store.vote(reaction, likes).await {
-        Ok(Some(voted)) => {
-            let (actor, session) = (reaction.user.clone(), voted.key.to_string());
-            ledger.note_of(Event::SignalReaction { actor, session, likes }, voted.tags);
-        }
-        Ok(None) => {}
-        Err(error) => tracing::warn!(%error, "a reaction to an answer is not counted"),
+    if let Err(error) = store.vote(reaction, likes, clock::now_ms()).await {
+        tracing::warn!(%error, "a reaction to an answer is not counted");
     }
 }
 

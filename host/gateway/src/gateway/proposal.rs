@@ -8,7 +8,6 @@ use pmk_knowledge::reaction::Verdict;
 use crate::{
     dispatch::Dispatcher,
     front::Delivery,
-    ledger::Event,
     services::Services,
     store::{Judged, StoreError},
     talk::{Reaction, ReplyTo, Speech},
@@ -28,22 +27,18 @@ pub(super) async fn judge(
     // What is just being posted is known to the store once this is free.
     let _judging = services.judging.lock().await;
     let yes = verdict == Verdict::Approve;
-    let (reply_to, text, is_dropped) = match services.store.judge_proposal(reaction, yes, services.now_ms()).await? {
+    let (reply_to, text) = match services.store.judge_proposal(reaction, yes, services.now_ms()).await? {
         None => return Ok(()),
         Some(Judged::Confirmed(confirmation)) => return dispatcher.take_in(*confirmation).await.map(drop),
-        Some(Judged::Dropped(reply_to)) => (reply_to, services.say.proposal_dropped(), true),
-        Some(Judged::Expired(reply_to)) => (reply_to, services.say.proposal_expired(), true),
+        Some(Judged::Dropped(reply_to)) => (reply_to, services.say.proposal_dropped()),
+        Some(Judged::Expired(reply_to)) => (reply_to, services.say.proposal_expired()),
         Some(Judged::Meant(answer)) => {
             let reply_to = answer.reply_to.clone();
             dispatcher.take_in(*answer).await?;
-            (reply_to, services.say.answer_taken(), false)
+            (reply_to, services.say.answer_taken())
         }
-        Some(Judged::NotMeant(reply_to)) => (reply_to, services.say.still_waiting(), false),
+        Some(Judged::NotMeant(reply_to)) => (reply_to, services.say.still_waiting()),
     };
-    if is_dropped {
-        let (actor, channel_id) = (reaction.user.clone(), reaction.channel.clone());
-        services.ledger.note(Event::EscalateDropped { actor, channel_id });
-    }
     let (showing, ts) = (Arc::clone(services), reaction.ts.clone());
     services.tasks.spawn(async move { show(&showing, &reply_to, &ts, text).await });
     Ok(())

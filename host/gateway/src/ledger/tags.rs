@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pmk_policy::{Identity, Record};
 use serde::Serialize;
 
 /// One arm of an experiment that is on.
@@ -29,4 +30,21 @@ pub struct Tags {
 pub struct InExperiment {
     pub experiment: Arc<str>,
     pub arm: Arc<str>,
+}
+
+/// Which policy, and for which decision it was asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Asked {
+    pub policy: String,
+    pub version: String,
+    pub sha256: String,
+    pub decision: &'static str,
+}
+
+impl Asked {
+    /// Who was asked for what, by the record of it.
+    pub fn of(record: &Record) -> Asked {
+        let Identity { name, version, sha256 } = record.policy.clone();
+        Asked { policy: name, version, sha256, decision: record.decision.name() }
+    }
 }

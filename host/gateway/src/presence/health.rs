@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
-use crate::talk::Connection;
+use crate::{ledger::Trouble, talk::Connection};
 
 /// So many lost connections within a while are too many.
 const MANY_RECONNECTS: u32 = 2;
@@ -76,8 +76,9 @@ impl Level {
 pub struct Report {
     /// Its sockets, where its front has any.
     pub connection: Option<Connection>,
-    /// Lines of the ledger that it could not write, and could not even count in the file.
-    pub lost_lines: u64,
+    /// What keeps lines of the ledger from being written, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<Trouble>,
 }
 
 /// What is known of a gateway.
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     fn signals(heartbeat: Freshness, connection: Option<Connection>) -> Signals {
-        let report = Some(Report { connection, lost_lines: 0 });
+        let report = Some(Report { connection, ledger: None });
         Signals { is_alive: true, phase: Some(Phase::Ready), heartbeat, report }
     }
 

@@ -13,7 +13,10 @@ use super::{
 };
 pub use travel::DumpedCase;
 
-use crate::case::{Case, CaseId, CaseMessage, ImportedCase, KeptNote, Note, NoteKind, Order};
+use crate::{
+    case::{Case, CaseId, CaseMessage, ImportedCase, KeptNote, Note, NoteKind, Order},
+    ledger::Event,
+};
 
 macro_rules! cases {
     ($end:literal) => {
@@ -68,13 +71,13 @@ pub enum Opened {
 }
 
 impl Store {
-    /// Opens a case in a channel that has none open.
+    /// Opens a case in a channel that has none open. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn open_case(&self, order: &Order, title: &str, now_ms: i64) -> Result<Opened, StoreError> {
-        let (order, title) = (order.clone(), title.to_owned());
-        self.write(move |conn| {
+        let (order, title, pen) = (order.clone(), title.to_owned(), self.pen(now_ms));
+        self.write_telling(move |conn| {
             let Order { front, channel, user, event_id } = &order;
             let front = front_name(*front);
             let open = conn.prepare_cached(OPEN_IN)?.query_row(params![front, channel], |row| {
@@ -86,19 +89,21 @@ impl Store {
                 return Ok(if again { Opened::Case { case, again } } else { Opened::Other(case) });
             }
             let id = conn.prepare_cached(OPEN)?.insert(params![front, channel, title, user, now_ms, event_id])?;
+            let (actor, channel_id) = (user.clone(), channel.clone());
+            pen.write(conn, None, Event::CaseOpened { actor, channel_id, case_id: id })?;
             Ok(Opened::Case { case: one(conn, CaseId(id))?, again: false })
         })
         .await
     }
 
     /// Closes the case that is open in a channel; `None` where none is. Also says whether the same order has closed it
-    /// before.
+    /// before. The ledger tells of it once.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn close_case(&self, order: &Order, now_ms: i64) -> Result<Option<(Case, bool)>, StoreError> {
-        let order = order.clone();
-        self.write(move |conn| {
+        let (order, pen) = (order.clone(), self.pen(now_ms));
+        self.write_telling(move |conn| {
             let Order { front, channel, user, event_id } = &order;
             let closed = params![front_name(*front), channel, event_id];
             if let Some(id) = conn.prepare_cached(CLOSED_ON)?.query_row(closed, |row| row.get(0)).optional()? {
@@ -106,7 +111,10 @@ impl Store {
             }
             let Some(id) = open_in(conn, *front, channel)? else { return Ok(None) };
             conn.prepare_cached(CLOSE)?.execute(params![id.0, user, now_ms, event_id])?;
-            Ok(Some((one(conn, id)?, false)))
+            let case = one(conn, id)?;
+            let (actor, channel_id, messages) = (user.clone(), channel.clone(), case.messages);
+            pen.write(conn, None, Event::CaseClosed { actor, channel_id, case_id: id.0, messages })?;
+            Ok(Some((case, false)))
         })
         .await
     }

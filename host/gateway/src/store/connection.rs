@@ -36,6 +36,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_cases.sql"),
     include_str!("migrations/0011_contacts.sql"),
     include_str!("migrations/0012_presence.sql"),
+    include_str!("migrations/0013_events.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

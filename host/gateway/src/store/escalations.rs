@@ -3,10 +3,13 @@
 use pmk_core::{FrontName, Place};
 use rusqlite::{Connection, Row, params};
 
-use super::{Concern, Outgoing, Purpose, Store, StoreError, codec, error::Fault, intake::front_name, proposals};
+use super::{
+    Concern, Outgoing, Purpose, Store, StoreError, codec, error::Fault, events, intake::front_name, proposals,
+};
 use crate::ids::TurnId;
 use crate::{
     escalation::{Marker, Reading, Said},
+    ledger::{Event, Noted},
     talk::Inbound,
 };
 
@@ -107,13 +110,23 @@ impl Store {
         self.write(move |conn| Ok(put(conn, IMPORT, front, &marker)? > 0)).await
     }
 
-    /// Remembers what a message was read as, for every further attempt at its turn.
+    /// Remembers what a message was read as, for every further attempt at its turn, with what there is to tell of it.
     ///
     /// # Errors
     /// It is not remembered.
-    pub async fn read_as(&self, turn: TurnId, reading: &Reading) -> Result<(), StoreError> {
-        let reading = codec::to_json(reading);
-        self.write(move |conn| Ok(conn.prepare_cached(READ_AS)?.execute(params![turn.0, reading]).map(drop)?)).await
+    pub async fn read_as(
+        &self,
+        turn: TurnId,
+        reading: &Reading,
+        events: Vec<Noted>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let (reading, lines) = (codec::to_json(reading), self.pen(now_ms).lines(&events));
+        self.write_telling(move |conn| {
+            conn.prepare_cached(READ_AS)?.execute(params![turn.0, reading])?;
+            events::add(conn, Some(turn), &lines)
+        })
+        .await
     }
 
     /// Has the answer to a question taken in by this turn, and by no other. False where another was first, or where it is
@@ -160,16 +173,21 @@ impl Store {
         &self,
         channel: &str,
         thread_ts: &str,
+        actor: &str,
         now_ms: i64,
     ) -> Result<Option<Marker>, StoreError> {
-        let (channel, thread_ts) = (channel.to_owned(), thread_ts.to_owned());
-        self.write(move |conn| {
+        let [channel, thread_ts, actor] = [channel, thread_ts, actor].map(str::to_owned);
+        let pen = self.pen(now_ms);
+        self.write_telling(move |conn| {
             let mut statement = conn.prepare_cached(CANCEL)?;
             let mut rows = statement.query(params![channel, thread_ts, now_ms])?;
             let mut cancelled = None;
             // To its end, or the others are not changed.
             while let Some(row) = rows.next()? {
                 cancelled = Some(marker(row)?);
+            }
+            if let Some(marker) = &cancelled {
+                pen.write(conn, None, Event::escalation_cancelled(&actor, marker))?;
             }
             Ok(cancelled)
         })

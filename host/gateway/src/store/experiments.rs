@@ -6,9 +6,9 @@ use pmk_core::{Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 
 use super::{Store, StoreError, codec, error::Fault};
-use crate::ids::SessionId;
+use crate::ids::{SessionId, TurnId};
 use crate::{
-    ledger::{InExperiment, Tags},
+    ledger::{Event, InExperiment, Noted, Tags},
     store::assignment::{Draw, Weights},
     talk::Reaction,
 };
@@ -130,7 +130,8 @@ impl Store {
         .await
     }
 
-    /// Takes an arm out and gives its conversations to the control; how many. `None`: it was out already.
+    /// Takes an arm out and gives its conversations to the control; how many. `None`: it was out already. `event` is what
+    /// the ledger tells of it, for so many conversations.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -140,14 +141,18 @@ impl Store {
         arm: &str,
         control: &str,
         reason: &str,
+        event: impl FnOnce(usize) -> Event + Send + 'static,
         now_ms: i64,
     ) -> Result<Option<usize>, StoreError> {
         let [experiment, arm, control, reason] = [experiment, arm, control, reason].map(str::to_owned);
-        self.write(move |conn| {
+        let pen = self.pen(now_ms);
+        self.write_telling(move |conn| {
             if conn.execute(STOP_ARM, params![experiment, arm, now_ms, reason])? == 0 {
                 return Ok(None);
             }
-            Ok(Some(conn.execute(MOVE_CONVERSATIONS, params![experiment, arm, control])?))
+            let moved = conn.execute(MOVE_CONVERSATIONS, params![experiment, arm, control])?;
+            pen.write(conn, None, event(moved))?;
+            Ok(Some(moved))
         })
         .await
     }
@@ -219,13 +224,13 @@ impl Store {
     }
 
     /// Notes what somebody thinks of the answer that a message is part of. `None` where it is no answer of a
-    /// conversation that they can see, or where they have said so before.
+    /// conversation that they can see, or where they have said so before. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn vote(&self, reaction: &Reaction, likes: bool) -> Result<Option<Voted>, StoreError> {
-        let reaction = reaction.clone();
-        self.write(move |conn| {
+    pub async fn vote(&self, reaction: &Reaction, likes: bool, now_ms: i64) -> Result<Option<Voted>, StoreError> {
+        let (reaction, pen) = (reaction.clone(), self.pen(now_ms));
+        self.write_telling(move |conn| {
             let mut statement = conn.prepare_cached(FIND_ANSWER)?;
             let mut rows = statement.query([&reaction.ts])?;
             while let Some(row) = rows.next()? {
@@ -243,6 +248,8 @@ impl Store {
                     return Ok(None);
                 }
                 let tags = tags(row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?)?;
+                let event = Event::SignalReaction { actor: reaction.user, session: key.to_string(), likes };
+                pen.write(conn, Some(TurnId(turn)), Noted { event, tags: tags.clone() })?;
                 return Ok(Some(Voted { key, tags }));
             }
             Ok(None)

@@ -5,8 +5,8 @@ use pmk_core::SessionKey;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{Parked, Pending, Store, StoreError, Unparked, error::Fault, escalations, lease};
-use crate::ids::{InboxId, SessionId};
-use crate::talk::Inbound;
+use crate::ids::{InboxId, SessionId, TurnId};
+use crate::{ledger::Event, talk::Inbound};
 
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
@@ -24,19 +24,23 @@ const UNPARK: &str =
 
 impl Store {
     /// Sets a question aside and frees its conversation; an answer that it was taking in is awaited again. `None`
-    /// where there is nothing to set aside: the question is done with, or parked already.
+    /// where there is nothing to set aside: the question is done with, or parked already. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn park(&self, inbox: InboxId, why: &str, now_ms: i64) -> Result<Option<Parked>, StoreError> {
-        let why = why.to_owned();
-        self.write(move |conn| {
+        let (why, pen) = (why.to_owned(), self.pen(now_ms));
+        self.write_telling(move |conn| {
             let session: Option<i64> =
                 conn.prepare_cached(PARK)?.query_row(params![inbox.0, now_ms, why], |row| row.get(0)).optional()?;
             let Some(session) = session else { return Ok(None) };
             conn.prepare_cached(escalations::RELEASE_CLAIM)?.execute([inbox.0])?;
             lease::free(conn, SessionId(session))?;
-            Ok(parked(conn, Some(inbox))?.pop())
+            let parked = parked(conn, Some(inbox))?.pop();
+            if let Some(Parked { key, .. }) = &parked {
+                pen.write(conn, Some(TurnId(inbox.0)), Event::TurnParked { session: key.clone(), why })?;
+            }
+            Ok(parked)
         })
         .await
     }
@@ -66,13 +70,13 @@ impl Store {
     }
 
     /// Takes parked questions up again, those of one conversation or all: they are open work from now on. One whose
-    /// conversation cannot be read stays parked.
+    /// conversation cannot be read stays parked. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn unpark(&self, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
-        let wanted = key.cloned();
-        self.write(move |conn| {
+    pub async fn unpark(&self, key: Option<&SessionKey>, now_ms: i64) -> Result<Unparked, StoreError> {
+        let (wanted, pen) = (key.cloned(), self.pen(now_ms));
+        self.write_telling(move |conn| {
             let mut unparked = Unparked::default();
             for Parked { inbox, key, ts, .. } in parked(conn, None)? {
                 match key.parse::<SessionKey>() {
@@ -83,6 +87,11 @@ impl Store {
                     Ok(_) => {}
                     Err(_) => unparked.unreadable += usize::from(wanted.is_none()),
                 }
+            }
+            let messages = unparked.pending.len();
+            if messages > 0 {
+                let session = wanted.as_ref().map(SessionKey::to_string);
+                pen.write(conn, None, Event::TurnRetried { session, messages })?;
             }
             Ok(unparked)
         })

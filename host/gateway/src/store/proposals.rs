@@ -8,6 +8,7 @@ use super::{Store, StoreError, codec, error::Fault};
 use crate::ids::TurnId;
 use crate::{
     escalation::Marker,
+    ledger::Event,
     talk::{Inbound, Reaction, ReplyTo},
 };
 
@@ -88,13 +89,22 @@ pub fn is_meant(inbound: &Inbound) -> bool {
 }
 
 impl Store {
-    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or theirs does not count.
+    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or theirs does not count. The
+    /// ledger tells of a question that is not asked because of it.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn judge_proposal(&self, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<Judged>, StoreError> {
-        let word = word.clone();
-        self.write(move |conn| judge(conn, &word, yes, now_ms)).await
+        let (word, pen) = (word.clone(), self.pen(now_ms));
+        self.write_telling(move |conn| {
+            let judged = judge(conn, &word, yes, now_ms)?;
+            if let Some(Judged::Dropped(_) | Judged::Expired(_)) = &judged {
+                let (actor, channel_id) = (word.user, word.channel);
+                pen.write(conn, None, Event::EscalateDropped { actor, channel_id })?;
+            }
+            Ok(judged)
+        })
+        .await
     }
 }
 

@@ -8,6 +8,7 @@ mod cases;
 mod crashes;
 mod damage;
 mod escalations;
+mod events;
 mod experiments;
 mod group_commit;
 mod leases;
@@ -16,6 +17,7 @@ mod moves;
 mod opening;
 mod plans;
 mod presence;
+mod receipts;
 mod repeats;
 mod seeds;
 mod uses;
@@ -90,6 +92,8 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         report: report(),
         outturn: Outturn::default(),
         keep_live: true,
+        events: vec![],
+        receipts: Receipts::default(),
     }
 }
 
@@ -99,7 +103,7 @@ async fn turn(store: &Store, key: &str, event_id: &str) -> OpenTurn {
     let open = ask(store, inbox).await;
     let answer = format!("answer {event_id}");
     store.record(open.turn, recorded(&open.inbound.text, &answer), NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     open
 }
 

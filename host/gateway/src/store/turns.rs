@@ -10,11 +10,12 @@ use super::{
     StoreError, Verbosity, archive, calibrations, cases,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, experiments, lease, proposals, uses, window,
+    escalations, events, experiments, lease, proposals, receipts, uses, window,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
     case::CaseId,
+    ledger::Noted,
     talk::{Inbound, Speech},
 };
 
@@ -99,13 +100,27 @@ impl Store {
     /// # Errors
     /// [`StoreError::WrongState`] when the turn has an answer.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
-        let Recorded { messages, usage, also, atoms, parts, calibration, escalation, case, report, outturn, keep_live } =
-            recorded;
+        let Recorded {
+            messages,
+            usage,
+            also,
+            atoms,
+            parts,
+            calibration,
+            escalation,
+            case,
+            report,
+            outturn,
+            keep_live,
+            events,
+            receipts,
+        } = recorded;
+        let lines = self.pen(now_ms).lines(&events);
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
         let report = codec::to_json(&report);
-        self.write(move |conn| {
+        self.write_telling(move |conn| {
             let session = answer(conn, turn, usage, &report, &outturn, now_ms)?;
             let mut position = window::next_position(conn, session)?;
             let mut stored = Vec::with_capacity(messages.len());
@@ -138,6 +153,9 @@ impl Store {
                 calibrations::learn(conn, learnt)?;
             }
             uses::shown(conn, (turn, session), &atoms, now_ms)?;
+            let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
+            receipts::keep(conn, (session, turn), receipts, &ids)?;
+            events::add(conn, Some(turn), &lines)?;
             if escalation != Some(Escalating::HandedOn) {
                 escalations::absorbed(conn, turn, now_ms)?;
             }
@@ -158,22 +176,35 @@ impl Store {
         .await
     }
 
-    /// Remembers that a part went out. Worth its commit for every part but the last one sent, which
-    /// [`finish`](Store::finish) takes.
+    /// Remembers that a part went out, with what there is to tell of it. Worth its commit for every part but the last
+    /// one sent, which [`finish`](Store::finish) takes.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when no such part was to be sent.
-    pub async fn part_sent(&self, turn: TurnId, part: Sent, now_ms: i64) -> Result<(), StoreError> {
-        self.write(move |conn| part_sent(conn, turn, &part, now_ms)).await
+    pub async fn part_sent(&self, turn: TurnId, part: Sent, events: Vec<Noted>, now_ms: i64) -> Result<(), StoreError> {
+        let lines = self.pen(now_ms).lines(&events);
+        self.write_telling(move |conn| {
+            part_sent(conn, turn, &part, now_ms)?;
+            events::add(conn, Some(turn), &lines)
+        })
+        .await
     }
 
     /// Ends a turn: these last parts went out, the question is done with, the conversation is free. A
-    /// turn that never got an answer (its author is blocked) may end like this as well.
+    /// turn that never got an answer (its author is blocked) may end like this as well. What there is to tell of its
+    /// end is stored with it.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn is over, or parts of its answer have not gone out.
-    pub async fn finish(&self, turn: TurnId, sent: Vec<Sent>, now_ms: i64) -> Result<(), StoreError> {
-        self.write(move |conn| {
+    pub async fn finish(
+        &self,
+        turn: TurnId,
+        sent: Vec<Sent>,
+        events: Vec<Noted>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let lines = self.pen(now_ms).lines(&events);
+        self.write_telling(move |conn| {
             for part in &sent {
                 part_sent(conn, turn, part, now_ms)?;
             }
@@ -189,6 +220,7 @@ impl Store {
             proposals::carried_out(conn, turn)?;
             conn.prepare_cached(EMPTY_PARTS)?.execute([turn.0])?;
             conn.prepare_cached(EMPTY_QUESTION)?.execute([turn.0])?;
+            events::add(conn, Some(turn), &lines)?;
             lease::free(conn, SessionId(session))
         })
         .await

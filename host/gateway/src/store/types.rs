@@ -6,12 +6,12 @@ use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal};
+use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal, receipts::Receipts};
 use crate::{
     case::CaseId,
     escalation::{Marker, Reading, Said},
     ids::{InboxId, SessionId, TurnId},
-    ledger::Tags,
+    ledger::{Noted, Tags},
     report::TurnReport,
     talk::{Inbound, Speech},
 };
@@ -307,6 +307,10 @@ pub struct Recorded {
     /// Whether the next request holds the messages. Not when the turn was given up: what could not be
     /// answered once must not make the next turn fail.
     pub keep_live: bool,
+    /// What the ledger is to tell of it.
+    pub events: Vec<Noted>,
+    /// What its requests to the model were made from.
+    pub receipts: Receipts,
 }
 
 /// What becomes of a question to people.

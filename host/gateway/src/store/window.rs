@@ -7,8 +7,10 @@ use super::{
     FoldEdit, LiveEntry, Replacement, Store, StoreError, WindowEdit, archive,
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
+    events,
 };
 use crate::ids::{SessionId, TurnId};
+use crate::ledger::Noted;
 
 pub(super) const READ_LIVE: &str = concat!(
     "SELECT ",
@@ -28,11 +30,18 @@ pub(super) const MARK_SESSION: &str = "UPDATE session SET dropped_turns = ?2, ma
 
 impl Store {
     /// Carries a plan out on the live window. The archive stays as it is. Committed before the model is
-    /// asked, so that a prune is never made twice.
+    /// asked, so that a prune is never made twice, with what there is to tell of it.
     ///
     /// # Errors
     /// [`StoreError::NoSuchPosition`] when a replaced message is not in the window; nothing is changed then.
-    pub async fn edit_live(&self, session: SessionId, edit: WindowEdit) -> Result<(), StoreError> {
+    pub async fn edit_live(
+        &self,
+        session: SessionId,
+        edit: WindowEdit,
+        events: Vec<Noted>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let lines = self.pen(now_ms).lines(&events);
         let removed = ranges(edit.removed);
         let replaced: Vec<(Replacement, String)> = edit
             .replaced
@@ -42,7 +51,7 @@ impl Store {
                 (replacement, json)
             })
             .collect();
-        self.write(move |conn| {
+        self.write_telling(move |conn| {
             let mut remove = conn.prepare_cached(REMOVE_LIVE)?;
             for (first, last) in removed {
                 remove.execute(params![session.0, first, last])?;
@@ -55,17 +64,26 @@ impl Store {
             }
             let marked = params![session.0, edit.dropped_turns_total, edit.marker_template];
             conn.prepare_cached(MARK_SESSION)?.execute(marked)?;
-            Ok(())
+            events::add(conn, None, &lines)
         })
         .await
     }
 
-    /// Puts a summary in the place of a part of the live window. The archive keeps what it stands for.
+    /// Puts a summary in the place of a part of the live window, with what there is to tell of it. The archive keeps what
+    /// it stands for.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn fold(&self, session: SessionId, edit: FoldEdit, now_ms: i64) -> Result<Option<LiveEntry>, StoreError> {
-        self.write(move |conn| {
+    pub async fn fold(
+        &self,
+        session: SessionId,
+        edit: FoldEdit,
+        events: Vec<Noted>,
+        now_ms: i64,
+    ) -> Result<Option<LiveEntry>, StoreError> {
+        let lines = self.pen(now_ms).lines(&events);
+        self.write_telling(move |conn| {
+            events::add(conn, None, &lines)?;
             let FoldEdit { first, last, summary, dropped_turns, marker_template } = edit;
             conn.prepare_cached(REMOVE_LIVE)?.execute(params![session.0, first, last])?;
             conn.prepare_cached(MARK_SESSION)?.execute(params![session.0, dropped_turns, marker_template])?;

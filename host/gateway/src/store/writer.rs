@@ -60,10 +60,35 @@ impl Writer {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        let operation = Box::new(Pending { work: Some(work), result: None, caller });
-        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(operation).map_err(|_| StoreError::Closed)?;
+        // A caller that has gone away does not need to know.
+        self.queue(work, |result| drop(caller.send(result)))?;
         answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// The same for a thread that may wait; in the async runtime it panics.
+    pub(super) fn write_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let (caller, answer) = oneshot::channel();
+        self.queue(work, |result| drop(caller.send(result)))?;
+        answer.blocking_recv().map_err(|_| StoreError::Closed)?
+    }
+
+    /// Has `work` run in a transaction, and `answer` called on the writer's thread once it is known what came of it.
+    ///
+    /// # Errors
+    /// There is no writer any more: neither is called.
+    pub(super) fn queue<T, F, A>(&self, work: F, answer: A) -> Result<(), StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        A: FnOnce(Result<T, StoreError>) + Send + 'static,
+    {
+        let operation = Box::new(Pending { work: Some(work), result: None, answer });
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        queue.send(operation).map_err(|_| StoreError::Closed)
     }
 }
 
@@ -89,16 +114,17 @@ trait Operation: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-struct Pending<T, F> {
+struct Pending<T, F, A> {
     work: Option<F>,
     result: Option<Result<T, StoreError>>,
-    caller: oneshot::Sender<Result<T, StoreError>>,
+    answer: A,
 }
 
-impl<T, F> Operation for Pending<T, F>
+impl<T, F, A> Operation for Pending<T, F, A>
 where
     T: Send,
     F: FnOnce(&Connection) -> Result<T, Fault> + Send,
+    A: FnOnce(Result<T, StoreError>) + Send,
 {
     fn run(&mut self, conn: &Connection, path: &Path) -> Result<(), StoreError> {
         let Some(work) = self.work.take() else { return Ok(()) };
@@ -109,13 +135,12 @@ where
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
-        let answer = match (self.result, committed) {
+        let result = match (self.result, committed) {
             (Some(Ok(_)) | None, Err(lost)) => Err(lost),
             (Some(result), _) => result,
             (None, Ok(())) => Err(StoreError::Closed),
         };
-        // A caller that has gone away does not need to know.
-        let _ = self.caller.send(answer);
+        (self.answer)(result);
     }
 }
 

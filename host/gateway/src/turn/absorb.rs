@@ -12,6 +12,7 @@ use pmk_knowledge::{
 use super::{deliver, work::Work};
 use crate::{
     escalation::{Marker, reading},
+    ledger::Event,
     services::Services,
     store::{Outgoing, Purpose},
     talk::Inbound,
@@ -74,6 +75,12 @@ pub(super) fn outgoing(
     }
     outgoing.extend(notice);
     outgoing
+}
+
+/// The event of an atom that is suspicious.
+pub(super) fn flagged(contributor: &str, atom: &Atom) -> Option<Event> {
+    let flagged = || Event::AtomFlagged { actor: contributor.to_owned(), atom_id: atom.meta.id.clone() };
+    atom.meta.flag_reason.as_ref().map(|_| flagged())
 }
 
 /// What asks the contributor for a verdict.

@@ -44,7 +44,7 @@ pub(super) async fn admit(services: &Services, inbox: InboxId) -> Result<Admitte
 async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admitted, TurnError> {
     // What it was the answer to is there no more.
     if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
-        services.store.finish(turn.turn, vec![], services.now_ms()).await?;
+        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
         return Ok(Admitted::Nothing);
     }
     let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
@@ -74,6 +74,6 @@ async fn ignore(services: &Services, turn: OpenTurn) -> Result<(), TurnError> {
         let speech = Speech { text: services.say.blocked(), pings: vec![] };
         services.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
-    services.store.finish(turn.turn, vec![], services.now_ms()).await?;
+    services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     command::Asked,
     escalation::Marker,
-    ledger::Event,
+    ledger::{Event, Noted},
     may::{Action, Reason},
     services::Services,
     store::{Answered, Escalating, OpenTurn, Outgoing, Verbosity},
@@ -85,10 +85,8 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
         Some(Escalating::Asked(_, marker)) => Some(Event::escalated(marker.clone())),
         _ => None,
     };
-    let conclusion = Conclusion { command: name, parts, escalation, placeholder };
-    let answered = conclude(services, turn, conclusion).await?;
-    asked.into_iter().for_each(|event| services.ledger.note(event));
-    Ok(answered)
+    let events = asked.into_iter().map(Noted::from).collect();
+    conclude(services, turn, Conclusion { command: name, parts, escalation, placeholder, events }).await
 }
 
 /// Puts a confirmed question to whoever may be asked now. What goes out, and what becomes of the question.

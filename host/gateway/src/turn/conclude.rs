@@ -4,10 +4,10 @@ use pmk_models::Usage;
 
 use super::TurnError;
 use crate::{
-    ledger::Tags,
+    ledger::{Noted, Tags},
     report::TurnReport,
     services::Services,
-    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Recorded},
+    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Receipts, Recorded},
 };
 
 /// How such a turn ends.
@@ -18,13 +18,15 @@ pub(super) struct Conclusion {
     pub escalation: Option<Escalating>,
     /// The message that the first part takes the place of.
     pub placeholder: Option<String>,
+    /// What the ledger is to tell of it.
+    pub events: Vec<Noted>,
 }
 
 /// Stores it.
 pub(super) async fn conclude(
     services: &Services,
     turn: OpenTurn,
-    Conclusion { command, parts, escalation, placeholder }: Conclusion,
+    Conclusion { command, parts, escalation, placeholder, events }: Conclusion,
 ) -> Result<Answered, TurnError> {
     if let Some(placeholder) = &placeholder {
         services.store.placed(turn.turn, placeholder).await?;
@@ -42,6 +44,8 @@ pub(super) async fn conclude(
         report: report.clone(),
         outturn: Outturn::default(),
         keep_live: false,
+        events,
+        receipts: Receipts::default(),
     };
     services.store.record(turn.turn, recorded, services.now_ms()).await?;
     let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;

@@ -7,7 +7,7 @@ use std::{path::Path, time::Duration};
 use pmk_core::SessionKey;
 use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
 
-use super::TurnError;
+use super::{TurnError, journal::Journal};
 use crate::{
     front::{Delivery, Found, FrontError, Kind},
     ledger::Event,
@@ -24,6 +24,14 @@ const PLACEHOLDER_ATTEMPTS: u32 = 2;
 
 /// The longest pause that is worth waiting for a placeholder: an answer may be there by then.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+/// An earlier attempt may have sent this part.
+#[derive(Clone, Copy)]
+struct Doubt<'a> {
+    /// The question.
+    of: &'a Inbound,
+    journal: &'a Journal,
+}
 
 /// Shows the person that an answer is being made, and returns the message that shows it.
 pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<Option<String>, TurnError> {
@@ -115,7 +123,8 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     let inbound = &answered.inbound;
     let mut reply_ts = answered.placeholder.clone();
     let mut sent = Vec::new();
-    let mut doubt = answered.resumed.then_some(&answered);
+    let journal = Journal::new(answered.tags.clone());
+    let mut doubt = answered.resumed.then_some(Doubt { of: inbound, journal: &journal });
     let mut in_file = false;
     for part in &answered.parts {
         if in_file && matches!(part.outgoing.purpose, Purpose::Reply | Purpose::PassedOn) {
@@ -124,7 +133,7 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
             continue;
         }
         for sent in sent.drain(..) {
-            services.store.part_sent(answered.turn, sent, services.now_ms()).await?;
+            services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
         }
         // Nobody's word on it is taken before the store knows which message it is about.
         let judging = match part.outgoing.purpose {
@@ -137,14 +146,14 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         let in_doubt = doubt.take();
         let id = match deliver_part(services, &answered, part, in_doubt).await {
             Err(TurnError::Front(FrontError::Refused { what })) if is_file => {
-                note_cut(services, &answered, what);
+                note_cut(&journal, inbound, what);
                 None
             }
             Err(TurnError::Front(FrontError::Refused { what })) => {
                 match in_person::deliver(services, &answered, part, in_doubt).await? {
                     Some(id) => Some(id),
                     None => {
-                        note_undelivered(services, &answered, what);
+                        note_undelivered(&journal, inbound, what);
                         None
                     }
                 }
@@ -158,22 +167,24 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
             reply_ts = id.clone().or(reply_ts);
         }
         match is_awaited {
-            true => services.store.part_sent(answered.turn, (part.number, id), services.now_ms()).await?,
+            true => {
+                let sent = (part.number, id);
+                services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
+            }
             false => sent.push((part.number, id)),
         }
     }
     services.front.report(&inbound.event_id, &answered.report).await?;
     // The last part is marked together with the turn.
-    services.store.finish(answered.turn, sent, services.now_ms()).await?;
-    services.ledger.note_of(processed(&answered, reply_ts, services.now_ms()), answered.tags.clone());
-    Ok(())
+    journal.note(processed(&answered, reply_ts, services.now_ms()));
+    Ok(services.store.finish(answered.turn, sent, journal.take(), services.now_ms()).await?)
 }
 
 async fn deliver_part(
     services: &Services,
     answered: &Answered,
     Part { number, outgoing }: &Part,
-    doubt: Option<&Answered>,
+    doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
@@ -212,7 +223,7 @@ async fn notice(
     services: &Services,
     delivery: Delivery<'_>,
     file: &str,
-    doubt: Option<&Answered>,
+    doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let atom = match Atom::parse(file) {
         Ok(atom) => atom,
@@ -281,22 +292,22 @@ fn processed(
 }
 
 /// A reply that the front will never take is the operator's business.
-fn note_undelivered(services: &Services, Answered { inbound, tags, .. }: &Answered, what: String) {
+fn note_undelivered(journal: &Journal, inbound: &Inbound, what: String) {
     tracing::error!(session = %inbound.key, what, "a reply was refused and is lost to the person");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-    services.ledger.note_of(Event::ReplyUndelivered { actor, session, reason: what }, tags.clone());
+    journal.note(Event::ReplyUndelivered { actor, session, reason: what });
 }
 
 /// A reply of which a person gets the beginning only.
-fn note_cut(services: &Services, Answered { inbound, tags, .. }: &Answered, what: String) {
+fn note_cut(journal: &Journal, inbound: &Inbound, what: String) {
     tracing::warn!(session = %inbound.key, what, "a long reply cannot be posted as a file; its first parts are posted");
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-    services.ledger.note_of(Event::ReplyCut { actor, session, reason: what }, tags.clone());
+    journal.note(Event::ReplyCut { actor, session, reason: what });
 }
 
 /// One part; where the placeholder cannot be replaced, as a message of its own. Nobody is left with a
 /// placeholder that waits for nothing. Progress gets to know how much of what Slack allows is used up.
-async fn send(services: &Services, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
+async fn send(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>) -> Result<Option<String>, FrontError> {
     let Some(placeholder) = part.replaces else { return post(services, part, doubt).await };
     let sent = services.front.deliver(part.clone()).await;
     match &sent {
@@ -329,9 +340,9 @@ async fn retire(services: &Services, part: &Delivery<'_>, placeholder: &str, is_
 }
 
 /// A new message, unless it is there already.
-async fn post(services: &Services, part: Delivery<'_>, doubt: Option<&Answered>) -> Result<Option<String>, FrontError> {
+async fn post(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>) -> Result<Option<String>, FrontError> {
     let found = match doubt {
-        Some(answered) => services.front.find(&part, &answered.inbound.ts).await?,
+        Some(doubt) => services.front.find(&part, &doubt.of.ts).await?,
         None => Found::No,
     };
     if let Found::Yes(id) = found {
@@ -350,9 +361,9 @@ async fn post(services: &Services, part: Delivery<'_>, doubt: Option<&Answered>)
             sent => break sent?,
         }
     };
-    if let (Found::Unknown, Some(Answered { inbound, tags, .. })) = (found, doubt) {
-        let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
-        services.ledger.note_of(Event::ReplyRepeated { actor, session, part: part.number }, tags.clone());
+    if let (Found::Unknown, Some(Doubt { of, journal })) = (found, doubt) {
+        let (actor, session) = (of.user.clone(), of.key.to_string());
+        journal.note(Event::ReplyRepeated { actor, session, part: part.number });
     }
     Ok(id)
 }

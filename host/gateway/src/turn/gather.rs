@@ -33,7 +33,7 @@ pub(super) async fn gather<'a>(
     let ports = Live {
         services,
         policies,
-        journal: Journal::new(&services.ledger, tags),
+        journal: Journal::new(tags),
         asker: &turn.inbound.user,
         key: turn.inbound.key.to_string(),
         audience,
@@ -63,7 +63,7 @@ pub(super) async fn gather<'a>(
         && let Some((edit, turns)) = window.keep_turns(most.get())
     {
         turns_dropped = turns;
-        services.store.edit_live(turn.session, edit).await?;
+        services.store.edit_live(turn.session, edit, vec![], services.now_ms()).await?;
     }
     // A provider wants its tools defined where a history speaks of them.
     let with_tools = services.preambles.uses_tools() || window.has_tools();
@@ -127,7 +127,7 @@ async fn seed(
 }
 
 /// Tells the ledger of contents that were stored in part.
-pub(super) fn note_capped(journal: &Journal<'_>, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
+pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
     for &(original_chars, capped_chars) in sizes {
         tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
         journal.note(Event::MessageCapped { actor: actor.to_owned(), kind: kind.name(), original_chars, capped_chars });

@@ -14,7 +14,7 @@ use pmk_models::{Request, Stop};
 
 use crate::{
     escalation::{Marker, Reading, Said, Word, reading},
-    ledger::{Event, Tags},
+    ledger::{Event, Noted, Tags},
     services::Services,
     store::{self, Answered, Escalating, OpenTurn, Outgoing, Proposal, Purpose},
     talk::Speech,
@@ -56,15 +56,8 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, T
     let Some(marker) = turn.absorbs.as_deref().or(turn.awaits.as_deref()).cloned() else {
         return Ok(Heard::Talk(turn));
     };
-    let journal = Journal::new(&services.ledger, Tags::default());
-    let reading = read(services, &journal, &turn, &marker).await?;
+    let reading = read(services, &turn, &marker).await?;
     tracing::info!(session = %turn.inbound.key, word = reading.word.name(), "heard about a question that waits");
-    journal.note(Event::EscalateHeard {
-        actor: turn.inbound.user.clone(),
-        channel_id: marker.channel_id.clone(),
-        thread_ts: marker.thread_ts.clone(),
-        word: reading.word.name(),
-    });
     match reading.word {
         Word::Other => Ok(Heard::Talk(as_talk(turn))),
         Word::Answer => answered(services, turn, marker, reading).await,
@@ -77,19 +70,15 @@ pub(super) async fn hear(services: &Services, turn: OpenTurn) -> Result<Heard, T
 }
 
 /// What the message was read as before, or is read as now.
-async fn read(
-    services: &Services,
-    journal: &Journal<'_>,
-    turn: &OpenTurn,
-    marker: &Marker,
-) -> Result<Reading, TurnError> {
+async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<Reading, TurnError> {
     if let Some(reading) = &turn.reading {
         return Ok(Reading::clone(reading));
     }
+    let journal = Journal::new(Tags::default());
     let is_contacts = turn.absorbs.is_some();
     let text = &turn.inbound.text;
     let prompt = if is_contacts { reading::contacts(marker, text) } else { reading::askers(marker, text) };
-    let said = match ask(services, journal, turn, prompt).await {
+    let said = match ask(services, &journal, turn, prompt).await {
         Ok(said) => said,
         Err(why) => {
             tracing::warn!(session = %turn.inbound.key, why, "nobody can say what this message is");
@@ -100,13 +89,19 @@ async fn read(
     if store::is_meant(&turn.inbound) {
         reading.word = Word::Answer;
     }
-    services.store.read_as(turn.turn, &reading).await?;
+    journal.note(Event::EscalateHeard {
+        actor: turn.inbound.user.clone(),
+        channel_id: marker.channel_id.clone(),
+        thread_ts: marker.thread_ts.clone(),
+        word: reading.word.name(),
+    });
+    services.store.read_as(turn.turn, &reading, journal.take(), services.now_ms()).await?;
     Ok(reading)
 }
 
 async fn ask(
     services: &Services,
-    journal: &Journal<'_>,
+    journal: &Journal,
     turn: &OpenTurn,
     extract::Prompt { system, user }: extract::Prompt,
 ) -> Result<String, String> {
@@ -132,13 +127,11 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
     let front = turn.inbound.key.front;
     if !services.store.claim_answer(turn.turn, front, &marker).await? {
         let parts = vec![Outgoing::reply(services.say.answered_already())];
-        return done(services, turn, "answered-already", parts, None).await.map(Heard::Done);
+        return done(services, turn, "answered-already", parts, None, vec![]).await.map(Heard::Done);
     }
     let atom = absorb::atom(&marker, &turn.inbound, reading.extraction, services.now_ms());
     if let Some(why) = &atom.meta.flag_reason {
         tracing::warn!(session = %turn.inbound.key, why, "an answer is suspicious: it waits for a person's approval");
-        let (actor, atom_id) = (turn.inbound.user.clone(), atom.meta.id.clone());
-        services.ledger.note(Event::AtomFlagged { actor, atom_id });
     }
     let Some(answer) = store::handed_on(turn.turn, &turn.inbound, &marker) else {
         return Ok(Heard::Answer(turn, Some(Box::new(atom))));
@@ -149,19 +142,19 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
     let said = services.say.answered_by(&turn.inbound.user, &marker.question);
     let others = |contact: &str| contact != turn.inbound.user;
     parts.extend(to_contacts(services, &turn, &marker, &Speech { text: said, pings: vec![] }, others).await?);
+    let flagged = absorb::flagged(&turn.inbound.user, &atom);
     let absorbed = Event::EscalateAbsorbed {
         channel_id: marker.channel_id,
         thread_ts: marker.thread_ts,
         atom_id: Some(atom.meta.id),
     };
-    let done = done(services, turn, "answered", parts, Some(Escalating::HandedOn)).await?;
-    services.ledger.note(absorbed);
-    Ok(Heard::Done(done))
+    let events = flagged.into_iter().chain([absorbed]).collect();
+    done(services, turn, "answered", parts, Some(Escalating::HandedOn), events).await.map(Heard::Done)
 }
 
 async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
     let parts = vec![mark(LATER, services.say.still_waiting())];
-    done(services, turn, "later", parts, None).await
+    done(services, turn, "later", parts, None, vec![]).await
 }
 
 /// A contact's question goes to who has asked.
@@ -180,7 +173,7 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Resu
         _ => parts.extend(relayed(services, &turn, speech)),
     }
     let said = said(&turn, marker);
-    done(services, turn, "question", parts, said).await
+    done(services, turn, "question", parts, said, vec![]).await
 }
 
 /// What the asker says goes to who has asked them something, else to all contacts.
@@ -201,7 +194,7 @@ async fn replied(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
         relayed(services, &turn, speech)
     };
     let said = said(&turn, marker);
-    done(services, turn, "reply", parts, said).await
+    done(services, turn, "reply", parts, said, vec![]).await
 }
 
 /// The contact is asked whether that was the answer.
@@ -209,7 +202,7 @@ async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
     let speech = services.say.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
     let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
-    done(services, turn, "unclear", parts, Some(Escalating::Unsure(proposal))).await
+    done(services, turn, "unclear", parts, Some(Escalating::Unsure(proposal)), vec![]).await
 }
 
 /// The asker does not need it any more. Contacts who were asked apart are told.
@@ -221,9 +214,7 @@ async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Resul
     }
     let cancelled = Event::escalation_cancelled(&turn.inbound.user, &marker);
     let withdrawn = Escalating::Withdrawn(turn.inbound.key.front, marker);
-    let done = done(services, turn, "withdrawn", parts, Some(withdrawn)).await?;
-    services.ledger.note(cancelled);
-    Ok(done)
+    done(services, turn, "withdrawn", parts, Some(withdrawn), vec![cancelled]).await
 }
 
 /// What was said is remembered with the question, which still waits.
@@ -238,8 +229,10 @@ async fn done(
     command: &'static str,
     parts: Vec<Outgoing>,
     escalation: Option<Escalating>,
+    events: Vec<Event>,
 ) -> Result<Answered, TurnError> {
-    conclude(services, turn, Conclusion { command, parts, escalation, placeholder: None }).await
+    let events = events.into_iter().map(Noted::from).collect();
+    conclude(services, turn, Conclusion { command, parts, escalation, placeholder: None, events }).await
 }
 
 /// A reaction to the message, or these words where there can be none.

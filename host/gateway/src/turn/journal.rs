@@ -1,19 +1,23 @@
-//! The ledger of one turn: each of its events says whose decisions the turn went by.
+//! What the ledger is to tell of one turn: each of its events says whose decisions the turn went by. They are stored with
+//! what the turn stores; what a turn has noted that comes to nothing is gone with it, and noted again when it is run again.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
-use crate::ledger::{Event, Ledger, Tags};
+use crate::ledger::{Event, Noted, Tags};
 
-/// Notes the events of a turn.
-pub(super) struct Journal<'a> {
-    ledger: &'a Ledger,
+/// Collects the events of a turn.
+pub(super) struct Journal {
     tags: Tags,
+    events: Mutex<Vec<Noted>>,
     failed: AtomicBool,
 }
 
-impl<'a> Journal<'a> {
-    pub fn new(ledger: &'a Ledger, tags: Tags) -> Self {
-        Journal { ledger, tags, failed: AtomicBool::new(false) }
+impl Journal {
+    pub fn new(tags: Tags) -> Self {
+        Journal { tags, events: Mutex::default(), failed: AtomicBool::new(false) }
     }
 
     /// Whose decisions the turn goes by.
@@ -21,8 +25,20 @@ impl<'a> Journal<'a> {
         &self.tags
     }
 
+    /// Notes an event, which goes along with the next write that [takes](Journal::take) it.
     pub fn note(&self, event: Event) {
-        self.ledger.note_of(event, self.tags.clone());
+        let noted = self.of_turn(event);
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+    }
+
+    /// An event of the turn that goes along with a write of its own.
+    pub fn of_turn(&self, event: Event) -> Noted {
+        Noted { event, tags: self.tags.clone() }
+    }
+
+    /// What was noted and not taken yet, oldest first.
+    pub fn take(&self) -> Vec<Noted> {
+        std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A policy has failed.

@@ -19,7 +19,7 @@ use crate::{
     },
     experiment::shadow::Acted,
     ids::SessionId,
-    ledger::Event,
+    ledger::{Event, Noted},
     policies::Deciding,
     preambles::Preamble,
     services::Services,
@@ -31,7 +31,7 @@ pub(super) struct Live<'a> {
     pub services: &'a Services,
     /// What decides, to the turn's end.
     pub policies: Deciding,
-    pub journal: Journal<'a>,
+    pub journal: Journal,
     /// Who asks, and where.
     pub asker: &'a str,
     pub key: String,
@@ -40,6 +40,11 @@ pub(super) struct Live<'a> {
 }
 
 impl Live<'_> {
+    /// Events that go along with a write of their own.
+    fn of_turn(&self, told: Vec<Event>) -> Vec<Noted> {
+        told.into_iter().map(|event| self.journal.of_turn(event)).collect()
+    }
+
     /// How much of a content is kept.
     pub async fn cap(&self, incoming: IncomingInput) -> pmk_core::CapVerdict {
         let decision = self.policies.consult(move |stack| stack.cap(incoming)).await;
@@ -110,9 +115,7 @@ impl Ports for Live<'_> {
     }
 
     async fn edit_window(&self, session: SessionId, edit: WindowEdit, told: Vec<Event>) -> Result<(), StoreError> {
-        self.services.store.edit_live(session, edit).await?;
-        told.into_iter().for_each(|event| self.journal.note(event));
-        Ok(())
+        self.services.store.edit_live(session, edit, self.of_turn(told), self.now_ms()).await
     }
 
     async fn fold(
@@ -123,9 +126,7 @@ impl Ports for Live<'_> {
         edit: FoldEdit,
         told: Vec<Event>,
     ) -> Result<Option<LiveEntry>, StoreError> {
-        let stored = self.services.store.fold(session, edit, self.now_ms()).await?;
-        told.into_iter().for_each(|event| self.journal.note(event));
-        Ok(stored)
+        self.services.store.fold(session, edit, self.of_turn(told), self.now_ms()).await
     }
 
     fn note(&self, event: Event) {
@@ -161,7 +162,7 @@ impl ToolSupport for Live<'_> {
 }
 
 /// What the provider counted for one call.
-pub(super) fn note_usage(services: &Services, journal: &Journal<'_>, actor: &str, usage: Usage) {
+pub(super) fn note_usage(services: &Services, journal: &Journal, actor: &str, usage: Usage) {
     if usage.prompt_tokens() == 0 {
         return;
     }

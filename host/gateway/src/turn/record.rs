@@ -13,7 +13,9 @@ use crate::{
     ledger::Event,
     report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
-    store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
+    store::{
+        self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Receipts, Recorded,
+    },
     talk::Speech,
 };
 
@@ -64,6 +66,10 @@ pub(super) async fn record(
     let report = report(&work);
     // Nobody else would read it.
     let reask = work.ports.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
+    split.into_iter().for_each(|event| work.ports.journal.note(event));
+    tracking.note(&work);
+    note_escalations(&work, escalation.as_ref(), learnt.as_deref());
+    note_reask(&work, reask.as_ref());
     let outturn = Outturn {
         tags: work.ports.journal.tags().clone(),
         failed: work.ports.journal.has_failures() || work.exchange.tally.gave_up,
@@ -78,17 +84,17 @@ pub(super) async fn record(
         atoms: if keep_live { work.atoms.clone() } else { vec![] },
         parts: parts.clone(),
         calibration: learnt_of_the_model(services, &work),
-        escalation: escalation.clone(),
+        escalation,
         case: tracking.in_case(&work),
         report: report.clone(),
         outturn: outturn.clone(),
         keep_live,
+        events: work.ports.journal.take(),
+        receipts: Receipts::default(),
     };
     services.store.record(work.turn.turn, recorded, services.now_ms()).await?;
-    tracking.recorded(&work);
-    split.into_iter().for_each(|event| work.ports.journal.note(event));
-    note_escalations(&work, escalation, learnt);
-    note_reask(&work, reask);
+    // Others may add to the case now.
+    drop(tracking);
     if let Some(arm) = bad_arm(&outturn) {
         services.experiment.judge(arm).await;
     }
@@ -145,28 +151,31 @@ fn asked_by(work: &Work<'_>) -> Option<String> {
     is_one_persons.then(|| user.clone())
 }
 
-fn note_escalations(work: &Work<'_>, escalated: Option<Escalating>, learnt: Option<Box<Atom>>) {
+fn note_escalations(work: &Work<'_>, escalated: Option<&Escalating>, learnt: Option<&Atom>) {
     match escalated {
-        Some(Escalating::Asked(_, marker)) => work.ports.journal.note(Event::escalated(marker)),
+        Some(Escalating::Asked(_, marker)) => work.ports.journal.note(Event::escalated(marker.clone())),
         Some(Escalating::Proposed(Proposal { marker, .. })) => work.ports.journal.note(Event::EscalateProposed {
             actor: work.turn.inbound.user.clone(),
-            channel_id: marker.channel_id,
-            thread_ts: marker.thread_ts,
+            channel_id: marker.channel_id.clone(),
+            thread_ts: marker.thread_ts.clone(),
         }),
         _ => {}
+    }
+    if let Some(flagged) = learnt.and_then(|atom| absorb::flagged(&work.turn.inbound.user, atom)) {
+        work.ports.journal.note(flagged);
     }
     // What is handed on was noted when it came in.
     if let Some(marker) = work.turn.absorbs.as_ref().filter(|_| !store::is_handed_on(&work.turn.inbound)) {
         work.ports.journal.note(Event::EscalateAbsorbed {
             channel_id: marker.channel_id.clone(),
             thread_ts: marker.thread_ts.clone(),
-            atom_id: learnt.map(|atom| atom.meta.id),
+            atom_id: learnt.map(|atom| atom.meta.id.clone()),
         });
     }
 }
 
-fn note_reask(work: &Work<'_>, reask: Option<Reask>) {
-    let Some(Reask { after_ms, similarity }) = reask else { return };
+fn note_reask(work: &Work<'_>, reask: Option<&Reask>) {
+    let Some(&Reask { after_ms, similarity }) = reask else { return };
     let inbound = &work.turn.inbound;
     let (actor, session) = (inbound.user.clone(), inbound.key.to_string());
     work.ports.journal.note(Event::SignalReasked { actor, session, after_ms, similarity });

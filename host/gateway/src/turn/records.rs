@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// Tells of each layer that had a part in a decision made for this user.
-pub(super) fn note_records(services: &Services, journal: &Journal<'_>, actor: &str, records: &[Record]) {
+pub(super) fn note_records(services: &Services, journal: &Journal, actor: &str, records: &[Record]) {
     for record in records {
         note(services, journal, actor, record);
     }
 }
 
-fn note(services: &Services, journal: &Journal<'_>, actor: &str, record: &Record) {
+fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
     let asked = Asked::of(record);
     if !record.texts_read.is_empty() || !record.archive.is_none() {
         journal.note(Event::PolicyRead {

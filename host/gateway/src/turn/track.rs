@@ -109,8 +109,8 @@ impl Tracking<'_> {
         })
     }
 
-    /// It is kept, and others may go on.
-    pub(super) fn recorded(self, work: &Work<'_>) {
+    /// Notes that it is kept.
+    pub(super) fn note(&self, work: &Work<'_>) {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return };
         let count = |kind| self.notes.iter().filter(|note| note.kind == kind).count();
         work.ports.journal.note(Event::CaseUpdated {

@@ -64,7 +64,7 @@ pub(super) fn ports(services: &Services) -> Ports {
 /// How the gateway does, for an operator.
 fn report(services: &Services) -> Arc<dyn Fn() -> Report + Send + Sync> {
     let (front, ledger) = (Arc::clone(&services.front), services.ledger.clone());
-    Arc::new(move || Report { connection: front.connection(), lost_lines: ledger.uncounted() })
+    Arc::new(move || Report { connection: front.connection(), ledger: ledger.trouble() })
 }
 
 async fn reload_on(mut hangup: Signal, swapper: Arc<Swapper>) {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pmk_core::SessionKey;
-use pmk_system::{error::Failure, home::HomeLock};
+use pmk_system::{clock, error::Failure, home::HomeLock};
 use serde_json::json;
 
 use crate::{
@@ -84,7 +84,7 @@ impl Retry {
     fn mark(self, context: &Context) -> Result<(usize, usize), Failure> {
         block_on(async {
             let store = Store::open_existing(&context.home)?;
-            let unparked = store.unpark(self.key.as_ref()).await?;
+            let unparked = store.unpark(self.key.as_ref(), clock::now_ms()).await?;
             Ok((unparked.pending.len(), unparked.unreadable))
         })
     }

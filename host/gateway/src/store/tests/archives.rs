@@ -13,7 +13,7 @@ async fn say(store: &Store, key: &str, event_id: &str, question: &str, answer: &
     let inbox = accept(store, key, event_id).await;
     let open = ask(store, inbox).await;
     store.record(open.turn, recorded(question, answer), NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     open.session
 }
 
@@ -68,7 +68,7 @@ async fn what_nobody_said_is_not_found() {
     let session = say(&store, KEY, "Ev1", "apples", "pears").await;
     let summary = Message::text(Role::User, Origin::Summary, "the budget was talked about");
     let fold = FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None };
-    store.fold(session, fold, NOW).await.unwrap();
+    store.fold(session, fold, vec![], NOW).await.unwrap();
     assert_eq!(found(&store, session, "budget").await, Vec::<u32>::new());
     assert_eq!(found(&store, session, "apples").await, [0]);
 }
@@ -96,7 +96,8 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "DROP TABLE atom_shown; DROP TABLE atom_doubt;
+        "DROP TABLE event; DROP TABLE exported; DROP TABLE receipt; DROP TABLE text;
+         DROP TABLE atom_shown; DROP TABLE atom_doubt;
          DROP TABLE case_note; DROP TABLE case_message; ALTER TABLE turn DROP COLUMN case_id; DROP TABLE case_file;
          DROP TABLE asked_apart; DROP INDEX escalation_closed; ALTER TABLE escalation DROP COLUMN closed_at;
          ALTER TABLE turn DROP COLUMN reading;

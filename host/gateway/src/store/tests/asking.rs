@@ -66,7 +66,7 @@ async fn proposed(store: &Store) -> OpenTurn {
     let escalation = Some(Escalating::Proposed(proposal));
     store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
     let sent = vec![(0, Some("1.1".into())), (1, Some("1.2".into()))];
-    store.finish(asked.turn, sent, NOW).await.unwrap();
+    store.finish(asked.turn, sent, vec![], NOW).await.unwrap();
     asked
 }
 
@@ -106,7 +106,7 @@ async fn what_went_out_is_not_called_off_by_a_late_word() {
     let open = ask(&store, inbox).await;
     store.record(open.turn, recorded("", "asked"), NOW).await.unwrap();
     assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None, "it is being asked");
-    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     for at in [NOW, NOW + DAY] {
         assert_eq!(word(&store, "U1", "1.2", true, at).await, None, "it was asked");
     }
@@ -125,7 +125,7 @@ async fn what_was_confirmed_is_known_for_as_long_as_it_is_not_carried_out() {
     let other = ask(&store, accept(&store, "slack:dm:U2", "Ev2").await).await;
     let escalation = Some(Escalating::Proposed(Proposal::new(other.turn, &other.inbound, marker())));
     store.record(other.turn, Recorded { escalation, ..recorded("q", "a") }, NOW + 2 * DAY).await.unwrap();
-    store.unpark(None).await.unwrap();
+    store.unpark(None, NOW).await.unwrap();
     assert_eq!(ask(&store, inbox).await.confirms.as_deref(), Some(&marker()));
 }
 
@@ -164,7 +164,7 @@ async fn who_wrote_what_is_known_of_what_one_person_wrote() {
         let open = ask(&store, accept(&store, "slack:channel:C1", event).await).await;
         let outturn = Outturn { asked_by: by.map(str::to_owned), ..Outturn::default() };
         store.record(open.turn, Recorded { outturn, ..recorded(event, "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     }
     let session = ask(&store, accept(&store, "slack:channel:C1", "Ev5").await).await.session;
     let written = store.written_by(session, "U1").await.unwrap();

@@ -32,7 +32,7 @@ async fn turn_of(store: &Store, key: &str, event: &str, notes: &[&str]) {
     let inbox = accept(store, key, event).await;
     let open = ask(store, inbox).await;
     store.record(open.turn, answer(open.case.expect("a case"), event, notes), NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
 }
 
 /// Who wrote what of a case.
@@ -142,7 +142,7 @@ async fn a_reset_a_backup_and_a_parked_question_leave_a_case_whole() {
     let begun = ask(&store, inbox).await;
     store.park(inbox, "the disk is full", NOW).await.unwrap();
     store.close_case(&order("C1", "Ev3"), NOW).await.unwrap();
-    store.unpark(None).await.unwrap();
+    store.unpark(None, NOW).await.unwrap();
     let again = ask(&store, inbox).await;
     assert_eq!((again.turn, again.case), (begun.turn, Some(case)));
     store.record(again.turn, answer(case, "Ev2", &[]), NOW).await.unwrap();

@@ -34,7 +34,7 @@ async fn every_step_survives() {
     assert_eq!(again.live.entries.len(), 2);
 
     let edit = WindowEdit { removed: vec![1], dropped_turns_total: 1, ..WindowEdit::default() };
-    open(&home).edit_live(first.session, edit).await.unwrap();
+    open(&home).edit_live(first.session, edit, vec![], NOW).await.unwrap();
     let edited = ask(&open(&home), inbox).await;
     assert_eq!((edited.live.entries.len(), edited.live.dropped_turns), (1, 1));
 
@@ -51,12 +51,12 @@ async fn every_step_survives() {
         ["one", "two", "three"]
     );
 
-    open(&home).part_sent(first.turn, (0, Some("17.1".into())), NOW + 6).await.unwrap();
+    open(&home).part_sent(first.turn, (0, Some("17.1".into())), vec![], NOW + 6).await.unwrap();
     let Begin::Deliver(rest) = open(&home).begin(inbox, NOW).await.unwrap() else { panic!("it has an answer") };
     assert_eq!(rest.parts.iter().map(|part| part.number).collect::<Vec<_>>(), [1, 2]);
 
     let sent = vec![(1, Some("17.2".into())), (2, Some("17.3".into()))];
-    open(&home).finish(first.turn, sent, NOW + 7).await.unwrap();
+    open(&home).finish(first.turn, sent, vec![], NOW + 7).await.unwrap();
     assert!(matches!(open(&home).begin(inbox, NOW).await.unwrap(), Begin::Done));
     assert_eq!(open(&home).open_work().await.unwrap(), OpenWork::default());
     assert_eq!(number(&home, "SELECT count(*) FROM session WHERE lease_owner IS NOT NULL"), 0);
@@ -82,7 +82,7 @@ async fn a_question_that_needs_no_answer_ends_too() {
     let store = open(&home);
     let inbox = accept(&store, KEY, "Ev1").await;
     let open = ask(&store, inbox).await;
-    store.finish(open.turn, vec![], NOW).await.unwrap();
+    store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     assert!(matches!(store.begin(inbox, NOW).await.unwrap(), Begin::Done));
     assert_eq!(store.session(&KEY.parse().unwrap()).await.unwrap().turns, 0);
 }
@@ -97,13 +97,13 @@ async fn steps_out_of_order_are_refused_and_change_nothing() {
         let error = result.unwrap_err();
         assert!(matches!(error, StoreError::WrongState { turn: of, .. } if of == turn), "{error}");
     };
-    wrong(store.finish(turn, vec![(0, None)], NOW).await);
+    wrong(store.finish(turn, vec![(0, None)], vec![], NOW).await);
     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
     wrong(store.record(turn, recorded("q", "b"), NOW).await);
-    wrong(store.finish(turn, vec![], NOW).await);
-    wrong(store.part_sent(turn, (1, None), NOW).await);
-    store.finish(turn, vec![(0, None)], NOW).await.unwrap();
-    wrong(store.finish(turn, vec![], NOW).await);
+    wrong(store.finish(turn, vec![], vec![], NOW).await);
+    wrong(store.part_sent(turn, (1, None), vec![], NOW).await);
+    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    wrong(store.finish(turn, vec![], vec![], NOW).await);
     wrong(store.record(turn, recorded("q", "c"), NOW).await);
     wrong(store.placed(turn, "17.1").await);
     assert_eq!(live_texts(&store, KEY).await, ["q", "a"]);
@@ -184,7 +184,7 @@ fn work_until_killed(home: &Path) {
                     let turn = ask(&store, inbox).await.turn;
                     store.record(turn, recorded("q", "a"), NOW).await.unwrap();
                     told("answered:", inbox);
-                    store.finish(turn, vec![(0, None)], NOW).await.unwrap();
+                    store.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
                     told("delivered:", inbox);
                 }
             })

@@ -37,7 +37,7 @@ async fn waiting(home: &TempDir) -> Store {
     let asked = ask(&store, said(&store, "Ev1", "U1", None).await).await;
     let escalation = Some(Escalating::Asked(FrontName::Slack, marker(&["U2", "U3"])));
     store.record(asked.turn, Recorded { escalation, ..recorded("q", "forwarded") }, NOW).await.unwrap();
-    store.finish(asked.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(asked.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     store
 }
 
@@ -70,7 +70,7 @@ async fn nobody_else_answers_and_no_other_thread() {
         let inbox = said(&store, event, user, thread).await;
         let open = ask(&store, inbox).await;
         assert_eq!(open.absorbs, None, "{event}");
-        store.finish(open.turn, vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     }
     assert_eq!(store.escalations().await.unwrap(), [marker(&["U2", "U3"])]);
 }
@@ -81,7 +81,7 @@ async fn a_contact_who_is_ignored_leaves_the_thread_waiting() {
     let store = waiting(&home).await;
     let ignored = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
     assert!(store.claim_answer(ignored.turn, FrontName::Slack, &marker(&[])).await.unwrap());
-    store.finish(ignored.turn, vec![], NOW).await.unwrap();
+    store.finish(ignored.turn, vec![], vec![], NOW).await.unwrap();
     assert!(ask(&store, said(&store, "Ev3", "U3", Some("1.1")).await).await.absorbs.is_some());
 }
 
@@ -122,13 +122,13 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
         let inbox = said(&store, event, user, Some("1.1")).await;
         let open = ask(&store, inbox).await;
         assert_eq!((open.absorbs.is_some(), open.awaits.is_some()), (user == "U2", user == "U1"), "{event}");
-        store.read_as(open.turn, &Reading::of(word)).await.unwrap();
+        store.read_as(open.turn, &Reading::of(word), vec![], NOW).await.unwrap();
         let again = ask(&store, inbox).await;
         assert_eq!(again.reading.as_deref(), Some(&Reading::of(word)), "read once");
         let words = Said { user_id: user.into(), text: event.into() };
         let escalation = Some(Escalating::Said(FrontName::Slack, marker(&[]), words));
         store.record(open.turn, Recorded { escalation, ..recorded("q", "a") }, NOW).await.unwrap();
-        store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     }
     let [waiting] = store.escalations().await.unwrap().try_into().unwrap();
     let said: Vec<&str> = waiting.exchange.iter().map(|said| &*said.text).collect();
@@ -139,12 +139,12 @@ async fn what_is_no_answer_leaves_the_thread_waiting_with_what_was_said() {
 async fn an_operator_cancels_what_waits_and_nothing_else() {
     let home = home();
     let store = waiting(&home).await;
-    assert_eq!(store.cancel_escalation("C1", "2.2", NOW).await.unwrap(), None);
+    assert_eq!(store.cancel_escalation("C1", "2.2", "han", NOW).await.unwrap(), None);
     let answering = ask(&store, said(&store, "Ev2", "U2", Some("1.1")).await).await;
     assert!(store.claim_answer(answering.turn, FrontName::Slack, &marker(&[])).await.unwrap());
-    assert_eq!(store.cancel_escalation("C1", "1.1", NOW).await.unwrap(), None, "its answer is coming in");
-    store.finish(answering.turn, vec![], NOW).await.unwrap();
-    assert_eq!(store.cancel_escalation("C1", "1.1", NOW).await.unwrap(), Some(marker(&["U2", "U3"])));
+    assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), None, "its answer is coming in");
+    store.finish(answering.turn, vec![], vec![], NOW).await.unwrap();
+    assert_eq!(store.cancel_escalation("C1", "1.1", "han", NOW).await.unwrap(), Some(marker(&["U2", "U3"])));
     assert_eq!(store.escalations().await.unwrap(), []);
 }
 
@@ -172,7 +172,7 @@ async fn waiting_apart(home: &TempDir) -> (Store, Marker) {
     let escalation = Some(Escalating::Asked(FrontName::Slack, marker.clone()));
     store.record(asked.turn, Recorded { parts, escalation, ..recorded("q", "a") }, NOW).await.unwrap();
     let sent = [(0, "9.0"), (1, "9.1"), (2, "9.2")].map(|(part, ts)| (part, Some(ts.to_owned())));
-    store.finish(asked.turn, sent.to_vec(), NOW).await.unwrap();
+    store.finish(asked.turn, sent.to_vec(), vec![], NOW).await.unwrap();
     (store, marker)
 }
 
@@ -192,7 +192,7 @@ async fn contacts_who_are_asked_apart_are_known_by_the_message_that_asked_them()
     ] {
         let open = ask(&store, told(&store, event, user, thread).await).await;
         assert_eq!((open.absorbs.is_some(), open.awaits.is_some()), (absorbs, awaits), "{event}");
-        store.finish(open.turn, vec![], NOW).await.unwrap();
+        store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
     }
 }
 
@@ -207,7 +207,7 @@ async fn an_answer_that_is_handed_on_is_the_askers_and_survives_a_crash() {
     assert!(!store.claim_answer(second.turn, FrontName::Slack, &marker).await.unwrap());
     let handed_on = Recorded { escalation: Some(Escalating::HandedOn), ..recorded("q", "a") };
     store.record(first.turn, handed_on, NOW).await.unwrap();
-    store.finish(first.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(first.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     let answer = crate::store::handed_on(first.turn, &first.inbound, &marker).expect("it is asked apart");
     let inbox = store.accept(&answer, NOW).await.unwrap().expect("a new message");
     assert_eq!(store.accept(&answer, NOW).await.unwrap(), None, "handed on once");

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    ledger::{InExperiment, Tags},
+    ledger::{Event, InExperiment, Tags},
     store::assignment::{Draw, Weights},
     talk::Reaction,
 };
@@ -21,7 +21,7 @@ async fn answered(store: &Store, key: &str, event_id: &str, outturn: Outturn, se
     let open = ask(store, accept(store, key, event_id).await).await;
     let recorded = Recorded { outturn, ..recorded("q", "a") };
     store.record(open.turn, recorded, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, Some(sent_id.into()))], NOW + 2_000).await.unwrap();
+    store.finish(open.turn, vec![(0, Some(sent_id.into()))], vec![], NOW + 2_000).await.unwrap();
     open
 }
 
@@ -48,8 +48,12 @@ async fn a_stopped_arm_gives_its_conversations_to_the_control_once() {
     let a = turn(&store, "slack:dm:U2", "Ev2").await.session;
     store.draw("less", b, drawn("b"), "a", NOW).await.unwrap();
     store.draw("less", a, drawn("a"), "a", NOW).await.unwrap();
-    assert_eq!(store.stop_arm("less", "b", "a", "worse", NOW).await.unwrap(), Some(1));
-    assert_eq!(store.stop_arm("less", "b", "a", "worse", NOW).await.unwrap(), None);
+    let stopped = |conversations_moved| Event::ExperimentOff {
+        experiment: format!("less, for {conversations_moved}"),
+        promoted: None,
+    };
+    assert_eq!(store.stop_arm("less", "b", "a", "worse", stopped, NOW).await.unwrap(), Some(1));
+    assert_eq!(store.stop_arm("less", "b", "a", "worse", stopped, NOW).await.unwrap(), None);
     assert_eq!(store.arm("less", b).await.unwrap().as_deref(), Some("a"));
     assert_eq!(store.stopped_arms("less").await.unwrap()["b"].reason, "worse");
     let late = turn(&store, "slack:dm:U3", "Ev3").await.session;
@@ -97,13 +101,13 @@ async fn a_vote_finds_its_answer_and_counts_once() {
         ts: ts.into(),
         reaction: "+1".into(),
     };
-    let voted = store.vote(&reaction("U1", "C1", "1.1"), true).await.unwrap().expect("an answer");
+    let voted = store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap().expect("an answer");
     assert_eq!((voted.key.to_string().as_str(), voted.tags), (KEY, tags("b")));
-    assert_eq!(store.vote(&reaction("U1", "C1", "1.1"), true).await.unwrap(), None, "once");
-    assert_eq!(store.vote(&reaction("U1", "C2", "1.1"), true).await.unwrap(), None, "another channel");
-    assert_eq!(store.vote(&reaction("U1", "C1", "9.9"), true).await.unwrap(), None, "no answer");
-    assert!(store.vote(&reaction("U2", "C1", "1.1"), true).await.unwrap().is_some());
-    assert!(store.vote(&reaction("U1", "C1", "1.1"), false).await.unwrap().is_some(), "another mind");
+    assert_eq!(store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap(), None, "once");
+    assert_eq!(store.vote(&reaction("U1", "C2", "1.1"), true, NOW).await.unwrap(), None, "another channel");
+    assert_eq!(store.vote(&reaction("U1", "C1", "9.9"), true, NOW).await.unwrap(), None, "no answer");
+    assert!(store.vote(&reaction("U2", "C1", "1.1"), true, NOW).await.unwrap().is_some());
+    assert!(store.vote(&reaction("U1", "C1", "1.1"), false, NOW).await.unwrap().is_some(), "another mind");
     let known = store.arm_conversations("less").await.unwrap();
     assert_eq!((known[0].likes, known[0].dislikes), (1, 1));
 }

@@ -31,7 +31,7 @@ async fn a_turn_under_way_keeps_a_command_waiting_until_it_is_finished() {
     let waiting = tokio::spawn(async move { command.lease(&key(), "test", Duration::from_secs(20), NOW).await });
     run.record(turn, recorded("q", "a"), NOW).await.unwrap();
     assert!(!waiting.is_finished());
-    run.finish(turn, vec![(0, None)], NOW).await.unwrap();
+    run.finish(turn, vec![(0, None)], vec![], NOW).await.unwrap();
     let _lease = waiting.await.unwrap().unwrap();
 }
 
@@ -98,7 +98,7 @@ async fn a_reset_empties_the_window_and_keeps_the_archive() {
     turn(&run, "slack:dm:U2", "Ev2").await;
     let marked =
         WindowEdit { dropped_turns_total: 7, marker_template: Some("{turns}".into()), ..WindowEdit::default() };
-    run.edit_live(session, marked).await.unwrap();
+    run.edit_live(session, marked, vec![], NOW).await.unwrap();
 
     beside(&home).reset(&key(), NOW).await.unwrap();
     let summary = run.session(&key()).await.unwrap();

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, calibrations, cases, dump, escalations, experiments, intake, lease, presence, proposals, reset,
-    restore, sessions, tools, turns, uses, window,
+    archive, asked, calibrations, cases, dump, escalations, events, experiments, intake, lease, presence, proposals,
+    receipts, reset, restore, sessions, tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -117,6 +117,17 @@ const BY_INDEX: &[&str] = &[
     restore::OPEN_SESSION,
     restore::ADD_MESSAGE,
     restore::MARK_SESSION,
+    events::ADD,
+    events::WAITING,
+    events::COUNT,
+    events::FORGET,
+    events::EXPORTED,
+    events::SETTLE,
+    receipts::KEEP_TEXT,
+    receipts::FIND_TEXT,
+    receipts::KEEP,
+    receipts::OF_TURN,
+    receipts::OF_SESSION,
     dump::SESSION,
     dump::MESSAGES,
     dump::LIVE,

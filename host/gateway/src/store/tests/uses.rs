@@ -17,12 +17,12 @@ async fn shown(store: &Store, key: &str, atoms: &[&str], ts: &str, asked_in: Opt
     let atoms = atoms.iter().map(|&atom| atom.to_owned()).collect();
     let escalation = asked_in.map(|thread| Escalating::Asked(FrontName::Slack, marker(thread)));
     store.record(open.turn, Recorded { atoms, escalation, ..recorded("q", "a") }, now_ms).await.unwrap();
-    store.finish(open.turn, vec![(0, Some(ts.to_owned()))], now_ms).await.unwrap();
+    store.finish(open.turn, vec![(0, Some(ts.to_owned()))], vec![], now_ms).await.unwrap();
 }
 
 async fn vote(store: &Store, user: &str, ts: &str, likes: bool) {
     let reaction = Reaction { user: user.into(), channel: "C1".into(), ts: ts.into(), reaction: String::new() };
-    store.vote(&reaction, likes).await.unwrap();
+    store.vote(&reaction, likes, NOW).await.unwrap();
 }
 
 #[tokio::test]

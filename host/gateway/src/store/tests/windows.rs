@@ -49,7 +49,7 @@ async fn messages_come_back_as_they_were() {
     messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
     let entries = messages.iter().map(|message| Entry::new(0, message.clone())).collect();
     store.record(open.turn, Recorded { messages: entries, ..recorded("", "") }, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     let next = accept(&store, KEY, "Ev2").await;
     let live = ask(&store, next).await.live;
     let back: Vec<Message> = live.entries.iter().map(|entry| (*entry.entry.message).clone()).collect();
@@ -74,7 +74,7 @@ async fn a_prune_edits_the_window_and_nothing_else() {
         dropped_turns_total: 2,
         marker_template: Some("[{turns} gone]".into()),
     };
-    store.edit_live(open.session, edit).await.unwrap();
+    store.edit_live(open.session, edit, vec![], NOW).await.unwrap();
 
     let live = ask(&store, inbox).await.live;
     assert_eq!((live.dropped_turns, live.marker_template.as_deref()), (2, Some("[{turns} gone]")));
@@ -116,7 +116,7 @@ async fn an_edit_that_is_half_wrong_is_not_made() {
     let session = turn(&store, KEY, "Ev1").await.session;
     let replacement = Replacement { position: 99, message: Arc::new(Message::user("x")), tokens: 1, chars: 1 };
     let edit = WindowEdit { removed: vec![0], replaced: vec![replacement], ..WindowEdit::default() };
-    assert_eq!(store.edit_live(session, edit).await, Err(StoreError::NoSuchPosition(99)));
+    assert_eq!(store.edit_live(session, edit, vec![], NOW).await, Err(StoreError::NoSuchPosition(99)));
     assert_eq!(live_texts(&store, KEY).await.len(), 2);
 }
 
@@ -129,7 +129,7 @@ async fn a_turn_that_was_given_up_is_archived_only() {
     let open = ask(&store, inbox).await;
     let honest = Recorded { keep_live: false, ..recorded("too long", "this was too long") };
     store.record(open.turn, honest, NOW).await.unwrap();
-    store.finish(open.turn, vec![(0, None)], NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
     assert_eq!(live_texts(&store, KEY).await, ["question Ev1", "answer Ev1"]);
     assert_eq!(store.session_messages(&key(), true).await.unwrap().len(), 4);
     // The next turn goes to the end all the same.

@@ -82,8 +82,8 @@ async fn answer(services: &Services, turn: &OpenTurn, clerk: Clerk, order: Order
 
 /// The same order that comes again after a crash is one order: it has the same event id.
 async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String {
-    let Services { store, say, ledger, .. } = services;
-    let casework = Casework { store, say, ledger };
+    let Services { store, say, .. } = services;
+    let casework = Casework { store, say };
     let inbound = &turn.inbound;
     let channel = match &inbound.key.place {
         Place::Channel(channel) => channel.clone(),

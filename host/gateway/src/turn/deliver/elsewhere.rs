@@ -1,10 +1,10 @@
 //! Parts that go elsewhere than to the question, or that are no messages.
 
-use super::{super::TurnError, post};
+use super::{super::TurnError, Doubt, post};
 use crate::{
     front::{Delivery, FrontError},
     services::Services,
-    store::{Answered, Outgoing},
+    store::Outgoing,
     talk::{Inbound, ReplyTo, Speech},
 };
 
@@ -24,7 +24,7 @@ pub(super) async fn mark(
     inbound: &Inbound,
     emoji: &str,
     (number, otherwise): (u32, &Speech),
-    doubt: Option<&Answered>,
+    doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
     match services.front.mark(&inbound.event_id, &inbound.reply_to, &inbound.ts, emoji).await {
         Err(FrontError::Refused { what }) => {

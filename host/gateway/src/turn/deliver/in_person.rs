@@ -1,6 +1,6 @@
 //! A slash command can be given where the bot may not post. Its answer then goes to who gave it, in a direct message.
 
-use super::{TurnError, post};
+use super::{Doubt, TurnError, post};
 use crate::{
     front::{Delivery, FrontError},
     services::Services,
@@ -14,7 +14,7 @@ pub(super) async fn deliver(
     services: &Services,
     answered: &Answered,
     part: &Part,
-    doubt: Option<&Answered>,
+    doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
     let Answered { inbound, report, .. } = answered;
     if report.question().is_some() || !services.people.may_hear(&inbound.user) {

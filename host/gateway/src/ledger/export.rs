@@ -1,0 +1,285 @@
+//! Lines go from the store, where they wait, to the files of their months: in the order they were written in, none lost
+//! and none twice.
+//!
+//! A line is put at the end of its file at once. A while later, or after many lines, the file is synced and the store told
+//! so: it forgets the lines, and keeps how long the file was. So what a crash finds in the store may be in the file
+//! already, behind that length, and is [looked for](file::find) there before anything is written. The same is done after a
+//! failure: lines that cannot be written, on a full disk for one, wait in the store until they can.
+//!
+//! One process exports at a time, the one that has the lock.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::Receiver,
+    },
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use pmk_system::home;
+use serde::{Deserialize, Serialize};
+
+use super::{Line, Noted, file};
+/// How often it looks for what other processes have noted.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long, and how many, lines wait in the store that are in their file.
+const SETTLE_EVERY: Duration = Duration::from_secs(5);
+const SETTLE_AT: usize = 1_000;
+
+/// So many lines are read at once.
+const PAGE: usize = 500;
+
+/// Its name, beside the files.
+const LOCK_FILE: &str = "events.lock";
+
+/// Where lines wait until they are in their files: the store.
+pub trait Waiting: Send + Sync {
+    /// Stores an event that belongs to no other write, soon. What cannot be stored is kept.
+    fn note(&self, noted: Noted);
+
+    /// Stores what could not be stored before, and waits until all that was noted is.
+    ///
+    /// # Errors
+    /// It still cannot; it is kept.
+    fn note_again(&self) -> Result<(), String>;
+
+    /// Whether something is kept that could not be stored.
+    fn has_unstored(&self) -> bool;
+
+    /// What could not be stored, which is not kept any longer.
+    fn take_unstored(&self) -> Vec<Line>;
+
+    /// The first lines after this one, oldest first.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn waiting(&self, after: i64, most: usize) -> Result<Vec<Waits>, String>;
+
+    /// How many lines there are after this one, those included that could not be stored.
+    ///
+    /// # Errors
+    /// They cannot be counted.
+    fn count(&self, after: i64) -> Result<u64, String>;
+
+    /// How far lines were exported for good; `None` where none was.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn exported(&self) -> Result<Option<Exported>, String>;
+
+    /// Forgets the lines up to this one, which are in their files for good.
+    ///
+    /// # Errors
+    /// They wait still.
+    fn settle(&self, last: i64, exported: Exported) -> Result<(), String>;
+
+    /// Has this called whenever there may be new lines.
+    fn on_lines(&self, wake: Box<dyn Fn() + Send + Sync>);
+}
+
+/// A line that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// Its place among all lines.
+    pub id: i64,
+    pub file: String,
+    pub text: String,
+}
+
+/// The file that was written to last, and how long it was then, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    pub file: String,
+    pub length: u64,
+}
+
+/// Lines that cannot be written now. They are kept, and written once they can be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// How many wait.
+    pub waiting: u64,
+    pub error: String,
+    /// Since when.
+    pub since: String,
+}
+
+/// How far files and store agree.
+#[derive(Debug)]
+struct Agreed {
+    /// Every line up to this one is in its file.
+    last: i64,
+    /// Where the last one was put.
+    exported: Exported,
+    /// Lines that are in their files, and in the store still.
+    unsettled: usize,
+    since: Instant,
+    /// Files that are not known to be on the disk.
+    unsynced: BTreeSet<String>,
+}
+
+/// Writes the files of a folder.
+pub(super) struct Exporter {
+    pub waiting: Arc<dyn Waiting>,
+    pub folder: PathBuf,
+    pub trouble: Arc<Mutex<Option<Trouble>>>,
+    lock: Option<File>,
+    /// `None` until files and store were compared.
+    agreed: Option<Agreed>,
+    /// The last line that was seen in its file, whatever has become of the file since.
+    written: i64,
+}
+
+impl Exporter {
+    pub fn new(waiting: Arc<dyn Waiting>, folder: PathBuf, trouble: Arc<Mutex<Option<Trouble>>>) -> Self {
+        Exporter { waiting, folder, trouble, lock: None, agreed: None, written: 0 }
+    }
+
+    /// Exports whatever there is, whenever it is woken, until it is to end.
+    pub fn work(mut self, woken: &Receiver<()>, ending: &AtomicBool) {
+        loop {
+            let ends = ending.load(Ordering::Acquire);
+            let outcome = self.export(ends);
+            self.tell(outcome);
+            if ends {
+                return self.write_unstored();
+            }
+            // A sender that is gone has nothing more to say.
+            let _ = woken.recv_timeout(LOOK_EVERY);
+        }
+    }
+
+    fn export(&mut self, ends: bool) -> Result<(), String> {
+        if ends || self.waiting.has_unstored() {
+            self.waiting.note_again()?;
+        }
+        if !self.is_ours()? {
+            return Ok(());
+        }
+        let mut agreed = match self.agreed.take() {
+            Some(agreed) => agreed,
+            None => self.compare()?,
+        };
+        self.written = agreed.last;
+        loop {
+            let lines = self.waiting.waiting(agreed.last, PAGE)?;
+            for lines in lines.chunk_by(|one, next| one.file == next.file) {
+                self.append(&mut agreed, lines)?;
+                self.written = agreed.last;
+            }
+            if lines.len() < PAGE {
+                break;
+            }
+        }
+        if agreed.unsettled >= SETTLE_AT || agreed.unsettled > 0 && (ends || agreed.since.elapsed() >= SETTLE_EVERY) {
+            self.settle(&mut agreed)?;
+        }
+        self.agreed = Some(agreed);
+        Ok(())
+    }
+
+    /// Whether nobody else exports.
+    fn is_ours(&mut self) -> Result<bool, String> {
+        if self.lock.is_none() {
+            let path = self.folder.join(LOCK_FILE);
+            let file = home::append_private_file(&path).map_err(|error| cannot(&path, &error))?;
+            self.lock = file.try_lock().is_ok().then_some(file);
+        }
+        Ok(self.lock.is_some())
+    }
+
+    /// Which of the lines that wait are in their files.
+    fn compare(&self) -> Result<Agreed, String> {
+        let exported = self.waiting.exported()?.unwrap_or_default();
+        let mut agreed =
+            Agreed { last: 0, exported, unsettled: 0, since: Instant::now(), unsynced: BTreeSet::default() };
+        loop {
+            let lines = self.waiting.waiting(agreed.last, PAGE)?;
+            for lines in lines.chunk_by(|one, next| one.file == next.file) {
+                let name = &lines[0].file;
+                let path = self.folder.join(name);
+                let from = if agreed.exported.file == *name { agreed.exported.length } else { 0 };
+                let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+                let (found, end) = file::find(&path, from, &texts).map_err(|error| cannot(&path, &error))?;
+                if let Some(last) = found.checked_sub(1) {
+                    agreed.note(lines[last].id, name, found, end);
+                }
+                if found < lines.len() {
+                    return Ok(agreed);
+                }
+            }
+            if lines.len() < PAGE {
+                return Ok(agreed);
+            }
+        }
+    }
+
+    fn append(&self, agreed: &mut Agreed, lines: &[Waits]) -> Result<(), String> {
+        let [.., last] = lines else { return Ok(()) };
+        let path = self.folder.join(&last.file);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        let length = file::append(&path, &texts).map_err(|error| cannot(&path, &error))?;
+        agreed.note(last.id, &last.file, lines.len(), length);
+        Ok(())
+    }
+
+    fn settle(&self, agreed: &mut Agreed) -> Result<(), String> {
+        for name in &agreed.unsynced {
+            let path = self.folder.join(name);
+            file::sync(&path).map_err(|error| cannot(&path, &error))?;
+        }
+        self.waiting.settle(agreed.last, agreed.exported.clone())?;
+        agreed.unsynced.clear();
+        agreed.unsettled = 0;
+        Ok(())
+    }
+
+    /// Has it known what cannot be written, or that it can be again.
+    fn tell(&self, outcome: Result<(), String>) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let Err(error) = outcome else {
+            *trouble = None;
+            return;
+        };
+        if trouble.is_none() {
+            tracing::warn!(error, "the ledger cannot be written; its lines are kept in the store until it can");
+        }
+        let waiting = self.waiting.count(self.written).unwrap_or(0);
+        let since = trouble.take().map_or_else(|| format!("{:.3}", Timestamp::now()), |trouble| trouble.since);
+        *trouble = Some(Trouble { waiting, error, since });
+    }
+
+    /// At the end: what the store does not take any more, for it is lost, is written all the same.
+    fn write_unstored(&self) {
+        for Line { file: name, text, .. } in self.waiting.take_unstored() {
+            let path = self.folder.join(name);
+            if let Err(error) = file::append(&path, &[&text]) {
+                tracing::error!(path = %path.display(), %error, line = text.trim_end(), "a line of the ledger is lost");
+            }
+        }
+    }
+}
+
+impl Agreed {
+    fn note(&mut self, last: i64, name: &str, lines: usize, length: u64) {
+        if self.unsettled == 0 {
+            self.since = Instant::now();
+        }
+        self.last = last;
+        self.unsettled += lines;
+        self.exported = Exported { file: name.to_owned(), length };
+        if !self.unsynced.contains(name) {
+            self.unsynced.insert(name.to_owned());
+        }
+    }
+}
+
+fn cannot(path: &Path, error: &io::Error) -> String {
+    format!("cannot write `{}`: {error}", path.display())
+}

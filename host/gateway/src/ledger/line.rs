@@ -1,0 +1,104 @@
+//! An event as one line of JSON.
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use super::{Event, Tags};
+
+/// Something worth telling, and whose decisions it is about. It gets its time from the write that it goes along with.
+#[derive(Clone, Debug)]
+pub struct Noted {
+    pub event: Event,
+    pub tags: Tags,
+}
+
+impl From<Event> for Noted {
+    /// One that belongs to no turn.
+    fn from(event: Event) -> Self {
+        Noted { event, tags: Tags::default() }
+    }
+}
+
+/// What the files of a ledger are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Series {
+    #[default]
+    Events,
+    /// A dry run's, which nobody counts.
+    DryRun,
+}
+
+impl Series {
+    const fn name(self) -> &'static str {
+        match self {
+            Series::Events => "events",
+            Series::DryRun => "dryrun-events",
+        }
+    }
+}
+
+/// An event, rendered once and for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// When it was written, milliseconds since the epoch.
+    pub at_ms: i64,
+    /// The name of the file that it belongs in: its month's, of UTC.
+    pub file: String,
+    /// JSON, and the end of the line.
+    pub text: String,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    at: String,
+    #[serde(flatten)]
+    event: &'a Event,
+    #[serde(flatten)]
+    tags: &'a Tags,
+}
+
+impl Line {
+    /// The line of an event that is written now.
+    pub fn new(series: Series, Noted { event, tags }: &Noted, now_ms: i64) -> Line {
+        let at = Timestamp::from_millisecond(now_ms).unwrap_or_default();
+        let month = at.to_zoned(TimeZone::UTC).strftime("%Y-%m").to_string();
+        let document = Document { at: format!("{at:.3}"), event, tags };
+        let mut text = serde_json::to_string(&document).expect("an event has string keys only");
+        text.push('\n');
+        Line { at_ms: now_ms, file: format!("{}-{month}.log", series.name()), text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::InExperiment;
+
+    #[test]
+    fn an_event_of_a_turn_says_whose_decisions_it_went_by() {
+        let place = InExperiment { experiment: "less".into(), arm: "b".into() };
+        let tags = Tags { policy_sha256: Some("abc".into()), place: Some(place) };
+        let event = Event::SignalReaction { actor: "U1".into(), session: "slack:dm:U1".into(), likes: true };
+        let line = Line::new(Series::Events, &Noted { event, tags }, 0);
+        let line: serde_json::Value = serde_json::from_str(&line.text).expect("one line of JSON");
+        assert_eq!(
+            (&line["experiment"], &line["arm"], &line["policySha256"]),
+            (&"less".into(), &"b".into(), &"abc".into())
+        );
+    }
+
+    #[test]
+    fn events_are_whole_lines_in_pmks_words_and_belong_to_the_month_they_are_written_in() {
+        let event = Event::ContextForcePruned { actor: "U1".into(), dropped_pairs: 6, tokens_after: 4_200 };
+        let at: Timestamp = "2026-05-31T23:59:59.999Z".parse().expect("a time");
+        let line = Line::new(Series::Events, &event.clone().into(), at.as_millisecond());
+        assert_eq!(line.file, "events-2026-05.log");
+        assert_eq!(
+            line.text,
+            "{\"at\":\"2026-05-31T23:59:59.999Z\",\"type\":\"context.force-pruned\",\"actor\":\"U1\",\
+             \"droppedPairs\":6,\"tokensAfter\":4200}\n"
+        );
+        let next = Line::new(Series::DryRun, &event.into(), at.as_millisecond() + 1);
+        assert_eq!(next.file, "dryrun-events-2026-06.log");
+    }
+}

@@ -1,0 +1,179 @@
+//! What the ledger is to tell: written in the transaction of what it tells of, and kept until it is in the ledger's files.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use pmk_system::clock;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Store, StoreError, error::Fault};
+use crate::ids::TurnId;
+use crate::ledger::{
+    Line, Noted, Series, Waiting,
+    export::{Exported, Waits},
+};
+
+pub(super) const ADD: &str = "INSERT INTO event (at, turn_id, file, line) VALUES (?1, ?2, ?3, ?4)";
+pub(super) const WAITING: &str = "SELECT id, file, line FROM event WHERE id > ?1 ORDER BY id LIMIT ?2";
+pub(super) const COUNT: &str = "SELECT count(*) FROM event WHERE id > ?1";
+pub(super) const FORGET: &str = "DELETE FROM event WHERE id <= ?1";
+pub(super) const EXPORTED: &str = "SELECT file, length FROM exported WHERE id = 1";
+pub(super) const SETTLE: &str = "INSERT INTO exported (id, file, length) VALUES (1, ?1, ?2)
+     ON CONFLICT (id) DO UPDATE SET file = excluded.file, length = excluded.length";
+
+/// What a store has to know to note events.
+#[derive(Default)]
+pub(super) struct Noting {
+    series: OnceLock<Series>,
+    /// Called when there may be new lines.
+    wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    /// Lines of [`Waiting::note`] that could not be stored.
+    unstored: Arc<Mutex<Vec<Line>>>,
+}
+
+impl Noting {
+    fn wake(&self) {
+        let wake = lock(&self.wake).clone();
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+}
+
+/// Writes the events of one transaction, all of them of its time.
+#[derive(Clone, Copy)]
+pub(super) struct Pen {
+    series: Series,
+    now_ms: i64,
+}
+
+impl Pen {
+    /// The lines of these events.
+    pub fn lines(self, events: &[Noted]) -> Vec<Line> {
+        events.iter().map(|noted| Line::new(self.series, noted, self.now_ms)).collect()
+    }
+
+    /// Stores an event of which nobody knew before the transaction.
+    pub fn write(self, conn: &Connection, turn: Option<TurnId>, noted: impl Into<Noted>) -> Result<(), Fault> {
+        add(conn, turn, &self.lines(&[noted.into()]))
+    }
+}
+
+impl Store {
+    /// Has the lines of all events belong to a dry run's ledger, which nobody counts, from now on.
+    pub fn is_of_a_dry_run(&self) {
+        // The first call says it.
+        let _ = self.shared.noting.series.set(Series::DryRun);
+    }
+
+    /// Writes events as of now.
+    pub(super) fn pen(&self, now_ms: i64) -> Pen {
+        Pen { series: self.shared.noting.series.get().copied().unwrap_or_default(), now_ms }
+    }
+
+    /// As [`write`](Store::write), for work that stores events: they are exported at once.
+    pub(super) async fn write_telling<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let written = self.write(work).await;
+        self.shared.noting.wake();
+        written
+    }
+}
+
+/// Stores lines, in this order.
+pub(super) fn add(conn: &Connection, turn: Option<TurnId>, lines: &[Line]) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(ADD)?;
+    for Line { at_ms, file, text } in lines {
+        statement.execute(params![at_ms, turn.map(|turn| turn.0), file, text])?;
+    }
+    Ok(())
+}
+
+impl Waiting for Store {
+    fn note(&self, noted: Noted) {
+        let line = self.pen(clock::now_ms()).lines(&[noted]);
+        let (unstored, kept) = (Arc::clone(&self.shared.noting.unstored), line.clone());
+        let wake = lock(&self.shared.noting.wake).clone();
+        let answer = move |stored: Result<(), StoreError>| {
+            if let Err(error) = stored {
+                tracing::warn!(%error, "an event of the ledger cannot be stored now; it is kept");
+                lock(&unstored).extend(kept);
+            }
+            if let Some(wake) = wake {
+                wake();
+            }
+        };
+        // It has one as long as there is a store.
+        let _ = self.shared.writer.queue(move |conn| add(conn, None, &line), answer);
+    }
+
+    fn note_again(&self) -> Result<(), String> {
+        let lines = std::mem::take(&mut *lock(&self.shared.noting.unstored));
+        let again = lines.clone();
+        let stored = self.shared.writer.write_waiting(move |conn| add(conn, None, &again));
+        stored.map_err(|error| {
+            // What came meanwhile comes after them.
+            lock(&self.shared.noting.unstored).splice(0..0, lines);
+            error.to_string()
+        })
+    }
+
+    fn has_unstored(&self) -> bool {
+        !lock(&self.shared.noting.unstored).is_empty()
+    }
+
+    fn take_unstored(&self) -> Vec<Line> {
+        std::mem::take(&mut *lock(&self.shared.noting.unstored))
+    }
+
+    fn waiting(&self, after: i64, most: usize) -> Result<Vec<Waits>, String> {
+        let lines = self.read_waiting(move |conn| {
+            let mut statement = conn.prepare_cached(WAITING)?;
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let rows = statement
+                .query_map([after, most], |row| Ok(Waits { id: row.get(0)?, file: row.get(1)?, text: row.get(2)? }))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        });
+        lines.map_err(|error| error.to_string())
+    }
+
+    fn count(&self, after: i64) -> Result<u64, String> {
+        let stored = self.read_waiting(move |conn| {
+            let count: i64 = conn.prepare_cached(COUNT)?.query_row([after], |row| row.get(0))?;
+            Ok(u64::try_from(count).unwrap_or(0))
+        });
+        let unstored = lock(&self.shared.noting.unstored).len() as u64;
+        stored.map(|stored| stored + unstored).map_err(|error| error.to_string())
+    }
+
+    fn exported(&self) -> Result<Option<Exported>, String> {
+        let exported = self.read_waiting(|conn| {
+            let exported = conn.prepare_cached(EXPORTED)?.query_row([], |row| {
+                Ok(Exported { file: row.get(0)?, length: u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0) })
+            });
+            Ok(exported.optional()?)
+        });
+        exported.map_err(|error| error.to_string())
+    }
+
+    fn settle(&self, last: i64, exported: Exported) -> Result<(), String> {
+        let settled = self.shared.writer.write_waiting(move |conn| {
+            let length = i64::try_from(exported.length).unwrap_or(i64::MAX);
+            conn.prepare_cached(FORGET)?.execute([last])?;
+            conn.prepare_cached(SETTLE)?.execute(params![exported.file, length])?;
+            Ok(())
+        });
+        settled.map_err(|error| error.to_string())
+    }
+
+    fn on_lines(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        *lock(&self.shared.noting.wake) = Some(wake.into());
+    }
+}
+
+/// What is in it is whole whenever the lock is free.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

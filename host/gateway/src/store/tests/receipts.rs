@@ -1,0 +1,100 @@
+//! What each request was made from, kept with its turn.
+
+use pmk_policy::Identity;
+
+use super::*;
+
+fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Receipt {
+    let decided_by = Decider { name: "standard.recency".into(), sha256: Some("c0ffee".into()) };
+    let policy = Identity { name: "standard.recency".into(), version: "1.0".into(), sha256: "c0ffee".into() };
+    Receipt {
+        call,
+        at_ms: NOW,
+        phase: "first".into(),
+        before: Before { messages, dropped_turns: 2, marker: Some(receipts.keep("{n} turns are not shown")) },
+        plan: Some(Plan {
+            decided_by,
+            removed: vec![0],
+            replaced: vec![(1, Digest::of("reduced"))],
+            marker: Some((receipts.keep("3 turns are not shown"), 1)),
+            recalled: vec![7],
+            compaction: Some((1, 3)),
+            turns_dropped: 1,
+            tokens_before: 900,
+            tokens_after: 500,
+        }),
+        policies: vec![Layer { policy, settings: receipts.keep("{}") }],
+        budget: Budget { window: 8_000, limit: 4_000, answer: 2_000, seed_may_go: false },
+        calibration: Calibrated {
+            factor: 1.25,
+            overhead: 300.0,
+            refused: Some((9_000, 4_000)),
+            ..Calibrated::default()
+        },
+        system: receipts.keep("You are a help desk."),
+        tools: receipts.keep("[]"),
+        atoms: vec![FoundAtom { id: "01J".into(), sha256: Digest::of("an atom") }],
+        usage: Some(Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 }),
+        renderer: 1,
+        request: Digest::of("the request"),
+    }
+}
+
+#[tokio::test]
+async fn a_turn_keeps_what_its_requests_were_made_from_and_each_text_once() {
+    let home = home();
+    let store = open(&home);
+    let mut kept = Vec::new();
+    for event in ["Ev1", "Ev2"] {
+        let inbox = accept(&store, "slack:dm:U1", event).await;
+        let open = ask(&store, inbox).await;
+        let mut receipts = Receipts::default();
+        let block = receipts.keep("<atoms>");
+        let window =
+            vec![Reference::Whole(40), Reference::Reduced(41, Digest::of("less")), Reference::Text { text: block }];
+        let first = receipt(0, &mut receipts, [window.clone(), vec![Reference::Added(0)]].concat());
+        let added = vec![Reference::Added(0), Reference::AddedReduced(1, Digest::of("less of it"))];
+        let second = receipt(1, &mut receipts, [window, added].concat());
+        [first, second].into_iter().for_each(|receipt| receipts.push(receipt));
+        store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        kept.push(open);
+    }
+    let of_turn = store.receipts_of_turn(kept[1].turn).await.unwrap();
+    assert_eq!(of_turn.iter().map(|receipt| receipt.call).collect::<Vec<_>>(), [0, 1]);
+    let ids: Vec<i64> = {
+        let stored = store.session_messages(&"slack:dm:U1".parse().unwrap(), true).await.unwrap();
+        stored.iter().map(|stored| stored.entry.id).collect()
+    };
+    // The question and the answer of the second turn.
+    let [question, answer] = ids[2..] else { panic!("{ids:?}") };
+    assert_eq!(of_turn[0].before.messages[3], Reference::Whole(question));
+    assert_eq!(of_turn[1].before.messages[4], Reference::Reduced(answer, Digest::of("less of it")));
+    let mut same = receipt(1, &mut Receipts::default(), of_turn[1].before.messages.clone());
+    assert_eq!(of_turn[1], same);
+    same.call = 0;
+    assert_ne!(of_turn[0], same, "it was made from less");
+
+    let of_session = store.receipts_of_session(kept[0].session).await.unwrap();
+    let turns: Vec<TurnId> = of_session.iter().map(|(turn, _)| *turn).collect();
+    assert_eq!(turns, [kept[0].turn, kept[0].turn, kept[1].turn, kept[1].turn]);
+    assert_eq!(number(&home, "SELECT count(*) FROM text"), 6, "each once, however often it was sent");
+    let system = store.text(&of_turn[0].system).await.unwrap();
+    assert_eq!(system.as_deref(), Some("You are a help desk."));
+    assert_eq!(store.text(&Digest::of("nothing")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_receipt_that_names_what_its_turn_does_not_have_is_refused_with_it() {
+    let home = home();
+    let store = open(&home);
+    let inbox = accept(&store, "slack:dm:U1", "Ev1").await;
+    let open = ask(&store, inbox).await;
+    let mut receipts = Receipts::default();
+    let bad = receipt(0, &mut receipts, vec![Reference::Added(9)]);
+    receipts.push(bad);
+    store.record(open.turn, Recorded { receipts, ..recorded("q", "a") }, NOW).await.unwrap_err();
+    assert_eq!(number(&home, "SELECT count(*) FROM receipt"), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM text"), 0);
+    store.record(open.turn, recorded("q", "a"), NOW).await.unwrap();
+}
