@@ -12,7 +12,10 @@ use pmk_system::{
 };
 use serde_json::{Value, json};
 
-use super::{Context, note, print, print_json};
+use super::{
+    context::Context,
+    output::{note, print, print_json},
+};
 use crate::{
     control::{self, Reply, Request},
     ledger::WriteFailures,

@@ -13,7 +13,10 @@ use pmk_system::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{Context, print, print_json};
+use super::{
+    context::Context,
+    output::{print, print_json},
+};
 /// How often it is looked whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
