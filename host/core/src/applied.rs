@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use crate::{
-    guard::{Rule, Verdict},
     marker::Marker,
     message::Message,
-    plan::{Replaced, Words},
+    plan::Replaced,
     recall::Recall,
     transcript::Transcript,
+    verdict::{Rule, Verdict},
+    words::{Words, marker_after},
 };
 
 /// A plan carried out: what the request consists of.
@@ -122,25 +123,4 @@ pub(crate) fn carry_out(
 pub(crate) fn turns_dropped(transcript: &Transcript, goes: &[bool]) -> u32 {
     let starts = &transcript.structure().turn_starts[..transcript.turns()];
     starts.iter().filter(|&&at| goes[at as usize]).count() as u32
-}
-
-/// The marker that takes the place of those that are stored when that many turns more are dropped;
-/// `None` when what is stored stays: one that is still right, or none at all.
-fn marker_after(transcript: &Transcript, turns_dropped: u32, words: &Words) -> Option<Marker> {
-    if turns_dropped == 0 && transcript.markers().len() <= 1 {
-        return None;
-    }
-    let turns = transcript.dropped_turns().saturating_add(turns_dropped);
-    Some(match words {
-        Words::Good(template) => Marker::with_template(turns, template).0,
-        Words::Host | Words::Bad => Marker::new(turns),
-    })
-}
-
-/// What the marker of the request costs when that many turns more are dropped.
-pub(crate) fn marker_tokens(transcript: &Transcript, turns_dropped: u32, words: &Words) -> u64 {
-    match marker_after(transcript, turns_dropped, words) {
-        Some(marker) => u64::from(marker.tokens()),
-        None => transcript.marker_tokens_in(0, transcript.len()),
-    }
 }

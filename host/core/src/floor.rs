@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::{
     applied::{self, Applied},
-    plan::{Plan, Words},
+    plan::Plan,
     transcript::Transcript,
+    words::{self, Words},
 };
 
 /// The trim rung: the seed pair, the most recent stored turn and the current one stay (seed 000 §2.2).
@@ -78,7 +79,7 @@ impl<'a> Request<'a> {
     fn of(transcript: &'a Transcript) -> Self {
         let len = transcript.len();
         let kept_tokens = transcript.tokens_in(0, len) - transcript.marker_tokens_in(0, len);
-        let marker = Some(applied::marker_tokens(transcript, 0, &Words::Host));
+        let marker = Some(words::marker_tokens(transcript, 0, &Words::Host));
         Request { transcript, goes: vec![false; len], kept_tokens, marker }
     }
 
@@ -89,7 +90,7 @@ impl<'a> Request<'a> {
     fn take(&mut self, range: Range<usize>) {
         range.for_each(|at| self.take_one(at));
         let turns = applied::turns_dropped(self.transcript, &self.goes);
-        self.marker = Some(applied::marker_tokens(self.transcript, turns, &Words::Host));
+        self.marker = Some(words::marker_tokens(self.transcript, turns, &Words::Host));
     }
 
     /// Takes a message that starts no stored turn.

@@ -3,13 +3,13 @@
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use crate::{
-    applied,
     marker::Marker,
     message::{self, Message},
     recall::{self, Quote},
     replace::{self, Reduction},
     tokens,
     transcript::Transcript,
+    words::{self, Words},
 };
 
 /// One edit, as the policy asked for it.
@@ -177,7 +177,7 @@ impl Plan {
         (transcript.tokens_in(0, len) - transcript.marker_tokens_in(0, len))
             .saturating_sub(self.removed_tokens)
             .saturating_sub(self.saved_tokens)
-            .saturating_add(applied::marker_tokens(transcript, self.removed_turns, &self.words))
+            .saturating_add(words::marker_tokens(transcript, self.removed_turns, &self.words))
             .saturating_add(self.recall_tokens())
             .saturating_sub(self.replaced_recall(transcript))
     }
@@ -202,18 +202,6 @@ impl Plan {
         self.overfull |= self.edits.len() >= transcript.len() * 2 + 16;
         !self.overfull
     }
-}
-
-/// What a policy says of the marker.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Words {
-    /// Nothing: the host's own words are used.
-    #[default]
-    Host,
-    /// Words of its own.
-    Good(String),
-    /// Words that are too long or do not say the number: the host's own are used (guard rule 6).
-    Bad,
 }
 
 /// Reduces one message, counted on its original; `None` when that makes it no cheaper than it stands.

@@ -2,31 +2,29 @@
 //! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense); of `status` 3, too (nobody
 //! is there), and 4 where it did not work.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{
     ArgAction, Parser, Subcommand,
     builder::{BoolValueParser, TypedValueParser},
 };
-use pmk_system::{error::Failure, home, json};
-use serde_json::json;
+use pmk_system::{error::Failure, home};
 
 mod admin;
+mod arguments;
 mod atoms;
 mod audience;
 mod audit;
 mod case;
 mod change;
 mod compare;
+mod context;
 mod escalation;
 mod experiment;
 mod layers;
 mod logging;
 mod model;
+mod output;
 mod plan;
 mod policy;
 mod run;
@@ -37,6 +35,10 @@ mod stop;
 mod store;
 mod table;
 mod text;
+
+use arguments::Json;
+use context::Context;
+use output::{note, note_json};
 
 /// A Slack to LLM gateway whose context-budget decisions are WebAssembly components.
 #[derive(Debug, Parser)]
@@ -139,29 +141,6 @@ impl Command {
     }
 }
 
-/// Where JSON goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Json {
-    /// Nowhere: people read text.
-    No,
-    /// To standard output, in the place of text.
-    Stdout,
-    /// To a file, beside the text. A subcommand that takes one says so.
-    File(PathBuf),
-}
-
-impl Json {
-    fn of_flag(is_set: bool) -> Json {
-        if is_set { Json::Stdout } else { Json::No }
-    }
-}
-
-/// What every subcommand gets.
-struct Context {
-    home: PathBuf,
-    json: bool,
-}
-
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -222,84 +201,4 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Store(store) => store.execute(&context),
     };
     done.map(|()| ExitCode::SUCCESS)
-}
-
-/// Prints data. A reader that has seen enough is no error.
-fn print(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Prints one JSON document.
-fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
-    print(&format!("{}\n", json::shown_pretty(value)))
-}
-
-/// Says something that is no data. Where standard error is gone there is nobody left to tell.
-fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "{text}");
-}
-
-/// The same on one line of JSON.
-fn note_json(document: &serde_json::Value) {
-    note(json::shown(document));
-}
-
-impl Context {
-    /// Says something that is neither data nor a reason to stop, and what can be done about it.
-    fn notice(&self, text: &str, hint: Option<&str>) {
-        match hint {
-            _ if self.json => note_json(&json!({"type": "notice", "message": text, "hint": hint})),
-            Some(hint) => note(format_args!("{text}\n  hint: {hint}")),
-            None => note(text),
-        }
-    }
-
-    /// Says that something is not as it should be, though the command goes on.
-    fn warn(&self, text: &str) {
-        if self.json {
-            note_json(&json!({"type": "warning", "message": text}));
-        } else {
-            note(format_args!("warning: {text}"));
-        }
-    }
-
-    /// Says what went wrong with one of several things, when the command goes on with the others.
-    fn warn_of(&self, what: &str, failure: &Failure) {
-        if self.json {
-            let mut document = failure.document();
-            document["type"] = "warning".into();
-            document["message"] = format!("{what}: {}", failure.message()).into();
-            note_json(&document);
-        } else {
-            note(format_args!("warning: {what}: {failure}"));
-        }
-    }
-}
-
-/// A number of tokens on the command line.
-fn tokens(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("give a whole number of tokens, 1 or more".to_owned()),
-        Ok(tokens) => Ok(tokens),
-    }
-}
-
-/// A variable of the environment; an empty one counts as not set.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
-}
-
-/// Runs what has to wait for the store.
-fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-    runtime.block_on(work)
 }

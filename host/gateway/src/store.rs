@@ -40,6 +40,7 @@ mod intake;
 mod lease;
 mod mark;
 mod parking;
+mod paths;
 mod presence;
 mod proposals;
 mod readers;
@@ -69,7 +70,7 @@ pub use archive::StoreArchive;
 pub use asked::{Asking, BOUNDED_FOR, Bound};
 pub use backup::BackupError;
 pub use calibrations::Learnt;
-pub use cases::{DumpedCase, InCase, Opened};
+pub use cases::{DumpedCase, Opened};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
@@ -82,8 +83,8 @@ pub use receipts::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
-    Answered, Begin, Escalating, FoldEdit, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part, Pending,
-    Purpose, Recorded, Replacement, Sent, SessionSummary, StoredMessage, Unparked, Verbosity, WindowEdit,
+    Answered, Begin, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part,
+    Pending, Purpose, Recorded, Replacement, Sent, SessionSummary, StoredMessage, Unparked, Verbosity, WindowEdit,
 };
 pub use uses::AtomUse;
 

@@ -10,10 +10,10 @@ use secrecy::{ExposeSecret, SecretString};
 use self::stream::Assembly;
 use super::{
     Answer, Model, ModelError, OpenError, Request, classify,
+    families::{self, anthropic::Family},
     http::{Endpoint, Limits},
 };
 
-pub(crate) mod families;
 mod stream;
 mod wire;
 
@@ -53,7 +53,7 @@ impl Config {
 pub struct Anthropic {
     config: Config,
     endpoint: Endpoint,
-    family: families::Family,
+    family: Family,
 }
 
 impl Anthropic {
@@ -68,7 +68,7 @@ impl Anthropic {
         let headers: HeaderMap =
             headers.into_iter().map(|(name, value)| (HeaderName::from_static(name), value)).collect();
         let endpoint = Endpoint::new(&config.base_url, "/v1/messages", headers, config.limits)?;
-        let family = families::of(&config.model);
+        let family = families::anthropic::of(&config.model);
         Ok(Anthropic { config, endpoint, family })
     }
 }

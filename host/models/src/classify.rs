@@ -23,7 +23,7 @@
 use std::time::Duration;
 
 use self::{body::Said, numbers::Named};
-use super::{Answer, ModelError, Stop, windows};
+use super::{Answer, ModelError, Stop, families};
 
 mod body;
 mod codes;
@@ -280,7 +280,7 @@ impl<'a> Report<'a> {
 
     fn silent_overflow(&self) -> Option<Class> {
         let cut = self.said.codes.iter().any(|code| matches!(code.as_str(), "length" | "max_tokens"));
-        let known = || windows::known(self.said.model.as_deref()?);
+        let known = || families::window(self.said.model.as_deref()?);
         let (prompt, window) = (self.said.prompt_tokens?, self.failed.window.or_else(known)?);
         (cut && self.said.output_tokens == Some(0) && fills(prompt, window))
             .then_some(Class::Overflow(Named { observed: Some(prompt), allowed: None }))

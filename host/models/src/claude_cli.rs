@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::events::Transcript;
 use super::{
-    Answer, Model, ModelError, Request,
-    anthropic::families::{self, Family},
-    classify,
+    Answer, Model, ModelError, Request, classify,
+    families::{self, anthropic::Family},
 };
+
 mod events;
 mod prompt;
 
@@ -115,7 +115,7 @@ pub struct ClaudeCli {
 impl ClaudeCli {
     /// Nothing is started yet; a missing login shows at the first question.
     pub fn new(config: Config) -> Self {
-        let family = families::of(&config.model);
+        let family = families::anthropic::of(&config.model);
         ClaudeCli { config, family }
     }
 

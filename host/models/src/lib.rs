@@ -18,8 +18,10 @@ mod action;
 pub mod anthropic;
 pub mod classify;
 pub mod claude_cli;
+mod families;
 pub mod http;
 mod open;
+mod open_error;
 mod openai;
 mod repair;
 pub mod sim;
@@ -28,7 +30,8 @@ mod tool_ids;
 pub mod windows;
 
 pub use action::Action;
-pub use open::{Environment, ModelSpec, OpenError, Provider, open};
+pub use open::{Environment, ModelSpec, Provider, open};
+pub use open_error::OpenError;
 pub use repair::repair;
 
 /// One request. Roles alternate, the first message is a user's, tool results come first.

@@ -11,10 +11,10 @@ use secrecy::{ExposeSecret, SecretString};
 use self::stream::Assembly;
 use super::{
     Answer, Model, ModelError, OpenError, Request, classify,
+    families::{self, openai::Family},
     http::{Endpoint, Limits},
 };
 
-pub mod families;
 mod stream;
 mod wire;
 
@@ -52,7 +52,7 @@ impl Config {
 pub struct OpenAi {
     config: Config,
     endpoint: Endpoint,
-    family: families::Family,
+    family: Family,
     room: wire::Room,
 }
 
@@ -70,7 +70,7 @@ impl OpenAi {
             headers.insert(AUTHORIZATION, value);
         }
         let endpoint = Endpoint::new(&config.base_url, "/chat/completions", headers, config.limits)?;
-        let family = families::of(&config.model);
+        let family = families::openai::of(&config.model);
         // OpenAI's newer models refuse the old name, other servers do not all know the new one.
         let at_openai = config.base_url.host_str().is_some_and(|host| host.ends_with(".openai.com"));
         let room = if at_openai { wire::Room::Completion } else { wire::Room::Tokens };

@@ -1,6 +1,6 @@
 //! How large a model's window is, as far as that is known without asking.
 
-use super::{ModelSpec, Provider, anthropic, claude_cli, openai, sim};
+use super::{ModelSpec, Provider, anthropic, claude_cli, families, openai, sim};
 
 /// A model's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,13 +9,6 @@ pub struct Window {
     pub tokens: u64,
     /// Whether the model's family is known; else the number is what the gateway assumes.
     pub is_known: bool,
-}
-
-/// The window of a model by its name alone, where its family is known. A router's prefix
-/// (`anthropic/claude-sonnet-4-5`) is left out.
-pub(crate) fn known(model: &str) -> Option<u64> {
-    let model = model.rsplit('/').next().unwrap_or(model);
-    of_anthropic(model).or_else(|| of_openai(model))
 }
 
 /// Whose model it is by its name alone, where its family is known.
@@ -34,26 +27,26 @@ pub fn of(spec: &ModelSpec) -> Window {
         Provider::Sim => (Some(sim::DEFAULT_WINDOW), sim::DEFAULT_WINDOW),
         Provider::OpenAi => {
             let model = named(openai::DEFAULT_MODEL);
-            (of_openai(model), openai::families::of(model).window)
+            (of_openai(model), families::openai::of(model).window)
         }
         Provider::AnthropicApi => {
             let model = named(anthropic::DEFAULT_MODEL);
-            (of_anthropic(model), anthropic::families::of(model).window)
+            (of_anthropic(model), families::anthropic::of(model).window)
         }
         Provider::ClaudeCli => {
             let model = named(claude_cli::DEFAULT_MODEL);
-            (of_anthropic(model), anthropic::families::of(model).window)
+            (of_anthropic(model), families::anthropic::of(model).window)
         }
     };
     Window { tokens: spec.window.or(known).unwrap_or(assumed), is_known: spec.window.or(known).is_some() }
 }
 
 fn of_anthropic(model: &str) -> Option<u64> {
-    anthropic::families::known(model).map(|family| family.window)
+    families::anthropic::known(model).map(|family| family.window)
 }
 
 fn of_openai(model: &str) -> Option<u64> {
-    openai::families::known(model).map(|family| family.window)
+    families::openai::known(model).map(|family| family.window)
 }
 
 #[cfg(test)]
@@ -62,9 +55,6 @@ mod tests {
 
     #[test]
     fn by_name_and_by_provider() {
-        assert_eq!(known("claude-opus-4-6"), Some(1_000_000));
-        assert_eq!(known("openai/gpt-4o-mini"), Some(128_000));
-        assert_eq!(known("llama3.2"), None);
         assert_eq!(provider("claude-opus-4-6"), Some(Provider::AnthropicApi));
         assert_eq!(provider("o3"), Some(Provider::OpenAi));
         assert_eq!(provider("sim"), None);

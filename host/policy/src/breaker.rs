@@ -11,7 +11,7 @@ use std::sync::{
 
 use serde::Serialize;
 
-use crate::record::Decision;
+use crate::decision::Decision;
 
 /// The decisions that are looked back on.
 const WINDOW: u32 = 20;

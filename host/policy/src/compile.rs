@@ -32,7 +32,7 @@ pub use self::{
     abandon::Abandon,
     child::{COMMAND, main},
     error::{CompileError, Exceeded, Resource},
-    structure::{StructureLimits, TooMuch},
+    structure::TooMuch,
 };
 use crate::{engine, limits::CompileLimits};
 

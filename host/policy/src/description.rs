@@ -3,7 +3,7 @@
 use pmk_core::text;
 use serde::Serialize;
 
-use crate::record::FLOOR;
+use crate::decision::FLOOR;
 
 /// How long a policy's name, and the name of a setting, may be.
 pub const MAX_NAME_CHARS: usize = 64;

@@ -11,7 +11,8 @@ use crate::{
     contract::handle,
     engine,
     failure::{self, Circumstances, Failure},
-    record::{ArchiveUse, LogLine},
+    log::LogLine,
+    record::ArchiveUse,
     runtime::Runtime,
     state::{State, Task},
     texts::TextsRead,
@@ -113,7 +114,7 @@ pub(crate) fn run(
     };
     let state = store.into_data();
     let log = state.with_log(|log| log.take_lines());
-    let archive = ArchiveUse::of(&state.lookup, &state.task);
+    let archive = ArchiveUse::of(&state.lookup, state.task.recalls());
     Answer {
         task: state.task,
         failure,

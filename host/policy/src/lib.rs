@@ -7,8 +7,8 @@
 //! the native floor of [`pmk_core::floor`].
 //!
 //! Read in this order: [`contract`] (what is offered), [`limits`] and [`prices`], [`runtime`] (the engine),
-//! [`trust`], [`policy`] (loading), [`settings`], [`stack`] (deciding), [`record`] (what is remembered of a decision),
-//! [`breaker`] (what repeated failures lead to).
+//! [`trust`], [`policy`] (loading), [`settings`], [`input`] (what a decision is about), [`stack`] (deciding),
+//! [`record`] (what is remembered of a decision), [`breaker`] (what repeated failures lead to).
 
 #![deny(missing_docs)]
 
@@ -16,10 +16,11 @@ pub mod breaker;
 pub mod capabilities;
 pub mod compile;
 pub mod contract;
+pub mod decision;
 pub mod description;
 pub mod error;
 pub mod failure;
-
+pub mod input;
 pub mod limits;
 pub mod policy;
 pub mod prices;
@@ -43,18 +44,17 @@ mod wasi;
 pub use breaker::Change;
 pub use capabilities::Capability;
 pub use compile::{CacheStats, Compiler};
+pub use decision::{DecidedBy, Decision, Identity};
 pub use description::{Description, SettingKind, SettingSpec};
 pub use error::LoadError;
 pub use failure::Failure;
+pub use input::{IncomingInput, OverflowInput, Phase, PruneInput, Rung};
 pub use limits::{CompileLimits, Limits, Size};
-
+pub use log::{LogLevel, LogLine};
 pub use policy::{Exports, Policy};
-pub use record::{ArchiveUse, DecidedBy, Decision, Identity, LogLevel, LogLine, Outcome, Record};
+pub use record::{ArchiveUse, Outcome, Record};
 pub use runtime::{Runtime, RuntimeConfig};
 pub use settings::{Bounds, Overrides, SetOverride, SettingError, Settings, Value, Warning};
-pub use stack::{
-    CapDecision, IncomingInput, Layer, OverflowInput, Phase, PruneDecision, PruneInput, RecoverDecision, Rung, Stack,
-    SummaryDecision,
-};
+pub use stack::{CapDecision, Layer, PruneDecision, RecoverDecision, Stack, SummaryDecision};
 pub use texts::TextsRead;
 pub use trust::Trust;

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use pmk_core::Transcript;
 
-use crate::compile::StructureLimits;
-
 /// Fuel of a decision before any is added for its messages. About a quarter of a second of computing;
 /// a policy written in Rust needs less than a thousandth of it, one in JavaScript or Python a tenth.
 pub const DEFAULT_FUEL_BASE: u64 = 250_000_000;
@@ -71,6 +69,45 @@ impl CompileLimits {
 impl Default for CompileLimits {
     fn default() -> Self {
         CompileLimits::DEFAULT
+    }
+}
+
+/// What a component may be made of. Those that come out of Rust have some hundred functions, those with an interpreter
+/// of Python or JavaScript inside twenty thousand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StructureLimits {
+    /// Functions of all modules together.
+    pub functions: u64,
+    /// Types of all modules and components together.
+    pub types: u64,
+    /// The code of one function.
+    pub body_bytes: u64,
+    /// Local variables of one function.
+    pub locals: u64,
+    /// Instances that making one instance of the component makes.
+    pub instances: u64,
+    /// Elements that all tables have from the start: the compiled code has each of them.
+    pub table_elements: u64,
+    /// How deep components are nested. The engine's memory grows with the square of it; tools make two or three levels.
+    pub nesting: u64,
+}
+
+impl StructureLimits {
+    /// Several times what the largest known component has.
+    pub const DEFAULT: StructureLimits = StructureLimits {
+        functions: 100_000,
+        types: 20_000,
+        body_bytes: 512 << 10,
+        locals: 10_000,
+        instances: 1_000,
+        table_elements: DEFAULT_TABLE_ELEMENTS as u64,
+        nesting: 32,
+    };
+}
+
+impl Default for StructureLimits {
+    fn default() -> Self {
+        StructureLimits::DEFAULT
     }
 }
 

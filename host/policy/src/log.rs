@@ -3,11 +3,48 @@
 use std::mem;
 
 use pmk_core::text;
-
-use crate::record::{LogLevel, LogLine};
+use serde::Serialize;
 
 /// How much is kept of what was said last before a failure, in bytes.
 const MAX_LAST_WORDS_BYTES: usize = 500;
+
+/// How loud a log line is; the codes of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// 1; also what is printed on stderr.
+    Error,
+    /// 2.
+    Warn,
+    /// 3 and every code not listed here; also what is printed on stdout.
+    Info,
+    /// 4.
+    Debug,
+    /// 5.
+    Trace,
+}
+
+impl LogLevel {
+    /// The level of a code of the contract.
+    pub(crate) const fn of_code(code: u8) -> Self {
+        match code {
+            1 => LogLevel::Error,
+            2 => LogLevel::Warn,
+            4 => LogLevel::Debug,
+            5 => LogLevel::Trace,
+            _ => LogLevel::Info,
+        }
+    }
+}
+
+/// One line a component said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LogLine {
+    /// How loud.
+    pub level: LogLevel,
+    /// What it said.
+    pub text: String,
+}
 
 /// Where bytes that a component prints come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,16 +15,17 @@ use crate::{
     checks::{self, Interfaces},
     compile::{Taken, structure},
     contract,
+    decision::Identity,
     description::{Description, Draft},
     engine::first_line,
     error::LoadError,
     failure::Failure,
     instance::{self, Answer, CapParams, DescribeParams, PruneParams, RecoverParams, SummarizeParams},
     limits::Size,
-    record::Identity,
     runtime::Runtime,
     settings::Settings,
     state::{State, Task},
+    trust::Trust,
 };
 
 /// A loaded policy, ready to decide.
@@ -164,6 +165,15 @@ impl Policy {
     /// The version of the contract that it was built against; this host offers [`contract::VERSION`].
     pub fn contract_version(&self) -> &str {
         &self.contract_version
+    }
+
+    /// Whether it could be loaded under this trust, too.
+    ///
+    /// # Errors
+    /// [`LoadError::NotAllowed`] or [`LoadError::NoWasi`]; the component is called by its name.
+    pub fn admitted_by(&self, trust: &Trust) -> Result<(), LoadError> {
+        trust.admit(self.name(), &self.identity.sha256)?;
+        trust.admit_imports(self.name(), &self.imports)
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {

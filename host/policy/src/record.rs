@@ -1,77 +1,15 @@
 //! What is remembered of a decision: who was asked, what came of it, what it cost.
 
-use std::fmt;
+use pmk_core::{Lookup, Quote, Rule};
+use serde::Serialize;
 
-use pmk_core::{Lookup, Rule};
-use serde::{Deserialize, Serialize};
-
-use crate::{breaker::Change, failure::Failure, state::Task, texts::TextsRead};
-
-/// A kind of decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Decision {
-    /// What to keep of a large message.
-    Cap,
-    /// Which messages the model gets to see.
-    Prune,
-    /// What is carried into a fresh session.
-    Summarize,
-    /// What to try after an overflow.
-    Recover,
-}
-
-impl Decision {
-    /// The name of the interface it belongs to.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Decision::Cap => "cap",
-            Decision::Prune => "prune",
-            Decision::Summarize => "summarize",
-            Decision::Recover => "recover",
-        }
-    }
-}
-
-/// Which policy: what it calls itself, and what it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Identity {
-    /// The name it gave itself.
-    pub name: String,
-    /// The version it gave itself.
-    pub version: String,
-    /// SHA-256 of the component, lower-case hexadecimal.
-    pub sha256: String,
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name, self.version)
-    }
-}
-
-/// Who made the decision that counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DecidedBy {
-    /// The uppermost layer that gave a good answer.
-    Policy(Identity),
-    /// Nobody: the host's own floor.
-    Floor,
-}
-
-/// What decisions go by that no policy made; no policy may have this name.
-pub(crate) const FLOOR: &str = "floor";
-
-impl DecidedBy {
-    /// The policy's name, or `floor`.
-    pub fn name(&self) -> &str {
-        match self {
-            DecidedBy::Policy(identity) => &identity.name,
-            DecidedBy::Floor => FLOOR,
-        }
-    }
-}
+use crate::{
+    breaker::Change,
+    decision::{Decision, Identity},
+    failure::Failure,
+    log::LogLine,
+    texts::TextsRead,
+};
 
 /// What came of asking one layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -153,44 +91,6 @@ impl From<&Failure> for Outcome {
     }
 }
 
-/// How loud a log line is; the codes of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogLevel {
-    /// 1; also what is printed on stderr.
-    Error,
-    /// 2.
-    Warn,
-    /// 3 and every code not listed here; also what is printed on stdout.
-    Info,
-    /// 4.
-    Debug,
-    /// 5.
-    Trace,
-}
-
-impl LogLevel {
-    /// The level of a code of the contract.
-    pub(crate) const fn of_code(code: u8) -> Self {
-        match code {
-            1 => LogLevel::Error,
-            2 => LogLevel::Warn,
-            4 => LogLevel::Debug,
-            5 => LogLevel::Trace,
-            _ => LogLevel::Info,
-        }
-    }
-}
-
-/// One line a component said.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LogLine {
-    /// How loud.
-    pub level: LogLevel,
-    /// What it said.
-    pub text: String,
-}
-
 /// One layer's part in a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Record {
@@ -235,16 +135,13 @@ pub struct ArchiveUse {
 }
 
 impl ArchiveUse {
-    pub(crate) fn of(lookup: &Lookup, task: &Task) -> Self {
-        let quotes = match task {
-            Task::Prune { plan, .. } => plan.recalls(),
-            _ => &[],
-        };
+    /// `recalls` is what a plan shows again.
+    pub(crate) fn of(lookup: &Lookup, recalls: &[(u32, Option<Quote>)]) -> Self {
         ArchiveUse {
             searches: lookup.searches(),
             found: lookup.found().collect(),
             texts_read: lookup.texts_read(),
-            recalled: quotes.iter().filter_map(|(_, quote)| quote.as_ref()).map(|quote| quote.id).collect(),
+            recalled: recalls.iter().filter_map(|(_, quote)| quote.as_ref()).map(|quote| quote.id).collect(),
         }
     }
 

@@ -12,22 +12,17 @@ mod summarize;
 use std::sync::Arc;
 
 use pmk_core::{Breach, Rule};
-use serde::Serialize;
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lower};
 
-pub use self::{
-    cap::{CapDecision, IncomingInput},
-    prune::{PruneDecision, PruneInput},
-    recover::{OverflowInput, RecoverDecision, Rung},
-    summarize::SummaryDecision,
-};
+pub use self::{cap::CapDecision, prune::PruneDecision, recover::RecoverDecision, summarize::SummaryDecision};
 use crate::{
     breaker::{Breakers, Pass},
+    decision::{DecidedBy, Decision},
     failure::Failure,
     instance::{self, Answer, Cost},
     limits::Size,
     policy::{Functions, Policy},
-    record::{ArchiveUse, DecidedBy, Decision, Outcome, Record},
+    record::{ArchiveUse, Outcome, Record},
     settings::{Bounds, Settings},
     state::{State, Task},
     texts::TextsRead,
@@ -48,27 +43,6 @@ pub struct Stack {
     layers: Arc<[Layer]>,
     /// One for each layer but the lowest, or none at all.
     breakers: Arc<[Breakers]>,
-}
-
-/// Which call a decision is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// The first call of the turn.
-    #[default]
-    First,
-    /// One that works up a result.
-    Synthesise,
-}
-
-impl Phase {
-    /// The code of the contract.
-    pub const fn code(self) -> u8 {
-        match self {
-            Phase::First => 1,
-            Phase::Synthesise => 2,
-        }
-    }
 }
 
 impl Stack {

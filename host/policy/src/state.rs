@@ -2,19 +2,22 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pmk_core::{CapVerdict, Lookup, Plan, Transcript};
-use wasmtime::ResourceLimiter;
+use pmk_core::{CapVerdict, Lookup, Plan, Quote, Transcript};
+use wasmtime::{ResourceLimiter, component::ResourceTable};
+use wasmtime_wasi::WasiCtx;
 
 use crate::{
     description::Draft,
     failure::{Failure, Stopped},
+    input::{IncomingInput, OverflowInput, PruneInput},
     limits::Limits,
     log::Log,
     settings::Settings,
-    stack::{IncomingInput, OverflowInput, PruneInput},
     texts::TextsRead,
-    wasi::Wasi,
 };
+
+/// Handles a component may hold at once.
+const MAX_HANDLES: usize = 1_000;
 
 /// The data of a store.
 pub(crate) struct State {
@@ -35,6 +38,30 @@ pub(crate) enum Task {
     Cap { incoming: IncomingInput, size: TextSize, verdict: CapVerdict },
     Recover { overflow: OverflowInput, chosen: Option<u8> },
     Summarize { transcript: Arc<Transcript>, summary: SummaryDraft },
+}
+
+impl Task {
+    /// What a plan shows again.
+    pub fn recalls(&self) -> &[(u32, Option<Quote>)] {
+        match self {
+            Task::Prune { plan, .. } => plan.recalls(),
+            _ => &[],
+        }
+    }
+}
+
+/// What WASI needs in a decision.
+pub(crate) struct Wasi {
+    pub ctx: WasiCtx,
+    pub table: ResourceTable,
+}
+
+impl Default for Wasi {
+    fn default() -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_HANDLES);
+        Wasi { ctx: WasiCtx::builder().build(), table }
+    }
 }
 
 /// The size of a text, measured when a component first asks.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{contract, error::LoadError, policy::Policy};
+use crate::{contract, error::LoadError};
 
 /// What the operator trusts. A component runs within its limits whatever it is; this is for those who also want to
 /// know what it is.
@@ -22,15 +22,6 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// Whether a component that was loaded under another trust could be loaded under this one.
-    ///
-    /// # Errors
-    /// [`LoadError::NotAllowed`] or [`LoadError::NoWasi`]; the component is called by its name.
-    pub fn admits(&self, policy: &Policy) -> Result<(), LoadError> {
-        self.admit(policy.name(), &policy.identity().sha256)?;
-        self.admit_imports(policy.name(), policy.imports())
-    }
-
     /// Whether a component of this digest may be loaded; asked before it is compiled.
     pub(crate) fn admit(&self, file: &str, sha256: &str) -> Result<(), LoadError> {
         match &self.allow {

@@ -17,7 +17,7 @@ use wasmtime::{
     component::{HasData, Linker, ResourceTable},
 };
 use wasmtime_wasi::{
-    WasiCtx, WasiCtxView, WasiView,
+    WasiCtxView, WasiView,
     cli::{WasiCli, WasiCliView},
     filesystem::{WasiFilesystem, WasiFilesystemView},
     p2::bindings::{
@@ -43,23 +43,6 @@ use crate::{
 /// The interfaces a component may import, all of version 0.2.
 pub(crate) const PACKAGES: [&str; 6] =
     ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
-
-/// Handles a component may hold at once.
-const MAX_HANDLES: usize = 1_000;
-
-/// What WASI needs in a decision.
-pub(crate) struct Wasi {
-    ctx: WasiCtx,
-    table: ResourceTable,
-}
-
-impl Default for Wasi {
-    fn default() -> Self {
-        let mut table = ResourceTable::new();
-        table.set_max_capacity(MAX_HANDLES);
-        Wasi { ctx: WasiCtx::builder().build(), table }
-    }
-}
 
 /// What the crate does itself: exit, and the methods of resources that no component ever gets.
 impl WasiView for State {

@@ -1,17 +1,11 @@
-//! The wasm side: the bindings of the contract, and what stands between them and a policy's traits.
+//! What stands between the exports of the contract and a policy's traits.
 
 use std::{panic, sync::Once};
 
-use crate::{Cap, Policy, Prune, Recover, Summarize, level};
-
-mod imports {
-    wit_bindgen::generate!({ path: ["../../wit", "wit"], world: "pmk:sdk/imports", generate_all });
-}
-
-pub(crate) use imports::pmk::policy::host::{setting_boolean, setting_integer, setting_text};
-pub use imports::pmk::policy::{
-    context::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript},
-    host::log,
+use crate::{
+    bindings::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript, log},
+    codes::level,
+    policy::{Cap, Policy, Prune, Recover, Summarize},
 };
 
 /// The bindings of one export, and the trait of this crate behind it.
@@ -26,7 +20,7 @@ macro_rules! export {
                 path: ["../../wit", "wit"],
                 world: $world,
                 with: {
-                    "pmk:policy/context@1.2.0": crate::guest::imports::pmk::policy::context,
+                    "pmk:policy/context@1.2.0": crate::bindings::imports::pmk::policy::context,
                     $interface: generate,
                 },
                 pub_export_macro: true,

@@ -58,10 +58,12 @@ mod segments;
 mod setting;
 
 #[cfg(target_family = "wasm")]
+mod bindings;
+#[cfg(target_family = "wasm")]
+use bindings as platform;
+#[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod guest;
-#[cfg(target_family = "wasm")]
-use guest as platform;
 
 #[cfg(not(target_family = "wasm"))]
 mod native;

@@ -7,6 +7,7 @@ mod plan;
 mod recovery;
 mod summary;
 mod transcript;
+mod value;
 
 pub use cap::{CapVerdict, Incoming};
 pub(crate) use description::{Decision, Declared, setting_boolean, setting_integer, setting_text};
@@ -15,3 +16,4 @@ pub use plan::{Budget, Plan};
 pub use recovery::{Overflow, Recovery};
 pub use summary::Summary;
 pub use transcript::Transcript;
+pub use value::Value;

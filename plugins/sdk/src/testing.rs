@@ -59,41 +59,13 @@ use pmk_core::{Applied, Breach, Guard, Marker, Origin};
 /// The archive of a conversation, for policies that search it.
 pub use pmk_search::MemoryArchive;
 
+pub use crate::native::Value;
 use crate::{
     Budget, Cap, CapVerdict, Description, Incoming, Overflow, Plan, Policy, Prune, Recover, Recovery, Summarize,
     Summary, Transcript,
     native::{Decision, Declared},
     phase, rung,
 };
-
-/// The value of a setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// Of an [`IntegerSetting`](crate::IntegerSetting).
-    Integer(i64),
-    /// Of a [`BooleanSetting`](crate::BooleanSetting).
-    Boolean(bool),
-    /// Of a [`TextSetting`](crate::TextSetting).
-    Text(String),
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Value::Integer(value)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Value::Boolean(value)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Value::Text(value.to_owned())
-    }
-}
 
 /// What a prune decision is given besides the transcript. A plain number is the hard limit of a first call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ fn guard(limits: &Limits) -> Guard {
 
 fn words(plan: &Plan) -> Option<&str> {
     match plan.words() {
-        pmk_core::plan::Words::Good(words) => Some(words),
+        pmk_core::Words::Good(words) => Some(words),
         _ => None,
     }
 }

@@ -6,9 +6,10 @@ use pmk_system::error::{Failure, OrHint};
 use serde_json::json;
 
 use super::{
-    Context,
     change::make,
-    note, print, print_json, table,
+    context::Context,
+    output::{note, print, print_json},
+    table,
     text::{one_line, printable},
 };
 use crate::{

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use self::edit::Edited;
 use super::{
-    Context, block_on,
     change::record,
-    note, print, print_json, table,
+    context::{Context, block_on},
+    output::{note, print, print_json},
+    table,
     text::{one_line, printable, time},
 };
 use crate::store::{AtomUse, Store, StoreError};

@@ -4,7 +4,13 @@ use clap::{Args, Subcommand};
 use pmk_system::error::Failure;
 use serde_json::json;
 
-use super::{Context, change::make, note, print, print_json, table, text::printable};
+use super::{
+    change::make,
+    context::Context,
+    output::{note, print, print_json},
+    table,
+    text::printable,
+};
 use crate::{
     admin::{Change, ChangeError},
     audience::{Audience, Audiences},

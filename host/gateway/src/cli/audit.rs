@@ -14,7 +14,11 @@ use pmk_system::{
     home,
 };
 
-use super::{Context, block_on, print, print_json, text::printable};
+use super::{
+    context::{Context, block_on},
+    output::{print, print_json},
+    text::printable,
+};
 use crate::{
     audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
     escalation::Marker,

@@ -7,7 +7,8 @@ use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{
-    Context, block_on, note, print, print_json,
+    context::{Context, block_on},
+    output::{note, print, print_json},
     sessions::export::create,
     table,
     text::{one_line, printable, time},

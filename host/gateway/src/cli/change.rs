@@ -1,6 +1,6 @@
 //! Changes by an operator: whatever came of one is in the admin log.
 
-use super::Context;
+use super::context::Context;
 use pmk_system::error::Failure;
 
 use crate::admin::{Actor, AdminLog, Change, ChangeError};

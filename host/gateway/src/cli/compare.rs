@@ -17,7 +17,13 @@ use pmk_models::{
 use pmk_policy::{SetOverride, Stack};
 use pmk_system::error::{Failure, OrHint};
 
-use super::{Context, Json, logging, print, print_json, table, tokens};
+use super::{
+    arguments::{Json, tokens},
+    context::Context,
+    logging,
+    output::{print, print_json},
+    table,
+};
 use crate::{
     compare::{
         histories::{self, Found},

@@ -9,9 +9,10 @@ use pmk_system::{clock, error::Failure, home};
 use serde_json::json;
 
 use super::{
-    Context, block_on,
     change::{make, record},
-    note, print, print_json, table,
+    context::{Context, block_on},
+    output::{note, print, print_json},
+    table,
     text::{one_line, printable, time},
 };
 use crate::{

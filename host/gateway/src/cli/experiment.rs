@@ -12,7 +12,11 @@ use pmk_system::error::{Failure, OrHint};
 use pmk_system::files;
 use serde_json::{Value, json};
 
-use super::{Context, block_on, change::record, note, print_json};
+use super::{
+    change::record,
+    context::{Context, block_on},
+    output::{note, print_json},
+};
 use crate::{
     admin,
     config::{ArmConfig, Config, ExperimentConfig, Object, PolicyConfig},

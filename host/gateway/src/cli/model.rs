@@ -21,7 +21,12 @@ use pmk_system::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Context, block_on, note, note_json, print, print_json, text, tokens};
+use super::{
+    arguments::tokens,
+    context::{Context, block_on},
+    output::{note, note_json, print, print_json},
+    text,
+};
 use crate::store::Store;
 
 #[derive(Debug, Subcommand)]

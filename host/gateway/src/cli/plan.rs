@@ -8,7 +8,15 @@ use pmk_policy::{Identity, Phase, PruneInput, Record, Stack};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
-use super::{Context, layers::LayerArguments, logging, policy::decisions, print, print_json, text::said, tokens};
+use super::{
+    arguments::tokens,
+    context::Context,
+    layers::LayerArguments,
+    logging,
+    output::{print, print_json},
+    policy::decisions,
+    text::said,
+};
 use crate::{calibration::TokenBudget, config::Config, desk::recorded::Recorded, preambles::Preamble};
 
 /// The window of a model of which nothing is known.

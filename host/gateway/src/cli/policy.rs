@@ -11,7 +11,7 @@ use clap::Subcommand;
 use pmk_policy::Exports;
 use pmk_system::error::Failure;
 
-use super::{Context, logging};
+use super::{context::Context, logging};
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
     /// Write a project for a policy of your own, which builds at once

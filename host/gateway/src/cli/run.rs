@@ -19,7 +19,12 @@ use pmk_system::{
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, layers::LayerArguments, logging, tokens as count, variable};
+use super::{
+    arguments::{tokens as count, variable},
+    context::Context,
+    layers::LayerArguments,
+    logging,
+};
 use crate::{
     calibration::Calibration,
     config::Config,

@@ -10,7 +10,12 @@ use clap::{Subcommand, ValueEnum};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
-use super::{Context, block_on, note, print, print_json, table, text::time};
+use super::{
+    context::{Context, block_on},
+    output::{note, print, print_json},
+    table,
+    text::time,
+};
 use crate::store::{SessionSummary, Store};
 
 #[derive(Debug, Subcommand)]

@@ -8,7 +8,10 @@ use jiff::Timestamp;
 use pmk_system::{clock, error::Failure, home::HomeLock};
 use serde_json::{Value, json};
 
-use super::{Context, note, print, print_json};
+use super::{
+    context::Context,
+    output::{note, print, print_json},
+};
 use crate::{
     control::{self, Reply, Request},
     ledger::Trouble,

@@ -17,7 +17,10 @@ use rustix::{
 };
 use serde_json::json;
 
-use super::{Context, print, print_json};
+use super::{
+    context::Context,
+    output::{print, print_json},
+};
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
     /// How many seconds to wait for it; running turns have 30 to finish

@@ -7,7 +7,11 @@ use jiff::Timestamp;
 use pmk_system::{error::Failure, home::HomeLock};
 use serde_json::json;
 
-use super::{Context, block_on, change::record, note, print_json};
+use super::{
+    change::record,
+    context::{Context, block_on},
+    output::{note, print_json},
+};
 use crate::store::{BackupError, Store, StoreError};
 
 #[derive(Debug, Subcommand)]

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use pmk_policy::{CompileLimits, Limits, compile::StructureLimits, limits};
+use pmk_policy::{
+    CompileLimits, Limits,
+    limits::{self, StructureLimits},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -143,7 +143,7 @@ impl Loader {
     pub fn admit(&self, config: &PolicyConfig, stack: &Stack) -> Result<(), Failure> {
         let trust = self.trust(config);
         let above_the_base = &stack.layers()[..stack.layers().len().saturating_sub(1)];
-        Ok(above_the_base.iter().try_for_each(|layer| trust.admits(&layer.policy))?)
+        Ok(above_the_base.iter().try_for_each(|layer| layer.policy.admitted_by(&trust))?)
     }
 
     fn trust(&self, config: &PolicyConfig) -> Trust {

@@ -12,11 +12,11 @@ use pmk_search::terms_of_message;
 use rusqlite::{Connection, params};
 
 use super::{
-    Store,
     codec::{self, NewMessage},
     error::Fault,
 };
 use crate::ids::{SessionId, TurnId};
+
 /// What each message is found by; the conversation is the group.
 const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 
@@ -26,14 +26,6 @@ pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
 pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1";
 const EVERY_MESSAGE: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, session_id FROM message ORDER BY id";
-
-impl Store {
-    /// The archive of a conversation as it was when so many messages were recorded. Nothing is read before it is
-    /// searched.
-    pub fn archive_of(&self, session: SessionId, length: u32) -> StoreArchive {
-        StoreArchive::new(self.clone(), session, length)
-    }
-}
 
 /// Makes the index usable on a connection.
 pub(super) fn prepare(conn: &Connection) -> Result<(), Fault> {

@@ -13,7 +13,8 @@ use pmk_system::{
 use rusqlite::Connection;
 use thiserror::Error;
 
-use super::{Store, StoreError, connection, error::Fault, files, mark};
+use super::{Store, StoreError, connection, error::Fault, files, mark, paths};
+
 /// So many problems of one file are told.
 const MOST_PROBLEMS: u32 = 20;
 
@@ -92,7 +93,7 @@ impl Store {
     /// The copy is no store of ours, or damaged, or cannot be put there. Where the store was whole, it still is.
     pub fn put_back(lock: &HomeLock, copy_of_it: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
         let path = Store::path(lock.home());
-        let staged = files::with_suffix(&path, ".restoring");
+        let staged = paths::with_suffix(&path, ".restoring");
         let _ = fs::remove_file(&staged);
         if files::are_one(copy_of_it, &path)? {
             return Err(BackupError::Itself(copy_of_it.to_owned()));
@@ -187,9 +188,9 @@ pub(super) fn place(staged: &Path, path: &Path, at: Timestamp) -> Result<Vec<Pat
 
 /// Moves the database and what belongs to it away, under names by which SQLite still knows them as one.
 fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
-    let aside = files::with_suffix(path, &at.to_zoned(TimeZone::UTC).strftime(".until-%Y%m%dT%H%M%S%3fZ").to_string());
+    let aside = paths::with_suffix(path, &at.to_zoned(TimeZone::UTC).strftime(".until-%Y%m%dT%H%M%S%3fZ").to_string());
     let mut moved = Vec::new();
-    for (from, to) in files::all(path).into_iter().zip(files::all(&aside)) {
+    for (from, to) in paths::all(path).into_iter().zip(paths::all(&aside)) {
         if files::length(&from)?.is_some() {
             rename(&from, &to)?;
             moved.push(to);

@@ -10,6 +10,7 @@ use super::{
     codec::{self, NewMessage},
     error::Fault,
     intake::front_name,
+    types::InCase,
 };
 pub use travel::DumpedCase;
 
@@ -49,17 +50,6 @@ const MESSAGES: &str = "SELECT m.id, m.role, m.origin, m.blocks, NULL, m.tokens,
      WHERE c.case_id = ?1 ORDER BY c.at, c.message_id";
 pub(super) const IS_KNOWN: &str =
     "SELECT id FROM case_file WHERE front = ?1 AND channel = ?2 AND title = ?3 AND opened_at = ?4";
-
-/// What a turn adds to its case, beside its messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InCase {
-    pub case: CaseId,
-    /// Who wrote the question, where that was one person alone.
-    pub user: Option<String>,
-    pub asked_at_ms: i64,
-    /// What the answer adds to the case; what it has already, it has once.
-    pub notes: Vec<Note>,
-}
 
 /// What came of an order to open a case.
 #[derive(Clone, Debug, PartialEq, Eq)]

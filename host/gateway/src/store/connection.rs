@@ -6,7 +6,6 @@ use std::{
     io,
     os::unix::ffi::OsStrExt,
     path::Path,
-    time::Duration,
 };
 
 use pmk_system::home;
@@ -14,10 +13,8 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{
     archive,
-    error::{Fault, StoreError},
+    error::{BUSY_TIMEOUT, Fault, StoreError},
 };
-/// How long a statement waits for another process to let go of the file.
-pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What `file` and SQLite's own tools show of whose database this is: `pmkh`.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"pmkh");

@@ -2,7 +2,7 @@
 
 mod fault;
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use pmk_core::SessionKey;
 use pmk_system::error::Failure;
@@ -10,8 +10,12 @@ use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::files;
+use super::paths;
 use crate::ids::TurnId;
+
+/// How long a statement waits for another process to let go of the file.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Why the store could not do something. Whatever it was, nothing of the operation was kept.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum StoreError {
@@ -46,7 +50,7 @@ pub enum StoreError {
     #[error("cannot use the store `{}`: {message}", path.display())]
     Io { path: PathBuf, message: String },
     /// Another process kept the file locked.
-    #[error("the store `{}` was locked by another process for more than {} s", path.display(), super::connection::BUSY_TIMEOUT.as_secs())]
+    #[error("the store `{}` was locked by another process for more than {} s", path.display(), BUSY_TIMEOUT.as_secs())]
     Busy { path: PathBuf },
     /// Another process works on the conversation.
     #[error("`{key}` is being worked on by {owner}")]
@@ -161,7 +165,7 @@ impl StoreError {
                 "stop pmk-host, then `pmk-host store check`: where it finds damage, put a backup back with `pmk-host \
                  store restore FILE`",
             ),
-            StoreError::Gone { path, .. } if files::is_beside(path) => {
+            StoreError::Gone { path, .. } if paths::is_beside(path) => {
                 Some("the database itself is still there: stop pmk-host, then `pmk-host store check`, then start again")
             }
             StoreError::Gone { .. } | StoreError::NoDatabase { .. } => Some(

@@ -6,40 +6,16 @@
 
 use std::{
     cell::Cell,
-    ffi::OsString,
     fs::{self, Metadata},
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
-use super::error::{Loss, StoreError};
-
-/// What SQLite puts behind a database's name for its log, and for the index of the log.
-const BESIDE: [&str; 2] = ["-wal", "-shm"];
-
-/// The database at this path, and what belongs to it.
-pub(super) fn all(path: &Path) -> [PathBuf; 3] {
-    let [log, index] = BESIDE;
-    [path.to_owned(), with_suffix(path, log), with_suffix(path, index)]
-}
-
-/// The write-ahead log of the database at this path.
-pub(super) fn log(path: &Path) -> PathBuf {
-    with_suffix(path, BESIDE[0])
-}
-
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
-}
-
-/// Whether this is not a database, but what SQLite keeps beside one.
-pub(super) fn is_beside(path: &Path) -> bool {
-    let name = path.as_os_str().as_encoded_bytes();
-    BESIDE.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
-}
+use super::{
+    error::{Loss, StoreError},
+    paths,
+};
 
 /// Whether both paths lead to one file.
 ///
@@ -87,7 +63,7 @@ impl OpenFiles {
     /// The database is gone already.
     pub(super) fn of(path: &Path) -> Result<OpenFiles, StoreError> {
         let mut files = Vec::new();
-        for path in all(path) {
+        for path in paths::all(path) {
             if let Some(file) = look(&path)? {
                 files.push((path, Inode::of(&file)));
             }

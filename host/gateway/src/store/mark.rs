@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     error::{Loss, StoreError},
-    files,
+    files, paths,
 };
 use pmk_system::home;
 
@@ -37,7 +37,7 @@ pub(super) fn refuse_loss(path: &Path) -> Result<(), StoreError> {
         Some(_) => return Ok(()),
     };
     // A log says the same as the mark, of a store older than marks; SQLite would delete it.
-    let had_one = files::length(&of(path))?.is_some() || files::length(&files::log(path))?.is_some_and(|log| log > 0);
+    let had_one = files::length(&of(path))?.is_some() || files::length(&paths::log(path))?.is_some_and(|log| log > 0);
     if had_one { Err(StoreError::Gone { path: path.to_owned(), how }) } else { Ok(()) }
 }
 

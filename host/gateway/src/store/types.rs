@@ -6,9 +6,9 @@ use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, cases::InCase, experiments::Outturn, proposals::Proposal, receipts::Receipts};
+use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal, receipts::Receipts};
 use crate::{
-    case::CaseId,
+    case::{CaseId, Note},
     escalation::{Marker, Reading, Said},
     ids::{InboxId, SessionId, TurnId},
     ledger::{Noted, Tags},
@@ -279,6 +279,17 @@ pub struct Replacement {
     pub tokens: u32,
     /// The length of `message` in characters.
     pub chars: u32,
+}
+
+/// What a turn adds to its case, beside its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InCase {
+    pub case: CaseId,
+    /// Who wrote the question, where that was one person alone.
+    pub user: Option<String>,
+    pub asked_at_ms: i64,
+    /// What the answer adds to the case; what it has already, it has once.
+    pub notes: Vec<Note>,
 }
 
 /// An answer, and everything that is to be remembered of the turn.

@@ -6,7 +6,6 @@ use pmk_core::{SessionKey, history::HistoryError};
 use pmk_system::error::Failure;
 use thiserror::Error;
 
-use super::full;
 /// What kept a conversation from being moved. The others are not concerned.
 #[derive(Debug, Error)]
 pub enum TransferError {
@@ -29,8 +28,8 @@ pub enum TransferError {
     NoPath { key: SessionKey },
     #[error("`{}`: {source}", path.display())]
     History { path: PathBuf, source: HistoryError },
-    #[error("`{}` was written by a newer pmk-host: its format is version {found}, this one knows {}", path.display(), full::VERSION)]
-    Newer { path: PathBuf, found: u32 },
+    #[error("`{}` was written by a newer pmk-host: its format is version {found}, this one knows {known}", path.display())]
+    Newer { path: PathBuf, found: u32, known: u32 },
     #[error("`{}` is no export of pmk-host: its first line says no format", path.display())]
     NotFull { path: PathBuf },
     #[error("`{}`, line {line}: {what}", path.display())]

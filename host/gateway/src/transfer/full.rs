@@ -170,7 +170,7 @@ impl Conversations {
         match conversations.line() {
             Some(Ok(Line::PmkHostSessions(Header { version }))) if version <= VERSION => Ok(conversations),
             Some(Ok(Line::PmkHostSessions(Header { version }))) => {
-                Err(TransferError::Newer { path: path.to_owned(), found: version })
+                Err(TransferError::Newer { path: path.to_owned(), found: version, known: VERSION })
             }
             Some(Err(error @ TransferError::Read { .. })) => Err(error),
             _ => Err(TransferError::NotFull { path: path.to_owned() }),

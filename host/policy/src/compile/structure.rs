@@ -13,47 +13,8 @@ use wasmparser::{
 use super::CompileError;
 use crate::{
     engine::{MAX_MEMORIES, MAX_TABLES},
-    limits,
+    limits::StructureLimits,
 };
-
-/// What a component may be made of. Those that come out of Rust have some hundred functions, those with an interpreter
-/// of Python or JavaScript inside twenty thousand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StructureLimits {
-    /// Functions of all modules together.
-    pub functions: u64,
-    /// Types of all modules and components together.
-    pub types: u64,
-    /// The code of one function.
-    pub body_bytes: u64,
-    /// Local variables of one function.
-    pub locals: u64,
-    /// Instances that making one instance of the component makes.
-    pub instances: u64,
-    /// Elements that all tables have from the start: the compiled code has each of them.
-    pub table_elements: u64,
-    /// How deep components are nested. The engine's memory grows with the square of it; tools make two or three levels.
-    pub nesting: u64,
-}
-
-impl StructureLimits {
-    /// Several times what the largest known component has.
-    pub const DEFAULT: StructureLimits = StructureLimits {
-        functions: 100_000,
-        types: 20_000,
-        body_bytes: 512 << 10,
-        locals: 10_000,
-        instances: 1_000,
-        table_elements: limits::DEFAULT_TABLE_ELEMENTS as u64,
-        nesting: 32,
-    };
-}
-
-impl Default for StructureLimits {
-    fn default() -> Self {
-        StructureLimits::DEFAULT
-    }
-}
 
 /// A component has more of something than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

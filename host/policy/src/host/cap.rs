@@ -8,8 +8,8 @@ use crate::{
         bindings::pmk::policy::context::{HostCapVerdict, HostIncoming},
         handle,
     },
+    input::IncomingInput,
     prices,
-    stack::IncomingInput,
     state::{State, Task, TextSize, no_such},
 };
 

@@ -1,6 +1,6 @@
 //! `host`: logging and settings.
 
-use crate::{contract::bindings::pmk::policy::host::Host, prices, record::LogLevel, settings::Value, state::State};
+use crate::{contract::bindings::pmk::policy::host::Host, log::LogLevel, prices, settings::Value, state::State};
 
 impl State {
     /// The value of a setting. Its name is copied and looked over before it is found unknown, so it is paid for.

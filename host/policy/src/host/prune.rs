@@ -8,8 +8,8 @@ use crate::{
         bindings::pmk::policy::context::{HostBudget, HostPlan},
         handle,
     },
+    input::PruneInput,
     prices,
-    stack::PruneInput,
     state::{State, Task, no_such},
 };
 

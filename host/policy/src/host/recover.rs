@@ -7,8 +7,8 @@ use crate::{
         bindings::pmk::policy::context::{HostOverflow, HostRecovery},
         handle,
     },
+    input::{OverflowInput, Rung},
     prices,
-    stack::{OverflowInput, Rung},
     state::{State, Task, no_such},
 };
 

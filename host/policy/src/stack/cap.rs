@@ -1,29 +1,16 @@
 //! May a large message be stored whole?
 
-use std::sync::Arc;
-
-use pmk_core::{CapVerdict, Origin};
+use pmk_core::CapVerdict;
 
 use super::{Judged, Question, Stack};
 use crate::{
+    decision::{DecidedBy, Decision},
+    input::IncomingInput,
     instance::{self, CapParams},
     limits::Size,
-    record::{DecidedBy, Decision, Record},
+    record::Record,
     state::{Task, TextSize},
 };
-
-/// A large message that is about to be stored.
-#[derive(Clone, Debug)]
-pub struct IncomingInput {
-    /// What it is: seed, mra-result, tool-result or attachment.
-    pub kind: Origin,
-    /// Repository, tool or file name; may be empty.
-    pub name: String,
-    /// All of it.
-    pub text: Arc<str>,
-    /// The hard limit in tokens.
-    pub limit: u64,
-}
 
 /// What to keep of it.
 #[derive(Clone, Debug)]

@@ -4,26 +4,15 @@ use std::sync::Arc;
 
 use pmk_core::{Applied, Breach, Guard, Plan, Rule, Transcript, Verdict, floor};
 
-use super::{Judged, Phase, Question, Stack};
+use super::{Judged, Question, Stack};
 use crate::{
+    decision::{DecidedBy, Decision},
+    input::PruneInput,
     instance::{self, PruneParams},
     limits::Size,
-    record::{DecidedBy, Decision, Outcome, Record},
+    record::{Outcome, Record},
     state::Task,
 };
-
-/// How much room there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PruneInput {
-    /// The hard limit in tokens.
-    pub limit: u64,
-    /// The model's whole window in tokens.
-    pub window: u64,
-    /// Which call it is for.
-    pub phase: Phase,
-    /// Whether the operator allows the seed pair to go.
-    pub seed_may_go: bool,
-}
 
 /// What is sent.
 #[derive(Clone, Debug)]

@@ -1,69 +1,16 @@
 //! What to try after the model refused a request as too long?
 
 use pmk_core::{Breach, Rule};
-use serde::Serialize;
 
-use super::{Judged, Phase, Question, Stack};
+use super::{Judged, Question, Stack};
 use crate::{
+    decision::{DecidedBy, Decision},
+    input::{OverflowInput, Rung},
     instance::{self, RecoverParams},
     limits::Size,
-    record::{DecidedBy, Decision, Record},
+    record::Record,
     state::Task,
 };
-
-/// One step of recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rung {
-    /// The seed pair and the most recent turn stay.
-    Trim,
-    /// The model summarises the middle.
-    Compact,
-    /// A fresh session opens with a local summary.
-    Rotate,
-    /// An honest message.
-    GiveUp,
-}
-
-impl Rung {
-    /// Every rung, in the order of the contract's codes.
-    pub const ALL: [Rung; 4] = [Rung::Trim, Rung::Compact, Rung::Rotate, Rung::GiveUp];
-
-    /// The code of the contract, from 1.
-    pub const fn code(self) -> u8 {
-        self as u8 + 1
-    }
-
-    /// The rung of a code.
-    pub(crate) fn of_code(code: u8) -> Option<Rung> {
-        Rung::ALL.into_iter().find(|rung| rung.code() == code)
-    }
-
-    /// The name used in events and output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Rung::Trim => "trim",
-            Rung::Compact => "compact",
-            Rung::Rotate => "rotate",
-            Rung::GiveUp => "give-up",
-        }
-    }
-}
-
-/// A refused request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OverflowInput {
-    /// Which call it was.
-    pub phase: Phase,
-    /// Rungs tried in this turn, in order.
-    pub tried: Vec<Rung>,
-    /// Rungs that can still be tried; giving up always can and need not be listed.
-    pub available: Vec<Rung>,
-    /// Tokens the provider counted, where it said so.
-    pub observed_tokens: Option<u64>,
-    /// Tokens the provider allows, where it said so.
-    pub allowed_tokens: Option<u64>,
-}
 
 /// Which rung comes next.
 #[derive(Clone, Debug)]

@@ -6,9 +6,10 @@ use pmk_core::{Rule, Transcript, quoting, text, tokens};
 
 use super::{Judged, Question, Stack};
 use crate::{
+    decision::{DecidedBy, Decision},
     instance::{self, SummarizeParams},
     limits::Size,
-    record::{DecidedBy, Decision, Outcome, Record},
+    record::{Outcome, Record},
     state::{SummaryDraft, Task},
 };
 

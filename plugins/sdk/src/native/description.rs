@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use crate::testing::Value;
+use super::value::Value;
 
 /// What a policy says of itself.
 #[derive(Debug, Default)]

@@ -7,7 +7,12 @@ use jiff::Timestamp;
 use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
-use super::super::{Context, block_on, print, print_json, table, text::printable};
+use super::super::{
+    context::{Context, block_on},
+    output::{print, print_json},
+    table,
+    text::printable,
+};
 use crate::{
     config::{Config, ExperimentConfig},
     experiment::figures::{self, ArmFigures, Difference, Figures, Finding, LEAST_CONVERSATIONS, Role},

@@ -7,7 +7,11 @@ use pmk_policy::{Policy, compile::Confinement};
 use pmk_system::error::{Failure, OrHint};
 use serde_json::json;
 
-use super::super::{Context, print, print_json, table};
+use super::super::{
+    context::Context,
+    output::{print, print_json},
+    table,
+};
 use crate::{
     desk::{
         bench::{self, Loading, Measured},

@@ -7,7 +7,12 @@ use pmk_policy::Policy;
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
-use super::super::{Context, print, print_json, table, text::one_line};
+use super::super::{
+    context::Context,
+    output::{print, print_json},
+    table,
+    text::one_line,
+};
 use crate::{
     desk::{
         check::{self, Finding, Report},

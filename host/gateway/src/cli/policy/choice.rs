@@ -7,7 +7,11 @@ use pmk_policy::Identity;
 use pmk_system::error::Failure;
 use serde_json::json;
 
-use super::super::{Context, change::record, print, print_json};
+use super::super::{
+    change::record,
+    context::Context,
+    output::{print, print_json},
+};
 use crate::{
     config::{self, EditError, Json},
     control::{self, Reply, Request},

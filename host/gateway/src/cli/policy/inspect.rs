@@ -8,7 +8,12 @@ use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Context, print, print_json, table, text::printable},
+    super::{
+        context::Context,
+        output::{print, print_json},
+        table,
+        text::printable,
+    },
     decisions,
 };
 use crate::policies;

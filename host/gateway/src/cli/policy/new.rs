@@ -6,7 +6,10 @@ use clap::{Args, ValueEnum};
 use pmk_system::error::Failure;
 use serde_json::json;
 
-use super::super::{Context, print, print_json};
+use super::super::{
+    context::Context,
+    output::{print, print_json},
+};
 use crate::desk::scaffold::{Language, Name, NameError, Project, ScaffoldError};
 
 #[derive(Debug, Args)]

@@ -6,7 +6,11 @@ use clap::Args;
 use pmk_system::error::Failure;
 use serde_json::json;
 
-use super::super::{Context, print, print_json, text::one_line};
+use super::super::{
+    context::Context,
+    output::{print, print_json},
+    text::one_line,
+};
 use crate::{
     desk::{
         cases::{self, Difference, Outcome, Tried},

@@ -3,7 +3,7 @@
 use pmk_system::error::Failure;
 use secrecy::SecretString;
 
-use super::super::variable;
+use super::super::arguments::variable;
 use crate::config::{Secret, SlackTokens};
 
 /// Slack's tokens, those of the environment before those of the file.

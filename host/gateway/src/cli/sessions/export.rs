@@ -14,7 +14,10 @@ use tempfile::NamedTempFile;
 
 use super::{Format, conversations};
 use crate::{
-    cli::{Context, note, print_json},
+    cli::{
+        context::Context,
+        output::{note, print_json},
+    },
     store::Store,
     transfer::{TransferError, full, pmk, tree},
 };

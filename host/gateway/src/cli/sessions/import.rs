@@ -11,7 +11,11 @@ use serde_json::{Value, json};
 use super::{Format, conversations};
 use crate::{
     case,
-    cli::{Context, block_on, change::record, note, print_json},
+    cli::{
+        change::record,
+        context::{Context, block_on},
+        output::{note, print_json},
+    },
     store::{SessionDump, Store, StoreError},
     transfer::{TransferError, full, pmk, tree},
 };

@@ -6,7 +6,12 @@ use pmk_system::{clock, error::Failure, home::HomeLock};
 use serde_json::json;
 
 use crate::{
-    cli::{Context, block_on, note, print, print_json, table, text::time},
+    cli::{
+        context::{Context, block_on},
+        output::{note, print, print_json},
+        table,
+        text::time,
+    },
     control::{self, Reply, Request},
     store::{Parked, Store},
 };

@@ -6,7 +6,10 @@ use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
 use crate::{
-    cli::{Context, note, print_json},
+    cli::{
+        context::Context,
+        output::{note, print_json},
+    },
     store::{Cut, Store},
 };
 

@@ -8,7 +8,11 @@ use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Context, print, print_json, text::time},
+    cli::{
+        context::Context,
+        output::{print, print_json},
+        text::time,
+    },
     store::{SessionSummary, Store, StoredMessage},
 };
 

@@ -34,11 +34,15 @@ pub struct StoreArchive {
     texts: Arc<OnceLock<Texts>>,
 }
 
-impl StoreArchive {
-    pub(super) fn new(store: Store, session: SessionId, length: u32) -> Self {
-        StoreArchive { store, session, length, texts: Arc::default() }
+impl Store {
+    /// The archive of a conversation as it was when so many messages were recorded. Nothing is read before it is
+    /// searched.
+    pub fn archive_of(&self, session: SessionId, length: u32) -> StoreArchive {
+        StoreArchive { store: self.clone(), session, length, texts: Arc::default() }
     }
+}
 
+impl StoreArchive {
     fn or_nothing<T: Default>(&self, read: Result<T, StoreError>) -> T {
         read.unwrap_or_else(|error| {
             tracing::warn!(%error, "the archive cannot be read, and nothing comes back from it");

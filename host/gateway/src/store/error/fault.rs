@@ -13,7 +13,7 @@ use rusqlite::{ErrorCode, ffi};
 use rustix::process::{Resource, getrlimit};
 
 use super::StoreError;
-use crate::store::files;
+use crate::store::paths;
 
 /// Failures to read that say what was read is not what was written.
 const DAMAGE: [i32; 3] = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS, ffi::SQLITE_IOERR_DATA];
@@ -109,5 +109,5 @@ fn limit_met(path: &Path) -> Option<u64> {
     let limit = getrlimit(Resource::Fsize).current?;
     let is_there =
         |path: PathBuf| fs::metadata(path).is_ok_and(|file| file.len().saturating_add(LARGEST_WRITE) > limit);
-    files::all(path).into_iter().any(is_there).then_some(limit)
+    paths::all(path).into_iter().any(is_there).then_some(limit)
 }

@@ -44,9 +44,9 @@ async fn a_store_that_is_renewed_is_moved_aside_with_its_log() {
     let home = home();
     let store = open(&home);
     turn(&store, "slack:dm:U1", "Ev1").await;
-    let log = fs::read(files::log(&Store::path(home.path()))).unwrap();
+    let log = fs::read(paths::log(&Store::path(home.path()))).unwrap();
     drop(store);
-    fs::write(files::log(&Store::path(home.path())), log).unwrap();
+    fs::write(paths::log(&Store::path(home.path())), log).unwrap();
     let moved = Store::renew(&lock(&home), at(0)).unwrap();
     assert_eq!(moved.len(), 2, "{moved:?}");
     let kept = rusqlite::Connection::open(&moved[0]).unwrap();

@@ -13,7 +13,7 @@ fn gone(home: &TempDir, how: Loss) -> StoreError {
 }
 
 fn beside(home: &TempDir, suffix: &str) -> std::path::PathBuf {
-    files::with_suffix(&Store::path(home.path()), suffix)
+    paths::with_suffix(&Store::path(home.path()), suffix)
 }
 
 fn mark_of(home: &TempDir) -> std::path::PathBuf {

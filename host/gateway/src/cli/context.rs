@@ -1,0 +1,55 @@
+//! What every subcommand works with.
+
+use std::path::PathBuf;
+
+use pmk_system::error::Failure;
+use serde_json::json;
+
+use super::output::{note, note_json};
+
+/// What every subcommand gets.
+pub(super) struct Context {
+    pub(super) home: PathBuf,
+    pub(super) json: bool,
+}
+
+impl Context {
+    /// Says something that is neither data nor a reason to stop, and what can be done about it.
+    pub(super) fn notice(&self, text: &str, hint: Option<&str>) {
+        match hint {
+            _ if self.json => note_json(&json!({"type": "notice", "message": text, "hint": hint})),
+            Some(hint) => note(format_args!("{text}\n  hint: {hint}")),
+            None => note(text),
+        }
+    }
+
+    /// Says that something is not as it should be, though the command goes on.
+    pub(super) fn warn(&self, text: &str) {
+        if self.json {
+            note_json(&json!({"type": "warning", "message": text}));
+        } else {
+            note(format_args!("warning: {text}"));
+        }
+    }
+
+    /// Says what went wrong with one of several things, when the command goes on with the others.
+    pub(super) fn warn_of(&self, what: &str, failure: &Failure) {
+        if self.json {
+            let mut document = failure.document();
+            document["type"] = "warning".into();
+            document["message"] = format!("{what}: {}", failure.message()).into();
+            note_json(&document);
+        } else {
+            note(format_args!("warning: {what}: {failure}"));
+        }
+    }
+}
+
+/// Runs what has to wait for the store.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    runtime.block_on(work)
+}

@@ -1,0 +1,71 @@
+//! Decisions: which kinds there are, and who makes them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// What to keep of a large message.
+    Cap,
+    /// Which messages the model gets to see.
+    Prune,
+    /// What is carried into a fresh session.
+    Summarize,
+    /// What to try after an overflow.
+    Recover,
+}
+
+impl Decision {
+    /// The name of the interface it belongs to.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Decision::Cap => "cap",
+            Decision::Prune => "prune",
+            Decision::Summarize => "summarize",
+            Decision::Recover => "recover",
+        }
+    }
+}
+
+/// Which policy: what it calls itself, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// The name it gave itself.
+    pub name: String,
+    /// The version it gave itself.
+    pub version: String,
+    /// SHA-256 of the component, lower-case hexadecimal.
+    pub sha256: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.version)
+    }
+}
+
+/// Who made the decision that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecidedBy {
+    /// The uppermost layer that gave a good answer.
+    Policy(Identity),
+    /// Nobody: the host's own floor.
+    Floor,
+}
+
+/// What decisions go by that no policy made; no policy may have this name.
+pub(crate) const FLOOR: &str = "floor";
+
+impl DecidedBy {
+    /// The policy's name, or `floor`.
+    pub fn name(&self) -> &str {
+        match self {
+            DecidedBy::Policy(identity) => &identity.name,
+            DecidedBy::Floor => FLOOR,
+        }
+    }
+}

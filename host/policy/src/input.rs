@@ -1,0 +1,107 @@
+//! What a decision is about, as the host puts it to the layers.
+
+use std::sync::Arc;
+
+use pmk_core::Origin;
+use serde::Serialize;
+
+/// Which call a decision is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// The first call of the turn.
+    #[default]
+    First,
+    /// One that works up a result.
+    Synthesise,
+}
+
+impl Phase {
+    /// The code of the contract.
+    pub const fn code(self) -> u8 {
+        match self {
+            Phase::First => 1,
+            Phase::Synthesise => 2,
+        }
+    }
+}
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PruneInput {
+    /// The hard limit in tokens.
+    pub limit: u64,
+    /// The model's whole window in tokens.
+    pub window: u64,
+    /// Which call it is for.
+    pub phase: Phase,
+    /// Whether the operator allows the seed pair to go.
+    pub seed_may_go: bool,
+}
+
+/// A large message that is about to be stored.
+#[derive(Clone, Debug)]
+pub struct IncomingInput {
+    /// What it is: seed, mra-result, tool-result or attachment.
+    pub kind: Origin,
+    /// Repository, tool or file name; may be empty.
+    pub name: String,
+    /// All of it.
+    pub text: Arc<str>,
+    /// The hard limit in tokens.
+    pub limit: u64,
+}
+
+/// One step of recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rung {
+    /// The seed pair and the most recent turn stay.
+    Trim,
+    /// The model summarises the middle.
+    Compact,
+    /// A fresh session opens with a local summary.
+    Rotate,
+    /// An honest message.
+    GiveUp,
+}
+
+impl Rung {
+    /// Every rung, in the order of the contract's codes.
+    pub const ALL: [Rung; 4] = [Rung::Trim, Rung::Compact, Rung::Rotate, Rung::GiveUp];
+
+    /// The code of the contract, from 1.
+    pub const fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The rung of a code.
+    pub(crate) fn of_code(code: u8) -> Option<Rung> {
+        Rung::ALL.into_iter().find(|rung| rung.code() == code)
+    }
+
+    /// The name used in events and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rung::Trim => "trim",
+            Rung::Compact => "compact",
+            Rung::Rotate => "rotate",
+            Rung::GiveUp => "give-up",
+        }
+    }
+}
+
+/// A refused request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverflowInput {
+    /// Which call it was.
+    pub phase: Phase,
+    /// Rungs tried in this turn, in order.
+    pub tried: Vec<Rung>,
+    /// Rungs that can still be tried; giving up always can and need not be listed.
+    pub available: Vec<Rung>,
+    /// Tokens the provider counted, where it said so.
+    pub observed_tokens: Option<u64>,
+    /// Tokens the provider allows, where it said so.
+    pub allowed_tokens: Option<u64>,
+}
