@@ -1,4 +1,4 @@
-//! Cases (seed 003 §11): opened, tracked and closed from Slack, looked at and written to a file on the host; nothing of
+//! Cases (specification 003 §11): opened, tracked and closed from Slack, looked at and written to a file on the host; nothing of
 //! one is lost or doubled by a kill.
 
 use pmk_stand_ins::{

@@ -60,7 +60,7 @@ fn value<'a>(call: &'a Call, flag: &str) -> &'a str {
     &call.arguments[at + 1]
 }
 
-/// Must show 5; seed 000, cause 2.
+/// Specification 000 §cause-2.
 #[test]
 fn claude_sees_the_conversation_and_nothing_of_the_host() {
     let stage = Stage::new("answer 三萬元\n---\nanswer 是行銷部");

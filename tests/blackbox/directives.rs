@@ -1,4 +1,4 @@
-//! Fenced directives (seed 003 §6, §7): only the model's own are carried out, and only whole ones. What is not
+//! Fenced directives (specification 003 §6, §7): only the model's own are carried out, and only whole ones. What is not
 //! is told to the model or shown to the person.
 
 use std::path::PathBuf;

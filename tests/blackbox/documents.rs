@@ -1,40 +1,219 @@
-//! The documents name tests, which are there.
+//! What the documents say is there: links, anchors, paths, tests, commands, codes, events and requirements.
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use crate::support::repository;
+use crate::support::{Home, repository};
 
-/// Every function of the Rust files below a folder.
-fn functions(folder: &Path, found: &mut HashSet<String>) {
+mod pages;
+
+use pages::{Page, citations, pages};
+
+/// Every file below a folder whose name ends so, built things aside.
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() && !path.ends_with("target") && !path.ends_with("node_modules") {
-            functions(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path).expect("UTF-8");
-            let names = text.lines().filter_map(|line| line.trim_start().split_once("fn ")?.1.split_once(['(', '<']));
-            found.extend(names.map(|(name, _)| name.to_owned()));
+            files(&path, ending, found);
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
         }
     }
 }
 
-/// What stands in marks of code in the last column of each row, where that column is about tests.
-fn tests_named(page: &str) -> Vec<&str> {
-    let rows = page.lines().filter_map(|line| line.strip_suffix(" |")?.rsplit_once(" | "));
-    let marked = rows.flat_map(|(_, last)| last.split('`').skip(1).step_by(2));
-    marked.filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte))).collect()
+/// The sources of everything in Rust, and of the contract.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = vec![];
+    for (folder, ending) in
+        [("host", ".rs"), ("plugins", ".rs"), ("tests", ".rs"), ("wit", ".wit"), ("plugins/sdk/wit", ".wit")]
+    {
+        files(&repository(folder), ending, &mut found);
+    }
+    found.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).expect("UTF-8"))).collect()
+}
+
+/// Every function and module of the sources.
+fn names() -> HashSet<String> {
+    let mut found = HashSet::new();
+    for (path, text) in sources() {
+        let functions = text.lines().filter_map(|line| line.trim_start().split_once("fn ")?.1.split_once(['(', '<']));
+        found.extend(functions.map(|(name, _)| name.to_owned()));
+        found.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        // A test binary of several files is called by its folder.
+        found.extend(path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()));
+    }
+    found
 }
 
 #[test]
-fn every_test_that_the_specification_names_is_there() {
-    let mut found = HashSet::new();
-    for folder in ["host", "plugins", "tests"] {
-        functions(&repository(folder), &mut found);
-    }
-    let page = std::fs::read_to_string(repository("docs/specification.md")).expect("the page");
-    let named = tests_named(&page);
-    assert!(named.len() > 80, "{named:?}");
+fn every_test_that_the_pages_name_is_there() {
+    let there = names();
+    let pages = pages();
+    let named: Vec<(&str, &str)> =
+        pages.iter().flat_map(|page| page.tests_named().into_iter().map(|name| (page.name.as_str(), name))).collect();
+    assert!(named.len() > 130, "{named:?}");
     let missing: Vec<_> =
-        named.into_iter().filter(|name| !found.contains(name.rsplit("::").next().unwrap_or(name))).collect();
+        named.into_iter().filter(|(_, name)| !there.contains(name.rsplit("::").next().unwrap_or(name))).collect();
     assert!(missing.is_empty(), "no such test: {missing:#?}");
+}
+
+#[test]
+fn every_link_of_the_pages_leads_somewhere() {
+    let pages = pages();
+    let anchors: BTreeMap<PathBuf, BTreeSet<String>> =
+        pages.iter().map(|page| (page.path.canonicalize().expect("a page"), page.anchors())).collect();
+    let mut broken = vec![];
+    let mut followed = 0;
+    for page in &pages {
+        for link in page.links().into_iter().filter(|link| !link.contains("://")) {
+            followed += 1;
+            let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+            let target = if file.is_empty() { page.path.clone() } else { page.folder().join(file) };
+            let leads = target.canonicalize().is_ok_and(|target| {
+                anchor.is_none_or(|anchor| anchors.get(&target).is_some_and(|all| all.contains(anchor)))
+            });
+            if !leads {
+                broken.push(format!("{}: {link}", page.name));
+            }
+        }
+    }
+    assert!(followed > 80, "{followed}");
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_path_that_the_pages_name_is_there() {
+    let missing: Vec<String> = pages()
+        .iter()
+        .flat_map(|page| page.paths_named().into_iter().map(|path| (page.name.clone(), path)))
+        .filter(|(_, path)| !repository(path).exists())
+        .map(|(page, path)| format!("{page}: {path}"))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_place_that_the_specification_names_is_there() {
+    let page = Page::read("docs/specification.md");
+    let places = page.places();
+    assert!(places.len() > 80, "{places:?}");
+    let roots = ["", "host/gateway/src"].map(repository);
+    let missing: Vec<_> = places
+        .into_iter()
+        .filter(|place| {
+            !roots.iter().any(|root| ["", ".rs"].iter().any(|end| root.join(format!("{place}{end}")).exists()))
+        })
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_requirement_that_a_comment_cites_is_in_the_specification() {
+    let anchors = Page::read("docs/specification.md").anchors();
+    let mut cited = 0;
+    let mut unknown = vec![];
+    for (path, text) in sources() {
+        for id in text.lines().flat_map(citations) {
+            cited += 1;
+            if !anchors.contains(&id) {
+                unknown.push(format!("{}: {id}", path.display()));
+            }
+        }
+    }
+    assert!(cited > 60, "{cited}");
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn the_table_of_codes_is_the_contracts() {
+    let page = Page::read("docs/policies.md");
+    let told: Vec<(String, String, String)> = page
+        .rows("| set | code | name | what it is |")
+        .map(|cells| (cells[0].to_owned(), cells[1].to_owned(), cells[2].trim_matches('`').to_owned()))
+        .collect();
+    let source = std::fs::read_to_string(repository("plugins/sdk/src/codes.rs")).expect("the codes");
+    let mut set = "";
+    let mut there = vec![];
+    for line in source.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("pub mod ").and_then(|rest| rest.strip_suffix(" {")) {
+            set = name;
+        } else if let Some((name, code)) = line.strip_prefix("pub const ").and_then(|rest| rest.split_once(": u8 = ")) {
+            let name = name.to_lowercase().replace('_', "-");
+            there.push((set.to_owned(), code.trim_end_matches(';').to_owned(), name));
+        }
+    }
+    assert_eq!(told, there);
+    let origins =
+        pmk_core::Origin::ALL.map(|origin| ("origin".to_owned(), origin.code().to_string(), origin.name().to_owned()));
+    assert!(origins.iter().all(|origin| told.contains(origin)), "{told:?}");
+}
+
+#[test]
+fn every_command_has_its_row() {
+    let home = Home::new();
+    let output = Command::new(env!("CARGO_BIN_EXE_pmk-host")).arg("--home").arg(home.path()).arg("help").output();
+    let help = String::from_utf8(output.expect("the program").stdout).expect("UTF-8");
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 15, "{help}");
+    let page = Page::read("docs/commands.md");
+    let rows: Vec<_> = page.rows("| command | what it does |").map(|cells| cells[0].to_owned()).collect();
+    let has_row = |name: &&str| rows.iter().any(|row| row[1..].split([' ', '`']).nth(1) == Some(name));
+    let missing: Vec<_> = commands.into_iter().filter(|name| *name != "help" && !has_row(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_event_of_the_ledger_has_its_row_and_no_row_is_about_nothing() {
+    let ledger = sources().into_iter().find(|(path, _)| path.ends_with("ledger.rs")).expect("the ledger's source").1;
+    let marks = ledger.lines().filter_map(|line| line.trim().strip_prefix("#[serde(rename = \"")?.split_once('"'));
+    let there: BTreeSet<&str> = marks.map(|(name, _)| name).filter(|name| name.contains('.')).collect();
+    assert!(there.len() > 50, "{there:?}");
+    let page = Page::read("docs/ledger.md");
+    let told: BTreeSet<&str> =
+        page.rows("| `type` | what happened |").map(|cells| cells[0].trim_matches('`')).collect();
+    assert_eq!(told, there);
+}
+
+#[test]
+fn the_map_has_every_crate_and_every_module_and_nothing_else() {
+    let page = Page::read("ARCHITECTURE.md");
+    let mapped = |head| -> BTreeSet<String> {
+        page.rows(head)
+            .map(|cells| cells[0].trim_matches('`').to_owned())
+            .filter(|name| !name.contains("tests/"))
+            .collect()
+    };
+    let mut crates = vec![];
+    for folder in ["host", "plugins/sdk", "plugins/build"] {
+        files(&repository(folder), "Cargo.toml", &mut crates);
+    }
+    let root = repository("").canonicalize().expect("the repository");
+    let crates: BTreeSet<String> = crates
+        .into_iter()
+        .map(|path| path.canonicalize().expect("a manifest").parent().expect("a folder").to_owned())
+        .map(|path| path.strip_prefix(&root).expect("within it").display().to_string())
+        .collect();
+    assert_eq!(mapped("| crate | what it is | may know |"), crates);
+    let library = std::fs::read_to_string(repository("host/gateway/src/lib.rs")).expect("the program's modules");
+    let modules: BTreeSet<String> = library
+        .lines()
+        .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'))
+        .map(str::to_owned)
+        .collect();
+    assert!(modules.len() > 20, "{modules:?}");
+    assert_eq!(mapped("| module | what it is |"), modules);
+}
+
+#[test]
+fn the_first_commands_of_the_readme_are_those_that_ci_runs() {
+    let readme = Page::read("README.md");
+    let ci = std::fs::read_to_string(repository(".ci/run")).expect("the script");
+    let commands: Vec<&str> = readme.commands().filter(|line| line.starts_with("cargo ")).collect();
+    assert_eq!(commands, ["cargo run --release -- run --policy plugins/strict.wasm", "cargo test --workspace"]);
+    assert!(ci.contains("cargo run --release --quiet -- run --policy plugins/strict.wasm"));
+    assert!(ci.contains(commands[1]));
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Running, component, finish, of_type, question, replies, stand_in};
 
-/// About as many tokens as seed 000's session had, in characters.
+/// About as many tokens as the session of specification 000 had, in characters.
 const SEED_CHARS: usize = 88_292;
 
 /// A workspace whose documents are as large as the ones of the incident.
@@ -26,7 +26,7 @@ fn workspace() -> tempfile::TempDir {
     folder
 }
 
-/// Seed 000: a large seed, and questions to `mra` whose results are larger still.
+/// Specification 000: a large seed, and questions to `mra` whose results are larger still.
 fn seed_000(window: u64, settings: &Value) -> (Vec<Value>, Vec<Value>) {
     let home = Home::new();
     let documents = workspace();
@@ -72,7 +72,7 @@ fn seed_000_without_its_caps_and_its_budget_runs_into_the_window() {
     assert_eq!(replies(&lines).len(), 6, "and is recovered from all the same");
 }
 
-/// Seed 001: entries keep coming, none of them large.
+/// Specification 001: entries keep coming, none of them large.
 #[test]
 fn seed_001_a_session_that_only_grows_still_answers() {
     let home = Home::new();
@@ -92,7 +92,7 @@ fn seed_001_a_session_that_only_grows_still_answers() {
     assert!(of_type(&lines, "turn").iter().all(|turn| turn["rungs"] == json!([])), "prevented, not recovered from");
 }
 
-/// Turns of one, three and ten tool calls, as seed 002's were, with text before and after.
+/// Turns of one, three and ten tool calls, as those of specification 002 were, with text before and after.
 fn tool_turns() -> Vec<Message> {
     let mut messages = vec![];
     for (turn, calls) in [1usize, 3, 10, 3, 1, 10].into_iter().enumerate() {
@@ -224,7 +224,7 @@ fn seed_002_every_prefix_of_the_session_is_planned_whole() {
     }
 }
 
-/// Seed 004: no single result is large, but there are many of them. The model's window, and what the gateway
+/// Specification 004: no single result is large, but there are many of them. The model's window, and what the gateway
 /// takes it for.
 fn seed_004(real: u64, told: &str) -> (Vec<Value>, Vec<Value>, bool) {
     let home = Home::new();
@@ -285,11 +285,11 @@ fn seed_001_without_a_budget_ahead_of_the_call_runs_into_the_window() {
     assert!(answers.len() == 60 && answers.iter().all(|reply| !reply.starts_with(":x:")), "and is recovered from");
 }
 
-/// How many entries and bytes seed 001's session had.
+/// How many entries and bytes the session of specification 001 had.
 const SEED_001_ENTRIES: usize = 15_276;
 const SEED_001_BYTES: u64 = 35 << 20;
 
-/// A home that has taken over the session of seed 001 from pmk's file.
+/// A home that has taken over the session of specification 001 from pmk's file.
 fn seed_001_session() -> Home {
     let home = Home::new();
     let entry = |n: usize| {

@@ -1,4 +1,4 @@
-//! The knowledge loop over Slack's protocol (seed 003 §7 to §10): a question that nobody's documents answer
+//! The knowledge loop over Slack's protocol (specification 003 §7 to §10): a question that nobody's documents answer
 //! goes to the people who know, what they say reaches who asked, and, once approved, everybody else.
 
 use pmk_stand_ins::{

@@ -73,7 +73,7 @@ fn compaction_saves_a_turn_and_the_summary_rolls_on() {
     assert!(compacted.len() > 1, "the window fills up again: {compacted:#?}");
     assert_eq!(compacted[0]["recovering"], true);
     assert!(compacted[1..].iter().any(|event| event["recovering"] == false), "ahead of the call: {compacted:#?}");
-    // By seed 001's name only what followed an overflow.
+    // By the name of specification 001 only what followed an overflow.
     let recovering = compacted.iter().filter(|event| event["recovering"] == true).count();
     assert_eq!(events(&home, "queue.context_overflow.compacted").len(), recovering);
     let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;

@@ -1,4 +1,4 @@
-//! The mra round (seed 003 §6): asked as a program, shown as it works, told to the model as it went.
+//! The mra round (specification 003 §6): asked as a program, shown as it works, told to the model as it went.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a conversation opens with: the knowledge-base seed (seed 003 §3) and the prompt for whoever reads the
+//! What a conversation opens with: the knowledge-base seed (specification 003 §3) and the prompt for whoever reads the
 //! answer (§5).
 
 use std::path::Path;

@@ -68,7 +68,7 @@ async fn nobody_is_left_without_an_answer_when_the_gateway_is_killed() {
 async fn a_long_answer_arrives_whole_in_parts_slack_takes() {
     let slack = Slack::start(rules().unlimited()).await;
     let anthropic = Anthropic::start().await;
-    // Seed 000's incident: far over 4,000 bytes, and markup that must not ping anybody.
+    // The incident of specification 000: far over 4,000 bytes, and markup that must not ping anybody.
     let answer = format!("<!channel> {}", "預算分配比例 & more\n".repeat(700));
     anthropic.push(Behaviour::answer(&answer));
     let home = Home::new();

@@ -47,7 +47,7 @@ pub struct Capped {
 }
 
 /// Carries a verdict out. Unlike an edit of a plan, a cap holds even where the notice makes a text
-/// that is barely too long a little longer: the limit is about what is kept (seed 000 §1.3).
+/// that is barely too long a little longer: the limit is about what is kept (specification 000 §1.3).
 pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str) -> Capped {
     let shortened = match verdict {
         CapVerdict::Keep => None,

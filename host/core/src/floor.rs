@@ -9,7 +9,7 @@ use crate::{
     words::{self, Words},
 };
 
-/// The trim rung: the seed pair, the most recent stored turn and the current one stay (seed 000 §2.2).
+/// The trim rung: the seed pair, the most recent stored turn and the current one stay (specification 000 §2.2).
 /// The same on its own result changes nothing.
 pub fn trim(transcript: &Transcript) -> Plan {
     let mut plan = Plan::new();

@@ -18,7 +18,7 @@ use crate::{
     message::{Block, Message, Origin, Role},
 };
 
-/// How the seed of every pmk session begins (seed 003 §3).
+/// How the seed of every pmk session begins (specification 003 §3).
 pub const SEED_PREFIX: &str = "我先把 workspace 的 PKB context 給你";
 
 /// A history as a file gave it.

@@ -19,7 +19,7 @@ pub enum Reduction {
     Digest,
 }
 
-/// The notice of a shortened text (seed 000 §1.3): `kind` is what the content is, `limit` what the
+/// The notice of a shortened text (specification 000 §1.3): `kind` is what the content is, `limit` what the
 /// policy allowed in characters, `id` where the host keeps the original.
 pub fn notice(original_chars: usize, kind: &str, limit: u64, id: &str) -> String {
     format!("…(已自動截斷，原長度 {original_chars}，超過 {kind} cap {limit}，完整內容仍在 host，id {id})")

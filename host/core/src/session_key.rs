@@ -1,7 +1,7 @@
 //! Which conversation a message belongs to.
 //!
 //! Top-level direct messages of one person share a session; every thread has one of its own; a
-//! channel's top level has one (seed 003 §2). Context never crosses from one key to another.
+//! channel's top level has one (specification 003 §2). Context never crosses from one key to another.
 
 use std::{fmt, str::FromStr};
 

@@ -1,6 +1,6 @@
 //! Turns, legal cuts and tool groups of a list of messages.
 //!
-//! Index arithmetic on a list with semantic boundaries is how seed 002 broke: everything that divides
+//! Index arithmetic on a list with semantic boundaries is how the gateway of specification 002 broke: everything that divides
 //! a history asks this module where it may.
 
 use crate::message::{Block, Message, Origin, Role};

@@ -1,4 +1,4 @@
-//! Recovery of seed 001's session (15,276 entries, 35 MB, all of it live) without a model call: from the refusal
+//! Recovery of the session of specification 001 (15,276 entries, 35 MB, all of it live) without a model call: from the refusal
 //! to the next request.
 //!
 //! `cargo bench --workspace --bench recovery`. `trim` is the standard policy's first rung; `rotate` its last, taken
@@ -121,7 +121,7 @@ fn question(event_id: &str) -> Inbound {
     }
 }
 
-/// A home whose one conversation is the session of seed 001.
+/// A home whose one conversation is the session of specification 001.
 async fn session(home: &Path) {
     let store = Store::open(home).expect("a store");
     let inbox = store.accept(&question("before"), NOW).await.expect("accepts").expect("new");

@@ -1,4 +1,4 @@
-//! What an operator changes while the gateway runs (seed 003 §11): who is which [`audience`](set_audience),
+//! What an operator changes while the gateway runs (specification 003 §11): who is which [`audience`](set_audience),
 //! who is [asked](add_contact), who the [admins](add_admin) are, and which [experiment](start_experiment) is on. Each change is one of gateway.json's and, refused or not, a line of the
 //! [log](AdminLog), which [`last_changes`] reads.
 

@@ -1,4 +1,4 @@
-//! Who is asking, and how the model should therefore speak (seed 003 §5).
+//! Who is asking, and how the model should therefore speak (specification 003 §5).
 //!
 //! The audience of a turn is picked when the turn begins ([`Audiences::pick`]) and recorded with it, so that a later
 //! change does not rewrite history. [`Prompts`] has the system prompt for each.

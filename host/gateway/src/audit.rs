@@ -1,4 +1,4 @@
-//! What the ledger tells of the last days (seed 003 §12, seed 000 §3): is this thing working, and is anything
+//! What the ledger tells of the last days (specification 003 §12, 000 §3): is this thing working, and is anything
 //! close to the edge? [`read`] takes the events in, [`Audit`] counts them.
 
 use std::collections::BTreeMap;
@@ -161,7 +161,7 @@ pub struct Policies {
     pub suspensions: u64,
 }
 
-/// What the providers counted, and what they count beyond what is sent (seed 000, cause 2).
+/// What the providers counted, and what they count beyond what is sent (specification 000 §cause-2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tokens {
     pub by_model: BTreeMap<String, ModelTokens>,

@@ -1,7 +1,7 @@
 //! What a provider counts for what we estimate.
 //!
 //! Tokens are estimated by script class; a provider counts by its tokenizer, and adds what it sends along
-//! by itself (seed 000's second cause). Both are measured: every answer says what its prompt cost, so a line is
+//! by itself (specification 000 §cause-2). Both are measured: every answer says what its prompt cost, so a line is
 //! laid through estimates and counts, the newest counting most. Its slope is the *factor*, its height at
 //! nothing the *overhead*. Within one conversation the last count is the anchor: only what came since is
 //! estimated at all.

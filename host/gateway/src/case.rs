@@ -1,4 +1,4 @@
-//! Cases (seed 003 §11): what a channel is looking into. A case is opened with a title, and every question that is asked in
+//! Cases (specification 003 §11): what a channel is looking into. A case is opened with a title, and every question that is asked in
 //! its channel while it is open belongs to it, those of the channel's threads too; a direct message never does. What the
 //! model makes of it, hypotheses and open questions, is [tracked](crate::directive::case_updates).
 //!

@@ -1,4 +1,4 @@
-//! Commands: `/pmk …`, by slash command and as text in Slack, and on the console (seed 003 §11).
+//! Commands: `/pmk …`, by slash command and as text in Slack, and on the console (specification 003 §11).
 //!
 //! One [table](TABLE) says which there are, how they are written, what permission they take, and which of them the
 //! command line of the host has, too. [`Asked`] is what a text asks for by it, an [`Order`] what is to be done,

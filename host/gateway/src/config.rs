@@ -104,7 +104,7 @@ pub struct SlackTokens {
 
 impl Config {
     /// Whether somebody has set this gateway up to answer people, by hand or with pmk: then an absent `model` means
-    /// `claude-cli` (seed 000). A file that holds nothing but what a command has written there does not say that.
+    /// `claude-cli` (specification 000). A file that holds nothing but what a command has written there does not say that.
     pub fn is_set_up(&self) -> bool {
         self.api_key.is_some() || self.slack.app_token.is_some() || self.slack.bot_token.is_some()
     }

@@ -1,4 +1,4 @@
-//! Asking the people who know (seed 003 §7, §8).
+//! Asking the people who know (specification 003 §7, §8).
 //!
 //! [`Pools`] says whom, and a [`Marker`] remembers that an answer is awaited in a thread and from whom; what
 //! they get to read is in [`say`](crate::say). What somebody then writes is read as what it is: [`reading`]. Storing

@@ -1,4 +1,4 @@
-//! `mra ask REPO QUESTION`: answers about a code base, from a program of the operator's (seed 003 §6).
+//! `mra ask REPO QUESTION`: answers about a code base, from a program of the operator's (specification 003 §6).
 //!
 //! A [`Question`] holds only what can be passed as arguments safely; [`Mra::ask`] runs the program and
 //! comes back with an [`Outcome`], which knows its message to the model and its event for the ledger.
@@ -16,7 +16,7 @@ use outcome::MAX_STDOUT_CHARS;
 pub use outcome::{AskEnded, Failure, Outcome};
 pub use question::{BadQuestion, MAX_QUESTION_CHARS, Question, repo_name};
 
-/// How long one call may take (seed 003 §6).
+/// How long one call may take (specification 003 §6).
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);
 /// The most of a result that is kept; the policy's cap comes after this.
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
@@ -80,7 +80,7 @@ impl Mra {
     /// comes.
     ///
     /// A call that fails without a word on standard error is made once more: that is what a passing
-    /// trouble looks like (seed 003 §6). One that took too long, was cancelled or could not be started is
+    /// trouble looks like (specification 003 §6). One that took too long, was cancelled or could not be started is
     /// not: a second wait of five minutes helps nobody.
     pub async fn ask(
         &self,

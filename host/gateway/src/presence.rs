@@ -1,4 +1,4 @@
-//! Honest about being away (seed 003, "Honest offline UX"): people are told when nobody is there to answer and when
+//! Honest about being away (specification 003 §13): people are told when nobody is there to answer and when
 //! somebody is again, and what was asked meanwhile is answered all the same.
 //!
 //! - [`signs`]: what a run leaves in the home about itself: a heartbeat, and a marker where it ended in an orderly way.

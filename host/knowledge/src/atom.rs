@@ -1,4 +1,4 @@
-//! An atom: one answer that a person gave, as a Markdown file with YAML front matter (seed 003 §9).
+//! An atom: one answer that a person gave, as a Markdown file with YAML front matter (specification 003 §9).
 //!
 //! People read and edit these files, and pmk reads them too. So whatever a file holds beyond what is
 //! known here, further keys and further sections, is still there after it was written again (comments
@@ -11,7 +11,7 @@ use yaml_serde::{Mapping, Value};
 
 use super::naming::{atom_id, safe_scope};
 
-/// How long an atom waits for a verdict before it counts as approved (seed 003 §10).
+/// How long an atom waits for a verdict before it counts as approved (specification 003 §10).
 pub(crate) const PENDING_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The most tags of an atom.

@@ -1,4 +1,4 @@
-//! Extraction: what a person answered becomes an atom (seed 003 §9). The model call between
+//! Extraction: what a person answered becomes an atom (specification 003 §9). The model call between
 //! [`prompt`] and [`parse`] is the caller's. The same call says whether it is an answer at all, which
 //! the caller reads from the same [`objects`].
 

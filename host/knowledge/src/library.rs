@@ -21,7 +21,7 @@ use super::{
     moderation::{self, StoredAtom},
     watch::Watch,
 };
-/// The most atoms that are shown to the model with one message (seed 003 §4).
+/// The most atoms that are shown to the model with one message (specification 003 §4).
 pub const MAX_RETRIEVED: usize = 3;
 
 /// So many of the best matches are judged for relevance.

@@ -1,4 +1,4 @@
-//! Verdicts on atoms: promotion by time, approval, rejection, editing (seed 003 §10).
+//! Verdicts on atoms: promotion by time, approval, rejection, editing (specification 003 §10).
 //!
 //! These work on the files alone, so that the command line can use them while the gateway runs. Each
 //! takes the folder's lock and looks at the file once more before it changes anything: of two that do

@@ -14,7 +14,7 @@ const MAX_SCOPE_CHARS: usize = 64;
 const MAX_SLUG_CHARS: usize = 30;
 
 /// The name of a scope's folder: letters, digits, `_` and `-` of ASCII; anything else becomes one `-`.
-/// `../../etc/passwd` is `etc-passwd`; what has no letter left is `general` (seed 003 §9).
+/// `../../etc/passwd` is `etc-passwd`; what has no letter left is `general` (specification 003 §9).
 pub fn safe_scope(scope: &str) -> String {
     let name = dashed(scope, |c| c.is_ascii_alphanumeric() || c == '_');
     match name.chars().take(MAX_SCOPE_CHARS).collect::<String>().trim_matches('-') {

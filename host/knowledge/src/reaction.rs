@@ -1,4 +1,4 @@
-//! What a reaction on a notice means (seed 003 §10).
+//! What a reaction on a notice means (specification 003 §10).
 
 use super::atom::{Atom, Status};
 

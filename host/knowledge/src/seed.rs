@@ -1,4 +1,4 @@
-//! The knowledge-base seed: the documents of the workspace as the first pair of a session (seed 003 §3).
+//! The knowledge-base seed: the documents of the workspace as the first pair of a session (specification 003 §3).
 
 use std::{
     collections::HashSet,

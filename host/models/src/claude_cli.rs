@@ -1,6 +1,6 @@
 //! The local `claude` program as a model, with the operator's own login.
 //!
-//! Seed 000's second cause was that `claude` brings the host's configuration into every request: memory
+//! What specification 000 §cause-2 is about: `claude` brings the host's configuration into every request: memory
 //! files, skills, hooks, tools. The flags here keep all of it out, and the child gets an empty working
 //! directory, an environment of a few names, and the conversation on standard input. One call is one child.
 

@@ -3,7 +3,7 @@
 //! Sources, the first that has a word on a setting wins: `--set POLICY.NAME=VALUE`, the environment (three names
 //! that the shell tradition of pmk knows, [`ENV_SETTINGS`]), `policy.settings` of gateway.json, the default that the
 //! policy describes. A wrong name or value is an error that says what is accepted; only the
-//! environment is forgiven, with a warning (seed 000 §4).
+//! environment is forgiven, with a warning (specification 000 §4).
 
 mod bounds;
 mod error;

@@ -2,7 +2,7 @@
 
 use pmk_policy_sdk::{Description, IntegerSetting};
 
-/// Early enough that the summary itself still fits (seed 001 names 70 %).
+/// Early enough that the summary itself still fits (specification 001 §8 names 70 %).
 pub const COMPACT_AT: IntegerSetting =
     IntegerSetting::new("compact-at", 70, 1..=100, "percent of the hard limit from which on older turns are summed up");
 

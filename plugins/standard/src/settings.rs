@@ -5,7 +5,7 @@ use pmk_policy_sdk::{CapSettings, Description, IntegerSetting};
 /// The longest text that the contract can name, in characters.
 const MAX_CHARS: i64 = u32::MAX as i64;
 
-/// A bound below the hard limit; seed 000's `PMK_MAX_SESSION_TOKENS`.
+/// A bound below the hard limit; `PMK_MAX_SESSION_TOKENS` of specification 000 §4.
 pub const MAX_SESSION_TOKENS: IntegerSetting =
     IntegerSetting::new("max-session-tokens", 0, 0..=i64::MAX, "own bound in tokens, below the hard limit; 0 for none");
 
@@ -26,7 +26,7 @@ pub const RESULT_TAIL: IntegerSetting =
     IntegerSetting::new("result-tail", 400, 0..=MAX_CHARS, "characters at the end of a shrunk result that stay");
 
 /// The seed's and an mra result's are pmk 0.12's numbers, for models called directly: 0.11.1 halved them for the
-/// overhead of an SDK (seed 000, cause 2) that the gateway measures and takes off the hard limit instead. A tool result
+/// overhead of an SDK (specification 000 §cause-2) that the gateway measures and takes off the hard limit instead. A tool result
 /// has less than an answer of `mra`, which is written to be read: raw output is mostly noise, and comes in numbers. An
 /// attached file has as much: a person chose to attach it.
 pub const CAPS: CapSettings = CapSettings { seed: 30_000, mra_result: 40_000, tool_result: 30_000, attachment: 40_000 };

@@ -1,4 +1,4 @@
-//! What a fresh session starts from (seed 001): the latest requests and answers, cut short, the channel, and what the
+//! What a fresh session starts from (specification 001 §5): the latest requests and answers, cut short, the channel, and what the
 //! tools were used for, the files that were talked about, and the task that is open. Built from the newest message back, so a long session costs no more than a short one.
 
 use std::collections::BTreeMap;

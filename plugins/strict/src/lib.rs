@@ -1,4 +1,4 @@
-//! pmk v0.11.1's context safety (seed 000): a fixed budget, ten turns, head-only caps.
+//! pmk v0.11.1's context safety (specification 000): a fixed budget, ten turns, head-only caps.
 
 mod cap;
 mod prune;

@@ -1,4 +1,4 @@
-//! Above the budget the seed pair and the newest turns stay (seed 000 §1, seed 003 §2).
+//! Above the budget the seed pair and the newest turns stay (specification 000 §1, 003 §2).
 
 use pmk_policy_sdk::{Budget, Plan, Prune, Segment, Transcript};
 

@@ -30,13 +30,13 @@ pub enum Kind {
     English,
     /// Turns full of tool results.
     Tools,
-    /// A large seed and large results of `mra` (seed 000).
+    /// A large seed and large results of `mra` (specification 000).
     LargeSeed,
-    /// A session that only grows (seed 001).
+    /// A session that only grows (specification 001).
     OnlyGrows,
-    /// Many parallel tool calls, at which a cut by count tears pairs (seed 002).
+    /// Many parallel tool calls, at which a cut by count tears pairs (specification 002).
     Pairs,
-    /// Many results of middling size in one turn (seed 004).
+    /// Many results of middling size in one turn (specification 004).
     MiddlingResults,
 }
 

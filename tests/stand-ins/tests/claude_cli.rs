@@ -62,7 +62,7 @@ async fn an_answer_with_its_usage() {
     assert_eq!((answer.usage.prompt_tokens(), answer.usage.output_tokens), (200, 9));
 }
 
-/// Nothing of the host's own configuration reaches the request (seed 000, cause 2).
+/// Nothing of the host's own configuration reaches the request (specification 000 §cause-2).
 #[tokio::test]
 async fn claude_sees_what_it_needs_and_nothing_else() {
     let mut stage = stage("answer ok");

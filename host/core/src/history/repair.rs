@@ -15,7 +15,7 @@ pub struct Repaired {
 }
 
 /// Takes out what no provider accepts: what comes before the first question, calls without a result,
-/// results without a call (seed 002) and empty messages. Says what it did.
+/// results without a call (specification 002) and empty messages. Says what it did.
 pub fn repair(messages: Vec<Message>) -> Repaired {
     repair_numbered(messages.into_iter().enumerate().collect())
 }

@@ -1,5 +1,5 @@
 //! Who changed what, and who was refused: one JSON line each in `<home>/gateway/admin-YYYY-MM.log` (UTC month),
-//! as pmk writes them (seed 003 §11).
+//! as pmk writes them (specification 003 §11).
 
 use std::{
     fs::File,

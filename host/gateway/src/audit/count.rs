@@ -195,7 +195,7 @@ fn corpus(audit: &mut Audit, now: &Now<'_>) {
     audit.escalate.pending = now.pending.len() as u64;
 }
 
-/// The anti-patterns of seed 003 §12, and what seed 000 would have shown.
+/// The anti-patterns of specification 003 §12, and those of 000.
 fn flags(audit: &Audit, now: &Now<'_>) -> Vec<String> {
     let at_ms = now.at.as_millisecond();
     let stuck = now

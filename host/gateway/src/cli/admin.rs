@@ -1,4 +1,4 @@
-//! `admin list|add|remove|log`: who may change the gateway from where people talk, and what was changed (seed 003 §11).
+//! `admin list|add|remove|log`: who may change the gateway from where people talk, and what was changed (specification 003 §11).
 //! The first admin can only be made here.
 
 use clap::{Args, Subcommand};

@@ -1,4 +1,4 @@
-//! `atoms list|show|approve|reject|edit`: the answers that people gave, and verdicts on them (seed 003 §10).
+//! `atoms list|show|approve|reject|edit`: the answers that people gave, and verdicts on them (specification 003 §10).
 
 use std::{cmp::Reverse, collections::HashMap};
 

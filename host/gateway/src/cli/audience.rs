@@ -1,4 +1,4 @@
-//! `audience list|default|set|unset`: how the model speaks to whom (seed 003 §5).
+//! `audience list|default|set|unset`: how the model speaks to whom (specification 003 §5).
 
 use clap::{Args, Subcommand};
 use pmk_system::error::Failure;

@@ -1,5 +1,5 @@
 //! `escalation list|add|remove|import`: who is asked what neither documents nor code can answer, and which
-//! threads wait for them (seed 003 §7, §8).
+//! threads wait for them (specification 003 §7, §8).
 
 use std::{path::PathBuf, sync::Arc};
 

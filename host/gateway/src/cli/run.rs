@@ -52,7 +52,7 @@ mod tokens;
 use ending::{lost, stop_on_signals, while_present};
 use tokens::{Token, Tokens, half};
 
-/// The model of a configuration that names none (seed 000).
+/// The model of a configuration that names none (specification 000).
 const DEFAULT_MODEL: &str = "claude-cli";
 /// The model where there is no configuration either.
 const MODEL_WITHOUT_CONFIG: &str = "sim";

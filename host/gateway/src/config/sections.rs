@@ -63,7 +63,7 @@ impl ToolStyle {
     }
 }
 
-/// What becomes of messages that come while one is being answered (seed 004).
+/// What becomes of messages that come while one is being answered (specification 004 §6).
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct QueueConfig {

@@ -113,7 +113,7 @@ impl Marker {
     }
 
     /// Whether a message of this person in the thread is the awaited answer. Anybody else's is not, and
-    /// the marker stays (seed 003 §8).
+    /// the marker stays (specification 003 §8).
     pub fn absorbs(&self, sender: &str) -> bool {
         !sender.is_empty() && self.mentioned_user_ids.iter().any(|contact| contact == sender)
     }

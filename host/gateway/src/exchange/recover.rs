@@ -3,9 +3,9 @@
 //!
 //! | rung | what it does |
 //! |---|---|
-//! | trim | seed pair and most recent turn stay (seed 000 §2.2) |
-//! | [`compact`] | the model summarises what lies between seed and most recent turn (seed 001, stage 1) |
-//! | [`rotate`] | seed pair and a summary made without the model (seed 001, stage 2) |
+//! | trim | seed pair and most recent turn stay (specification 000 §2.2) |
+//! | [`compact`] | the model summarises what lies between seed and most recent turn (specification 001 §2) |
+//! | [`rotate`] | seed pair and a summary made without the model (specification 001 §3) |
 //! | [`replan`] | no rung is left: planned again under what was learnt, in smaller and smaller forms |
 //! | give up | an honest message, and a window that does not make the next turn fail |
 //!

@@ -1,4 +1,4 @@
-//! A reaction on a notice is a verdict on its atom (seed 003 §10).
+//! A reaction on a notice is a verdict on its atom (specification 003 §10).
 
 use std::sync::Arc;
 

@@ -154,7 +154,7 @@ pub enum Event {
         /// Whether the smaller request was answered: then it was the size.
         helped: bool,
     },
-    /// The model said the prompt was too long: seed 001's name for `context.exceeded`.
+    /// The model said the prompt was too long: the name of specification 001 for `context.exceeded`.
     #[serde(rename = "queue.context_overflow.detected")]
     OverflowDetected { actor: String, session: String },
     /// On that, a part of the conversation was summed up.

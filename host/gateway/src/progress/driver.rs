@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Bucket, Throttle};
 
-/// The shortest time between two updates of one message, unless the operator wants another (seed 003 §6).
+/// The shortest time between two updates of one message, unless the operator wants another (specification 003 §6).
 pub const MIN_GAP: Duration = Duration::from_secs(3);
 
 /// The limits of progress.
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!((before.elapsed(), lines(&shown).len()), (Duration::ZERO, 0));
     }
 
-    /// Must show 2 of seed 003 §6: three seconds, unless the settings say otherwise.
+    /// Specification 003 §6: three seconds, unless the settings say otherwise.
     #[tokio::test(start_paused = true)]
     async fn the_last_of_many_lines_is_shown_after_three_seconds() {
         let (progress, shown) = progress(&Updates::new(Settings::default()), Duration::ZERO);

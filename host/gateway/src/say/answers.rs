@@ -45,7 +45,7 @@ impl Say {
         self.text("mra-goes-on", [("repo", repo.into()), ("steps", steps.into())])
     }
 
-    /// Goes before an answer that was made with less of the conversation (seed 000 §2.2).
+    /// Goes before an answer that was made with less of the conversation (specification 000 §2.2).
     pub fn trimmed(&self, turns: u32) -> String {
         self.text("trimmed", [("turns", turns.into())]) + "\n\n"
     }
@@ -71,7 +71,7 @@ impl Say {
         self.text("files-not-read", [("files", files.into())]) + "\n\n"
     }
 
-    /// Every way to make the prompt fit was tried (seed 000 §2.2).
+    /// Every way to make the prompt fit was tried (specification 000 §2.2).
     pub fn too_long(&self) -> String {
         self.text("too-long", [])
     }

@@ -112,7 +112,7 @@ pub(super) enum Concern {
     Asker(Marker),
 }
 
-/// What people are shown of tool calls (seed 004).
+/// What people are shown of tool calls (specification 004 §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verbosity {

@@ -1,4 +1,4 @@
-//! Taking in the answer of somebody who was asked (seed 003 §8, §9): it becomes an atom that waits for
+//! Taking in the answer of somebody who was asked (specification 003 §8, §9): it becomes an atom that waits for
 //! approval, and the asker gets it at once.
 
 use pmk_core::Message;

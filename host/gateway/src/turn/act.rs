@@ -30,7 +30,7 @@ use echo::echoes;
 use escalate::Fate;
 pub(super) use escalate::outgoing as ask_people;
 
-/// Rounds a turn may take with tool calls, and with fenced directives, which seed 003 §6 means for one
+/// Rounds a turn may take with tool calls, and with fenced directives, which specification 003 §6 means for one
 /// question at a time.
 const MAX_TOOL_ROUNDS: u32 = 12;
 const MAX_FENCED_ROUNDS: u32 = 3;

@@ -1,4 +1,4 @@
-//! What is written while an answer is awaited: by those who were asked, and by who has asked (seed 003 §8). It is read
+//! What is written while an answer is awaited: by those who were asked, and by who has asked (specification 003 §8). It is read
 //! before anything is done about it. Only an answer ends the waiting; a question back goes to the asker, what they
 //! reply goes back, "later" is acknowledged, and where nobody can tell, the contact is asked.
 

@@ -1,4 +1,4 @@
-//! Several messages, one answer: those that came while another was being answered (seed 004 §6), and those
+//! Several messages, one answer: those that came while another was being answered (specification 004 §6), and those
 //! that come while the model has something looked up.
 
 use pmk_core::{Entry, Message, Place};

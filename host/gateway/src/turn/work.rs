@@ -20,7 +20,7 @@ pub(super) struct Work<'a> {
     pub also: Vec<OpenTurn>,
     /// So many of them stand in the new message.
     pub merged: usize,
-    /// Who the answer is written for, as of now (seed 003 §12).
+    /// Who the answer is written for, as of now (specification 003 §12).
     pub audience: Audience,
     /// What can be done for the model, as of now.
     pub offer: Offer,

@@ -1,5 +1,5 @@
 //! Rotation: the conversation goes on in a fresh window, with the seed pair and a summary that is made
-//! without the model, because the model may be what fails (seed 001, stage 2).
+//! without the model, because the model may be what fails (specification 001 §3).
 
 use std::ops::Range;
 

@@ -285,7 +285,7 @@ const CASES: &[Case] = &[
     ("proxy", None, "超出最大上下文长度", None, None),
     ("proxy", None, "请压缩上下文后重试", None, None),
     ("replicate", None, "input is too long", None, None),
-    // Seed 000's patterns for a model call
+    // The patterns of specification 000 §2.1 for a model call
     ("claude-cli", None, "An API error occurred: msg_too_long", None, None),
     ("openai", None, r#"{"ok":false,"error":"msg_too_long"}"#, None, None),
     ("claude-cli", None, "the context limit was exceeded", None, None),
