@@ -23,6 +23,7 @@ use super::{
     replay::Arm,
     runner::Results,
 };
+use crate::exchange::recover::replan;
 
 /// What the report is about.
 #[derive(Clone, Debug)]
@@ -318,9 +319,9 @@ fn comparisons(arms: usize, subject: &Subject, results: &Results, settings: &Set
 }
 
 fn rungs(outcome: &Outcome) -> Value {
-    let by_name =
-        Rung::ALL.into_iter().zip(outcome.tally.rungs).map(|(rung, count)| (rung.name().to_owned(), count.into()));
-    Value::Object(by_name.collect())
+    let rungs = Rung::ALL.into_iter().map(Rung::name).zip(outcome.tally.rungs);
+    let all = rungs.chain([(replan::NAME, outcome.tally.replans)]);
+    Value::Object(all.map(|(name, count)| (name.to_owned(), count.into())).collect())
 }
 
 fn questions(score: &Score) -> Value {

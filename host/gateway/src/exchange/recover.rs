@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(crate) mod compact;
-mod replan;
+pub(crate) mod replan;
 mod rotate;
 mod rules;
 mod summary;

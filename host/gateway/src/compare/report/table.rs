@@ -3,6 +3,7 @@
 use pmk_policy::Rung;
 
 use super::{Report, share};
+use crate::exchange::recover::replan;
 
 /// Rows of cells, the heading first; numbers stand under a heading with `#`.
 pub fn rows(report: &Report) -> Vec<Vec<String>> {
@@ -45,6 +46,7 @@ pub fn rows(report: &Report) -> Vec<Vec<String>> {
     for (number, rung) in Rung::ALL.into_iter().enumerate() {
         row(&format!("  {}", rung.name()), &|at| count(tally(at).rungs[number]));
     }
+    row(&format!("  {}", replan::NAME), &|at| count(tally(at).replans));
     row("messages unanswered", &|at| count(tally(at).unanswered));
     row("turns dropped", &|at| count(tally(at).turns_dropped));
     row("turns summarised", &|at| count(tally(at).turns_summarised));

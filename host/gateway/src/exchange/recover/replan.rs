@@ -13,7 +13,7 @@ use super::{
 use crate::{ledger::Event, store::StoreError};
 
 /// What is said of it where rungs are named.
-pub(super) const NAME: &str = "replan";
+pub(crate) const NAME: &str = "replan";
 
 /// One way to a smaller request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
