@@ -180,7 +180,8 @@ async fn an_operator_cancels_a_thread_by_its_key() {
     assert!(!unknown.status.success() && unknown.stderr.contains("hint: "), "{}", unknown.stderr);
     team.home.run(&["escalation", "cancel", &key], "").ok();
     assert!(!team.home.run(&["escalation", "list"], "").ok().stdout.contains(&key));
-    assert_eq!(team.home.events("escalate.cancelled").len(), 1);
+    // The gateway writes it, a moment later.
+    assert_eq!(team.home.await_events("escalate.cancelled", 1).len(), 1);
     let again = team.home.run(&["escalation", "cancel", &key], "");
     assert!(!again.status.success(), "{}", again.stdout);
 }

@@ -112,7 +112,7 @@ impl Say {
 
     /// A line with the reason for a question, where there is one.
     fn reason(&self, reason: Option<&str>) -> String {
-        match reason.map(one_line).filter(|reason| !reason.is_empty()) {
+        match reason.map(single_spaced).filter(|reason| !reason.is_empty()) {
             Some(reason) => format!("\n{}", self.text("escalation-reason", [("reason", reason.into())])),
             None => String::new(),
         }

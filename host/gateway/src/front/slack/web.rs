@@ -14,6 +14,7 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use slack_morphism::prelude::*;
+use tokio::time::Instant;
 
 use super::{
     SlackConfig,
