@@ -308,4 +308,16 @@ mod tests {
         let (config, _) = Config::parse(r#"{"version":1,"apiKey":"sk-secret"}"#).expect("a configuration");
         assert!(!format!("{config:?}").contains("sk-secret"));
     }
+
+    #[test]
+    fn every_key_has_its_row_in_the_reference() {
+        let page = include_str!("../../../docs/settings.md");
+        let named = |key: &&str| page.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{key}`")));
+        let missing: Vec<_> = PMK_KEYS.iter().filter(|key| !named(key)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        let (_, rest) = page.split_once("```json\n").expect("an example");
+        let (example, _) = rest.split_once("```").expect("the end of the example");
+        let (_, warnings) = Config::parse(example).expect("the example");
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
 }

@@ -1,13 +1,17 @@
 //! The exchange with the model within a turn: what it gets of the conversation, the call, and what is done when that was too much.
 //!
 //! [`budget`] has the policy decide and carries its plan out, [`call`] asks the model and [`recover`] climbs down where the
-//! prompt was too long. All of it works on one [`Exchange`] and reaches the world by its [`Ports`] alone; so the same code runs
+//! prompt was too long; what may not help is only a [`trial`]. All of it works on one [`Exchange`] and reaches the world by its [`Ports`] alone; so the same code runs
 //! whether people wait for the answer ([`turn`](crate::turn)) or a recording is replayed ([`compare`](crate::compare)).
 
 pub(crate) mod budget;
 pub(crate) mod call;
+mod invariants;
+pub(crate) mod material;
 mod ports;
 pub(crate) mod recover;
+mod summary;
+mod trial;
 pub(crate) mod window;
 
 use std::sync::Arc;
@@ -19,7 +23,7 @@ use pmk_policy::{DecidedBy, Phase};
 use crate::{calibration::TokenBudget, directive, ids::SessionId, preambles::Preamble};
 
 pub(crate) use ports::{Alarm, Ports, SummaryInput, ToolSupport};
-use recover::trial::Trial;
+use trial::Trial;
 use window::Window;
 
 /// The exchange of one turn, under way.

@@ -3,20 +3,22 @@
 //! 1. [`admit`]: is there anything to do at all?
 //! 2. [`gather`]: the conversation as it stands, what is known about it, and the new message.
 //! 3. [`budget`]: the policy decides, the guard checks, the window is edited. Before the model call.
-//! 4. [`ask`]: the model answers; 5. [`recover`] when it says that the prompt was too long.
+//! 4. [`ask`]: the model [answers](crate::exchange::call); 5. it is [asked smaller](crate::exchange::recover) when it says that the prompt was too long.
 //! 6. [`act`]: the model wants something done first; then 3 to 5 once more.
 //! 7. [`record`]: answer, usage, session and outbox in one transaction.
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
 //! [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
-//! answer; [`together`] where several messages are answered at once, [`command`] where it is an order to the gateway,
-//! [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`] ends a turn without the model. A turn under way
-//! is a [`work::Work`] with its [`window`] and its [`journal`].
+//! answer; [`batching`] where several messages are answered at once, [`steer`] where they come meanwhile, [`command`] where
+//! it is an order to the gateway, [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`]
+//! ends a turn without the model. A turn under way is a [`work::Work`] with its [exchange](crate::exchange), which reaches the
+//! world as [`live`] has it, and its [`journal`].
 
 mod absorb;
 mod act;
 mod admit;
 mod ask;
+mod batching;
 mod command;
 mod conclude;
 mod deliver;
@@ -28,8 +30,8 @@ mod late;
 mod live;
 mod record;
 mod records;
+mod steer;
 mod summarise;
-mod together;
 mod track;
 mod work;
 
@@ -57,7 +59,7 @@ pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), Stuck>
 }
 
 async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
-    let mut together = vec![];
+    let mut batch_of_talk = vec![];
     for &inbox in batch.ids() {
         match admit::admit(services, inbox).await? {
             Admitted::Nothing => {}
@@ -69,17 +71,17 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
                     deliver::deliver(services, answered).await?;
                 }
                 Heard::Done(answered) => deliver::deliver(services, answered).await?,
-                Heard::Talk(turn) => together.push((inbox, turn)),
+                Heard::Talk(turn) => batch_of_talk.push((inbox, turn)),
             },
             Admitted::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;
                 deliver::deliver(services, answered).await?;
             }
-            Admitted::Ask(turn) => together.push((inbox, turn)),
+            Admitted::Ask(turn) => batch_of_talk.push((inbox, turn)),
         }
     }
-    let Some((newest, turn)) = together.pop() else { return Ok(()) };
-    let also: Vec<OpenTurn> = together.into_iter().map(|(_, turn)| turn).collect();
+    let Some((newest, turn)) = batch_of_talk.pop() else { return Ok(()) };
+    let also: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
     let turn = match batch.ids() {
         [_] => turn,
         // What went before may have changed the conversation.
@@ -101,7 +103,7 @@ async fn answer(
     batch: &Batch,
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
-    together::merge(&mut turn, &also);
+    batching::merge(&mut turn, &also);
     let (placeholder, begun) = tokio::join!(deliver::placeholder(services, &turn), async {
         let mut work = gather::gather(services, &turn, live).await?;
         work.tally.late = late::notice(services, &turn, &also);
@@ -130,7 +132,7 @@ async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Re
         match act::act(services, work, answer).await? {
             Acted::Done { text } => return Ok(Outcome::Answered { text }),
             Acted::Again => {
-                together::steer(services, work, batch).await?;
+                steer::steer(services, work, batch).await?;
                 budget(&work.ports, &mut work.exchange).await?;
             }
         }

@@ -184,9 +184,6 @@ impl<'a> Replay<'a> {
 
     /// Calls, and what was recorded of each answer and of what came of it. False: nobody answers.
     fn converse(&mut self, exchange: &mut Exchange, rest: &[Entry]) -> bool {
-        if call::refuse_unsent(&self.world, exchange).is_some() {
-            return false;
-        }
         let mut rest = rest.iter().peekable();
         loop {
             if !self.call(exchange) {
@@ -248,7 +245,7 @@ impl<'a> Replay<'a> {
         };
         // No message of the recording has this number.
         let mut exchange = aside.begin(&Entry::new(0, Message::user(question.text.clone())));
-        let takes = call::refuse_unsent(&aside.world, &exchange).is_none() && aside.call(&mut exchange);
+        let takes = aside.call(&mut exchange);
         let mut score = Score::default();
         if !placed.evidence.is_empty() {
             score.with_evidence = 1;

@@ -234,4 +234,24 @@ mod tests {
             assert!(error.contains(wanted), "{error}");
         }
     }
+
+    #[test]
+    fn the_reference_has_every_limit_with_what_makes_sense() {
+        let page = include_str!("../../../../docs/settings.md");
+        let (_, rest) = page
+            .split_once("| `policy.limits` | default | from | to | of |\n|---|---|---|---|---|\n")
+            .expect("a table");
+        let told: Vec<Vec<String>> = rest
+            .lines()
+            .take_while(|line| line.starts_with('|'))
+            .map(|line| line.split('|').skip(1).take(4).map(|cell| cell.replace([' ', '`', ','], "")).collect())
+            .collect();
+        let there: Vec<Vec<String>> = PolicyLimits::default()
+            .each()
+            .map(|(name, value, range)| {
+                vec![name.to_owned(), value.to_string(), range.start().to_string(), range.end().to_string()]
+            })
+            .into();
+        assert_eq!(told, there);
+    }
 }

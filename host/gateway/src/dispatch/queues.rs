@@ -79,7 +79,11 @@ impl Queues {
     }
 
     /// Begins with the next message.
+    ///
+    /// # Panics
+    /// The conversation is being worked on: it would have two workers.
     pub fn begin(&mut self, key: &SessionKey) -> Begun {
+        assert!(self.working(key).is_empty(), "`{key}` has a worker already");
         if self.take(key, 1).is_empty() {
             self.by_key.remove(key);
             return Begun::Nothing;

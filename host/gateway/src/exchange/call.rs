@@ -5,8 +5,9 @@ mod tools;
 use pmk_models::{Action, Answer, ModelError, Request};
 
 use super::{
-    Exchange, Ports,
-    recover::{self, Cause, Recovery, trial},
+    Exchange, Ports, invariants,
+    recover::{self, Cause, Recovery},
+    trial,
 };
 use crate::{
     calibration::{LEAST_LIMIT, Source},
@@ -29,11 +30,16 @@ pub(crate) enum Outcome {
     Failed(ModelError),
 }
 
-/// Asks, and asks smaller where that may help.
+/// Asks, and asks smaller where that may help. A new message that fits by no means is not even sent.
 ///
 /// # Errors
 /// The store failed.
 pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Outcome, StoreError> {
+    if !exchange.fits_at_all() {
+        // As much a message that could not be answered as one that was sent in vain.
+        recover::note_failed(ports, exchange);
+        return Ok(too_long(exchange));
+    }
     let mut recovery = Recovery::default();
     let mut tools = Tools::default();
     loop {
@@ -54,16 +60,6 @@ pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<O
     }
 }
 
-/// A new message that fits by no means is not even sent. As much a message that could not be answered as one that was
-/// sent in vain.
-pub(crate) fn refuse_unsent(ports: &dyn Ports, exchange: &Exchange) -> Option<Outcome> {
-    if exchange.fits_at_all() {
-        return None;
-    }
-    recover::note_failed(ports, exchange);
-    Some(too_long(exchange))
-}
-
 /// What is too long: the new message where it is, else the conversation.
 fn too_long(exchange: &Exchange) -> Outcome {
     if exchange.fits_at_all() {
@@ -76,6 +72,7 @@ fn too_long(exchange: &Exchange) -> Outcome {
 /// One call, and one more where the history can be repaired; with what was sent last.
 async fn send_or_repair(ports: &dyn Ports, exchange: &mut Exchange) -> (Request, Result<Answer, ModelError>) {
     let request = exchange.request();
+    invariants::hold(exchange, &request);
     let outcome = send(ports, exchange, &request).await;
     if let Err(error) = &outcome
         && error.action() == Action::Repair

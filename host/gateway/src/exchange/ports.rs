@@ -8,7 +8,7 @@ use pmk_models::{Answer, ModelError, Request, Usage};
 use pmk_policy::{OverflowInput, PruneDecision, PruneInput, Rung};
 
 use super::{
-    recover::compact::Material,
+    material::Material,
     window::{Fold, Window},
 };
 use crate::{

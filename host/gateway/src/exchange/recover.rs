@@ -15,23 +15,24 @@
 use pmk_core::floor;
 use pmk_policy::{OverflowInput, Phase, Rung};
 
-use super::{Alarm, Cut, Exchange, Ports, budget, window::Fold};
+use super::{
+    Alarm, Cut, Exchange, Ports, budget,
+    trial::{self, Trial},
+    window::Fold,
+};
 use crate::{
     calibration::{Refusal, Source},
     ledger::Event,
     store::StoreError,
 };
 
-pub(crate) mod compact;
+pub(super) mod compact;
 pub(crate) mod replan;
 mod rotate;
 mod rules;
-mod summary;
-pub(super) mod trial;
 
 use replan::Replanning;
 use rules::{Base, MAX_RETRIES};
-use trial::Trial;
 
 /// Why a smaller request is wanted.
 #[derive(Clone, Copy)]

@@ -19,12 +19,10 @@ pub(super) enum Asked {
 }
 
 pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<Asked, TurnError> {
-    let outcome = match unaskable(services, work) {
-        Some(Unaskable::Empty(message)) => return Ok(Asked::Failed { message }),
-        Some(Unaskable::TooLong(outcome)) => outcome,
-        None => call::call(&work.ports, &mut work.exchange).await?,
-    };
-    let message = match outcome {
+    if let Some(message) = nothing_to_ask(services, work) {
+        return Ok(Asked::Failed { message });
+    }
+    let message = match call::call(&work.ports, &mut work.exchange).await? {
         Outcome::Answer(answer) => return Ok(Asked::Answer(answer)),
         Outcome::TooLong => services.say.too_long(),
         Outcome::MessageTooLong { tokens, limit } => services.say.message_too_long(tokens, limit),
@@ -33,14 +31,8 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<Aske
     Ok(Asked::Failed { message })
 }
 
-/// Why the model is not asked at all.
-enum Unaskable {
-    /// There is nothing to read; the words for it.
-    Empty(String),
-    TooLong(Outcome),
-}
-
-fn unaskable(services: &Services, work: &mut Work<'_>) -> Option<Unaskable> {
+/// What is said where there is nothing that the model could be asked.
+fn nothing_to_ask(services: &Services, work: &mut Work<'_>) -> Option<String> {
     if work.tally.rounds > 0 {
         return None;
     }
@@ -48,8 +40,6 @@ fn unaskable(services: &Services, work: &mut Work<'_>) -> Option<Unaskable> {
     if files > 0 {
         work.tally.prefix.push_str(&services.say.files_not_read(files));
     }
-    if work.turn.inbound.text.trim().is_empty() {
-        return Some(Unaskable::Empty(format!("{}{}", work.tally.prefix, services.say.nothing_to_read())));
-    }
-    call::refuse_unsent(&work.ports, &work.exchange).map(Unaskable::TooLong)
+    let is_empty = work.turn.inbound.text.trim().is_empty();
+    is_empty.then(|| format!("{}{}", work.tally.prefix, services.say.nothing_to_read()))
 }

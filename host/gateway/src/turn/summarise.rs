@@ -9,7 +9,7 @@ use crate::{
     calibration::{Refusal, Source},
     exchange::{
         Ports, SummaryInput,
-        recover::compact::{PIECE_SHARE, SYSTEM, head, question},
+        material::{PIECE_SHARE, SYSTEM, head, question},
     },
     ids::SessionId,
 };

@@ -13,7 +13,7 @@ use crate::{
     calibration::{Calibration, TokenBudget},
     exchange::{
         Alarm, Ports, SummaryInput,
-        recover::compact::{SYSTEM, question},
+        material::{SYSTEM, question},
         window::{Fold, Window},
     },
     ids::SessionId,

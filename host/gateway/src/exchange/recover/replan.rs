@@ -6,10 +6,7 @@
 
 use pmk_core::floor;
 
-use super::{
-    super::{Cut, Exchange, Ports, budget},
-    trial::Trial,
-};
+use super::super::{Cut, Exchange, Ports, budget, trial::Trial};
 use crate::{ledger::Event, store::StoreError};
 
 /// What is said of it where rungs are named.

@@ -6,10 +6,9 @@ use std::ops::Range;
 use pmk_core::{Transcript, tokens};
 
 use super::{
-    super::{Alarm, Cut, Exchange, Ports, window::Fold},
+    super::{Alarm, Cut, Exchange, Ports, summary, window::Fold},
     fold,
     rules::Base,
-    summary,
 };
 use crate::{ledger::Event, store::StoreError};
 

@@ -3,7 +3,7 @@
 use pmk_core::{Block, Entry, Message, Origin, Place, SessionKey, text};
 
 use super::{
-    super::{TurnError, together, work::Work},
+    super::{TurnError, batching, work::Work},
     Done, bounds,
 };
 use crate::{
@@ -172,7 +172,7 @@ async fn is_askers(
     reason: Option<&str>,
 ) -> Result<bool, TurnError> {
     let asker = &work.turn.inbound.user;
-    let said_now = together::words_of_asker(work.turn, &work.also);
+    let said_now = batching::words_of_asker(work.turn, &work.also);
     let theirs = match &work.turn.inbound.key.place {
         Place::Dm(_) => None,
         Place::Channel(_) => Some(services.store.written_by(work.turn.session, asker).await?),

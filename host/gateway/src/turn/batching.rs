@@ -1,15 +1,8 @@
-//! Several messages, one answer: those that came while another was being answered (specification 004 §6), and those
-//! that come while the model has something looked up.
+//! Several messages, one answer: those that came while another was being answered (specification 004 §6).
 
-use pmk_core::{Entry, Message, Place};
+use pmk_core::Place;
 
-use super::{
-    TurnError,
-    admit::{self, Admitted},
-    command, deliver,
-    work::Work,
-};
-use crate::{config::QueueMode, dispatch::Batch, services::Services, store::OpenTurn, talk::Inbound};
+use crate::{store::OpenTurn, talk::Inbound};
 
 /// What stands between messages that were made one.
 const BETWEEN: &str = "\n\n";
@@ -39,39 +32,11 @@ pub(super) fn words_of_asker(turn: &OpenTurn, also: &[OpenTurn]) -> String {
 }
 
 /// What somebody wrote; in a channel with who it was.
-fn said(inbound: &Inbound) -> String {
+pub(super) fn said(inbound: &Inbound) -> String {
     match inbound.key.place {
         Place::Dm(_) => inbound.text.clone(),
         Place::Channel(_) => format!("{}: {}", inbound.user, inbound.text),
     }
-}
-
-/// Under `steer`, shows the model what has been written since it began.
-pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<(), TurnError> {
-    let queue = services.config.queue;
-    if queue.mode != QueueMode::Steer {
-        return Ok(());
-    }
-    let room = queue.most.saturating_sub(1 + work.also.len());
-    for inbox in batch.take_along(room) {
-        let turn = match admit::admit(services, inbox).await? {
-            Admitted::Ask(turn) => turn,
-            Admitted::Command(turn, command) => {
-                let answered = command::carry_out(services, turn, command).await?;
-                deliver::deliver(services, answered).await?;
-                continue;
-            }
-            Admitted::Nothing | Admitted::Deliver(_) => continue,
-        };
-        let message = Message::user(said(&turn.inbound));
-        let ids = services
-            .store
-            .archive(work.turn.session, turn.turn, std::slice::from_ref(&message), services.now_ms())
-            .await?;
-        work.exchange.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
-        work.also.push(turn);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

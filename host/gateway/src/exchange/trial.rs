@@ -6,7 +6,7 @@
 //! conversation is left in peace for an hour. The last steps of any recovery are tried in the same way: nobody loses a
 //! conversation over one message that is too large by itself.
 
-use super::super::{Cut, Exchange, Ports, window::Window};
+use super::{Cut, Exchange, Ports, window::Window};
 
 use crate::{
     calibration::{Refusal, Source},
