@@ -4,8 +4,10 @@
 //! prompt was too long; what may not help is only a [`trial`]. All of it works on one [`Exchange`] and reaches the world by its [`Ports`] alone; so the same code runs
 //! whether people wait for the answer ([`turn`](crate::turn)) or a recording is replayed ([`compare`](crate::compare)).
 
+mod base;
 pub(crate) mod budget;
 pub(crate) mod call;
+mod compact;
 mod invariants;
 pub(crate) mod material;
 mod ports;

@@ -4,7 +4,7 @@
 use pmk_core::{Applied, floor};
 use pmk_policy::{DecidedBy, PruneInput};
 
-use super::{Exchange, Ports, recover::compact, trial::Trial};
+use super::{Exchange, Ports, compact, trial::Trial};
 use crate::{calibration::TokenBudget, ledger::Event, store::StoreError};
 
 /// Step 3.

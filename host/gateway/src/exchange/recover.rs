@@ -4,7 +4,7 @@
 //! | rung | what it does |
 //! |---|---|
 //! | trim | seed pair and most recent turn stay (specification 000 §2.2) |
-//! | [`compact`] | the model summarises what lies between seed and most recent turn (specification 001 §2) |
+//! | [`compact`](super::compact) | the model summarises what lies between seed and most recent turn (specification 001 §2) |
 //! | [`rotate`] | seed pair and a summary made without the model (specification 001 §3) |
 //! | [`replan`] | no rung is left: planned again under what was learnt, in smaller and smaller forms |
 //! | give up | an honest message, and a window that does not make the next turn fail |
@@ -16,9 +16,10 @@ use pmk_core::floor;
 use pmk_policy::{OverflowInput, Phase, Rung};
 
 use super::{
-    Alarm, Cut, Exchange, Ports, budget,
+    Alarm, Cut, Exchange, Ports,
+    base::{Base, MAX_RETRIES},
+    budget, compact,
     trial::{self, Trial},
-    window::Fold,
 };
 use crate::{
     calibration::{Refusal, Source},
@@ -26,13 +27,10 @@ use crate::{
     store::StoreError,
 };
 
-pub(super) mod compact;
 pub(crate) mod replan;
 mod rotate;
-mod rules;
 
 use replan::Replanning;
-use rules::{Base, MAX_RETRIES};
 
 /// Why a smaller request is wanted.
 #[derive(Clone, Copy)]
@@ -206,21 +204,5 @@ async fn give_up(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), Store
     if transcript.total_tokens() > most {
         budget::carry_out(ports, exchange, &floor::decide(&transcript, most), vec![]).await?;
     }
-    Ok(())
-}
-
-/// Puts a summary in the place of a part of the base window, in the stored live window, too, with what there is to tell
-/// of it.
-async fn fold(
-    ports: &dyn Ports,
-    exchange: &mut Exchange,
-    base: &Base,
-    fold: Fold,
-    told: Vec<Event>,
-) -> Result<(), StoreError> {
-    let mut window = base.window.clone();
-    let stored = ports.fold(exchange.session, &window, &fold, window.fold_edit(&fold), told).await?;
-    window.fold(fold, stored);
-    exchange.window = window;
     Ok(())
 }

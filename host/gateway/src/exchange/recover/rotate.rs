@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use pmk_core::{Transcript, tokens};
 
-use super::{
-    super::{Alarm, Cut, Exchange, Ports, summary, window::Fold},
-    fold,
-    rules::Base,
+use super::super::{
+    Alarm, Cut, Exchange, Ports,
+    base::{Base, fold},
+    summary,
+    window::Fold,
 };
 use crate::{ledger::Event, store::StoreError};
 

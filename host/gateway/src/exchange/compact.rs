@@ -1,6 +1,6 @@
 //! Compaction: the model writes a summary of a part of the conversation, which stands in its place.
 //!
-//! What is sent for it is its [material](super::super::material).
+//! What is sent for it is its [material](super::material).
 
 use std::ops::Range;
 
@@ -8,14 +8,11 @@ use pmk_core::{Transcript, tokens};
 use pmk_models::{ModelError, Usage};
 
 use super::{
-    super::{
-        Cut, Exchange, Ports, SummaryInput,
-        material::{Material, SYSTEM},
-        summary::{COMPACTED, framed},
-        window::Fold,
-    },
-    fold,
-    rules::Base,
+    Cut, Exchange, Ports, SummaryInput,
+    base::{Base, fold},
+    material::{Material, SYSTEM},
+    summary::{COMPACTED, framed},
+    window::Fold,
 };
 use crate::{ledger::Event, preambles::Preamble, store::StoreError};
 
@@ -29,11 +26,7 @@ pub(super) async fn rung(ports: &dyn Ports, exchange: &mut Exchange, base: &Base
 
 /// Before the call, because a policy wants it. Nothing is cut off for the person then, so they are told
 /// nothing.
-pub(in crate::exchange) async fn ahead(
-    ports: &dyn Ports,
-    exchange: &mut Exchange,
-    range: Range<usize>,
-) -> Result<bool, StoreError> {
+pub(super) async fn ahead(ports: &dyn Ports, exchange: &mut Exchange, range: Range<usize>) -> Result<bool, StoreError> {
     let base = Base { window: exchange.window.clone(), tokens: exchange.window.transcript().total_tokens() };
     Ok(compact(ports, exchange, &base, range, false).await?.is_some())
 }

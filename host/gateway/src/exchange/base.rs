@@ -1,9 +1,13 @@
-//! What recovery is bound by, apart from how it is carried out.
+//! The window before something is summed up or left behind, and what such a step is bound by.
 
 use pmk_core::{Applied, Guard, floor};
 use pmk_policy::Rung;
 
-use super::super::window::Window;
+use super::{
+    Exchange, Ports,
+    window::{Fold, Window},
+};
+use crate::{ledger::Event, store::StoreError};
 
 /// Requests that are made again after a refusal, at most.
 pub(crate) const MAX_RETRIES: usize = 3;
@@ -38,4 +42,20 @@ impl Base {
         let guard = Guard { limit: limit.max(self.tokens), seed_may_go: false, must_shrink: true };
         guard.apply(&transcript, &floor::trim(&transcript)).ok()
     }
+}
+
+/// Puts a summary in the place of a part of the base window, in the stored live window, too, with what there is to tell
+/// of it.
+pub(super) async fn fold(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    base: &Base,
+    fold: Fold,
+    told: Vec<Event>,
+) -> Result<(), StoreError> {
+    let mut window = base.window.clone();
+    let stored = ports.fold(exchange.session, &window, &fold, window.fold_edit(&fold), told).await?;
+    window.fold(fold, stored);
+    exchange.window = window;
+    Ok(())
 }
