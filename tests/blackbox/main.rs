@@ -2,6 +2,7 @@
 //! servers. One module a topic.
 
 mod audit;
+mod authoring;
 mod blocked;
 mod bombs;
 mod cases;
@@ -15,7 +16,6 @@ mod console;
 mod contacts;
 mod crash;
 mod day;
-mod desk;
 mod directives;
 mod dispatch;
 mod documents;

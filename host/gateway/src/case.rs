@@ -36,7 +36,7 @@ pub struct Order {
     pub event_id: String,
 }
 
-/// Why nothing was done. [What people are told](crate::say::Say::case_refused) has the words for it.
+/// Why nothing was done. [What people are told](crate::messages::Messages::case_refused) has the words for it.
 #[derive(Debug, Error)]
 pub enum CaseRefusal {
     #[error("case {} is open in this channel", .0.id)]

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{
     case::{CaseRefusal, MAX_TITLE_CHARS, Order},
-    say::Say,
+    messages::Messages,
     store::{Opened, Store, StoreError},
 };
 
@@ -29,7 +29,7 @@ pub enum CaseworkError {
 #[derive(Clone, Copy)]
 pub struct Casework<'a> {
     pub store: &'a Store,
-    pub say: &'a Say,
+    pub messages: &'a Messages,
 }
 
 impl Casework<'_> {
@@ -42,7 +42,7 @@ impl Casework<'_> {
         let title = title_of(title)?;
         match self.store.open_case(order, &title, clock::now_ms()).await? {
             Opened::Other(case) => Err(CaseRefusal::OpenAlready(Box::new(case)).into()),
-            Opened::Case { case, .. } => Ok(self.say.case_opened(&case)),
+            Opened::Case { case, .. } => Ok(self.messages.case_opened(&case)),
         }
     }
 
@@ -53,7 +53,7 @@ impl Casework<'_> {
     pub async fn show(&self, front: FrontName, channel: &str) -> Result<String, CaseworkError> {
         is_channel(channel)?;
         let case = self.store.open_case_of(front, channel).await?;
-        Ok(self.say.case_shown(&case.ok_or(CaseRefusal::NoneOpen)?))
+        Ok(self.messages.case_shown(&case.ok_or(CaseRefusal::NoneOpen)?))
     }
 
     /// Closes the case that is open in a channel, and says so.
@@ -64,7 +64,7 @@ impl Casework<'_> {
         is_channel(&order.channel)?;
         let closed = self.store.close_case(order, clock::now_ms()).await?;
         let (case, _) = closed.ok_or(CaseRefusal::NoneOpen)?;
-        Ok(self.say.case_closed(&case))
+        Ok(self.messages.case_closed(&case))
     }
 
     /// The cases of a channel. Those of others are not told here: a private channel's are its own.
@@ -75,7 +75,7 @@ impl Casework<'_> {
         is_channel(channel)?;
         let cases = self.store.cases_of(front, channel).await?;
         let listed = &cases[..cases.len().min(MOST_LISTED)];
-        Ok(self.say.cases_listed(listed, cases.len() - listed.len()))
+        Ok(self.messages.cases_listed(listed, cases.len() - listed.len()))
     }
 }
 

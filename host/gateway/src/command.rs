@@ -16,4 +16,4 @@ mod words;
 pub use clerk::{Clerk, Failed, Listed};
 pub use order::{OnCase, Order, Which};
 pub use table::{Entry, TABLE};
-pub use words::Asked;
+pub use words::ParsedCommand;

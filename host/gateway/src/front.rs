@@ -99,7 +99,7 @@ impl Kind {
 
 /// What became of a look for a part that may have been delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Lookup {
     /// It is there, under this id.
     Yes(Option<String>),
     No,
@@ -160,8 +160,8 @@ pub trait Front: Send + Sync {
     ///
     /// # Errors
     /// It could not look now.
-    async fn find(&self, _part: &Delivery<'_>, _after: &str) -> Result<Found, FrontError> {
-        Ok(Found::No)
+    async fn find(&self, _part: &Delivery<'_>, _after: &str) -> Result<Lookup, FrontError> {
+        Ok(Lookup::No)
     }
 
     /// Takes a placeholder back that nothing will take the place of.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pmk_knowledge::reaction::Verdict;
+use pmk_knowledge::reaction::ReactionVerdict;
 use pmk_system::{error::Failure, panics};
 
 use crate::{
@@ -106,7 +106,7 @@ impl Intake for Door {
     }
 
     async fn react(&self, reaction: Reaction) -> Result<(), Failure> {
-        let action = match Verdict::of_reaction(&reaction.reaction) {
+        let action = match ReactionVerdict::of_reaction(&reaction.reaction) {
             Some(_) => Action::Judge,
             None if signals::opinion(&reaction.reaction).is_some() => Action::Vote,
             // Most say nothing here.

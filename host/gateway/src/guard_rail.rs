@@ -65,7 +65,7 @@ pub struct Share {
 
 /// An arm is worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Verdict {
+pub struct Finding {
     pub worse: Worse,
     pub arm: Share,
     pub control: Share,
@@ -75,9 +75,9 @@ pub struct Verdict {
     pub bound: f64,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Verdict { worse, arm, control, .. } = self;
+        let Finding { worse, arm, control, .. } = self;
         let name = worse.name();
         write!(
             f,
@@ -93,7 +93,7 @@ pub fn bound(rivals: usize) -> f64 {
 }
 
 /// Whether this arm, one of so many that are compared with the control, is worse.
-pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Verdict> {
+pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals: usize) -> Option<Finding> {
     let bound = bound(rivals);
     Worse::ALL.into_iter().find_map(|worse| {
         let evidence = evidence(conversations, arm, control, worse);
@@ -101,7 +101,7 @@ pub fn judge(conversations: &[ArmConversation], arm: &str, control: &str, rivals
             let of = conversations.iter().filter(|conversation| conversation.arm == name && conversation.turns > 0);
             Share { bad: of.clone().filter(|of| worse.is_in(of)).count() as u64, of: of.count() as u64 }
         };
-        (evidence >= bound).then(|| Verdict { worse, arm: share(arm), control: share(control), evidence, bound })
+        (evidence >= bound).then(|| Finding { worse, arm: share(arm), control: share(control), evidence, bound })
     })
 }
 

@@ -28,7 +28,7 @@ use std::{
 pub use event::Event;
 pub use export::{Trouble, Waiting};
 pub use line::{Line, Noted, Series};
-pub use tags::{Asked, InExperiment, LoadedArm, Tags};
+pub use tags::{InExperiment, LoadedArm, PolicyAsked, Tags};
 
 use export::Exporter;
 

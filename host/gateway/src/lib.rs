@@ -7,12 +7,13 @@
 //! [`experiment`] from live ones. What operators change meanwhile is in [`admin`], and what they can say for it where people
 //! talk is a [`command`]; what moves conversations between
 //! stores, and over from pmk, is [`transfer`]. Whether anybody is there to answer is [`presence`]. What the authors of
-//! policies work with is the [`desk`].
+//! policies work with is the [`authoring`].
 
 pub mod admin;
 pub mod admins;
 pub mod audience;
 pub mod audit;
+pub mod authoring;
 pub mod calibration;
 pub mod case;
 pub mod casework;
@@ -21,7 +22,6 @@ pub mod command;
 pub mod compare;
 pub mod config;
 pub mod control;
-pub mod desk;
 pub mod directive;
 pub mod dispatch;
 pub mod escalation;
@@ -34,6 +34,7 @@ pub mod ids;
 pub mod language;
 pub mod ledger;
 pub mod may;
+pub mod messages;
 pub mod mra;
 pub mod people;
 pub mod permissions;
@@ -42,7 +43,6 @@ pub mod preambles;
 pub mod presence;
 pub mod progress;
 pub mod report;
-pub mod say;
 pub mod services;
 mod spelling;
 pub mod store;

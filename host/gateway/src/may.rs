@@ -33,7 +33,7 @@ pub enum Action {
 
 /// Where it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Venue {
     /// Between them and the gateway.
     Direct,
     /// Where others see it.
@@ -42,13 +42,13 @@ pub enum Place {
     Nowhere,
 }
 
-impl Place {
+impl Venue {
     /// The place that a front calls so: the ids of direct messages begin with a D on all of them.
-    pub fn of(channel: Option<&str>) -> Place {
+    pub fn of(channel: Option<&str>) -> Venue {
         match channel {
-            Some(channel) if channel.starts_with('D') => Place::Direct,
-            Some(_) => Place::Channel,
-            None => Place::Nowhere,
+            Some(channel) if channel.starts_with('D') => Venue::Direct,
+            Some(_) => Venue::Channel,
+            None => Venue::Nowhere,
         }
     }
 }
@@ -92,11 +92,11 @@ impl Ruling {
 
 /// Whether somebody may do this there. The blocklist goes before everything else that a person is: contact, admin, asker.
 /// Who is an admin is told to nobody in a channel.
-pub fn may(people: &People, actor: &str, action: Action, place: Place) -> Ruling {
+pub fn may(people: &People, actor: &str, action: Action, place: Venue) -> Ruling {
     let refused = |reason| Ruling::Refused { reason };
     match action {
         _ if people.is_blocked(actor) => refused(Reason::Blocked),
-        Action::Administer if place != Place::Direct => refused(Reason::NotADirectMessage),
+        Action::Administer if place != Venue::Direct => refused(Reason::NotADirectMessage),
         Action::Administer if !people.is_admin(actor) => refused(Reason::NotAnAdmin),
         Action::Administer
         | Action::Speak
@@ -123,7 +123,7 @@ mod tests {
         Action::Interact,
         Action::Hear,
     ];
-    const PLACES: [Place; 3] = [Place::Direct, Place::Channel, Place::Nowhere];
+    const PLACES: [Venue; 3] = [Venue::Direct, Venue::Channel, Venue::Nowhere];
 
     #[test]
     fn who_is_blocked_may_do_nothing_whatever_else_they_are() {
@@ -135,7 +135,7 @@ mod tests {
                 assert_eq!(ruling, Ruling::Refused { reason: Reason::Blocked }, "{action:?} {place:?}");
             }
             for other in ["U1", "u9", "U99", ""] {
-                let is_open = action != Action::Administer || (other == "U1" && place == Place::Direct);
+                let is_open = action != Action::Administer || (other == "U1" && place == Venue::Direct);
                 assert_eq!(may(&people, other, action, place).is_allowed(), is_open, "{other} {action:?} {place:?}");
             }
         }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn only_admins_administer_and_nobody_in_a_channel_learns_who_they_are() {
         let people = People { admins: vec![" U1 ".into()], ..People::default() };
-        let ruling = |actor, channel| may(&people, actor, Action::Administer, Place::of(channel));
+        let ruling = |actor, channel| may(&people, actor, Action::Administer, Venue::of(channel));
         assert_eq!(ruling("U1", Some("D1")), Ruling::Allowed);
         assert_eq!(ruling("U2", Some("D2")), Ruling::Refused { reason: Reason::NotAnAdmin });
         assert_eq!(ruling("", Some("D2")), Ruling::Refused { reason: Reason::NotAnAdmin });

@@ -14,7 +14,7 @@ mod question;
 
 use outcome::MAX_STDOUT_CHARS;
 pub use outcome::{AskEnded, Failure, Outcome};
-pub use question::{BadQuestion, MAX_QUESTION_CHARS, Question, repo_name};
+pub use question::{BadQuestion, MAX_QUESTION_CHARS, MraQuestion, repo_name};
 
 /// How long one call may take (specification 003 §6).
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -84,7 +84,7 @@ impl Mra {
     /// not: a second wait of five minutes helps nobody.
     pub async fn ask(
         &self,
-        question: &Question,
+        question: &MraQuestion,
         cancel: &CancellationToken,
         mut on_progress: impl FnMut(&str) + Send,
     ) -> Outcome {
@@ -104,7 +104,7 @@ impl Mra {
 
     async fn call(
         &self,
-        question: &Question,
+        question: &MraQuestion,
         cancel: &CancellationToken,
         on_progress: &mut (impl FnMut(&str) + Send),
     ) -> Result<String, Failure> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     config::Watched,
     ledger::{Event, Ledger},
-    may::{Action, Place, Ruling, may},
+    may::{Action, Ruling, Venue, may},
     people::People,
 };
 
@@ -29,7 +29,7 @@ impl Permissions {
 
     /// Whether somebody may do this there. To be asked once for each thing that they do: a no is logged, and an event.
     pub(crate) fn may(&self, actor: &str, action: Action, channel: Option<&str>) -> Ruling {
-        let ruling = may(&self.watched.now(), actor, action, Place::of(channel));
+        let ruling = may(&self.watched.now(), actor, action, Venue::of(channel));
         if let Ruling::Refused { reason } = ruling {
             tracing::info!(user = actor, channel, ?action, ?reason, "refused");
             let (actor, channel_id) = (actor.to_owned(), channel.map(str::to_owned));
@@ -40,13 +40,13 @@ impl Permissions {
 
     /// Whether somebody is to be told things. Nobody has done anything, so a no is not noted.
     pub(crate) fn may_hear(&self, person: &str) -> bool {
-        may(&self.watched.now(), person, Action::Hear, Place::Nowhere).is_allowed()
+        may(&self.watched.now(), person, Action::Hear, Venue::Nowhere).is_allowed()
     }
 
     /// The admins who are to be told things.
     pub(crate) fn admins(&self) -> Vec<String> {
         let people = self.watched.now();
-        let told = people.admins.iter().filter(|admin| may(&people, admin, Action::Hear, Place::Nowhere).is_allowed());
+        let told = people.admins.iter().filter(|admin| may(&people, admin, Action::Hear, Venue::Nowhere).is_allowed());
         told.cloned().collect()
     }
 
@@ -60,7 +60,7 @@ impl Permissions {
     /// Whom to ask about a repository on somebody's behalf; empty where there is nobody.
     pub(crate) fn contacts(&self, repo: Option<&str>, asker: &str) -> Vec<String> {
         let people = self.watched.now();
-        let may_hear = |contact: &str| may(&people, contact, Action::Hear, Place::Nowhere).is_allowed();
+        let may_hear = |contact: &str| may(&people, contact, Action::Hear, Venue::Nowhere).is_allowed();
         people.escalation.contacts(repo, |contact| contact != asker && may_hear(contact))
     }
 }

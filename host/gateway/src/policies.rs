@@ -8,7 +8,7 @@ mod loading;
 mod swap;
 mod watch;
 
-pub use load::{Loader, Named, open_desk};
+pub use load::{Loader, Named, open_for_authoring};
 pub use loading::{busy, load};
 pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper};
 pub use watch::follow;

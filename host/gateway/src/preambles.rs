@@ -11,7 +11,7 @@ use crate::{
     audience::{Audience, Prompts, Toolbox},
     directive::{self, Offer},
     ledger::{Event, Ledger},
-    say::Say,
+    messages::Messages,
     store::Store,
 };
 
@@ -62,7 +62,7 @@ pub struct Learning {
     pub store: Store,
     pub ledger: Ledger,
     pub admins: Admins,
-    pub say: Arc<Say>,
+    pub messages: Arc<Messages>,
 }
 
 impl Preambles {
@@ -133,7 +133,7 @@ impl Preambles {
              `pmk-host model forget` and a new start have tools tried again"
         );
         self.learning.ledger.note(Event::ModelNoTools { provider: provider.into(), model: model.into(), how });
-        self.learning.admins.tell(self.learning.say.no_tools(model));
+        self.learning.admins.tell(self.learning.messages.no_tools(model));
     }
 
     /// Whether that is news.

@@ -27,12 +27,10 @@ use crate::{
     config::PresenceConfig,
     dispatch::Dispatcher,
     front::Front,
-    ledger::Event,
-    ledger::Ledger,
+    ledger::{Event, Ledger},
+    messages::Messages,
     permissions::Permissions,
-    say::Say,
-    store::Store,
-    store::{Outage, StoreError},
+    store::{Outage, Store, StoreError},
 };
 
 pub use outage::AWAY_AFTER;
@@ -56,7 +54,7 @@ pub struct Ports {
     pub front: Arc<dyn Front>,
     pub ledger: Ledger,
     pub people: Arc<Permissions>,
-    pub say: Arc<Say>,
+    pub messages: Arc<Messages>,
     pub settings: PresenceConfig,
     /// Cancelled when nothing new may begin.
     pub stop: CancellationToken,
@@ -129,7 +127,7 @@ impl Presence {
         let broadcast = self.may_broadcast();
         if broadcast {
             let since = now_ms.saturating_sub(broadcast::ACTIVE_FOR_MS);
-            let away = self.ports.say.away();
+            let away = self.ports.messages.away();
             let telling = broadcast::tell(&self.ports, &away, since);
             if tokio::time::timeout(FAREWELL_TIME, telling).await.is_err() {
                 tracing::warn!("not everybody was told in time that the gateway goes");
@@ -172,7 +170,7 @@ impl Presence {
         // Who talked with it before it went; nobody could since.
         let since = owed.since_ms.unwrap_or(owed.until_ms).saturating_sub(broadcast::ACTIVE_FOR_MS);
         let is_news = self.ports.clock.now_ms() - owed.until_ms < OWED_FOR.as_millis() as i64;
-        if !is_news || broadcast::tell(&self.ports, &self.ports.say.back(minutes), since).await {
+        if !is_news || broadcast::tell(&self.ports, &self.ports.messages.back(minutes), since).await {
             self.ports.store.settled().await?;
         }
         Ok(())

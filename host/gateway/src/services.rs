@@ -21,17 +21,17 @@ use crate::{
     dispatch::Dispatcher,
     experiment::{
         arms::Load,
-        live::{self, Live},
+        live::{self, RunningExperiment},
         signals::Questions,
     },
     front::Front,
     ledger::Ledger,
+    messages::Messages,
     mra::Mra,
     permissions::Permissions,
     policies::Policies,
     preambles::{Learning, Preambles},
     progress::{self, Updates},
-    say::Say,
     store::{Store, StoreError},
     talk::Inbound,
 };
@@ -53,11 +53,11 @@ pub struct Services {
     pub(crate) config: Config,
     pub(crate) people: Arc<Permissions>,
     pub(crate) admins: Admins,
-    pub(crate) say: Arc<Say>,
+    pub(crate) messages: Arc<Messages>,
     pub(crate) library: SharedLibrary,
     pub(crate) calibrator: Calibrator,
     pub(crate) preambles: Preambles,
-    pub(crate) experiment: Arc<Live>,
+    pub(crate) experiment: Arc<RunningExperiment>,
     /// What people have just asked.
     pub(crate) questions: Questions,
     pub(crate) mra: Mra,
@@ -103,7 +103,7 @@ impl Services {
     pub fn new(parts: Parts<'_>, stop: CancellationToken) -> Arc<Services> {
         let Parts { home, clock, store, stack, model, front, ledger, config, library, .. } = parts;
         let tasks = TaskTracker::new();
-        let say = Arc::new(Say::new(config.language));
+        let messages = Arc::new(Messages::new(config.language));
         let watched = Arc::new(Watched::new(home, &config));
         let people = Arc::new(Permissions::new(Arc::clone(&watched), ledger.clone()));
         let admins = Admins::new(Arc::clone(&front), Arc::clone(&people), tasks.clone());
@@ -113,18 +113,18 @@ impl Services {
             store: store.clone(),
             ledger: ledger.clone(),
             admins: admins.clone(),
-            say: Arc::clone(&say),
+            messages: Arc::clone(&messages),
         };
         let toolbox = config.tools.toolbox(model.has_tools());
         let preambles = Preambles::new(&parts.prompts, toolbox, parts.takes_tools, learning);
-        let experiment = Live::new(live::Ports {
+        let experiment = RunningExperiment::new(live::Ports {
             clock: clock.clone(),
             watched: Arc::clone(&watched),
             store: store.clone(),
             policies: Arc::clone(&policies),
             ledger: ledger.clone(),
             admins: admins.clone(),
-            say: Arc::clone(&say),
+            messages: Arc::clone(&messages),
             tasks: tasks.clone(),
             load: parts.load,
         });
@@ -141,7 +141,7 @@ impl Services {
             config,
             people,
             admins,
-            say,
+            messages,
             library,
             preambles,
             experiment: Arc::new(experiment),

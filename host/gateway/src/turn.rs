@@ -43,11 +43,11 @@ use crate::{
 };
 use act::Acted;
 use admit::Admitted;
-use ask::Asked;
+use ask::AskOutcome;
 use error::TurnError;
 use hear::Heard;
 use pmk_knowledge::Atom;
-use record::Outcome;
+use record::Ending;
 use work::Work;
 
 /// Takes messages that are answered together, usually one, through all steps.
@@ -123,14 +123,14 @@ async fn answer(
 }
 
 /// Steps 4 to 6, until there are words for the person.
-async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<Outcome, TurnError> {
+async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Result<Ending, TurnError> {
     loop {
         let answer = match ask::ask(services, work).await? {
-            Asked::Answer(answer) => answer,
-            Asked::Failed { message } => return Ok(Outcome::Failed { message }),
+            AskOutcome::Answer(answer) => answer,
+            AskOutcome::Failed { message } => return Ok(Ending::Failed { message }),
         };
         match act::act(services, work, answer).await? {
-            Acted::Done { text } => return Ok(Outcome::Answered { text }),
+            Acted::Done { text } => return Ok(Ending::Answered { text }),
             Acted::Again => {
                 steer::steer(services, work, batch).await?;
                 budget(&work.ports, &mut work.exchange).await?;

@@ -4,19 +4,19 @@ use super::atom::{Atom, Status};
 
 /// What somebody thinks of an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReactionVerdict {
     /// It may be shown to others.
     Approve,
     /// It is to be forgotten.
     Reject,
 }
 
-impl Verdict {
+impl ReactionVerdict {
     /// The meaning of a reaction, by Slack's name of the emoji or the emoji itself; `None` for all others.
-    pub fn of_reaction(reaction: &str) -> Option<Verdict> {
+    pub fn of_reaction(reaction: &str) -> Option<ReactionVerdict> {
         match reaction.trim_matches(':') {
-            "white_check_mark" | "✅" => Some(Verdict::Approve),
-            "x" | "❌" => Some(Verdict::Reject),
+            "white_check_mark" | "✅" => Some(ReactionVerdict::Approve),
+            "x" | "❌" => Some(ReactionVerdict::Reject),
             _ => None,
         }
     }
@@ -41,15 +41,15 @@ pub enum Decision {
 
 /// Decides about a reaction on a notice. `atom` is the one the notice belongs to, `None` when there is no longer one.
 pub fn decide(atom: Option<&Atom>, reactor: &str, reaction: &str) -> Decision {
-    let Some(verdict) = Verdict::of_reaction(reaction) else { return Decision::NotAVerdict };
+    let Some(verdict) = ReactionVerdict::of_reaction(reaction) else { return Decision::NotAVerdict };
     let Some(Atom { meta, .. }) = atom else { return Decision::Gone };
     if reactor.is_empty() || reactor != meta.source.contributor_user_id {
         return Decision::NotTheContributor;
     }
     match (verdict, meta.status) {
-        (Verdict::Approve, Status::Pending) => Decision::Approve,
-        (Verdict::Approve, Status::Approved) => Decision::AlreadyApproved,
-        (Verdict::Reject, _) => Decision::Reject,
+        (ReactionVerdict::Approve, Status::Pending) => Decision::Approve,
+        (ReactionVerdict::Approve, Status::Approved) => Decision::AlreadyApproved,
+        (ReactionVerdict::Reject, _) => Decision::Reject,
     }
 }
 

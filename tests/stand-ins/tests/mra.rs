@@ -6,7 +6,7 @@ use std::{
 };
 
 use pmk_host::{
-    mra::{Config, Failure, Mra, Outcome, Question},
+    mra::{Config, Failure, Mra, MraQuestion, Outcome},
     progress::{Sent, Settings, Updates},
 };
 use pmk_stand_ins::{
@@ -42,7 +42,7 @@ fn stage(script: &str) -> Stage {
 }
 
 async fn ask(mra: &Mra) -> (Outcome, Vec<String>) {
-    let question = Question::new("erp", "where is the scope?").expect("a good question");
+    let question = MraQuestion::new("erp", "where is the scope?").expect("a good question");
     let mut lines = Vec::new();
     let outcome = mra.ask(&question, &CancellationToken::new(), |line| lines.push(line.to_owned())).await;
     (outcome, lines)
@@ -88,7 +88,7 @@ async fn what_it_started_dies_with_it() {
         time_limit,
         ..Config::default()
     });
-    let question = Question::new("erp", "where is the scope?").expect("a good question");
+    let question = MraQuestion::new("erp", "where is the scope?").expect("a good question");
     let (said, mut lines) = tokio::sync::mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     let ask = stage.mra.ask(&question, &cancel, |line| said.send(line.to_owned()).expect("the test reads on"));
@@ -131,7 +131,7 @@ async fn shown(script: &str, min_gap: Duration) -> Vec<String> {
         std::future::ready(Sent::Shown)
     });
     progress.line("opening");
-    let question = Question::new("erp", "q").expect("a good question");
+    let question = MraQuestion::new("erp", "q").expect("a good question");
     let outcome = stage.mra.ask(&question, &CancellationToken::new(), |line| progress.line(line)).await;
     progress.finish().await;
     assert!(outcome.result.is_ok());

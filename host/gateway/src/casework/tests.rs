@@ -7,28 +7,28 @@ use serde_json::Value;
 use super::*;
 use crate::{language::Language, ledger::Ledger};
 
-struct Desk {
+struct Scene {
     home: tempfile::TempDir,
     store: Store,
     ledger: Option<Ledger>,
-    say: Say,
+    messages: Messages,
 }
 
-impl Desk {
-    fn new(language: Language) -> Desk {
+impl Scene {
+    fn new(language: Language) -> Scene {
         let home = tempfile::tempdir().expect("a folder");
         let store = Store::open(home.path()).expect("a store");
         let ledger = Some(Ledger::open(Arc::new(store.clone()), home.path()));
-        Desk { home, store, ledger, say: Say::new(language) }
+        Scene { home, store, ledger, messages: Messages::new(language) }
     }
 
     fn cases(&self) -> Casework<'_> {
-        Casework { store: &self.store, say: &self.say }
+        Casework { store: &self.store, messages: &self.messages }
     }
 
     fn refusal(&self, done: Result<String, CaseworkError>) -> String {
         match done.expect_err("refused") {
-            CaseworkError::Refused(refusal) => self.say.case_refused(&refusal),
+            CaseworkError::Refused(refusal) => self.messages.case_refused(&refusal),
             CaseworkError::Store(error) => panic!("{error}"),
         }
     }
@@ -57,49 +57,49 @@ fn order(channel: &str, event: &str) -> Order {
 
 #[tokio::test]
 async fn a_channel_has_one_open_case_and_an_order_that_comes_again_is_one() {
-    let mut desk = Desk::new(Language::English);
-    let said = desk.open("C1", "Ev1", " login\n fails ").await.expect("opened");
+    let mut scene = Scene::new(Language::English);
+    let said = scene.open("C1", "Ev1", " login\n fails ").await.expect("opened");
     assert!(said.contains("case 1") && said.contains("`login fails`"), "{said}");
-    assert_eq!(desk.open("C1", "Ev1", "login fails").await.expect("the same order"), said);
+    assert_eq!(scene.open("C1", "Ev1", "login fails").await.expect("the same order"), said);
     assert!(
-        matches!(desk.open("C1", "Ev2", "other").await, Err(CaseworkError::Refused(CaseRefusal::OpenAlready(case))) if case.id.0 == 1)
+        matches!(scene.open("C1", "Ev2", "other").await, Err(CaseworkError::Refused(CaseRefusal::OpenAlready(case))) if case.id.0 == 1)
     );
-    desk.open("C2", "Ev3", "another channel's").await.expect("opened");
-    assert_eq!(desk.store.channels_with_open_case(FrontName::Slack).await.expect("channels"), ["C1", "C2"]);
-    assert_eq!(desk.store.channels_with_open_case(FrontName::Console).await.expect("channels"), [""; 0]);
+    scene.open("C2", "Ev3", "another channel's").await.expect("opened");
+    assert_eq!(scene.store.channels_with_open_case(FrontName::Slack).await.expect("channels"), ["C1", "C2"]);
+    assert_eq!(scene.store.channels_with_open_case(FrontName::Console).await.expect("channels"), [""; 0]);
 
-    let closed = desk.cases().close(&order("C1", "Ev4")).await.expect("closed");
-    assert_eq!(desk.cases().close(&order("C1", "Ev4")).await.expect("the same order"), closed);
+    let closed = scene.cases().close(&order("C1", "Ev4")).await.expect("closed");
+    assert_eq!(scene.cases().close(&order("C1", "Ev4")).await.expect("the same order"), closed);
     assert!(matches!(
-        desk.cases().close(&order("C1", "Ev5")).await,
+        scene.cases().close(&order("C1", "Ev5")).await,
         Err(CaseworkError::Refused(CaseRefusal::NoneOpen))
     ));
-    desk.open("C1", "Ev6", "login fails again").await.expect("opened");
-    let listed = desk.cases().list(FrontName::Slack, "C1").await.expect("listed");
+    scene.open("C1", "Ev6", "login fails again").await.expect("opened");
+    let listed = scene.cases().list(FrontName::Slack, "C1").await.expect("listed");
     let (open, done) = (listed.find("login fails again").expect("open"), listed.rfind("login fails").expect("closed"));
     assert!(open < done && !listed.contains("another channel's"), "{listed}");
-    assert_eq!(desk.events(), ["case.opened", "case.opened", "case.closed", "case.opened"]);
+    assert_eq!(scene.events(), ["case.opened", "case.opened", "case.closed", "case.opened"]);
 }
 
 #[tokio::test]
 async fn what_makes_no_case_is_said_and_changes_nothing() {
     for language in [Language::English, Language::TraditionalChinese] {
-        let mut desk = Desk::new(language);
+        let mut scene = Scene::new(language);
         let long = "長".repeat(MAX_TITLE_CHARS + 1);
         let refused = [
-            desk.open("C1", "Ev1", " \n").await,
-            desk.open("C1", "Ev1", "\u{200b}").await,
-            desk.open("C1", "Ev1", &long).await,
-            desk.open("D1", "Ev1", "title").await,
-            desk.cases().show(FrontName::Slack, "C1").await,
-            desk.cases().show(FrontName::Slack, "D1").await,
-            desk.cases().close(&order("C1", "Ev1")).await,
-            desk.cases().list(FrontName::Slack, "D1").await,
+            scene.open("C1", "Ev1", " \n").await,
+            scene.open("C1", "Ev1", "\u{200b}").await,
+            scene.open("C1", "Ev1", &long).await,
+            scene.open("D1", "Ev1", "title").await,
+            scene.cases().show(FrontName::Slack, "C1").await,
+            scene.cases().show(FrontName::Slack, "D1").await,
+            scene.cases().close(&order("C1", "Ev1")).await,
+            scene.cases().list(FrontName::Slack, "D1").await,
         ];
-        let said: Vec<String> = refused.into_iter().map(|refused| desk.refusal(refused)).collect();
+        let said: Vec<String> = refused.into_iter().map(|refused| scene.refusal(refused)).collect();
         assert!(said.iter().all(|said| !said.is_empty()), "{said:?}");
-        assert_eq!(desk.store.cases().await.expect("cases"), []);
-        assert!(!desk.cases().list(FrontName::Slack, "C1").await.expect("an empty list").is_empty());
-        assert_eq!(desk.events(), [""; 0]);
+        assert_eq!(scene.store.cases().await.expect("cases"), []);
+        assert!(!scene.cases().list(FrontName::Slack, "C1").await.expect("an empty list").is_empty());
+        assert_eq!(scene.events(), [""; 0]);
     }
 }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     compare::{
-        histories::{self, Found},
+        histories::{self, HistoryFile},
         prices::Prices,
         questions::Questions,
         replay::{Arm, Setup},
@@ -242,7 +242,7 @@ fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
 /// The conversation that tells most, read once more.
 fn side_by_side(
     comparison: &Comparison<'_>,
-    found: Vec<Found>,
+    found: Vec<HistoryFile>,
     conversations: &[Replayed],
 ) -> Result<Option<Diff>, TransferError> {
     let Some(number) = most_telling(conversations) else { return Ok(None) };

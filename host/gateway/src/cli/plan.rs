@@ -17,7 +17,7 @@ use super::{
     policy::decisions,
     text::said,
 };
-use crate::{calibration::TokenBudget, config::Config, desk::recorded::Recorded, preambles::Preamble};
+use crate::{authoring::recorded::Recorded, calibration::TokenBudget, config::Config, preambles::Preamble};
 
 /// The window of a model of which nothing is known.
 const DEFAULT_WINDOW: u64 = 200_000;

@@ -7,7 +7,7 @@ use pmk_knowledge::{
     Status,
     files::{AtomFiles, FileError},
     moderation::{self, ModerationError, Promote, StoredAtom},
-    reaction::Verdict,
+    reaction::ReactionVerdict,
 };
 use pmk_system::clock;
 use thiserror::Error;
@@ -93,12 +93,12 @@ impl Clerk {
     ///
     /// # Errors
     /// It was not done; that is noted.
-    pub fn judge(&self, action: &str, verdict: Verdict, prefix: &str) -> Result<String, Failed> {
+    pub fn judge(&self, action: &str, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
         let judged = || match self.judge_now(verdict, prefix) {
             Ok(id) => (id, Ok(())),
             // An earlier attempt has deleted it.
             Err(Failed::Atom(ModerationError::NotFound(prefix)))
-                if verdict == Verdict::Reject && self.again_since.is_some() =>
+                if verdict == ReactionVerdict::Reject && self.again_since.is_some() =>
             {
                 (prefix, Ok(()))
             }
@@ -107,13 +107,13 @@ impl Clerk {
         self.once(action, |entry| entry.args.starts_with(prefix), judged)
     }
 
-    fn judge_now(&self, verdict: Verdict, prefix: &str) -> Result<String, Failed> {
+    fn judge_now(&self, verdict: ReactionVerdict, prefix: &str) -> Result<String, Failed> {
         let missing = || Failed::from(ModerationError::NotFound(prefix.to_owned()));
         let (files, atoms) = self.atoms()?.ok_or_else(missing)?;
         let StoredAtom { path, atom } = moderation::find(&atoms, prefix)?;
         match verdict {
-            Verdict::Approve => drop(moderation::approve_file(&files, path)?.ok_or_else(missing)?),
-            Verdict::Reject => moderation::reject_file(&files, path)?,
+            ReactionVerdict::Approve => drop(moderation::approve_file(&files, path)?.ok_or_else(missing)?),
+            ReactionVerdict::Reject => moderation::reject_file(&files, path)?,
         }
         Ok(atom.meta.id.clone())
     }

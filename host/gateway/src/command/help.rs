@@ -3,14 +3,14 @@
 use super::{
     arguments::Wrong,
     table::{Entry, TABLE},
-    words::{self, Asked},
+    words::{self, ParsedCommand},
 };
-use crate::{may::Action, say::Say};
+use crate::{may::Action, messages::Messages};
 
 /// The page of all commands, or of those for admins.
-pub fn page(say: &Say, action: Action) -> String {
+pub fn page(messages: &Messages, action: Action) -> String {
     let entries = TABLE.iter().filter(|entry| entry.action == action || is_door(entry, action));
-    say.commands() + &lines(say, entries)
+    messages.commands() + &lines(messages, entries)
 }
 
 /// The page for people names the one for admins.
@@ -19,33 +19,33 @@ fn is_door(entry: &Entry, action: Action) -> bool {
 }
 
 /// What is said where a command is not whole, or is none.
-pub fn usage(say: &Say, asked: &Asked) -> String {
+pub fn usage(messages: &Messages, asked: &ParsedCommand) -> String {
     match asked {
-        Asked::Entry { entry, given } => {
-            let wrong = words::read(entry, given).err().map(|what| wrong(say, entry, &what) + "\n");
-            wrong.unwrap_or_default() + &say.usage() + &lines(say, [*entry].into_iter())
+        ParsedCommand::Entry { entry, given } => {
+            let wrong = words::read(entry, given).err().map(|what| wrong(messages, entry, &what) + "\n");
+            wrong.unwrap_or_default() + &messages.usage() + &lines(messages, [*entry].into_iter())
         }
-        Asked::Group { words } => {
-            say.usage() + &lines(say, TABLE.iter().filter(|entry| entry.words.starts_with(words)))
+        ParsedCommand::Group { words } => {
+            messages.usage() + &lines(messages, TABLE.iter().filter(|entry| entry.words.starts_with(words)))
         }
-        Asked::Unknown { is_admins, word } => say.unknown_command(*is_admins, word),
+        ParsedCommand::Unknown { is_admins, word } => messages.unknown_command(*is_admins, word),
     }
 }
 
 /// What is not as the command wants it.
-fn wrong(say: &Say, entry: &Entry, wrong: &Wrong) -> String {
+fn wrong(messages: &Messages, entry: &Entry, wrong: &Wrong) -> String {
     let wanted = |at: usize| ("wanted", entry.arguments.split(' ').nth(at).unwrap_or_default());
     match wrong {
-        Wrong::Missing { at } => say.changed("argument-missing", &[wanted(*at)]),
-        Wrong::TooMany(word) => say.changed("argument-too-many", &[("word", word)]),
-        Wrong::NoPerson(word) => say.changed("argument-no-person", &[("word", word)]),
-        Wrong::NoChannel(word) => say.changed("argument-no-channel", &[("word", word)]),
-        Wrong::NotOf { at, word } => say.changed("argument-not-of", &[("word", word), wanted(*at)]),
+        Wrong::Missing { at } => messages.changed("argument-missing", &[wanted(*at)]),
+        Wrong::TooMany(word) => messages.changed("argument-too-many", &[("word", word)]),
+        Wrong::NoPerson(word) => messages.changed("argument-no-person", &[("word", word)]),
+        Wrong::NoChannel(word) => messages.changed("argument-no-channel", &[("word", word)]),
+        Wrong::NotOf { at, word } => messages.changed("argument-not-of", &[("word", word), wanted(*at)]),
     }
 }
 
-fn lines<'a>(say: &Say, entries: impl Iterator<Item = &'a Entry>) -> String {
-    entries.map(|entry| format!("\n- `{}`: {}", written(entry), say.about_command(entry.words))).collect()
+fn lines<'a>(messages: &Messages, entries: impl Iterator<Item = &'a Entry>) -> String {
+    entries.map(|entry| format!("\n- `{}`: {}", written(entry), messages.about_command(entry.words))).collect()
 }
 
 /// A command as somebody writes it.
@@ -62,8 +62,8 @@ mod tests {
     #[test]
     fn every_command_is_on_a_page_in_both_languages() {
         for language in [Language::TraditionalChinese, Language::English] {
-            let say = Say::new(language);
-            let pages = page(&say, Action::Command) + &page(&say, Action::Administer);
+            let messages = Messages::new(language);
+            let pages = page(&messages, Action::Command) + &page(&messages, Action::Administer);
             for entry in TABLE {
                 assert!(pages.contains(&format!("`{}`: ", written(entry))), "{:?}", entry.words);
             }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_is_not_as_a_command_wants_it_is_named() {
-        let say = Say::new(Language::English);
+        let messages = Messages::new(Language::English);
         for (text, wanted) in [
             ("admins add @han", "`@han` is nobody I know of"),
             ("admins add", "`@user` is missing"),
@@ -84,17 +84,17 @@ mod tests {
             ("audit 101", "`101` is not of `[N]`"),
             ("status now", "`now` is too much"),
         ] {
-            let said = usage(&say, &Asked::of(&format!("/pmk admin {text}")).expect("a command"));
+            let said = usage(&messages, &ParsedCommand::of(&format!("/pmk admin {text}")).expect("a command"));
             assert!(said.contains(wanted) && said.contains("\nUsage:\n"), "{text}: {said}");
         }
-        assert!(usage(&say, &Asked::of("/pmk open").expect("a command")).contains("`TITLE` is missing"));
+        assert!(usage(&messages, &ParsedCommand::of("/pmk open").expect("a command")).contains("`TITLE` is missing"));
     }
 
     #[test]
     fn no_command_is_hidden_behind_a_shorter_one() {
         for entry in TABLE {
             let text = format!("/pmk {}", entry.words.join(" "));
-            let Some(Asked::Entry { entry: found, .. }) = Asked::of(&text) else { panic!("{text}") };
+            let Some(ParsedCommand::Entry { entry: found, .. }) = ParsedCommand::of(&text) else { panic!("{text}") };
             assert_eq!(found.words, entry.words);
         }
     }

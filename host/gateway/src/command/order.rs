@@ -1,6 +1,6 @@
 //! What is to be done.
 
-use pmk_knowledge::reaction::Verdict;
+use pmk_knowledge::reaction::ReactionVerdict;
 
 use crate::admin::Change;
 
@@ -20,7 +20,7 @@ pub enum Order {
     /// Show the one atom whose id begins so.
     ShowAtom(String),
     /// Say yes or no to it.
-    JudgeAtom(Verdict, String),
+    JudgeAtom(ReactionVerdict, String),
     /// Show the last so many changes.
     ShowLog(usize),
     Change(Change),

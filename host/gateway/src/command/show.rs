@@ -13,52 +13,53 @@ use crate::{
     admin::{Change, ChangeError, LogEntry},
     audience::{Audience, Audiences},
     escalation::Pools,
+    messages::Messages,
     people::People,
-    say::Say,
 };
 
 /// As much of a question as a line of a list can bear, in characters.
 const LISTED_CHARS: usize = 60;
 
 /// How the gateway is set up.
-pub fn status(say: &Say, workspace: Option<&str>, ingest: Option<&str>, people: &People) -> String {
+pub fn status(messages: &Messages, workspace: Option<&str>, ingest: Option<&str>, people: &People) -> String {
     let Pools { default, repos } = &people.escalation;
     let sizes = std::iter::once(("default", default)).chain(repos.iter().map(|(repo, pool)| (repo.as_str(), pool)));
     let sizes: Vec<String> = sizes.map(|(pool, contacts)| format!("{} {}", code(pool), contacts.len())).collect();
     let audience = people.audience.default.unwrap_or(Audience::FALLBACK).name();
-    let nothing = say.nothing();
+    let nothing = messages.nothing();
     let shown = |text: Option<&str>| text.map_or_else(|| nothing.clone(), code);
-    say.status(&shown(workspace), &shown(ingest), audience, people.admins.len(), &sizes.join(", "))
+    messages.status(&shown(workspace), &shown(ingest), audience, people.admins.len(), &sizes.join(", "))
 }
 
 /// Who has which audience.
-pub fn audiences(say: &Say, Audiences { default, users, channels }: &Audiences) -> String {
+pub fn audiences(messages: &Messages, Audiences { default, users, channels }: &Audiences) -> String {
     let own = users.iter().chain(channels).map(|(id, audience)| format!("\n- {}: `{audience}`", code(id)));
-    say.default_audience(default.unwrap_or(Audience::FALLBACK).name()) + &own.collect::<String>()
+    messages.default_audience(default.unwrap_or(Audience::FALLBACK).name()) + &own.collect::<String>()
 }
 
 /// Who is asked about what.
-pub fn contacts(say: &Say, Pools { default, repos }: &Pools) -> String {
+pub fn contacts(messages: &Messages, Pools { default, repos }: &Pools) -> String {
     let pools = std::iter::once(("default", default)).chain(repos.iter().map(|(repo, pool)| (repo.as_str(), pool)));
-    say.contacts() + &pools.map(|(pool, ids)| format!("\n- {}: {}", code(pool), listed(say, ids))).collect::<String>()
+    messages.contacts()
+        + &pools.map(|(pool, ids)| format!("\n- {}: {}", code(pool), listed(messages, ids))).collect::<String>()
 }
 
 /// Who the admins are.
-pub fn admins(say: &Say, admins: &[String]) -> String {
-    say.admins(&listed(say, admins))
+pub fn admins(messages: &Messages, admins: &[String]) -> String {
+    messages.admins(&listed(messages, admins))
 }
 
-fn listed(say: &Say, ids: &[String]) -> String {
+fn listed(messages: &Messages, ids: &[String]) -> String {
     match ids {
-        [] => say.nothing(),
+        [] => messages.nothing(),
         ids => ids.iter().map(|id| code(id.trim())).collect::<Vec<_>>().join(", "),
     }
 }
 
 /// Some atoms.
-pub fn atoms(say: &Say, Listed { atoms, more }: &Listed) -> String {
+pub fn atoms(messages: &Messages, Listed { atoms, more }: &Listed) -> String {
     if atoms.is_empty() {
-        return say.no_atoms();
+        return messages.no_atoms();
     }
     let line = |listed: &super::clerk::ListedAtom| {
         let Atom { meta, .. } = &listed.atom.atom;
@@ -67,21 +68,21 @@ pub fn atoms(say: &Say, Listed { atoms, more }: &Listed) -> String {
             short if short.len() < question.len() => format!("{short}…"),
             short => short.to_owned(),
         };
-        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(say, meta), code(&meta.scope))
+        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(messages, meta), code(&meta.scope))
     };
     let mut lines: Vec<String> = atoms.iter().map(line).collect();
     if *more > 0 {
-        lines.push(say.more_atoms(*more));
+        lines.push(messages.more_atoms(*more));
     }
     lines.join("\n")
 }
 
 /// One atom, whole.
-pub fn atom(say: &Say, atom: &Atom) -> String {
+pub fn atom(messages: &Messages, atom: &Atom) -> String {
     let meta = &atom.meta;
-    let heading = say.atom(&[
+    let heading = messages.atom(&[
         ("id", code(&meta.id)),
-        ("status", status_name(say, meta)),
+        ("status", status_name(messages, meta)),
         ("scope", code(&meta.scope)),
         ("contributor", code(&meta.source.contributor_user_id)),
         ("question", one_line(&meta.question)),
@@ -91,61 +92,67 @@ pub fn atom(say: &Say, atom: &Atom) -> String {
 }
 
 /// The last changes.
-pub fn log(say: &Say, entries: &[LogEntry]) -> String {
+pub fn log(messages: &Messages, entries: &[LogEntry]) -> String {
     if entries.is_empty() {
-        return say.no_changes();
+        return messages.no_changes();
     }
     let line = |LogEntry { at, actor, origin, action, args, ok, reason }: &LogEntry| {
         let mark = if *ok { ":white_check_mark:" } else { ":x:" };
         let what = format!("{action} {args}");
-        let why = reason.as_deref().map(|reason| format!(" ({})", why(say, reason))).unwrap_or_default();
+        let why = reason.as_deref().map(|reason| format!(" ({})", why(messages, reason))).unwrap_or_default();
         format!("- {mark} {} {} ({}) {}{why}", one_line(at), code(actor), one_line(origin), code(what.trim()))
     };
     entries.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// What a change has come to.
-pub fn changed(say: &Say, change: &Change) -> String {
+pub fn changed(messages: &Messages, change: &Change) -> String {
     match change {
-        Change::DefaultAudience { audience } => say.changed("changed-default-audience", &[("audience", audience)]),
-        Change::SetAudience { id, audience } => say.changed("changed-audience", &[("id", id), ("audience", audience)]),
-        Change::UnsetAudience { id } => say.changed("changed-no-audience", &[("id", id)]),
-        Change::AddContact { pool, user } => say.changed("changed-contact", &[("user", user), ("pool", pool)]),
-        Change::RemoveContact { pool, user } => say.changed("changed-no-contact", &[("user", user), ("pool", pool)]),
-        Change::AddAdmin { user } => say.changed("changed-admin", &[("user", user)]),
-        Change::RemoveAdmin { user } => say.changed("changed-no-admin", &[("user", user)]),
+        Change::DefaultAudience { audience } => messages.changed("changed-default-audience", &[("audience", audience)]),
+        Change::SetAudience { id, audience } => {
+            messages.changed("changed-audience", &[("id", id), ("audience", audience)])
+        }
+        Change::UnsetAudience { id } => messages.changed("changed-no-audience", &[("id", id)]),
+        Change::AddContact { pool, user } => messages.changed("changed-contact", &[("user", user), ("pool", pool)]),
+        Change::RemoveContact { pool, user } => {
+            messages.changed("changed-no-contact", &[("user", user), ("pool", pool)])
+        }
+        Change::AddAdmin { user } => messages.changed("changed-admin", &[("user", user)]),
+        Change::RemoveAdmin { user } => messages.changed("changed-no-admin", &[("user", user)]),
     }
 }
 
 /// Why something was not done.
-pub fn failed(say: &Say, failed: &Failed) -> String {
+pub fn failed(messages: &Messages, failed: &Failed) -> String {
     match failed {
-        Failed::Change(error) => not_changed(say, error),
-        Failed::Atom(ModerationError::NotFound(prefix)) => say.changed("failed-no-atom", &[("prefix", prefix)]),
+        Failed::Change(error) => not_changed(messages, error),
+        Failed::Atom(ModerationError::NotFound(prefix)) => messages.changed("failed-no-atom", &[("prefix", prefix)]),
         Failed::Atom(ModerationError::Ambiguous { prefix, .. }) => {
-            say.changed("failed-many-atoms", &[("prefix", prefix)])
+            messages.changed("failed-many-atoms", &[("prefix", prefix)])
         }
-        other => say.changed("failed", &[("why", &other.to_string())]),
+        other => messages.changed("failed", &[("why", &other.to_string())]),
     }
 }
 
-fn not_changed(say: &Say, error: &ChangeError) -> String {
+fn not_changed(messages: &Messages, error: &ChangeError) -> String {
     match error {
-        ChangeError::NoAudience(id) => say.changed("failed-no-audience", &[("id", id)]),
-        ChangeError::NoPool(pool) => say.changed("failed-no-pool", &[("pool", pool)]),
-        ChangeError::InPool { user, pool } => say.changed("failed-in-pool", &[("user", user), ("pool", pool)]),
-        ChangeError::NotInPool { user, pool } => say.changed("failed-not-in-pool", &[("user", user), ("pool", pool)]),
-        ChangeError::IsAdmin(user) => say.changed("failed-is-admin", &[("user", user)]),
-        ChangeError::NotAdmin(user) => say.changed("failed-no-admin", &[("user", user)]),
-        ChangeError::Blocked(user) => say.changed("failed-blocked", &[("user", user)]),
-        ChangeError::LastAdmin => say.changed("failed-last-admin", &[]),
-        other => say.changed("failed", &[("why", &other.to_string())]),
+        ChangeError::NoAudience(id) => messages.changed("failed-no-audience", &[("id", id)]),
+        ChangeError::NoPool(pool) => messages.changed("failed-no-pool", &[("pool", pool)]),
+        ChangeError::InPool { user, pool } => messages.changed("failed-in-pool", &[("user", user), ("pool", pool)]),
+        ChangeError::NotInPool { user, pool } => {
+            messages.changed("failed-not-in-pool", &[("user", user), ("pool", pool)])
+        }
+        ChangeError::IsAdmin(user) => messages.changed("failed-is-admin", &[("user", user)]),
+        ChangeError::NotAdmin(user) => messages.changed("failed-no-admin", &[("user", user)]),
+        ChangeError::Blocked(user) => messages.changed("failed-blocked", &[("user", user)]),
+        ChangeError::LastAdmin => messages.changed("failed-last-admin", &[]),
+        other => messages.changed("failed", &[("why", &other.to_string())]),
     }
 }
 
 /// Whoever approves one that reads like orders to a model is to know it.
-fn status_name(say: &Say, meta: &Meta) -> String {
-    say.atom_status(match (meta.status, meta.flagged) {
+fn status_name(messages: &Messages, meta: &Meta) -> String {
+    messages.atom_status(match (meta.status, meta.flagged) {
         (Status::Pending, false) => "pending",
         (Status::Pending, true) => "flagged",
         (Status::Approved, _) => "approved",
@@ -176,14 +183,14 @@ const REASONS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// A reason of the log in the reader's language; one that has no sentence as it is.
-fn why(say: &Say, reason: &str) -> String {
+fn why(messages: &Messages, reason: &str) -> String {
     let (words, given): (Vec<_>, Vec<_>) = reason.split('`').enumerate().partition(|(at, _)| at % 2 == 0);
     let form = words.into_iter().map(|(_, words)| words).collect::<Vec<_>>().join("``");
     match REASONS.iter().find(|(known, _, names)| *known == form && names.len() == given.len()) {
         Some((_, sentence, names)) => {
             let filled: Vec<_> = names.iter().copied().zip(given.into_iter().map(|(_, given)| given)).collect();
             // Within a line of its own mark.
-            say.changed(sentence, &filled).trim_start_matches(":x: ").to_owned()
+            messages.changed(sentence, &filled).trim_start_matches(":x: ").to_owned()
         }
         None => one_line(reason),
     }
@@ -222,7 +229,7 @@ mod tests {
         reasons.push(ModerationError::NotFound("2026".into()).to_string());
         reasons.extend([FORM, WORD].map(str::to_owned));
         reasons.extend([Reason::Blocked, Reason::NotADirectMessage, Reason::NotAnAdmin].map(|it| it.name().to_owned()));
-        let (chinese, english) = (Say::new(Language::TraditionalChinese), Say::new(Language::English));
+        let (chinese, english) = (Messages::new(Language::TraditionalChinese), Messages::new(Language::English));
         for reason in &reasons {
             let said = why(&chinese, reason);
             assert!(

@@ -4,7 +4,7 @@ use super::{
     arguments::{Wrong, audience, channel, exactly, one_of, pool, user},
     order::{OnCase, Order, Which},
 };
-use pmk_knowledge::reaction::Verdict;
+use pmk_knowledge::reaction::ReactionVerdict;
 
 use crate::{
     admin::{Change, SHOWN},
@@ -166,12 +166,12 @@ pub const TABLE: &[Entry] = &[
     }),
     admins(&["admin", "atoms", "approve"], "ID-PREFIX", &["atoms", "approve"], "atoms.approve", |given| {
         let [prefix] = exactly(given)?;
-        Ok(Order::JudgeAtom(Verdict::Approve, prefix.to_owned()))
+        Ok(Order::JudgeAtom(ReactionVerdict::Approve, prefix.to_owned()))
     })
     .that_changes(),
     admins(&["admin", "atoms", "reject"], "ID-PREFIX", &["atoms", "reject"], "atoms.reject", |given| {
         let [prefix] = exactly(given)?;
-        Ok(Order::JudgeAtom(Verdict::Reject, prefix.to_owned()))
+        Ok(Order::JudgeAtom(ReactionVerdict::Reject, prefix.to_owned()))
     })
     .that_changes(),
     admins(&["admin", "admins", "list"], "", &["admin", "list"], "admins.list", |given| {

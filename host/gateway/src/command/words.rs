@@ -12,7 +12,7 @@ const ADMIN: &str = "admin";
 
 /// What a text that begins with `/pmk` asks for.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum ParsedCommand {
     /// An entry of the table, with what stands after its words.
     Entry { entry: &'static Entry, given: Vec<String> },
     /// The beginning of several entries' words, with nothing after it that would be one of them.
@@ -21,9 +21,9 @@ pub enum Asked {
     Unknown { is_admins: bool, word: String },
 }
 
-impl Asked {
+impl ParsedCommand {
     /// What a text asks for; `None` where it is no command.
-    pub fn of(text: &str) -> Option<Asked> {
+    pub fn of(text: &str) -> Option<ParsedCommand> {
         let rest = after_command(text)?;
         let mut given = split(rest).into_iter().map(str::to_owned).collect::<Vec<_>>();
         match given.first().map(|word| word.to_ascii_lowercase()).as_deref() {
@@ -35,42 +35,44 @@ impl Asked {
         let begins =
             |entry: &&Entry, many: usize| (0..many).all(|at| entry.words.get(at).is_some_and(|it| is_word(at, it)));
         if let Some(entry) = TABLE.iter().find(|entry| begins(entry, entry.words.len())) {
-            return Some(Asked::Entry { entry, given: given.split_off(entry.words.len()) });
+            return Some(ParsedCommand::Entry { entry, given: given.split_off(entry.words.len()) });
         }
         let is_admins = is_word(0, ADMIN);
         // `admin` alone is a group as well, and asks for help.
         let group = if is_admins { 2 } else { 1 };
         if let Some(entry) = TABLE.iter().find(|entry| entry.words.len() > group && begins(entry, group)) {
-            return Some(Asked::Group { words: entry.words[..group].to_vec() });
+            return Some(ParsedCommand::Group { words: entry.words[..group].to_vec() });
         }
         let word = given.into_iter().nth(usize::from(is_admins)).unwrap_or_default();
-        Some(Asked::Unknown { is_admins, word })
+        Some(ParsedCommand::Unknown { is_admins, word })
     }
 
     /// What somebody does by it.
     pub fn action(&self) -> Action {
         match self {
-            Asked::Entry { entry, .. } => entry.action,
-            Asked::Group { words } if words.first() == Some(&ADMIN) => Action::Administer,
-            Asked::Unknown { is_admins: true, .. } => Action::Administer,
-            Asked::Group { .. } | Asked::Unknown { .. } => Action::Command,
+            ParsedCommand::Entry { entry, .. } => entry.action,
+            ParsedCommand::Group { words } if words.first() == Some(&ADMIN) => Action::Administer,
+            ParsedCommand::Unknown { is_admins: true, .. } => Action::Administer,
+            ParsedCommand::Group { .. } | ParsedCommand::Unknown { .. } => Action::Command,
         }
     }
 
     /// Its name in the log, and what was given with it.
     pub fn logged(&self) -> (String, String) {
         match self {
-            Asked::Entry { entry, given } => (entry.logged_as.to_owned(), given.join(" ")),
-            Asked::Group { words } => (words[usize::from(words.first() == Some(&ADMIN))..].join("."), String::new()),
-            Asked::Unknown { word, .. } => ("unknown".to_owned(), word.clone()),
+            ParsedCommand::Entry { entry, given } => (entry.logged_as.to_owned(), given.join(" ")),
+            ParsedCommand::Group { words } => {
+                (words[usize::from(words.first() == Some(&ADMIN))..].join("."), String::new())
+            }
+            ParsedCommand::Unknown { word, .. } => ("unknown".to_owned(), word.clone()),
         }
     }
 
     /// The order that it is, where it is whole.
     pub fn order(&self) -> Option<Order> {
         match self {
-            Asked::Entry { entry, given } => read(entry, given).ok(),
-            Asked::Group { .. } | Asked::Unknown { .. } => None,
+            ParsedCommand::Entry { entry, given } => read(entry, given).ok(),
+            ParsedCommand::Group { .. } | ParsedCommand::Unknown { .. } => None,
         }
     }
 }
@@ -100,7 +102,7 @@ mod tests {
     use crate::admin::Change;
 
     fn order(text: &str) -> Option<Order> {
-        Asked::of(text).expect("a command").order()
+        ParsedCommand::of(text).expect("a command").order()
     }
 
     #[test]
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn every_text_that_begins_with_it_is_a_command_and_no_other() {
         for text in ["", "/pmkx", "pmk admin", "what is /pmk admin?", "/ pmk"] {
-            assert!(Asked::of(text).is_none(), "{text}");
+            assert!(ParsedCommand::of(text).is_none(), "{text}");
         }
         for text in ["/pmk", " /pmk ", "/pmk help", "/PMK\thelp"] {
             assert_eq!(order(text), Some(Order::Help), "{text}");
@@ -160,10 +162,10 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_says_how_far_it_got() {
-        let shown = |text: &str| match Asked::of(text).expect("a command") {
-            Asked::Entry { entry, given } => format!("entry {} {given:?}", entry.words.join(" ")),
-            Asked::Group { words } => format!("group {}", words.join(" ")),
-            Asked::Unknown { is_admins, word } => format!("unknown {is_admins} {word}"),
+        let shown = |text: &str| match ParsedCommand::of(text).expect("a command") {
+            ParsedCommand::Entry { entry, given } => format!("entry {} {given:?}", entry.words.join(" ")),
+            ParsedCommand::Group { words } => format!("group {}", words.join(" ")),
+            ParsedCommand::Unknown { is_admins, word } => format!("unknown {is_admins} {word}"),
         };
         assert_eq!(shown("/pmk admin audience"), "group admin audience");
         assert_eq!(shown("/pmk admin audience frob U1"), "group admin audience");
@@ -171,15 +173,15 @@ mod tests {
         assert_eq!(shown("/pmk frob"), "unknown false frob");
         assert_eq!(shown("/pmk admin audience set <@U1|a b> x"), r#"entry admin audience set ["<@U1|a b>", "x"]"#);
         for text in ["/pmk admin audience", "/pmk admin frob", "/pmk admin"] {
-            assert_eq!(Asked::of(text).expect("a command").action(), Action::Administer, "{text}");
+            assert_eq!(ParsedCommand::of(text).expect("a command").action(), Action::Administer, "{text}");
         }
-        assert_eq!(Asked::of("/pmk frob").expect("a command").action(), Action::Command);
+        assert_eq!(ParsedCommand::of("/pmk frob").expect("a command").action(), Action::Command);
     }
 
     #[test]
     fn an_entry_is_logged_by_the_name_of_its_change() {
         for text in ["audience set U1 pm", "audience default pm", "escalation add erp U1", "admins remove U1"] {
-            let asked = Asked::of(&format!("/pmk admin {text}")).expect("a command");
+            let asked = ParsedCommand::of(&format!("/pmk admin {text}")).expect("a command");
             let Some(Order::Change(change)) = asked.order() else { panic!("{text}") };
             assert_eq!(asked.logged(), (change.action().to_owned(), change.arguments()), "{text}");
         }

@@ -17,7 +17,7 @@ use crate::transfer::{
 
 /// A file that holds conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct HistoryFile {
     /// Its path within the folder, which names the conversation.
     pub name: String,
     pub path: PathBuf,
@@ -28,7 +28,7 @@ pub struct Found {
 /// A conversation to be replayed.
 pub enum Conversation {
     /// Not read yet.
-    File(Found),
+    File(HistoryFile),
     /// Out of a full export.
     Read { name: String, recording: Box<Recording> },
 }
@@ -40,7 +40,7 @@ impl Conversation {
     /// The file cannot be read, or is no history.
     pub fn open(self) -> Result<(Vec<String>, Recording), TransferError> {
         match self {
-            Conversation::File(Found { name, path, key }) => {
+            Conversation::File(HistoryFile { name, path, key }) => {
                 let recording = Recording::read(&path, key.clone())?;
                 let key = key.map(|key| key.to_string());
                 let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -59,10 +59,10 @@ impl Conversation {
 ///
 /// # Errors
 /// The folder itself cannot be read.
-pub fn find(folder: &Path, except: Option<&Path>) -> Result<(Vec<Found>, Vec<TransferError>), TransferError> {
+pub fn find(folder: &Path, except: Option<&Path>) -> Result<(Vec<HistoryFile>, Vec<TransferError>), TransferError> {
     let except = except.and_then(|path| path.canonicalize().ok());
     let (conversations, mut problems) = tree::scan(folder);
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<HistoryFile> = Vec::new();
     // Of a pmk's tree, only what goes on is replayed.
     let superseded: HashSet<PathBuf> = conversations.iter().flat_map(|found| found.superseded.clone()).collect();
     let mut folders = vec![folder.to_owned()];
@@ -85,7 +85,7 @@ pub fn find(folder: &Path, except: Option<&Path>) -> Result<(Vec<Found>, Vec<Tra
                 && (except.is_none() || path.canonicalize().ok() != except)
             {
                 let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-                found.push(Found { name, key: tree::key_of(&path), path });
+                found.push(HistoryFile { name, key: tree::key_of(&path), path });
             }
         }
     }
@@ -101,7 +101,7 @@ fn is_history(path: &Path) -> bool {
 }
 
 /// The conversations of a file, each read when its turn comes.
-pub fn of_file(found: Found) -> Box<dyn Iterator<Item = Result<Conversation, TransferError>>> {
+pub fn of_file(found: HistoryFile) -> Box<dyn Iterator<Item = Result<Conversation, TransferError>>> {
     if !full::is_full(&found.path) {
         return Box::new(std::iter::once(Ok(Conversation::File(found))));
     }

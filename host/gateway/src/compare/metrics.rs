@@ -196,7 +196,7 @@ impl Totals {
 
 /// What is kept of one conversation with one policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct ArmOutcome {
     pub tally: Tally,
     pub score: Score,
 }

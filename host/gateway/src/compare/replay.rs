@@ -28,7 +28,7 @@ use crate::{
     exchange::{
         self, Exchange, Ports,
         budget::budget,
-        call::{self, Outcome},
+        call::{self, CallOutcome},
         window::Window,
     },
     ids::SessionId,
@@ -214,7 +214,7 @@ impl<'a> Replay<'a> {
         let before = exchange.tally.rungs.len();
         let outcome = stored(at_once(call::call(&self.world, exchange)));
         self.world.seen().climbed(&exchange.tally.rungs[before..]);
-        let is_answered = matches!(outcome, Outcome::Answer(_));
+        let is_answered = matches!(outcome, CallOutcome::Answer(_));
         if is_answered {
             self.answered(exchange);
         }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 pub use metric::Metric;
 
 use super::{
-    metrics::{Outcome, Totals},
+    metrics::{ArmOutcome, Totals},
     prices::Price,
     questions::Score,
     replay::Arm,
@@ -52,7 +52,7 @@ pub struct PolicyReport {
     /// The layers, the deciding one first.
     pub layers: Vec<Identity>,
     /// All conversations together.
-    pub outcome: Outcome,
+    pub outcome: ArmOutcome,
     /// In dollars, where the price is known.
     pub cost: Option<f64>,
     /// Tokens of a turn, and where that lies.
@@ -173,7 +173,7 @@ impl Report {
         })
     }
 
-    fn of_conversation(&self, outcome: &Outcome) -> Value {
+    fn of_conversation(&self, outcome: &ArmOutcome) -> Value {
         let mut document = json!(outcome.tally);
         document["rungs"] = rungs(outcome);
         document["questions"] = questions(&outcome.score);
@@ -275,7 +275,7 @@ fn curve(totals: &Totals) -> Vec<u64> {
 }
 
 fn policy(arm: &Arm, at: usize, subject: &Subject, results: &Results, settings: &Settings) -> PolicyReport {
-    let mut outcome = Outcome::default();
+    let mut outcome = ArmOutcome::default();
     let of_arm = || results.conversations.iter().map(|replayed| &replayed.outcomes[at]);
     for one in of_arm() {
         outcome.tally += &one.tally;
@@ -304,7 +304,7 @@ fn comparisons(arms: usize, subject: &Subject, results: &Results, settings: &Set
     let measured: Vec<Measured> = (1..arms)
         .flat_map(|policy| metrics.iter().map(move |metric| (policy, metric)))
         .map(|(policy, metric)| {
-            let pair = |outcomes: &[Outcome]| [0, policy].map(|at| metric.of(&outcomes[at], subject.price));
+            let pair = |outcomes: &[ArmOutcome]| [0, policy].map(|at| metric.of(&outcomes[at], subject.price));
             let pairs = results.conversations.iter().map(|replayed| pair(&replayed.outcomes).into());
             Measured { effect: metric.effect(), pairs: pairs.collect() }
         })
@@ -318,7 +318,7 @@ fn comparisons(arms: usize, subject: &Subject, results: &Results, settings: &Set
         .collect()
 }
 
-fn rungs(outcome: &Outcome) -> Value {
+fn rungs(outcome: &ArmOutcome) -> Value {
     let rungs = Rung::ALL.into_iter().map(Rung::name).zip(outcome.tally.rungs);
     let all = rungs.chain([(replan::NAME, outcome.tally.replans)]);
     Value::Object(all.map(|(name, count)| (name.to_owned(), count.into())).collect())

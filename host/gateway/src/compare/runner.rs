@@ -13,8 +13,8 @@ use pmk_system::panics;
 use thiserror::Error;
 
 use super::{
-    histories::{self, Conversation, Found},
-    metrics::{Outcome, Totals},
+    histories::{self, Conversation, HistoryFile},
+    metrics::{ArmOutcome, Totals},
     questions::{self, Questions, Score},
     recording::Recording,
     replay::{Arm, Replay, Setup},
@@ -36,7 +36,7 @@ pub struct Replayed {
     pub name: String,
     pub turns: usize,
     /// One of each policy.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ArmOutcome>,
 }
 
 /// What came of all.
@@ -77,7 +77,7 @@ impl Comparison<'_> {
     ///
     /// # Errors
     /// A replay panicked.
-    pub fn run(&self, found: Vec<Found>, watch: &dyn Watch) -> Result<Results, Panicked> {
+    pub fn run(&self, found: Vec<HistoryFile>, watch: &dyn Watch) -> Result<Results, Panicked> {
         let (jobs, waiting) = sync_channel::<Job>(2 * self.jobs);
         let waiting = Arc::new(Mutex::new(waiting));
         let (parts, mut unread) = thread::scope(|scope| {
@@ -155,7 +155,7 @@ impl Comparison<'_> {
                 totals.times.add(us);
                 totals.time += Duration::from_micros(us);
             }
-            Outcome { tally: seen.tally, score }
+            ArmOutcome { tally: seen.tally, score }
         });
         let outcomes = outcomes.collect();
         part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes });
@@ -167,7 +167,7 @@ impl Comparison<'_> {
 /// # Errors
 /// There are no workers any more.
 fn hand_out(
-    found: Vec<Found>,
+    found: Vec<HistoryFile>,
     jobs: &SyncSender<Job>,
     unread: &mut Vec<(usize, String)>,
     watch: &dyn Watch,
@@ -230,7 +230,7 @@ mod tests {
                 history_turns: None,
             };
             let comparison = Comparison { arms: &[], setup: &setup, questions: None, jobs: 2 };
-            let found = |n| Found { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None };
+            let found = |n| HistoryFile { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None };
             // More than the workers take before they are gone, and more than can wait for them.
             ended.send(comparison.run((0..100).map(found).collect(), &Panics).map(drop))
         });

@@ -17,7 +17,7 @@ use crate::{
 use tools::Tools;
 
 /// What came of asking.
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     Answer(Answer),
     /// The new message fits, the conversation does not.
     TooLong,
@@ -34,7 +34,7 @@ pub(crate) enum Outcome {
 ///
 /// # Errors
 /// The store failed.
-pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Outcome, StoreError> {
+pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<CallOutcome, StoreError> {
     if !exchange.fits_at_all() {
         // As much a message that could not be answered as one that was sent in vain.
         recover::note_failed(ports, exchange);
@@ -52,21 +52,21 @@ pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<O
         let Some(cause) = cause(ports, exchange, &outcome) else { return settled(ports, exchange, outcome).await };
         if !recover::recover(ports, exchange, &mut recovery, cause).await? {
             return Ok(match outcome {
-                Ok(nothing) => Outcome::Answer(nothing),
+                Ok(nothing) => CallOutcome::Answer(nothing),
                 Err(ModelError::Overflow { .. }) => too_long(exchange),
-                Err(error) => Outcome::Failed(error),
+                Err(error) => CallOutcome::Failed(error),
             });
         }
     }
 }
 
 /// What is too long: the new message where it is, else the conversation.
-fn too_long(exchange: &Exchange) -> Outcome {
+fn too_long(exchange: &Exchange) -> CallOutcome {
     if exchange.fits_at_all() {
-        return Outcome::TooLong;
+        return CallOutcome::TooLong;
     }
     let limit = exchange.budget.is_counted.then_some(exchange.budget.alone);
-    Outcome::MessageTooLong { tokens: exchange.alone(), limit }
+    CallOutcome::MessageTooLong { tokens: exchange.alone(), limit }
 }
 
 /// One call, and one more where the history can be repaired; with what was sent last.
@@ -119,7 +119,7 @@ async fn settled(
     ports: &dyn Ports,
     exchange: &mut Exchange,
     outcome: Result<Answer, ModelError>,
-) -> Result<Outcome, StoreError> {
+) -> Result<CallOutcome, StoreError> {
     match outcome {
         Ok(answer) => {
             trial::helped(ports, exchange).await?;
@@ -127,13 +127,13 @@ async fn settled(
                 let (session, counted) = (exchange.session, answer.usage.prompt_tokens());
                 ports.calibration().answered(session, exchange.estimate(), counted, ports.now_ms());
             }
-            Ok(Outcome::Answer(answer))
+            Ok(CallOutcome::Answer(answer))
         }
         Err(error) => {
             // Which says nothing of the size.
             trial::take_back(exchange);
             tracing::warn!(session = exchange.key, class = error.class(), %error, "no answer");
-            Ok(Outcome::Failed(error))
+            Ok(CallOutcome::Failed(error))
         }
     }
 }

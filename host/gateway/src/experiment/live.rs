@@ -18,8 +18,8 @@ use crate::{
     config::{ExperimentConfig, PolicyConfig, Trial, Watched},
     guard_rail,
     ledger::{Event, InExperiment, Ledger, LoadedArm},
+    messages::Messages,
     policies::{Deciding, Policies, Promotion},
-    say::Say,
     store::{OpenTurn, Store, StoreError, assignment},
 };
 
@@ -27,7 +27,7 @@ use crate::{
 pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The experiment of a running gateway, where there is one.
-pub struct Live {
+pub struct RunningExperiment {
     pub(super) ports: Ports,
     state: Mutex<State>,
     promoted: watch::Sender<Option<Arc<Promotion>>>,
@@ -41,7 +41,7 @@ pub struct Ports {
     pub policies: Arc<Policies>,
     pub ledger: Ledger,
     pub admins: Admins,
-    pub say: Arc<Say>,
+    pub messages: Arc<Messages>,
     /// What must end before the gateway does.
     pub tasks: TaskTracker,
     pub load: Load,
@@ -65,17 +65,17 @@ pub(super) struct On {
     pub(super) shadows: Semaphore,
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for RunningExperiment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.state().on.as_ref().map(|on| on.config.name.clone());
         f.debug_struct("Live").field("experiment", &name).finish_non_exhaustive()
     }
 }
 
-impl Live {
+impl RunningExperiment {
     /// None is on before [`follow`](Live::follow) has looked.
-    pub fn new(ports: Ports) -> Live {
-        Live { ports, state: Mutex::default(), promoted: watch::Sender::new(None) }
+    pub fn new(ports: Ports) -> RunningExperiment {
+        RunningExperiment { ports, state: Mutex::default(), promoted: watch::Sender::new(None) }
     }
 
     /// The arm that was last promoted, for who keeps the files of what serves.
@@ -134,7 +134,7 @@ impl Live {
             Ok((config, arms)) => self.begin(config, arms, trial.policy.clone()).await,
             Err(failure) => {
                 tracing::error!(experiment = name, "the experiment is not begun: {failure}");
-                self.ports.admins.tell(self.ports.say.experiment_refused(&name, failure.message()));
+                self.ports.admins.tell(self.ports.messages.experiment_refused(&name, failure.message()));
                 let reason = failure.message().to_owned();
                 self.ports.ledger.note(Event::ExperimentRefused { experiment: name, reason });
             }
@@ -210,7 +210,7 @@ impl Live {
 }
 
 /// Looks now and then whether gateway.json begins an experiment, or ends one; for as long as it is polled.
-pub(crate) async fn keep_following(live: Arc<Live>) {
+pub(crate) async fn keep_following(live: Arc<RunningExperiment>) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         live.follow().await;
@@ -264,7 +264,7 @@ impl On {
         // Two turns may come to the same verdict at once.
         let Some(conversations_moved) = moved else { return Ok(()) };
         tracing::error!(experiment, arm, reason, conversations_moved, "the guard rail has stopped an arm");
-        ports.admins.tell(ports.say.arm_stopped(experiment, arm, control, &verdict));
+        ports.admins.tell(ports.messages.arm_stopped(experiment, arm, control, &verdict));
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pmk_core::{Applied, Transcript};
 use pmk_policy::PruneInput;
 
-use super::live::Live;
+use super::live::RunningExperiment;
 use crate::ledger::{Event, Tags};
 
 /// What the acting arm was asked, and what it did.
@@ -18,7 +18,7 @@ pub(crate) struct Acted {
     pub applied: Applied,
 }
 
-impl Live {
+impl RunningExperiment {
     /// Asks every shadow arm the same, beside whatever else is going on. One that is still busy with an earlier
     /// turn is not asked: a slow policy must not pile up work.
     pub(crate) fn shadow(&self, acted: impl FnOnce() -> Acted) {

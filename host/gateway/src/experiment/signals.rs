@@ -40,10 +40,10 @@ pub struct Reask {
 
 /// What people have just asked, by conversation: digests of words, never the words.
 #[derive(Debug, Default)]
-pub struct Questions(Mutex<HashMap<SessionId, VecDeque<Question>>>);
+pub struct Questions(Mutex<HashMap<SessionId, VecDeque<RecentQuestion>>>);
 
 #[derive(Debug)]
-struct Question {
+struct RecentQuestion {
     turn: TurnId,
     user: String,
     at_ms: i64,
@@ -55,7 +55,8 @@ impl Questions {
     /// about one turn, the answer is the same.
     pub fn ask(&self, turn: &OpenTurn) -> Option<Reask> {
         let (inbound, at_ms) = (&turn.inbound, turn.received_at_ms);
-        let question = Question { turn: turn.turn, user: inbound.user.clone(), at_ms, terms: digests(&inbound.text) };
+        let question =
+            RecentQuestion { turn: turn.turn, user: inbound.user.clone(), at_ms, terms: digests(&inbound.text) };
         // A deque is whole after each of its methods.
         let mut conversations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if conversations.len() >= MANY_CONVERSATIONS {

@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     address::{ApiAddress, is_safe_socket},
-    envelope::Desk,
+    envelope::Reception,
     failure::CallFailure,
     hearing::Hearing,
     look_back::Pace,
     sockets::Sockets,
     web::{Identity, Web},
 };
-use super::{Delivery, Found, Front, FrontError, Intake, Kind, LookBack, Past, Progress};
+use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
 use crate::report::TurnReport;
 use crate::talk::{Connection, ReplyTo};
 
@@ -216,8 +216,8 @@ fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontErr
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let desk = Desk { me: &self.me, intake, hearing: &self.hearing };
-        Sockets::new(&self.web, &self.tls, self.timings, desk).run(&stop).await;
+        let reception = Reception { me: &self.me, intake, hearing: &self.hearing };
+        Sockets::new(&self.web, &self.tls, self.timings, reception).run(&stop).await;
         Ok(())
     }
 
@@ -249,7 +249,7 @@ impl Front for Slack {
         }
     }
 
-    async fn find(&self, part: &Delivery<'_>, after: &str) -> Result<Found, FrontError> {
+    async fn find(&self, part: &Delivery<'_>, after: &str) -> Result<Lookup, FrontError> {
         let found = match part.kind {
             Kind::Document => {
                 let name = delivery::file_name(part);

@@ -8,11 +8,11 @@ use crate::{ledger::Event, presence, services::Services, talk::Notice};
 pub(super) fn take(services: &Services, notice: Notice) {
     match notice {
         Notice::Refused { what, hint } => {
-            services.admins.tell(services.say.front_refused(&what, &hint));
+            services.admins.tell(services.messages.front_refused(&what, &hint));
             services.ledger.note(Event::FrontRefused { reason: what });
         }
         Notice::Accepted => {
-            services.admins.tell(services.say.front_accepted());
+            services.admins.tell(services.messages.front_accepted());
             services.ledger.note(Event::FrontAccepted);
         }
         Notice::ConnectedAgain { deaf, late } => {

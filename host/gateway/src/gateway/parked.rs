@@ -72,7 +72,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
     if !services.people.may_hear(&message.user) {
         return true;
     }
-    let speech = Speech { text: services.say.parked(admins_know), pings: vec![] };
+    let speech = Speech { text: services.messages.parked(admins_know), pings: vec![] };
     let notice = Delivery::notice(&message.event_id, &message.reply_to, &speech);
     let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
     let told = match services.front.deliver(replacing).await {
@@ -100,7 +100,7 @@ async fn tell_admins(services: &Services, known: &Told, parked: &Parked) -> bool
     if !known.is_news(&parked.why, Instant::now()) {
         return true;
     }
-    let told = services.admins.reach(&services.say.parked_for_admins(&parked.key, &parked.why)).await;
+    let told = services.admins.reach(&services.messages.parked_for_admins(&parked.key, &parked.why)).await;
     if !told {
         known.in_vain(&parked.why);
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pmk_knowledge::reaction::Verdict;
+use pmk_knowledge::reaction::ReactionVerdict;
 
 use crate::{
     dispatch::Dispatcher,
@@ -23,21 +23,21 @@ pub(super) async fn judge(
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
 ) -> Result<(), StoreError> {
-    let Some(verdict) = Verdict::of_reaction(&reaction.reaction) else { return Ok(()) };
+    let Some(verdict) = ReactionVerdict::of_reaction(&reaction.reaction) else { return Ok(()) };
     // What is just being posted is known to the store once this is free.
     let _judging = services.judging.lock().await;
-    let yes = verdict == Verdict::Approve;
+    let yes = verdict == ReactionVerdict::Approve;
     let (reply_to, text) = match services.store.judge_proposal(reaction, yes, services.now_ms()).await? {
         None => return Ok(()),
         Some(Judged::Confirmed(confirmation)) => return dispatcher.take_in(*confirmation).await.map(drop),
-        Some(Judged::Dropped(reply_to)) => (reply_to, services.say.proposal_dropped()),
-        Some(Judged::Expired(reply_to)) => (reply_to, services.say.proposal_expired()),
+        Some(Judged::Dropped(reply_to)) => (reply_to, services.messages.proposal_dropped()),
+        Some(Judged::Expired(reply_to)) => (reply_to, services.messages.proposal_expired()),
         Some(Judged::Meant(answer)) => {
             let reply_to = answer.reply_to.clone();
             dispatcher.take_in(*answer).await?;
-            (reply_to, services.say.answer_taken())
+            (reply_to, services.messages.answer_taken())
         }
-        Some(Judged::NotMeant(reply_to)) => (reply_to, services.say.still_waiting()),
+        Some(Judged::NotMeant(reply_to)) => (reply_to, services.messages.still_waiting()),
     };
     let (showing, ts) = (Arc::clone(services), reaction.ts.clone());
     services.tasks.spawn(async move { show(&showing, &reply_to, &ts, text).await });

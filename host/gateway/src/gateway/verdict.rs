@@ -50,9 +50,9 @@ pub(super) async fn judge(services: &Arc<Services>, reaction: Reaction) -> Resul
     let Some((decision, atom_id)) = judged else { return Ok(()) };
     tracing::info!(user, atom_id, ?decision, "a verdict on an atom");
     let (text, event) = if decision == Decision::Approve {
-        (services.say.atom_approved(&atom_id), Event::AtomApproved { actor: user, atom_id })
+        (services.messages.atom_approved(&atom_id), Event::AtomApproved { actor: user, atom_id })
     } else {
-        (services.say.atom_rejected(&atom_id), Event::AtomRejected { actor: user, atom_id })
+        (services.messages.atom_rejected(&atom_id), Event::AtomRejected { actor: user, atom_id })
     };
     services.ledger.note(event);
     let showing = Arc::clone(services);

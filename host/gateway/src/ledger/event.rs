@@ -3,7 +3,7 @@
 use pmk_policy::Identity;
 use serde::Serialize;
 
-use super::{Asked, LoadedArm};
+use super::{LoadedArm, PolicyAsked};
 use crate::{
     escalation::Marker,
     may::{Action, Reason},
@@ -199,14 +199,14 @@ pub enum Event {
     PolicyFailed {
         actor: String,
         #[serde(flatten)]
-        asked: Asked,
+        asked: PolicyAsked,
         reason: String,
     },
     /// A policy failed so often that it is not asked for a while.
     #[serde(rename = "policy.suspended")]
     PolicySuspended {
         #[serde(flatten)]
-        asked: Asked,
+        asked: PolicyAsked,
         failures: u32,
         /// How many decisions go past it before it is tried again.
         pause: u32,
@@ -216,14 +216,14 @@ pub enum Event {
     #[serde(rename = "policy.resumed")]
     PolicyResumed {
         #[serde(flatten)]
-        asked: Asked,
+        asked: PolicyAsked,
     },
     /// A policy was shown texts, because it asked for them.
     #[serde(rename = "policy.read")]
     PolicyRead {
         actor: String,
         #[serde(flatten)]
-        asked: Asked,
+        asked: PolicyAsked,
         /// Of the request as it would be if nothing were done, or the one text of a cap.
         texts: usize,
         chars: u64,

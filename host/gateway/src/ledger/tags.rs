@@ -34,17 +34,17 @@ pub struct InExperiment {
 
 /// Which policy, and for which decision it was asked.
 #[derive(Clone, Debug, Serialize)]
-pub struct Asked {
+pub struct PolicyAsked {
     pub policy: String,
     pub version: String,
     pub sha256: String,
     pub decision: &'static str,
 }
 
-impl Asked {
+impl PolicyAsked {
     /// Who was asked for what, by the record of it.
-    pub fn of(record: &Record) -> Asked {
+    pub fn of(record: &Record) -> PolicyAsked {
         let Identity { name, version, sha256 } = record.policy.clone();
-        Asked { policy: name, version, sha256, decision: record.decision.name() }
+        PolicyAsked { policy: name, version, sha256, decision: record.decision.name() }
     }
 }

@@ -4,12 +4,12 @@ use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::Question;
+use super::MraQuestion;
 
 /// A question that was asked.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    pub question: Question,
+    pub question: MraQuestion,
     /// What `mra` printed, or why there is nothing.
     pub result: Result<String, Failure>,
     /// Whether it was asked twice.
@@ -137,7 +137,7 @@ mod tests {
 
     fn outcome(result: Result<&str, Failure>) -> Outcome {
         Outcome {
-            question: Question::new("erp", "where is `x`?\nand y?").expect("a good question"),
+            question: MraQuestion::new("erp", "where is `x`?\nand y?").expect("a good question"),
             result: result.map(str::to_owned),
             retried: true,
             duration: Duration::from_millis(1234),

@@ -21,7 +21,7 @@ const SHOWN_CHARS: usize = 200;
 /// Neither part can be read as a flag and the repository can be no path. The model chose both, and a person may
 /// have talked it into anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct MraQuestion {
     repo: String,
     argument: String,
 }
@@ -62,7 +62,7 @@ fn is_plain(part: &str) -> bool {
     is_name && !part.starts_with('-') && !matches!(part, "" | "." | "..") && part.len() <= MAX_REPO_CHARS
 }
 
-impl Question {
+impl MraQuestion {
     /// Checks both parts. A repository that is no such name is refused. A question is passed as it
     /// is, except that control characters become blanks and one that begins with `-` gets `Q: ` put
     /// before it: `mra` may or may not know `--`, and a blank alone might be trimmed away.
@@ -82,7 +82,7 @@ impl Question {
             return Err(BadQuestion::TooLong { chars });
         }
         let prefix = if question.starts_with('-') { PREFIX } else { "" };
-        Ok(Question { repo: repo.to_owned(), argument: format!("{prefix}{question}") })
+        Ok(MraQuestion { repo: repo.to_owned(), argument: format!("{prefix}{question}") })
     }
 
     pub fn repo(&self) -> &str {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn repositories_are_plain_names_nested_or_not() {
         for repo in ["erp", "oss-ui-v2", " erp ", "a.b_c", "...", "_x", "group/order", "a/b/c.d", &"a".repeat(100)] {
-            assert!(Question::new(repo, "q").is_ok(), "{repo}");
+            assert!(MraQuestion::new(repo, "q").is_ok(), "{repo}");
         }
         for repo in [
             "../../etc",
@@ -133,14 +133,14 @@ mod tests {
             "a\nb",
             &"a".repeat(101),
         ] {
-            assert!(matches!(Question::new(repo, "q"), Err(BadQuestion::BadRepo(_))), "{repo}");
+            assert!(matches!(MraQuestion::new(repo, "q"), Err(BadQuestion::BadRepo(_))), "{repo}");
         }
-        assert_eq!(Question::new(" ", "q"), Err(BadQuestion::NoRepo));
+        assert_eq!(MraQuestion::new(" ", "q"), Err(BadQuestion::NoRepo));
     }
 
     #[test]
     fn questions_are_never_flags() {
-        let argument = |question| Question::new("erp", question).map(|question| question.argument);
+        let argument = |question| MraQuestion::new("erp", question).map(|question| question.argument);
         assert_eq!(argument(" --help"), Ok("Q: --help".into()));
         assert_eq!(argument("-"), Ok("Q: -".into()));
         assert_eq!(argument("a\0b\x1bc\r\n d"), Ok("a b c \n d".into()));
@@ -150,20 +150,20 @@ mod tests {
     #[test]
     fn ten_thousand_characters_pass_and_one_more_does_not() {
         let question = "預".repeat(10_000);
-        assert_eq!(Question::new("erp", &question).map(|asked| asked.argument), Ok(question.clone()));
-        assert_eq!(Question::new("erp", &format!("{question}x")), Err(BadQuestion::TooLong { chars: 10_001 }));
+        assert_eq!(MraQuestion::new("erp", &question).map(|asked| asked.argument), Ok(question.clone()));
+        assert_eq!(MraQuestion::new("erp", &format!("{question}x")), Err(BadQuestion::TooLong { chars: 10_001 }));
     }
 
     #[test]
     fn what_is_shown_is_one_short_line() {
-        let question = Question::new("erp", &format!("a\n`b` {}", "c".repeat(300))).expect("a good question");
+        let question = MraQuestion::new("erp", &format!("a\n`b` {}", "c".repeat(300))).expect("a good question");
         assert_eq!(question.shown(), format!("mra ask erp a 'b' {}…", "c".repeat(194)));
     }
 
     proptest! {
         #[test]
         fn whatever_passes_is_safe(repo in "\\PC{0,12}", question in "(\\PC|\0|-|\n){0,40}") {
-            if let Ok(asked) = Question::new(&repo, &question) {
+            if let Ok(asked) = MraQuestion::new(&repo, &question) {
                 for argument in [asked.repo(), asked.argument()] {
                     prop_assert!(!argument.starts_with('-') && !argument.is_empty() && !argument.contains('\0'));
                 }

@@ -16,7 +16,7 @@ fn mra(script: &str) -> Mra {
 }
 
 async fn ask(mra: &Mra, question: &str) -> (Outcome, Vec<String>) {
-    let question = Question::new("erp", question).expect("a good question");
+    let question = MraQuestion::new("erp", question).expect("a good question");
     let mut progress = Vec::new();
     let outcome = mra.ask(&question, &CancellationToken::new(), |line| progress.push(line.to_owned())).await;
     (outcome, progress)
@@ -71,7 +71,7 @@ async fn a_call_that_hangs_is_ended_and_not_repeated() {
     let mut mra = mra("echo started; sleep 600");
     let limit = Duration::from_secs(3_600);
     mra.config.time_limit = limit;
-    let question = Question::new("erp", "q").expect("a good question");
+    let question = MraQuestion::new("erp", "q").expect("a good question");
     let (said, mut progress) = tokio::sync::mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     let ask = mra.ask(&question, &cancel, |line| said.send(line.to_owned()).expect("the test reads on"));
@@ -107,7 +107,7 @@ async fn a_missing_program_is_named() {
 
 #[tokio::test]
 async fn stopping_the_gateway_ends_the_call() {
-    let question = Question::new("erp", "q").expect("a good question");
+    let question = MraQuestion::new("erp", "q").expect("a good question");
     let cancel = CancellationToken::new();
     let token = cancel.clone();
     let outcome = mra("echo started; sleep 600").ask(&question, &cancel, |_| token.cancel()).await;

@@ -173,7 +173,7 @@ fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
 ///
 /// # Errors
 /// gateway.json cannot be read, or the system does not let the engine run.
-pub fn open_desk(home: &Path) -> Result<Runtime, Failure> {
+pub fn open_for_authoring(home: &Path) -> Result<Runtime, Failure> {
     let (config, _) = Config::load(home)?;
     let runtime = open_runtime(home)?;
     let limits = Limits { compile: config.policy.limits.limits().compile, ..Limits::default() };

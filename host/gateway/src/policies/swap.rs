@@ -23,7 +23,7 @@ use crate::{
     admins::Admins,
     config::{Config, PolicyConfig},
     ledger::{Event, Ledger},
-    say::Say,
+    messages::Messages,
 };
 
 /// What made other policies take over.
@@ -89,7 +89,7 @@ pub struct Ports {
     pub policies: Arc<Policies>,
     pub ledger: Ledger,
     pub admins: Admins,
-    pub say: Arc<Say>,
+    pub messages: Arc<Messages>,
     /// The arms of experiments that are promoted.
     pub promotions: watch::Receiver<Option<Arc<Promotion>>>,
 }
@@ -262,7 +262,7 @@ impl Swapper {
             Err(failure) => {
                 self.refused(by, &files, &failure);
                 if !std::mem::replace(&mut chosen.told, true) {
-                    self.ports.admins.tell(self.ports.say.policy_refused(failure.message()));
+                    self.ports.admins.tell(self.ports.messages.policy_refused(failure.message()));
                 }
             }
         }

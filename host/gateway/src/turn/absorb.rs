@@ -65,7 +65,7 @@ pub(super) fn outgoing(
 ) -> Vec<Outgoing> {
     let notice = atom.and_then(|atom| notice(services, &work.turn.inbound.user, atom));
     let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
-    let mut speech = services.say.answer_arrived(asker, &work.turn.inbound.user);
+    let mut speech = services.messages.answer_arrived(asker, &work.turn.inbound.user);
     speech.text.push_str(answer);
     // The placeholder is the notice's, as the contributor is looking at it anyway.
     let mut outgoing = deliver::parts(services, &work.turn.inbound.key, speech);
@@ -87,7 +87,7 @@ pub(super) fn flagged(contributor: &str, atom: &Atom) -> Option<Event> {
 pub(super) fn notice(services: &Services, contributor: &str, atom: &Atom) -> Option<Outgoing> {
     match atom.render() {
         Ok(file) => Some(Outgoing {
-            speech: services.say.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
+            speech: services.messages.atom_pending(contributor, &atom.meta.question, &atom.meta.id, atom.meta.flagged),
             purpose: Purpose::Notice { atom: file },
             ..Outgoing::default()
         }),

@@ -16,7 +16,7 @@ use crate::{
         self, Directive, Flaw,
         tools::{self, BadCall},
     },
-    mra::Question,
+    mra::MraQuestion,
     services::Services,
     store::Escalating,
 };
@@ -176,7 +176,7 @@ async fn plan(
 }
 
 /// Runs the questions to `mra` of one round, some at a time.
-async fn run_all(services: &Services, work: &mut Work<'_>, asked: Vec<(usize, Question)>) -> Vec<(usize, Done)> {
+async fn run_all(services: &Services, work: &mut Work<'_>, asked: Vec<(usize, MraQuestion)>) -> Vec<(usize, Done)> {
     work.tally.mra_asks += u32::try_from(asked.len()).unwrap_or(u32::MAX);
     if !asked.is_empty() {
         mra::show_progress(services, work);
@@ -214,10 +214,10 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
         Directive::Escalate { repo, question, reason } => {
             let (told, fate) = escalate::escalate(services, work, repo, question, reason).await?;
             let said = match fate {
-                Fate::Asked => services.say.escalated(is_apart(work)),
-                Fate::Proposed => services.say.proposed(),
-                Fate::Waiting => services.say.already_asked(),
-                Fate::Nobody => services.say.nobody_to_ask(),
+                Fate::Asked => services.messages.escalated(is_apart(work)),
+                Fate::Proposed => services.messages.proposed(),
+                Fate::Waiting => services.messages.already_asked(),
+                Fate::Nobody => services.messages.nobody_to_ask(),
                 // What goes before the answer says so.
                 Fate::Bounded => String::new(),
                 Fate::Answered => return Ok(done(services, work, shown)),
@@ -327,11 +327,11 @@ async fn keep(
 fn done(services: &Services, work: &mut Work<'_>, words: &str) -> Acted {
     let text = match words.trim() {
         "" if !work.tally.bounded.is_empty() => std::mem::take(&mut work.tally.bounded).trim().to_owned(),
-        "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => services.say.proposed(),
-        "" if work.tally.escalation.is_some() => services.say.escalated(is_apart(work)),
+        "" if let Some((Escalating::Proposed(_), _)) = &work.tally.escalation => services.messages.proposed(),
+        "" if work.tally.escalation.is_some() => services.messages.escalated(is_apart(work)),
         "" if work.turn.absorbs.is_some() => work.turn.inbound.text.trim().to_owned(),
-        "" if !work.tally.notes.is_empty() => services.say.case_noted_alone(),
-        "" => services.say.silent(),
+        "" if !work.tally.notes.is_empty() => services.messages.case_noted_alone(),
+        "" => services.messages.silent(),
         words => words.to_owned(),
     };
     Acted::Done { text }

@@ -71,7 +71,7 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admitted, Turn
 /// Nothing is answered. A script that drives the console gets to know why; Slack is left in silence.
 async fn ignore(services: &Services, turn: OpenTurn) -> Result<(), TurnError> {
     if services.front.tells_programs() {
-        let speech = Speech { text: services.say.blocked(), pings: vec![] };
+        let speech = Speech { text: services.messages.blocked(), pings: vec![] };
         services.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
     services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;

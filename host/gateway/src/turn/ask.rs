@@ -5,12 +5,12 @@ use pmk_models::Answer;
 
 use super::{TurnError, work::Work};
 use crate::{
-    exchange::call::{self, Outcome},
+    exchange::call::{self, CallOutcome},
     services::Services,
 };
 
 /// What came of asking.
-pub(super) enum Asked {
+pub(super) enum AskOutcome {
     Answer(Answer),
     /// What the person is told instead.
     Failed {
@@ -18,17 +18,17 @@ pub(super) enum Asked {
     },
 }
 
-pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<Asked, TurnError> {
+pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskOutcome, TurnError> {
     if let Some(message) = nothing_to_ask(services, work) {
-        return Ok(Asked::Failed { message });
+        return Ok(AskOutcome::Failed { message });
     }
     let message = match call::call(&work.ports, &mut work.exchange).await? {
-        Outcome::Answer(answer) => return Ok(Asked::Answer(answer)),
-        Outcome::TooLong => services.say.too_long(),
-        Outcome::MessageTooLong { tokens, limit } => services.say.message_too_long(tokens, limit),
-        Outcome::Failed(error) => services.say.no_answer(&error, services.model.name()),
+        CallOutcome::Answer(answer) => return Ok(AskOutcome::Answer(answer)),
+        CallOutcome::TooLong => services.messages.too_long(),
+        CallOutcome::MessageTooLong { tokens, limit } => services.messages.message_too_long(tokens, limit),
+        CallOutcome::Failed(error) => services.messages.no_answer(&error, services.model.name()),
     };
-    Ok(Asked::Failed { message })
+    Ok(AskOutcome::Failed { message })
 }
 
 /// What is said where there is nothing that the model could be asked.
@@ -38,8 +38,8 @@ fn nothing_to_ask(services: &Services, work: &mut Work<'_>) -> Option<String> {
     }
     let files = work.turn.inbound.files;
     if files > 0 {
-        work.tally.prefix.push_str(&services.say.files_not_read(files));
+        work.tally.prefix.push_str(&services.messages.files_not_read(files));
     }
     let is_empty = work.turn.inbound.text.trim().is_empty();
-    is_empty.then(|| format!("{}{}", work.tally.prefix, services.say.nothing_to_read()))
+    is_empty.then(|| format!("{}{}", work.tally.prefix, services.messages.nothing_to_read()))
 }

@@ -9,7 +9,7 @@ use super::{
 };
 
 use crate::{
-    command::Asked,
+    command::ParsedCommand,
     escalation::Marker,
     ledger::{Event, Noted},
     may::{Action, Reason},
@@ -24,7 +24,7 @@ mod pmk;
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     /// What is asked for, and why it is refused, where it is.
-    Pmk(Asked, Option<Reason>),
+    Pmk(ParsedCommand, Option<Reason>),
     Verbose(Verbosity),
     /// Put this to the people who know.
     Confirmed(Box<Marker>),
@@ -46,7 +46,7 @@ impl Command {
     }
 
     fn of_text(text: &str) -> Option<Command> {
-        if let Some(asked) = Asked::of(text) {
+        if let Some(asked) = ParsedCommand::of(text) {
             return Some(Command::Pmk(asked, None));
         }
         let mut words = text.split_whitespace();
@@ -67,7 +67,7 @@ pub(super) async fn carry_out(services: &Services, turn: OpenTurn, command: Comm
         }
         Command::Verbose(verbosity) => {
             services.store.set_verbosity(turn.session, verbosity).await?;
-            ("verbose", vec![Outgoing::reply(services.say.verbose(verbosity))], None)
+            ("verbose", vec![Outgoing::reply(services.messages.verbose(verbosity))], None)
         }
         Command::Confirmed(marker) => {
             let (parts, escalation) = escalate(services, &turn, *marker).await?;
@@ -98,15 +98,15 @@ async fn escalate(
     let (key, asker) = (&turn.inbound.key, &turn.inbound.user);
     if services.store.is_waiting(key.front, &marker.channel_id, &marker.thread_ts).await? {
         let reopened = Escalating::Reopened(turn.inbound.event_id.clone());
-        return Ok((vec![Outgoing::reply(services.say.confirm_again())], Some(reopened)));
+        return Ok((vec![Outgoing::reply(services.messages.confirm_again())], Some(reopened)));
     }
     let mentioned_user_ids = services.people.contacts(marker.scope.as_deref(), asker);
     if mentioned_user_ids.is_empty() {
-        return Ok((vec![Outgoing::reply(services.say.nobody_to_ask())], None));
+        return Ok((vec![Outgoing::reply(services.messages.nobody_to_ask())], None));
     }
     let pending_since = u64::try_from(services.now_ms()).unwrap_or(0);
     let marker = Marker { mentioned_user_ids, pending_since, ..marker };
-    let mut parts = vec![Outgoing::reply(services.say.escalated(marker.apart.is_some()))];
+    let mut parts = vec![Outgoing::reply(services.messages.escalated(marker.apart.is_some()))];
     for asking in ask_people(services, key, asker, &marker) {
         parts.extend(deliver::pieces(services, key, &asking));
     }

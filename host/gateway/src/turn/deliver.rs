@@ -9,7 +9,7 @@ use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
 
 use super::{TurnError, journal::Journal};
 use crate::{
-    front::{Delivery, Found, FrontError, Kind},
+    front::{Delivery, FrontError, Kind, Lookup},
     ledger::Event,
     services::Services,
     store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
@@ -39,7 +39,7 @@ pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<
     if turn.placeholder.is_some() || store::is_handed_on(&turn.inbound) {
         return Ok(turn.placeholder.clone());
     }
-    let text = services.say.thinking();
+    let text = services.messages.thinking();
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
     let mut in_doubt = turn.resumed;
     for _ in 0..PLACEHOLDER_ATTEMPTS {
@@ -78,8 +78,8 @@ async fn find_placeholder(services: &Services, event_id: &str, reply_to: &ReplyT
     let speech = Speech::default();
     let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
     match services.front.find(&placeholder, ts).await {
-        Ok(Found::Yes(id)) => id,
-        Ok(Found::No | Found::Unknown) | Err(_) => None,
+        Ok(Lookup::Yes(id)) => id,
+        Ok(Lookup::No | Lookup::Unknown) | Err(_) => None,
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn bounded(services: &Services, key: &SessionKey, mut pieces: Vec<Str
     if pieces.len() > most {
         let rest = pieces.split_off(most.saturating_sub(1));
         let chars: usize = rest.iter().map(|piece| piece.chars().count()).sum();
-        pieces.push(services.say.cut_short(chars, key));
+        pieces.push(services.messages.cut_short(chars, key));
     }
     pieces
 }
@@ -248,7 +248,7 @@ async fn notice(
         is_approved = note_notice(services, &path, channel, placeholder).await?;
     }
     // Approved between a crash and now: then it says so.
-    let approved = Speech { text: services.say.atom_approved(&id), pings: vec![] };
+    let approved = Speech { text: services.messages.atom_approved(&id), pings: vec![] };
     let speech = if is_approved { &approved } else { delivery.speech };
     let said = Delivery { speech, ..delivery.clone() };
     let Some(message_ts) = send(services, said, doubt).await? else { return Ok(None) };
@@ -329,7 +329,7 @@ async fn send(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>)
 /// Takes the placeholder away; where no reply could be posted it says so, if it still can.
 async fn retire(services: &Services, part: &Delivery<'_>, placeholder: &str, is_answered: bool) {
     if !is_answered {
-        let speech = Speech { text: services.say.undelivered(), pings: vec![] };
+        let speech = Speech { text: services.messages.undelivered(), pings: vec![] };
         if services.front.deliver(Delivery { speech: &speech, ..part.clone() }).await.is_ok() {
             return;
         }
@@ -343,9 +343,9 @@ async fn retire(services: &Services, part: &Delivery<'_>, placeholder: &str, is_
 async fn post(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>) -> Result<Option<String>, FrontError> {
     let found = match doubt {
         Some(doubt) => services.front.find(&part, &doubt.of.ts).await?,
-        None => Found::No,
+        None => Lookup::No,
     };
-    if let Found::Yes(id) = found {
+    if let Lookup::Yes(id) = found {
         return Ok(id);
     }
     let id = loop {
@@ -361,7 +361,7 @@ async fn post(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>)
             sent => break sent?,
         }
     };
-    if let (Found::Unknown, Some(Doubt { of, journal })) = (found, doubt) {
+    if let (Lookup::Unknown, Some(Doubt { of, journal })) = (found, doubt) {
         let (actor, session) = (of.user.clone(), of.key.to_string());
         journal.note(Event::ReplyRepeated { actor, session, part: part.number });
     }

@@ -10,7 +10,7 @@ use pmk_policy::IncomingInput;
 use super::{
     TurnError, absorb,
     journal::Journal,
-    live::Live,
+    live::LivePorts,
     work::{Tally, Work},
 };
 use crate::{
@@ -30,7 +30,7 @@ pub(super) async fn gather<'a>(
     let (policies, place) = services.experiment.take_part(turn).await?;
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
     let audience = audience(services, turn);
-    let ports = Live {
+    let ports = LivePorts {
         services,
         policies,
         journal: Journal::new(tags),
@@ -108,7 +108,7 @@ fn audience(services: &Services, turn: &OpenTurn) -> crate::audience::Audience {
 
 /// The live window of a session that opens with the knowledge base, if there is one.
 async fn seed(
-    ports: &Live<'_>,
+    ports: &LivePorts<'_>,
     turn: &OpenTurn,
     live: store::Live,
     budget: TokenBudget,

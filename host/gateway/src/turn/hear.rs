@@ -126,7 +126,7 @@ async fn ask(
 async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: Reading) -> Result<Heard, TurnError> {
     let front = turn.inbound.key.front;
     if !services.store.claim_answer(turn.turn, front, &marker).await? {
-        let parts = vec![Outgoing::reply(services.say.answered_already())];
+        let parts = vec![Outgoing::reply(services.messages.answered_already())];
         return done(services, turn, "answered-already", parts, None, vec![]).await.map(Heard::Done);
     }
     let atom = absorb::atom(&marker, &turn.inbound, reading.extraction, services.now_ms());
@@ -139,7 +139,7 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
     let hand_on = Purpose::HandOn { answer: Box::new(answer) };
     let mut parts = vec![Outgoing { purpose: hand_on, ..Outgoing::default() }];
     parts.extend(absorb::notice(services, &turn.inbound.user, &atom));
-    let said = services.say.answered_by(&turn.inbound.user, &marker.question);
+    let said = services.messages.answered_by(&turn.inbound.user, &marker.question);
     let others = |contact: &str| contact != turn.inbound.user;
     parts.extend(to_contacts(services, &turn, &marker, &Speech { text: said, pings: vec![] }, others).await?);
     let flagged = absorb::flagged(&turn.inbound.user, &atom);
@@ -153,7 +153,7 @@ async fn answered(services: &Services, turn: OpenTurn, marker: Marker, reading: 
 }
 
 async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnError> {
-    let parts = vec![mark(LATER, services.say.still_waiting())];
+    let parts = vec![mark(LATER, services.messages.still_waiting())];
     done(services, turn, "later", parts, None, vec![]).await
 }
 
@@ -161,14 +161,14 @@ async fn later(services: &Services, turn: OpenTurn) -> Result<Answered, TurnErro
 async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
     let inbound = &turn.inbound;
     let asker = marker.asker_user_id.as_deref().filter(|asker| services.people.may_hear(asker));
-    let speech = services.say.asked_back(asker, &inbound.user, &inbound.text, marker.apart.is_none());
+    let speech = services.messages.asked_back(asker, &inbound.user, &inbound.text, marker.apart.is_none());
     let mut parts = vec![];
     match (&marker.apart, asker) {
         (Some(apart), Some(asker)) => {
             let (to, thread_ts) = (Some(asker.to_owned()), apart.reply_to.thread_ts.clone());
             let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn };
             parts.extend(deliver::pieces(services, &inbound.key, &asking));
-            parts.push(mark(PASSED_BACK, services.say.passed_back()));
+            parts.push(mark(PASSED_BACK, services.messages.passed_back()));
         }
         _ => parts.extend(relayed(services, &turn, speech)),
     }
@@ -184,11 +184,11 @@ async fn replied(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
         None => marker.mentioned_user_ids.clone(),
     };
     let readers: Vec<String> = readers.into_iter().filter(|reader| services.people.may_hear(reader)).collect();
-    let speech = services.say.asker_replied(&readers, &inbound.user, &inbound.text, marker.apart.is_none());
+    let speech = services.messages.asker_replied(&readers, &inbound.user, &inbound.text, marker.apart.is_none());
     let parts = if marker.apart.is_some() {
         let is_reader = |contact: &str| readers.iter().any(|reader| reader == contact);
         let mut parts = to_contacts(services, &turn, &marker, &speech, is_reader).await?;
-        parts.push(mark(PASSED_ON, services.say.passed_on()));
+        parts.push(mark(PASSED_ON, services.messages.passed_on()));
         parts
     } else {
         relayed(services, &turn, speech)
@@ -199,7 +199,7 @@ async fn replied(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
 
 /// The contact is asked whether that was the answer.
 async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
-    let speech = services.say.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
+    let speech = services.messages.is_it_an_answer(&turn.inbound.user, &turn.inbound.text);
     let parts = vec![Outgoing { speech, purpose: Purpose::Proposal, ..Outgoing::default() }];
     let proposal = Proposal::meant(turn.turn, &turn.inbound, marker);
     done(services, turn, "unclear", parts, Some(Escalating::Unsure(proposal)), vec![]).await
@@ -207,9 +207,9 @@ async fn unclear(services: &Services, turn: OpenTurn, marker: Marker) -> Result<
 
 /// The asker does not need it any more. Contacts who were asked apart are told.
 async fn withdrawn(services: &Services, turn: OpenTurn, marker: Marker) -> Result<Answered, TurnError> {
-    let mut parts = vec![Outgoing::reply(services.say.withdrawn())];
+    let mut parts = vec![Outgoing::reply(services.messages.withdrawn())];
     if marker.apart.is_some() {
-        let text = services.say.not_needed(&turn.inbound.user, &marker.question);
+        let text = services.messages.not_needed(&turn.inbound.user, &marker.question);
         parts.extend(to_contacts(services, &turn, &marker, &Speech { text, pings: vec![] }, |_| true).await?);
     }
     let cancelled = Event::escalation_cancelled(&turn.inbound.user, &marker);

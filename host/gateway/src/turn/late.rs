@@ -15,7 +15,7 @@ pub(super) fn notice(services: &Services, turn: &OpenTurn, also: &[OpenTurn]) ->
     }
     let oldest = also.iter().chain([turn]).map(|turn| asked_at_ms(&turn.inbound.ts, turn.received_at_ms)).min();
     match oldest.and_then(|asked| minutes_late(asked, services.now_ms())) {
-        Some(minutes) => services.say.late(minutes),
+        Some(minutes) => services.messages.late(minutes),
         None => String::new(),
     }
 }

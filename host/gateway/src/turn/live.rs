@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The world of one turn.
-pub(super) struct Live<'a> {
+pub(super) struct LivePorts<'a> {
     pub services: &'a Services,
     /// What decides, to the turn's end.
     pub policies: Deciding,
@@ -39,7 +39,7 @@ pub(super) struct Live<'a> {
     pub offer: Offer,
 }
 
-impl Live<'_> {
+impl LivePorts<'_> {
     /// Events that go along with a write of their own.
     fn of_turn(&self, told: Vec<Event>) -> Vec<Noted> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
@@ -54,7 +54,7 @@ impl Live<'_> {
 }
 
 #[async_trait]
-impl Ports for Live<'_> {
+impl Ports for LivePorts<'_> {
     fn now_ms(&self) -> i64 {
         self.services.now_ms()
     }
@@ -134,16 +134,16 @@ impl Ports for Live<'_> {
     }
 
     fn alarm(&self, alarm: Alarm) {
-        let Services { say, admins, .. } = self.services;
+        let Services { messages, admins, .. } = self.services;
         admins.tell(match alarm {
-            Alarm::GaveUp => say.recovery_failed(&self.key),
-            Alarm::Rotated { left_behind } => say.rotated_for_admins(&self.key, left_behind),
+            Alarm::GaveUp => messages.recovery_failed(&self.key),
+            Alarm::Rotated { left_behind } => messages.rotated_for_admins(&self.key, left_behind),
         });
     }
 }
 
 #[async_trait]
-impl ToolSupport for Live<'_> {
+impl ToolSupport for LivePorts<'_> {
     fn takes_tools(&self) -> Option<bool> {
         self.services.preambles.takes_tools()
     }

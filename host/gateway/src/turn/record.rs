@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// An answer, or why there is none.
-pub(super) enum Outcome {
+pub(super) enum Ending {
     /// The words for the person, to be remembered.
     Answered { text: String },
     /// What the person is told instead; nothing of this turn enters the live window.
@@ -30,17 +30,17 @@ pub(super) enum Outcome {
 pub(super) async fn record(
     services: &Services,
     mut work: Work<'_>,
-    outcome: Outcome,
+    outcome: Ending,
     learnt: Option<Box<Atom>>,
 ) -> Result<Answered, TurnError> {
     let (reply, keep_live) = match outcome {
-        Outcome::Answered { text } => {
+        Ending::Answered { text } => {
             work.exchange.window.push(Entry::new(0, Message::assistant(text.clone())));
             let cut = work.exchange.tally.cut.map(|cut| words(services, cut)).unwrap_or_default();
             let Tally { late, prefix, bounded, .. } = &work.tally;
             (format!("{late}{prefix}{bounded}{cut}{text}"), true)
         }
-        Outcome::Failed { message } => (format!("{}{message}", work.tally.late), false),
+        Ending::Failed { message } => (format!("{}{message}", work.tally.late), false),
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // An answer that people gave reaches who asked, whatever the model has made of it.
@@ -116,9 +116,9 @@ pub(super) async fn record(
 /// What goes before an answer for which something had to be cut.
 fn words(services: &Services, cut: Cut) -> String {
     match cut {
-        Cut::Trimmed(turns) => services.say.trimmed(turns),
-        Cut::Compacted(turns) => services.say.compacted(turns),
-        Cut::Rotated(turns) => services.say.rotated(turns),
+        Cut::Trimmed(turns) => services.messages.trimmed(turns),
+        Cut::Compacted(turns) => services.messages.compacted(turns),
+        Cut::Rotated(turns) => services.messages.rotated(turns),
     }
 }
 

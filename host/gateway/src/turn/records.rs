@@ -5,7 +5,7 @@ use pmk_policy::{Change, Record};
 
 use super::journal::Journal;
 use crate::{
-    ledger::{Asked, Event},
+    ledger::{Event, PolicyAsked},
     services::Services,
 };
 
@@ -17,7 +17,7 @@ pub(super) fn note_records(services: &Services, journal: &Journal, actor: &str, 
 }
 
 fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
-    let asked = Asked::of(record);
+    let asked = PolicyAsked::of(record);
     if !record.texts_read.is_empty() || !record.archive.is_none() {
         journal.note(Event::PolicyRead {
             actor: actor.to_owned(),
@@ -40,10 +40,10 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
     }
     match record.breaker {
         Some(Change::Suspended { failures, pause, first }) => {
-            let Asked { policy, decision, .. } = &asked;
+            let PolicyAsked { policy, decision, .. } = &asked;
             tracing::warn!(policy, decision, failures, pause, "policy suspended: the layers below decide for it");
             if first {
-                services.admins.tell(services.say.policy_suspended(&record.policy.to_string(), failures, reason));
+                services.admins.tell(services.messages.policy_suspended(&record.policy.to_string(), failures, reason));
             }
             journal.note(Event::PolicySuspended { asked, failures, pause, reason: reason.to_owned() });
         }

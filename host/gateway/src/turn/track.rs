@@ -90,7 +90,7 @@ impl Tracking<'_> {
     /// What people are told of it, after the answer.
     pub(super) fn outgoing(&self, services: &Services, work: &Work<'_>) -> Vec<Outgoing> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
-        let speech = Speech { text: services.say.case_tracked(case.id, &self.notes), pings: vec![] };
+        let speech = Speech { text: services.messages.case_tracked(case.id, &self.notes), pings: vec![] };
         let told = Outgoing { speech, thread_ts: None, to: None, purpose: Purpose::Tracked };
         deliver::pieces(services, &work.turn.inbound.key, &told).collect()
     }

@@ -1,6 +1,6 @@
 //! A turn under way: what it was begun with, its exchange with the model, and what has come of it so far.
 
-use super::live::Live;
+use super::live::LivePorts;
 use crate::{
     audience::Audience,
     case::{Case, Note},
@@ -14,7 +14,7 @@ use crate::{
 pub(super) struct Work<'a> {
     pub turn: &'a OpenTurn,
     /// How its exchange reaches the world.
-    pub ports: Live<'a>,
+    pub ports: LivePorts<'a>,
     pub exchange: Exchange,
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,

@@ -1,6 +1,6 @@
 //! Parts of replies that Slack does not take as they are, that may have been posted, or that are a file.
 
-use pmk_host::front::Found;
+use pmk_host::front::Lookup;
 
 use super::*;
 
@@ -63,12 +63,12 @@ async fn what_was_posted_and_never_confirmed_is_found_again() {
             let (rig, place, said, ts) = (&rig, &place, &said, question.ts.clone());
             async move { rig.front.find(&numbered(number, place, said), &ts).await.expect("it can look") }
         };
-        assert_eq!(find(3).await, Found::Yes(Some(posted.clone())));
-        assert_eq!(find(4).await, Found::No);
+        assert_eq!(find(3).await, Lookup::Yes(Some(posted.clone())));
+        assert_eq!(find(4).await, Lookup::No);
         let other = Delivery { event_id: "Ev2", ..numbered(3, &place, &said) };
-        assert_eq!(rig.front.find(&other, &question.ts).await.expect("it can look"), Found::No);
+        assert_eq!(rig.front.find(&other, &question.ts).await.expect("it can look"), Lookup::No);
         let later = rig.front.find(&numbered(3, &place, &said), &posted).await.expect("it can look");
-        assert_eq!(later, Found::No, "only what was said after the question matters");
+        assert_eq!(later, Lookup::No, "only what was said after the question matters");
     }
     rig.finish().await;
 }
@@ -80,7 +80,7 @@ async fn a_history_that_cannot_be_read_is_said_to_be_unknown() {
     for code in ["missing_scope", "not_in_channel", "channel_not_found"] {
         rig.slack.fault("conversations.history", Fault::Error(code));
         let found = rig.front.find(&numbered(1, &place, &said), "1700000000.000100").await;
-        assert_eq!(found.expect("that is an answer"), Found::Unknown, "{code}");
+        assert_eq!(found.expect("that is an answer"), Lookup::Unknown, "{code}");
     }
     for fault in [Fault::Status(500), Fault::Garbage, Fault::Error("internal_error"), Fault::RateLimited(1)] {
         rig.slack.fault("conversations.history", fault.clone());
@@ -102,7 +102,7 @@ async fn a_document_is_announced_sent_and_shared() {
     let content = rig.slack.file(&shared.ts).expect("a file").content;
     assert_eq!(content.as_deref(), Some(said.text.as_bytes()));
     let found = rig.front.find(&file, "1700000000.000100").await.expect("it can look");
-    assert_eq!(found, Found::Yes(Some(shared.ts)));
+    assert_eq!(found, Lookup::Yes(Some(shared.ts)));
     rig.finish().await;
 }
 

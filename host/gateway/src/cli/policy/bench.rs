@@ -13,7 +13,7 @@ use super::super::{
     table,
 };
 use crate::{
-    desk::{
+    authoring::{
         bench::{self, Loading, Measured},
         stage::Stage,
     },
@@ -40,7 +40,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 impl Bench {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = policies::open_desk(&context.home)?;
+        let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot make a folder for compiled components: {error}"))

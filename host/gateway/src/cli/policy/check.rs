@@ -14,7 +14,7 @@ use super::super::{
     text::one_line,
 };
 use crate::{
-    desk::{
+    authoring::{
         check::{self, Finding, Report},
         histories::{self, Named},
         stage::Stage,
@@ -36,7 +36,7 @@ impl Check {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let mut histories = histories::built_in();
         histories.extend(histories::given(&self.history)?);
-        let runtime = policies::open_desk(&context.home)?;
+        let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
         let bar = policies::busy("asking");
         let mut asked = 0;

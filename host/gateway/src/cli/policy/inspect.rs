@@ -26,7 +26,7 @@ pub(in crate::cli) struct Inspect {
 
 impl Inspect {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
-        let runtime = policies::open_desk(&context.home)?;
+        let runtime = policies::open_for_authoring(&context.home)?;
         let policy = policies::load(&runtime, &self.file)?;
         // One that is not allowed is not loaded.
         let allowed = runtime.trust().allow.is_some();

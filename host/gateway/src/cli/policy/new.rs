@@ -10,7 +10,7 @@ use super::super::{
     context::Context,
     output::{print, print_json},
 };
-use crate::desk::scaffold::{Language, Name, NameError, Project, ScaffoldError};
+use crate::authoring::scaffold::{Language, Name, NameError, Project, ScaffoldError};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct New {

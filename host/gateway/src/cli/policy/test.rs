@@ -12,7 +12,7 @@ use super::super::{
     text::one_line,
 };
 use crate::{
-    desk::{
+    authoring::{
         cases::{self, Difference, Outcome, Tried},
         stage::Stage,
     },
@@ -39,7 +39,7 @@ pub(in crate::cli) struct Test {
 impl Test {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let files = cases::files(&self.cases)?;
-        let stage = Stage::new(policies::load(&policies::open_desk(&context.home)?, &self.file)?);
+        let stage = Stage::new(policies::load(&policies::open_for_authoring(&context.home)?, &self.file)?);
         let tried =
             files.iter().map(|file| cases::run(&stage, file, self.bless)).collect::<Result<Vec<_>, Failure>>()?;
         let failed = tried.iter().filter(|tried| matches!(tried.outcome, Outcome::Failed { .. })).count();

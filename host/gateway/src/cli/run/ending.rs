@@ -28,7 +28,7 @@ pub(super) fn presence(services: &Services, gateway: &Gateway) -> presence::Port
         front: Arc::clone(&services.front),
         ledger: services.ledger.clone(),
         people: Arc::clone(&services.people),
-        say: Arc::clone(&services.say),
+        messages: Arc::clone(&services.messages),
         settings: services.config.presence.clone(),
         stop: services.stop.clone(),
         tasks: services.tasks.clone(),

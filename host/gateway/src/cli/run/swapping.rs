@@ -56,7 +56,7 @@ pub(super) fn ports(services: &Services) -> Ports {
         policies: Arc::clone(&services.policies),
         ledger: services.ledger.clone(),
         admins: services.admins.clone(),
-        say: Arc::clone(&services.say),
+        messages: Arc::clone(&services.messages),
         promotions: services.experiment.promotions(),
     }
 }

@@ -2,7 +2,7 @@
 
 use pmk_statistics::{Effect, Finding, Ratio};
 
-use crate::compare::{metrics::Outcome, prices::Price, runner::Replayed};
+use crate::compare::{metrics::ArmOutcome, prices::Price, runner::Replayed};
 
 /// What policies are compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +72,9 @@ impl Metric {
 
     /// Whether there is anything to compare by it.
     pub(super) fn is_measured(self, price: Option<Price>, conversations: &[Replayed]) -> bool {
-        let asked =
-            |count: fn(&Outcome) -> u64| conversations.iter().flat_map(|one| &one.outcomes).any(|one| count(one) > 0);
+        let asked = |count: fn(&ArmOutcome) -> u64| {
+            conversations.iter().flat_map(|one| &one.outcomes).any(|one| count(one) > 0)
+        };
         match self {
             Metric::Cost => price.is_some(),
             Metric::Evidence => asked(|outcome| outcome.score.with_evidence),
@@ -83,8 +84,8 @@ impl Metric {
     }
 
     /// The metric of one conversation.
-    pub(super) fn of(self, outcome: &Outcome, price: Option<Price>) -> Ratio {
-        let Outcome { tally, score } = outcome;
+    pub(super) fn of(self, outcome: &ArmOutcome, price: Option<Price>) -> Ratio {
+        let ArmOutcome { tally, score } = outcome;
         let (sum, of) = match self {
             Metric::Tokens => (tally.tokens_sent, 1),
             Metric::Cost => return Ratio::new(price.map_or(0.0, |price| price.of(tally)), 1.0),

@@ -122,13 +122,13 @@ pub(super) fn acknowledgement(envelope: &str) -> String {
 
 /// Where messages are handed in.
 #[derive(Clone, Copy)]
-pub(super) struct Desk<'a> {
+pub(super) struct Reception<'a> {
     pub(super) me: &'a Identity,
     pub(super) intake: &'a dyn Intake,
     pub(super) hearing: &'a Hearing,
 }
 
-impl Desk<'_> {
+impl Reception<'_> {
     /// Takes in what an event brings, if it is for the bot. The acknowledgement comes back only
     /// when nothing is left that a redelivery could save.
     pub(super) async fn take(self, envelope: String, callback: Box<Callback>, again: bool) -> Option<String> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use slack_morphism::prelude::SlackMessageMetadata;
 
 use super::{failure::CallFailure, web::Web};
-use crate::{front::Found, talk::ReplyTo};
+use crate::{front::Lookup, talk::ReplyTo};
 
 /// The type of the metadata; Slack wants one per app.
 const EVENT_TYPE: &str = "pmk_host_part";
@@ -79,7 +79,7 @@ pub(super) async fn find(
     place: &ReplyTo,
     after: &str,
     is_it: impl Fn(&Past) -> bool + Send,
-) -> Result<Found, CallFailure> {
+) -> Result<Lookup, CallFailure> {
     let (method, thread_ts) = match &place.thread_ts {
         Some(thread_ts) => ("conversations.replies", Some(thread_ts.as_str())),
         None => ("conversations.history", None),
@@ -98,17 +98,17 @@ pub(super) async fn find(
             Ok(page) => page,
             Err(failure) if failure.is_final() => {
                 tracing::warn!(%failure, "cannot look whether a part of a reply was posted already");
-                return Ok(Found::Unknown);
+                return Ok(Lookup::Unknown);
             }
             Err(failure) => return Err(failure),
         };
         if let Some(past) = page.messages.into_iter().find(|past| is_it(past)) {
-            return Ok(Found::Yes(Some(past.ts)));
+            return Ok(Lookup::Yes(Some(past.ts)));
         }
         cursor = page.response_metadata.and_then(|cursor| cursor.next_cursor).filter(|cursor| !cursor.is_empty());
         if cursor.is_none() {
-            return Ok(Found::No);
+            return Ok(Lookup::No);
         }
     }
-    Ok(Found::Unknown)
+    Ok(Lookup::Unknown)
 }

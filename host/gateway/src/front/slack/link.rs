@@ -17,7 +17,7 @@ use tokio_tungstenite::{
 
 use super::{
     Timings,
-    envelope::{Desk, Frame, acknowledgement},
+    envelope::{Frame, Reception, acknowledgement},
     failure,
     hearing::Presence,
     token::Token,
@@ -36,7 +36,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// An open connection, over TCP with or without TLS; in tests over a pipe.
 pub(super) struct Link<'a, S = MaybeTlsStream<TcpStream>> {
     socket: WebSocketStream<S>,
-    desk: Desk<'a>,
+    reception: Reception<'a>,
     timings: Timings,
     /// Messages on their way into the store.
     in_flight: FuturesUnordered<BoxFuture<'a, Done>>,
@@ -87,26 +87,31 @@ enum Step {
 
 impl<'a> Link<'a> {
     /// Connects and waits for Slack's hello: from then on events may come.
-    pub(super) async fn open(url: Url, tls: Arc<ClientConfig>, desk: Desk<'a>, timings: Timings) -> Result<Self, Gone> {
+    pub(super) async fn open(
+        url: Url,
+        tls: Arc<ClientConfig>,
+        reception: Reception<'a>,
+        timings: Timings,
+    ) -> Result<Self, Gone> {
         let late = |_| Gone::lost(format!("it did not open within {:.1} s", timings.connect.as_secs_f64()));
         // Without Nagle's algorithm: an acknowledgement is one small frame, and Slack waits for it.
         let connecting =
             connect_async_tls_with_config(url.as_str(), Some(bounds()), true, Some(Connector::Rustls(tls)));
         let connected = timeout(timings.connect, connecting).await.map_err(late)?;
         let (socket, _) = connected.map_err(|error| Gone::lost(describe(&error)))?;
-        let mut link = Link::over(socket, desk, timings);
+        let mut link = Link::over(socket, reception, timings);
         timeout(timings.connect, link.greeted()).await.map_err(late)??;
-        link.presence = Some(desk.hearing.opened());
+        link.presence = Some(reception.hearing.opened());
         Ok(link)
     }
 }
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
-    fn over(socket: WebSocketStream<S>, desk: Desk<'a>, timings: Timings) -> Self {
+    fn over(socket: WebSocketStream<S>, reception: Reception<'a>, timings: Timings) -> Self {
         let now = Instant::now();
         Link {
             socket,
-            desk,
+            reception,
             timings,
             in_flight: FuturesUnordered::new(),
             in_flight_bytes: 0,
@@ -210,7 +215,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
                 return Ok(Step::Go);
             }
             Message::Binary(_) => {
-                self.desk.refuse("frame");
+                self.reception.refuse("frame");
                 return Ok(Step::Go);
             }
             // Pings are answered while reading.
@@ -220,18 +225,18 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             Frame::Hello => return Ok(Step::Greeted),
             Frame::Disconnect { reason } => return self.disconnected(&reason),
             Frame::Event { envelope, callback, again } => {
-                self.take(text.len(), self.desk.take(envelope, callback, again).boxed());
+                self.take(text.len(), self.reception.take(envelope, callback, again).boxed());
             }
             Frame::Command { envelope, message } => {
-                self.take(text.len(), self.desk.obey(envelope, message).boxed());
+                self.take(text.len(), self.reception.obey(envelope, message).boxed());
             }
             Frame::Click { envelope, invocation } => {
-                self.desk.intake.invoke(invocation);
+                self.reception.intake.invoke(invocation);
                 self.pass_over(text.len(), Some(envelope));
             }
             Frame::Other { envelope } => self.pass_over(text.len(), envelope),
             Frame::Malformed { part, envelope } => {
-                self.desk.refuse(part);
+                self.reception.refuse(part);
                 self.pass_over(text.len(), envelope);
             }
         }

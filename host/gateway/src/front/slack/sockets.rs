@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Timings, UNSAFE_SOCKET, UNSAFE_SOCKET_HINT,
     address::is_safe_socket,
-    envelope::Desk,
+    envelope::Reception,
     link::{Gone, Link, Served},
     web::Web,
 };
@@ -36,13 +36,13 @@ pub(super) struct Sockets<'a> {
     web: &'a Web,
     tls: &'a Arc<ClientConfig>,
     timings: Timings,
-    desk: Desk<'a>,
+    reception: Reception<'a>,
     refusal: Refusal,
 }
 
 impl<'a> Sockets<'a> {
-    pub(super) fn new(web: &'a Web, tls: &'a Arc<ClientConfig>, timings: Timings, desk: Desk<'a>) -> Self {
-        Sockets { web, tls, timings, desk, refusal: Refusal::default() }
+    pub(super) fn new(web: &'a Web, tls: &'a Arc<ClientConfig>, timings: Timings, reception: Reception<'a>) -> Self {
+        Sockets { web, tls, timings, reception, refusal: Refusal::default() }
     }
 
     /// Takes messages in over several connections at once, so that one which dies unnoticed leaves another
@@ -54,9 +54,9 @@ impl<'a> Sockets<'a> {
         let kept = join_all((0..self.timings.connections).map(|_| self.keep_one(stop)));
         tokio::select! {
             _ = kept => {}
-            () = self.desk.hearing.tell(self.desk.intake) => {}
+            () = self.reception.hearing.tell(self.reception.intake) => {}
         }
-        self.desk.hearing.finish(self.desk.intake);
+        self.reception.hearing.finish(self.reception.intake);
     }
 
     /// Keeps one connection up until `halt` is cancelled.
@@ -131,7 +131,7 @@ impl<'a> Sockets<'a> {
     fn lost(&self, link: Link<'a>, gone: Gone) {
         // From here on it does not count as open.
         drop(link);
-        self.desk.hearing.lost_one();
+        self.reception.hearing.lost_one();
         match gone {
             Gone::Lost { why, .. } => tracing::info!("a connection to Slack was lost: {why}"),
             Gone::Refused { what, hint } => self.refused(what, hint),
@@ -141,14 +141,14 @@ impl<'a> Sockets<'a> {
     fn refused(&self, what: String, hint: String) {
         if self.refusal.begins() {
             tracing::error!(hint, "Slack takes no connection from this app: {what}");
-            self.desk.intake.notice(Notice::Refused { what, hint });
+            self.reception.intake.notice(Notice::Refused { what, hint });
         }
     }
 
     fn accepted(&self) {
         if self.refusal.ends() {
             tracing::info!("Slack takes connections from this app again");
-            self.desk.intake.notice(Notice::Accepted);
+            self.reception.intake.notice(Notice::Accepted);
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Sockets<'a> {
         if !is_safe_socket(&url) {
             return Err(Gone::Refused { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
         }
-        Link::open(url, Arc::clone(self.tls), self.desk, self.timings).await
+        Link::open(url, Arc::clone(self.tls), self.reception, self.timings).await
     }
 }
 

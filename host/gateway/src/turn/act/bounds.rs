@@ -20,7 +20,7 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
     let (session, of) = (inbound.key.to_string(), of.name());
     tracing::warn!(session, user, kind = kind.tag(), of, most, "nobody is asked: the bound of an hour is met");
     work.ports.journal.note(Event::DirectiveBounded { actor: user, session, kind: kind.tag(), of, most });
-    let said = services.say.used_up(kind, most);
+    let said = services.messages.used_up(kind, most);
     if !work.tally.bounded.contains(&said) {
         work.tally.bounded.push_str(&said);
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     directive::{Given, Kind, asked_share, own_words},
     escalation::{Apart, Marker, Tried},
-    say,
+    messages,
     services::Services,
     store::{Escalating, Outgoing, Proposal, Purpose},
 };
@@ -129,7 +129,7 @@ pub(super) async fn escalate(
 /// The question as the contacts read it: in its thread, or where they cannot see that, each in a message of their own.
 pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &str, marker: &Marker) -> Vec<Outgoing> {
     let ask = |contacts: &[String]| {
-        services.say.escalation(&say::Escalation {
+        services.messages.escalation(&messages::Escalation {
             contacts,
             asker,
             question: &marker.question,
@@ -156,7 +156,7 @@ pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &s
 fn propose(services: &Services, work: &Work<'_>, marker: Marker) -> (Escalating, Outgoing) {
     let (inbound, by_words) = (&work.turn.inbound, services.front.takes_words());
     let shown = Outgoing {
-        speech: services.say.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
+        speech: services.messages.proposal(&inbound.user, &marker.question, marker.reason.as_deref(), by_words),
         purpose: Purpose::Proposal,
         ..Outgoing::default()
     };

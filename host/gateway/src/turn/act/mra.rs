@@ -14,7 +14,7 @@ use crate::{
     directive::Kind,
     front::{self, Delivery, FrontError},
     ledger::Event,
-    mra::{Outcome, Question},
+    mra::{MraQuestion, Outcome},
     progress::Sent,
     services::Services,
     store::Verbosity,
@@ -31,7 +31,7 @@ pub(super) async fn admit(
     work: &mut Work<'_>,
     repo: &str,
     question: &str,
-) -> Result<Result<Question, String>, TurnError> {
+) -> Result<Result<MraQuestion, String>, TurnError> {
     let told = |why: &str| Ok(Err(refused(repo, question, why)));
     if !work.offer.mra {
         return told("there is no code to look into here: answer without");
@@ -39,7 +39,7 @@ pub(super) async fn admit(
     if let Some(why) = bounds::not_listed(services, repo).await {
         return told(&why);
     }
-    let asked = match Question::new(repo, question) {
+    let asked = match MraQuestion::new(repo, question) {
         Ok(asked) => asked,
         Err(bad) => {
             tracing::warn!(session = %work.turn.inbound.key, %bad, "`mra` is not asked");
@@ -53,18 +53,18 @@ pub(super) async fn admit(
 }
 
 /// One question. What went wrong is told to the model as it is, so that the person gets to know.
-pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &Question) -> Done {
+pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQuestion) -> Done {
     let show = |line: String| {
         if let Some(progress) = &work.progress {
             progress.line(line);
         }
     };
-    show(services.say.asking_mra(question.repo()));
+    show(services.messages.asking_mra(question.repo()));
     // Paths and names of code are for those who read code; the others see that it goes on.
     let (is_raw, mut steps) = (work.audience == Audience::Tech, 0);
     let on_line = |line: &str| {
         steps += 1;
-        show(if is_raw { line.to_owned() } else { services.say.mra_goes_on(question.repo(), steps) });
+        show(if is_raw { line.to_owned() } else { services.messages.mra_goes_on(question.repo(), steps) });
     };
     let outcome = services.mra.ask(question, &services.stop, on_line).await;
     let event = outcome.event();
@@ -84,7 +84,7 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &Questio
 async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
     let inbound = &work.turn.inbound;
     let seconds = format!("{:.1}", outcome.duration.as_secs_f64());
-    let mut text = services.say.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
+    let mut text = services.messages.mra_asked(outcome.question.repo(), outcome.result.is_ok(), &seconds);
     match work.turn.verbosity {
         Verbosity::Off | Verbosity::Progress => return,
         Verbosity::Summary => {}

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pmk_core::Place;
-use pmk_knowledge::reaction::Verdict;
+use pmk_knowledge::reaction::ReactionVerdict;
 
 use super::super::TurnError;
 use crate::{
     admin::Actor,
     case::{self},
     casework::{Casework, CaseworkError},
-    command::{Asked, Clerk, Failed, OnCase, Order, help, show},
+    command::{Clerk, Failed, OnCase, Order, ParsedCommand, help, show},
     config::Config,
     ledger::Event,
     may::{Action, Reason},
@@ -23,22 +23,22 @@ use crate::{
 pub(super) async fn carry_out(
     services: &Services,
     turn: &OpenTurn,
-    asked: Asked,
+    asked: ParsedCommand,
     refused: Option<Reason>,
 ) -> Result<String, TurnError> {
     let clerk = clerk(services, turn);
     let (action, arguments) = asked.logged();
     if let Some(reason) = refused {
-        return Ok(refuse(clerk, action, arguments, reason.name(), services.say.may_not(reason)).await);
+        return Ok(refuse(clerk, action, arguments, reason.name(), services.messages.may_not(reason)).await);
     }
     let Some(order) = asked.order() else {
-        let usage = help::usage(&services.say, &asked);
-        let changes = matches!(&asked, Asked::Entry { entry, .. } if entry.changes);
+        let usage = help::usage(&services.messages, &asked);
+        let changes = matches!(&asked, ParsedCommand::Entry { entry, .. } if entry.changes);
         let is_admins = asked.action() == Action::Administer;
         return Ok(match asked {
-            Asked::Entry { .. } if changes => refuse(clerk, action, arguments, show::FORM, usage).await,
-            Asked::Unknown { .. } if is_admins => refuse(clerk, action, arguments, show::WORD, usage).await,
-            Asked::Entry { .. } | Asked::Group { .. } | Asked::Unknown { .. } => usage,
+            ParsedCommand::Entry { .. } if changes => refuse(clerk, action, arguments, show::FORM, usage).await,
+            ParsedCommand::Unknown { .. } if is_admins => refuse(clerk, action, arguments, show::WORD, usage).await,
+            ParsedCommand::Entry { .. } | ParsedCommand::Group { .. } | ParsedCommand::Unknown { .. } => usage,
         });
     };
     Ok(answer(services, turn, clerk, order, action).await)
@@ -51,39 +51,41 @@ async fn refuse(clerk: Clerk, action: String, arguments: String, why: &'static s
 }
 
 async fn answer(services: &Services, turn: &OpenTurn, clerk: Clerk, order: Order, action: String) -> String {
-    let (say, people) = (&services.say, services.people.people());
+    let (messages, people) = (&services.messages, services.people.people());
     let done = match order {
-        Order::Help => Ok(help::page(say, Action::Command)),
-        Order::AdminHelp => Ok(help::page(say, Action::Administer)),
+        Order::Help => Ok(help::page(messages, Action::Command)),
+        Order::AdminHelp => Ok(help::page(messages, Action::Administer)),
         Order::Status => {
             let Config { mra_workspace, default_ingest, .. } = &services.config;
             let workspace = mra_workspace.as_ref().map(|path| path.display().to_string());
             let ingest = default_ingest.as_ref().map(ToString::to_string);
-            Ok(show::status(say, workspace.as_deref(), ingest.as_deref(), &people))
+            Ok(show::status(messages, workspace.as_deref(), ingest.as_deref(), &people))
         }
-        Order::ListAudiences => Ok(show::audiences(say, &people.audience)),
-        Order::ListContacts => Ok(show::contacts(say, &people.escalation)),
-        Order::ListAdmins => Ok(show::admins(say, &people.admins)),
-        Order::ListAtoms(which) => blocking(move || clerk.list(which)).await.map(|listed| show::atoms(say, &listed)),
+        Order::ListAudiences => Ok(show::audiences(messages, &people.audience)),
+        Order::ListContacts => Ok(show::contacts(messages, &people.escalation)),
+        Order::ListAdmins => Ok(show::admins(messages, &people.admins)),
+        Order::ListAtoms(which) => {
+            blocking(move || clerk.list(which)).await.map(|listed| show::atoms(messages, &listed))
+        }
         Order::ShowAtom(prefix) => {
-            blocking(move || clerk.show(&prefix)).await.map(|stored| show::atom(say, &stored.atom))
+            blocking(move || clerk.show(&prefix)).await.map(|stored| show::atom(messages, &stored.atom))
         }
-        Order::ShowLog(most) => blocking(move || clerk.log(most)).await.map(|entries| show::log(say, &entries)),
+        Order::ShowLog(most) => blocking(move || clerk.log(most)).await.map(|entries| show::log(messages, &entries)),
         Order::JudgeAtom(verdict, prefix) => judge(services, turn, clerk, action, (verdict, prefix)).await,
         Order::Case(wanted) => Ok(on_case(services, turn, wanted).await),
         Order::Change(change) => {
             let change = Arc::new(change);
             let made = Arc::clone(&change);
-            blocking(move || clerk.change(&action, &made)).await.map(|()| show::changed(say, &change))
+            blocking(move || clerk.change(&action, &made)).await.map(|()| show::changed(messages, &change))
         }
     };
-    done.unwrap_or_else(|failed| show::failed(say, &failed))
+    done.unwrap_or_else(|failed| show::failed(messages, &failed))
 }
 
 /// The same order that comes again after a crash is one order: it has the same event id.
 async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String {
-    let Services { store, say, .. } = services;
-    let casework = Casework { store, say };
+    let Services { store, messages, .. } = services;
+    let casework = Casework { store, messages };
     let inbound = &turn.inbound;
     let channel = match &inbound.key.place {
         Place::Channel(channel) => channel.clone(),
@@ -100,8 +102,8 @@ async fn on_case(services: &Services, turn: &OpenTurn, wanted: OnCase) -> String
     done.unwrap_or_else(|error| {
         tracing::info!(session = %inbound.key, %error, "an order about a case is not carried out");
         match error {
-            CaseworkError::Refused(refusal) => say.case_refused(&refusal),
-            CaseworkError::Store(_) => say.case_failed(),
+            CaseworkError::Refused(refusal) => messages.case_refused(&refusal),
+            CaseworkError::Store(_) => messages.case_failed(),
         }
     })
 }
@@ -111,16 +113,16 @@ async fn judge(
     turn: &OpenTurn,
     clerk: Clerk,
     action: String,
-    (verdict, prefix): (Verdict, String),
+    (verdict, prefix): (ReactionVerdict, String),
 ) -> Result<String, Failed> {
     let atom_id = blocking(move || clerk.judge(&action, verdict, &prefix)).await?;
     let actor = turn.inbound.user.clone();
     let (words, event) = match verdict {
-        Verdict::Approve => {
-            (services.say.atom_approved(&atom_id), Event::AtomApproved { actor, atom_id: atom_id.clone() })
+        ReactionVerdict::Approve => {
+            (services.messages.atom_approved(&atom_id), Event::AtomApproved { actor, atom_id: atom_id.clone() })
         }
-        Verdict::Reject => {
-            (services.say.atom_rejected(&atom_id), Event::AtomRejected { actor, atom_id: atom_id.clone() })
+        ReactionVerdict::Reject => {
+            (services.messages.atom_rejected(&atom_id), Event::AtomRejected { actor, atom_id: atom_id.clone() })
         }
     };
     services.ledger.note(event);

@@ -51,8 +51,8 @@ impl Office {
     async fn link(&self) -> (Link<'_, DuplexStream>, DuplexStream) {
         let (near, far) = duplex(1 << 20);
         let socket = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
-        let desk = Desk { me: &self.me, intake: &Stuck, hearing: &self.hearing };
-        (Link::over(socket, desk, Timings::default()), far)
+        let reception = Reception { me: &self.me, intake: &Stuck, hearing: &self.hearing };
+        (Link::over(socket, reception, Timings::default()), far)
     }
 }
 
@@ -164,8 +164,8 @@ async fn after(bytes: &[u8]) -> (String, usize) {
     let (office, intake) = (Office::new(), Counting::default());
     let (near, mut far) = duplex(16 << 20);
     let socket = WebSocketStream::from_raw_socket(near, Role::Client, Some(bounds())).await;
-    let desk = Desk { me: &office.me, intake: &intake, hearing: &office.hearing };
-    let mut link = Link::over(socket, desk, Timings::default());
+    let reception = Reception { me: &office.me, intake: &intake, hearing: &office.hearing };
+    let mut link = Link::over(socket, reception, Timings::default());
     tokio::io::AsyncWriteExt::write_all(&mut far, bytes).await.expect("a pipe");
     let end = match link.serve(sleep(Duration::from_secs(1))).await {
         Served::Until(()) => "it stands".to_owned(),

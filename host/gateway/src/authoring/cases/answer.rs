@@ -6,7 +6,7 @@ use pmk_core::CapVerdict;
 use pmk_policy::{CapDecision, Outcome, PruneDecision, Record, RecoverDecision, SummaryDecision};
 
 use super::Difference;
-use crate::desk::recorded::Recorded;
+use crate::authoring::recorded::Recorded;
 
 /// An answer: what each of its lines says.
 pub(super) type Lines = BTreeMap<String, String>;

@@ -2,7 +2,7 @@
 
 use pmk_policy::{SetOverride, SettingKind, SettingSpec, Stack, description::MAX_TEXT_CHARS};
 
-use crate::desk::stage::Stage;
+use crate::authoring::stage::Stage;
 
 /// A policy with unusual settings.
 pub(super) struct Variant {

@@ -6,7 +6,7 @@ use pmk_core::{Applied, Guard, Message, Plan, Transcript, replace::Reduction, te
 use pmk_policy::{Decision, Phase, PruneInput, Size, Stack};
 
 use super::examiner::{Asked, Examiner};
-use crate::desk::histories::Named;
+use crate::authoring::histories::Named;
 
 /// Budgets in percent of what a conversation takes.
 pub(super) const PERCENTS: [u64; 7] = [200, 100, 75, 50, 25, 10, 1];

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answer::{Answer, Lines};
-use crate::desk::{recorded::Recorded, stage::Stage};
+use crate::authoring::{recorded::Recorded, stage::Stage};
 
 /// The hard limit where a case names none: that of a window of 200,000 tokens.
 const DEFAULT_BUDGET: u64 = 180_000;

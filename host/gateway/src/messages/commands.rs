@@ -2,10 +2,10 @@
 
 use fluent_bundle::FluentValue;
 
-use super::{Say, code};
+use super::{Messages, code};
 use crate::may::Reason;
 
-impl Say {
+impl Messages {
     /// Goes before a list of commands.
     pub fn commands(&self) -> String {
         self.text("commands", [])
@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn the_words_of_seed_003() {
-        let say = Say::new(Language::TraditionalChinese);
-        assert!(say.may_not(Reason::NotADirectMessage).starts_with(":no_entry_sign: "));
-        assert!(say.may_not(Reason::NotADirectMessage).contains("只能在 DM"));
-        assert!(say.may_not(Reason::NotAnAdmin).contains("限管理員"));
-        assert!(say.unknown_command(true, "frob").starts_with(":grey_question: 未知的 admin 子指令 `frob`"));
+        let messages = Messages::new(Language::TraditionalChinese);
+        assert!(messages.may_not(Reason::NotADirectMessage).starts_with(":no_entry_sign: "));
+        assert!(messages.may_not(Reason::NotADirectMessage).contains("只能在 DM"));
+        assert!(messages.may_not(Reason::NotAnAdmin).contains("限管理員"));
+        assert!(messages.unknown_command(true, "frob").starts_with(":grey_question: 未知的 admin 子指令 `frob`"));
     }
 }

@@ -9,7 +9,7 @@ use super::{
     examiner::{Asked, Examiner},
     prune,
 };
-use crate::desk::histories::Named;
+use crate::authoring::histories::Named;
 
 /// What is capped at all.
 const KINDS: [Origin; 4] = [Origin::Seed, Origin::MraResult, Origin::ToolResult, Origin::Attachment];

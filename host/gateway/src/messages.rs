@@ -1,5 +1,5 @@
 //! What people read: every sentence the gateway itself says in a conversation, in the language of
-//! `language` in gateway.json. The sentences are in `say/*.ftl`, one file a language; what is filled into
+//! `language` in gateway.json. The sentences are in `messages/*.ftl`, one file a language; what is filled into
 //! them is in one file a theme.
 
 mod admins;
@@ -22,24 +22,24 @@ pub use escalations::Escalation;
 const fn catalogue(language: Language) -> &'static str {
     match language {
         Language::TraditionalChinese => {
-            concat!(include_str!("say/zh-TW.ftl"), include_str!("say/commands/zh-TW.ftl"))
+            concat!(include_str!("messages/zh-TW.ftl"), include_str!("messages/commands/zh-TW.ftl"))
         }
-        Language::English => concat!(include_str!("say/en.ftl"), include_str!("say/commands/en.ftl")),
+        Language::English => concat!(include_str!("messages/en.ftl"), include_str!("messages/commands/en.ftl")),
     }
 }
 
 /// Speaks one language.
-pub struct Say {
+pub struct Messages {
     bundle: FluentBundle<FluentResource>,
 }
 
-impl fmt::Debug for Say {
+impl fmt::Debug for Messages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Say").field("language", &self.bundle.locales).finish()
+        f.debug_struct("Messages").field("language", &self.bundle.locales).finish()
     }
 }
 
-impl Say {
+impl Messages {
     /// A speaker of that language.
     pub fn new(language: Language) -> Self {
         let tag: LanguageIdentifier = language.tag().parse().expect("our own tags are valid");
@@ -49,7 +49,7 @@ impl Say {
         // Marks around what is filled in would show as boxes in Slack.
         bundle.set_use_isolating(false);
         bundle.add_resource(resource).expect("no sentence is in a catalogue twice: tested");
-        Say { bundle }
+        Messages { bundle }
     }
 
     fn text<const N: usize>(&self, id: &str, filled: [(&'static str, FluentValue<'_>); N]) -> String {
@@ -106,10 +106,10 @@ mod tests {
     }
 
     /// Everything that can be said.
-    fn everything(say: &Say) -> Vec<String> {
-        let themes: [fn(&Say) -> Vec<String>; 4] =
+    fn everything(messages: &Messages) -> Vec<String> {
+        let themes: [fn(&Messages) -> Vec<String>; 4] =
             [admins::everything, answers::everything, cases::everything, escalations::everything];
-        themes.iter().flat_map(|everything| everything(say)).collect()
+        themes.iter().flat_map(|everything| everything(messages)).collect()
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn everything_can_be_said_in_every_language() {
         for language in Language::ALL {
-            for text in everything(&Say::new(language)) {
+            for text in everything(&Messages::new(language)) {
                 assert!(!text.trim().is_empty() && !text.contains(['{', '$']), "{text}");
             }
         }

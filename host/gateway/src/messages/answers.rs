@@ -3,10 +3,10 @@
 use pmk_core::SessionKey;
 use pmk_models::ModelError;
 
-use super::{Say, code};
+use super::{Messages, code};
 use crate::store::Verbosity;
 
-impl Say {
+impl Messages {
     /// Shows that an answer is being made.
     pub fn thinking(&self) -> String {
         self.text("thinking", [])
@@ -140,7 +140,7 @@ impl Say {
 }
 
 #[cfg(test)]
-pub(super) fn everything(say: &Say) -> Vec<String> {
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let message = String::new;
     let errors = [
         ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message: message() },
@@ -153,37 +153,37 @@ pub(super) fn everything(say: &Say) -> Vec<String> {
         ModelError::Other { message: message() },
     ];
     let mut said = vec![
-        say.thinking(),
-        say.away(),
-        say.back(None),
-        say.back(Some(1)),
-        say.back(Some(7)),
-        say.late(7),
-        say.late(150),
-        say.late(4_000),
-        say.asking_mra("erp"),
-        say.mra_goes_on("erp", 3),
-        say.trimmed(1),
-        say.trimmed(7),
-        say.compacted(7),
-        say.rotated(7),
-        say.files_not_read(1),
-        say.files_not_read(2),
-        say.too_long(),
-        say.message_too_long(9_000, Some(8_000)),
-        say.message_too_long(9_000, None),
-        say.undelivered(),
-        say.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
-        say.nothing_to_read(),
-        say.blocked(),
-        say.verbose(Verbosity::Off),
-        say.verbose(Verbosity::Progress),
-        say.verbose(Verbosity::Summary),
-        say.mra_asked("erp", true, "3.2"),
-        say.mra_asked("erp", false, "3.2"),
-        say.silent(),
+        messages.thinking(),
+        messages.away(),
+        messages.back(None),
+        messages.back(Some(1)),
+        messages.back(Some(7)),
+        messages.late(7),
+        messages.late(150),
+        messages.late(4_000),
+        messages.asking_mra("erp"),
+        messages.mra_goes_on("erp", 3),
+        messages.trimmed(1),
+        messages.trimmed(7),
+        messages.compacted(7),
+        messages.rotated(7),
+        messages.files_not_read(1),
+        messages.files_not_read(2),
+        messages.too_long(),
+        messages.message_too_long(9_000, Some(8_000)),
+        messages.message_too_long(9_000, None),
+        messages.undelivered(),
+        messages.cut_short(9_000, &"slack:dm:U1".parse().expect("a key")),
+        messages.nothing_to_read(),
+        messages.blocked(),
+        messages.verbose(Verbosity::Off),
+        messages.verbose(Verbosity::Progress),
+        messages.verbose(Verbosity::Summary),
+        messages.mra_asked("erp", true, "3.2"),
+        messages.mra_asked("erp", false, "3.2"),
+        messages.silent(),
     ];
-    said.extend(errors.iter().map(|error| say.no_answer(error, "llama3")));
+    said.extend(errors.iter().map(|error| messages.no_answer(error, "llama3")));
     said
 }
 
@@ -194,28 +194,28 @@ mod tests {
 
     #[test]
     fn the_words_of_seed_000() {
-        let say = Say::new(Language::default());
-        assert_eq!(say.trimmed(6), ":scissors: 對話過長，已自動裁掉 6 輪舊訊息\n\n");
-        assert_eq!(say.too_long(), ":x: 對話太長，請開新 thread 重新提問");
+        let messages = Messages::new(Language::default());
+        assert_eq!(messages.trimmed(6), ":scissors: 對話過長，已自動裁掉 6 輪舊訊息\n\n");
+        assert_eq!(messages.too_long(), ":x: 對話太長，請開新 thread 重新提問");
         assert_eq!(
-            say.message_too_long(120_000, Some(8_000)),
+            messages.message_too_long(120_000, Some(8_000)),
             ":x: 這則訊息太長：約 120000 tokens，上限 8000，請縮短或分成幾則"
         );
     }
 
     #[test]
     fn the_words_of_seed_003() {
-        let say = Say::new(Language::default());
-        assert_eq!(say.away(), ":zzz: pmk gateway 暫離");
-        assert_eq!(say.back(Some(7)), ":wave: pmk gateway 重新上線（離線約 7 分鐘）");
-        assert_eq!(say.back(None), ":wave: pmk gateway 重新上線");
+        let messages = Messages::new(Language::default());
+        assert_eq!(messages.away(), ":zzz: pmk gateway 暫離");
+        assert_eq!(messages.back(Some(7)), ":wave: pmk gateway 重新上線（離線約 7 分鐘）");
+        assert_eq!(messages.back(None), ":wave: pmk gateway 重新上線");
     }
 
     #[test]
     fn how_late_an_answer_is_is_said_in_the_unit_that_people_would_use() {
-        let say = Say::new(Language::English);
+        let messages = Messages::new(Language::English);
         for (minutes, wanted) in [(7, "about 7 minutes"), (119, "119 minutes"), (130, "2 hours"), (2_880, "2 days")] {
-            assert!(say.late(minutes).contains(wanted), "{}", say.late(minutes));
+            assert!(messages.late(minutes).contains(wanted), "{}", messages.late(minutes));
         }
     }
 }

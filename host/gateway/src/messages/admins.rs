@@ -2,10 +2,10 @@
 
 use pmk_core::text::single_spaced;
 
-use super::{Say, code};
-use crate::guard_rail::{Verdict, Worse};
+use super::{Messages, code};
+use crate::guard_rail::{Finding, Worse};
 
-impl Say {
+impl Messages {
     /// To the admins: a conversation goes on in a fresh session.
     pub fn rotated_for_admins(&self, session: &str, entries: usize) -> String {
         self.text("rotated-for-admins", [("session", session.into()), ("entries", entries.into())])
@@ -46,8 +46,8 @@ impl Say {
     }
 
     /// To the admins: the guard rail has taken an arm out.
-    pub fn arm_stopped(&self, experiment: &str, arm: &str, control: &str, verdict: &Verdict) -> String {
-        let Verdict { worse, arm: share, control: of_control, .. } = verdict;
+    pub fn arm_stopped(&self, experiment: &str, arm: &str, control: &str, verdict: &Finding) -> String {
+        let Finding { worse, arm: share, control: of_control, .. } = verdict;
         let filled = [
             ("experiment", experiment.into()),
             ("arm", arm.into()),
@@ -75,23 +75,23 @@ impl Say {
 }
 
 #[cfg(test)]
-pub(super) fn everything(say: &Say) -> Vec<String> {
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
     use crate::guard_rail::Share;
 
     let verdict = |worse| {
         let share = Share { bad: 7, of: 9 };
-        Verdict { worse, arm: share, control: Share { bad: 0, of: 11 }, evidence: 44.0, bound: 40.0 }
+        Finding { worse, arm: share, control: Share { bad: 0, of: 11 }, evidence: 44.0, bound: 40.0 }
     };
     vec![
-        say.rotated_for_admins("slack:dm:U1", 15_276),
-        say.recovery_failed("slack:dm:U1"),
-        say.no_tools("llama3"),
-        say.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
-        say.policy_refused("policy `a.wasm` is empty"),
-        say.front_refused("Slack says `invalid_auth`", "make a new token"),
-        say.front_accepted(),
-        say.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
-        say.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),
-        say.experiment_refused("less", "arm `b`: no such file"),
+        messages.rotated_for_admins("slack:dm:U1", 15_276),
+        messages.recovery_failed("slack:dm:U1"),
+        messages.no_tools("llama3"),
+        messages.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
+        messages.policy_refused("policy `a.wasm` is empty"),
+        messages.front_refused("Slack says `invalid_auth`", "make a new token"),
+        messages.front_accepted(),
+        messages.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
+        messages.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),
+        messages.experiment_refused("less", "arm `b`: no such file"),
     ]
 }

@@ -2,7 +2,7 @@
 
 use pmk_core::text::{self, quoted, single_spaced};
 
-use super::{Say, mention, name};
+use super::{Messages, mention, name};
 use crate::{directive::Kind, escalation::Tried, talk::Speech};
 
 /// A question to the people who may know.
@@ -21,7 +21,7 @@ pub struct Escalation<'a> {
     pub must_mention_bot: bool,
 }
 
-impl Say {
+impl Messages {
     /// To the asker: others are being asked, in the thread or each apart.
     pub fn escalated(&self, apart: bool) -> String {
         self.text(if apart { "escalated-apart" } else { "escalated" }, [])
@@ -201,7 +201,7 @@ impl Say {
 }
 
 #[cfg(test)]
-pub(super) fn everything(say: &Say) -> Vec<String> {
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let contacts = ["U2".to_owned()];
     let mut ask = Escalation {
         contacts: &contacts,
@@ -212,42 +212,42 @@ pub(super) fn everything(say: &Say) -> Vec<String> {
         must_mention_bot: false,
     };
     let mut said = vec![
-        say.escalated(false),
-        say.escalated(true),
-        say.asked_back(Some("U1"), "U2", "which month?", true).text,
-        say.asked_back(None, "U2", "which month?", false).text,
-        say.asker_replied(&["U2".into()], "U1", "this one", false).text,
-        say.is_it_an_answer("U2", "ok").text,
-        say.answer_taken(),
-        say.still_waiting(),
-        say.passed_back(),
-        say.passed_on(),
-        say.answered_by("U2", "q"),
-        say.answered_already(),
-        say.withdrawn(),
-        say.not_needed("U1", "q"),
-        say.nobody_to_ask(),
-        say.already_asked(),
-        say.confirm_again(),
-        say.used_up(Kind::Escalate, 20),
-        say.used_up(Kind::MraAsk, 120),
-        say.used_up(Kind::Escalate, 0),
-        say.used_up(Kind::MraAsk, 0),
-        say.proposed(),
-        say.proposal("U1", "who?", Some("nobody wrote it down"), false).text,
-        say.proposal("U1", "who?", None, true).text,
-        say.proposal_dropped(),
-        say.proposal_expired(),
-        say.escalation(&ask).text,
-        say.answer_arrived(Some("U1"), "U2").text,
-        say.answer_arrived(None, "U2").text,
-        say.atom_pending("U2", "q", "id", false).text,
-        say.atom_pending("U2", "q", "id", true).text,
-        say.atom_approved("id"),
-        say.atom_rejected("id"),
+        messages.escalated(false),
+        messages.escalated(true),
+        messages.asked_back(Some("U1"), "U2", "which month?", true).text,
+        messages.asked_back(None, "U2", "which month?", false).text,
+        messages.asker_replied(&["U2".into()], "U1", "this one", false).text,
+        messages.is_it_an_answer("U2", "ok").text,
+        messages.answer_taken(),
+        messages.still_waiting(),
+        messages.passed_back(),
+        messages.passed_on(),
+        messages.answered_by("U2", "q"),
+        messages.answered_already(),
+        messages.withdrawn(),
+        messages.not_needed("U1", "q"),
+        messages.nobody_to_ask(),
+        messages.already_asked(),
+        messages.confirm_again(),
+        messages.used_up(Kind::Escalate, 20),
+        messages.used_up(Kind::MraAsk, 120),
+        messages.used_up(Kind::Escalate, 0),
+        messages.used_up(Kind::MraAsk, 0),
+        messages.proposed(),
+        messages.proposal("U1", "who?", Some("nobody wrote it down"), false).text,
+        messages.proposal("U1", "who?", None, true).text,
+        messages.proposal_dropped(),
+        messages.proposal_expired(),
+        messages.escalation(&ask).text,
+        messages.answer_arrived(Some("U1"), "U2").text,
+        messages.answer_arrived(None, "U2").text,
+        messages.atom_pending("U2", "q", "id", false).text,
+        messages.atom_pending("U2", "q", "id", true).text,
+        messages.atom_approved("id"),
+        messages.atom_rejected("id"),
     ];
     ask.must_mention_bot = true;
-    said.push(say.escalation(&ask).text);
+    said.push(messages.escalation(&ask).text);
     said
 }
 
@@ -267,7 +267,7 @@ mod tests {
             tried: Tried::default(),
             must_mention_bot: true,
         };
-        let speech = Say::new(Language::English).escalation(&ask);
+        let speech = Messages::new(Language::English).escalation(&ask);
         assert_eq!(speech.pings, ["U2", "U3", "U1"]);
         assert_eq!(
             speech.text,

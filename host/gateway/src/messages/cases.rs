@@ -2,14 +2,14 @@
 
 use pmk_core::text::{self, single_spaced};
 
-use super::{Say, code};
+use super::{Messages, code};
 use crate::case::{Case, CaseId, CaseRefusal, MAX_TITLE_CHARS, Note, NoteKind};
 
 /// The most characters of a note that are shown in a line, and the most notes of a kind that `show` lists.
 const SHOWN_CHARS: usize = 300;
 const SHOWN_NOTES: usize = 20;
 
-impl Say {
+impl Messages {
     /// To who opened a case, and everybody in the channel.
     pub fn case_opened(&self, case: &Case) -> String {
         self.text("case-opened", [("case", case.id.to_string().into()), ("title", title(case).into())])
@@ -135,7 +135,7 @@ fn day(at_ms: i64) -> String {
 }
 
 #[cfg(test)]
-pub(super) fn everything(say: &Say) -> Vec<String> {
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
     use crate::case::testing::case;
 
     let notes = [(NoteKind::Hypothesis, "h"), (NoteKind::Question, "q")];
@@ -151,18 +151,18 @@ pub(super) fn everything(say: &Say) -> Vec<String> {
         CaseRefusal::TitleTooLong { chars: 900 },
         CaseRefusal::NotAChannel,
     ];
-    let mut said: Vec<String> = errors.iter().map(|error| say.case_refused(error)).collect();
+    let mut said: Vec<String> = errors.iter().map(|error| messages.case_refused(error)).collect();
     said.extend([
-        say.case_failed(),
-        say.case_opened(&full),
-        say.case_shown(&full),
-        say.case_shown(&many),
-        say.case_shown(&unsigned),
-        say.case_closed(&full),
-        say.cases_listed(&[], 0),
-        say.cases_listed(&[full.clone(), unsigned], 3),
-        say.case_tracked(full.id, &tracked),
-        say.case_noted_alone(),
+        messages.case_failed(),
+        messages.case_opened(&full),
+        messages.case_shown(&full),
+        messages.case_shown(&many),
+        messages.case_shown(&unsigned),
+        messages.case_closed(&full),
+        messages.cases_listed(&[], 0),
+        messages.cases_listed(&[full.clone(), unsigned], 3),
+        messages.case_tracked(full.id, &tracked),
+        messages.case_noted_alone(),
     ]);
     said
 }
@@ -176,7 +176,7 @@ mod tests {
     fn the_tracked_line_has_a_bullet_for_each() {
         let notes = case("t", &[(NoteKind::Hypothesis, "快取過期"), (NoteKind::Question, "哪一版？")]).notes;
         let notes: Vec<Note> = notes.into_iter().map(|kept| kept.note).collect();
-        let said = |language| Say::new(language).case_tracked(CaseId(7), &notes);
+        let said = |language| Messages::new(language).case_tracked(CaseId(7), &notes);
         assert_eq!(
             said(Language::TraditionalChinese),
             ":pushpin: pmk auto-tracked（案件 7）\n• 假設：快取過期\n• 待查：哪一版？"
@@ -191,9 +191,13 @@ mod tests {
     #[test]
     fn a_title_is_shown_as_it_was_written() {
         let written = "*b* [see](https://x.example) `c`";
-        let (case, say) = (case(written, &[]), Say::new(Language::English));
-        let shown =
-            [say.case_opened(&case), say.case_shown(&case), say.case_closed(&case), say.cases_listed(&[case], 0)];
+        let (case, messages) = (case(written, &[]), Messages::new(Language::English));
+        let shown = [
+            messages.case_opened(&case),
+            messages.case_shown(&case),
+            messages.case_closed(&case),
+            messages.cases_listed(&[case], 0),
+        ];
         for said in shown {
             assert!(said.contains("`*b* [see](https://x.example) 'c'`"), "{said}");
         }
@@ -203,7 +207,7 @@ mod tests {
     fn of_many_notes_the_newest_are_shown() {
         let notes: Vec<String> = (0..SHOWN_NOTES + 5).map(|n| format!("note {n}.")).collect();
         let notes: Vec<(NoteKind, &str)> = notes.iter().map(|note| (NoteKind::Hypothesis, note.as_str())).collect();
-        let said = Say::new(Language::English).case_shown(&case("t", &notes));
+        let said = Messages::new(Language::English).case_shown(&case("t", &notes));
         assert!(said.contains("note 24.") && said.contains("note 5.") && !said.contains("note 4."), "{said}");
         assert!(said.ends_with("and 5 more"), "{said}");
     }
