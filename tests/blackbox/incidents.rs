@@ -1,4 +1,4 @@
-//! The incidents that this gateway was built after, replayed (seeds 000, 001, 002 and 004). Each ends in an
+//! The incidents that this gateway was built after, replayed (specifications 000, 001, 002 and 004). Each ends in an
 //! answer, and does not when the part that prevents it is switched off.
 
 use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message};

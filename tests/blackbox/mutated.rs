@@ -37,7 +37,7 @@ fn count(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |count| count.parse().expect("a number"))
 }
 
-/// Whether a text is an id, in the words of the README.
+/// Whether a text is an id, in the words of `docs/console.md`.
 fn is_id(text: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || (c.is_ascii_punctuation() && c != ':');
     (1..=128).contains(&text.chars().count()) && text.chars().all(allowed)

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Language {
-    /// Traditional Chinese, the language of the seeds.
+    /// Traditional Chinese, the language of the specifications.
     #[default]
     TraditionalChinese,
     English,

@@ -1,5 +1,5 @@
 //! The ledger: one JSON line an event, in a file a month, `events-YYYY-MM.log` (UTC), as pmk writes
-//! them (seeds 000 §3 and 003 §12). People read and edit it; it never holds the text of a message.
+//! them (specifications 000 §3 and 003 §12). People read and edit it; it never holds the text of a message.
 //!
 //! An event is stored together with what it tells of, in one transaction, or by itself where it belongs to nothing else.
 //! From the store its line is [exported](export) to the file: the store says what has happened, the files are for readers.

@@ -1,4 +1,5 @@
-//! Names for the codes of the contract. The sets are open: expect codes that are not listed.
+//! Names for the codes of the contract, as `docs/policies.md` lists them. The sets are open: expect codes that are not
+//! listed.
 
 /// Who speaks, as the model is told.
 pub mod role {

@@ -45,6 +45,9 @@
 //! `wit/policy.wit`, which says what the host does with every call; elsewhere they run on the host's own types, with
 //! the same names and methods.
 //!
+//! Origins, roles, flags, phases, rungs and levels are codes, with names in [`origin`], [`role`], [`flag`], [`phase`],
+//! [`rung`] and [`level`]; `docs/policies.md` of the repository has them in one table.
+//!
 //! A decision runs in a fresh instance: nothing is remembered between calls. It has a limited amount of fuel, so read
 //! [from the newest message back](Transcript::segments) and stop early. A panic reaches the operator's log, and the
 //! next policy decides.

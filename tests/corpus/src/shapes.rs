@@ -1,5 +1,5 @@
 //! Conversations of every shape out of a seed, with planted facts and the questions they answer: long chats in Chinese and in
-//! English, turns full of tool results, and the shapes of the incidents that the gateway was built after (seeds 000,
+//! English, turns full of tool results, and the shapes of the incidents that the gateway was built after (specifications 000,
 //! 001, 002 and 004). The same seed gives the same corpus, on every machine.
 //!
 //! A message is a line of a file in `histories`, with an `id`; a question names the conversation, the messages that

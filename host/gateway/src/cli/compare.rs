@@ -304,7 +304,8 @@ impl Watch for Progress {
 
 impl From<crate::compare::questions::QuestionsError> for Failure {
     fn from(error: crate::compare::questions::QuestionsError) -> Self {
-        Failure::new(error).hint("each question is an object with `conversation`, `question` and what the README lists")
+        Failure::new(error)
+            .hint("each question is an object with `conversation`, `question` and what `docs/compare.md` lists")
     }
 }
 

@@ -298,7 +298,7 @@ impl Run {
                 (Arc::new(self.connect_slack(config, app.resolve()?, bot.resolve()?).await?), None)
             }
             Connection::Chat => {
-                (Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as the README shows")?), None)
+                (Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as `docs/console.md` shows")?), None)
             }
             Connection::Lines => {
                 let lines = Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?;

@@ -1,4 +1,4 @@
-//! What is worth telling, in the words of pmk's ledger (seeds 000 §3 and 003 §12). Never the text of a message.
+//! What is worth telling, in the words of pmk's ledger (specifications 000 §3 and 003 §12). Never the text of a message.
 
 use pmk_policy::Identity;
 use serde::Serialize;
