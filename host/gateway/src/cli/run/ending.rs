@@ -29,7 +29,7 @@ pub(super) fn presence(services: &Services, gateway: &Gateway) -> presence::Port
         ledger: services.ledger.clone(),
         people: Arc::clone(&services.people),
         messages: Arc::clone(&services.messages),
-        settings: services.config.presence.clone(),
+        settings: services.config.presence,
         stop: services.stop.clone(),
         tasks: services.tasks.clone(),
         dispatcher: Arc::clone(gateway.dispatcher()),
