@@ -70,7 +70,7 @@ pub(crate) enum Pass {
     /// As ever.
     Asked,
     /// To see whether it does well again.
-    Tried,
+    HalfOpen,
     /// Not at all.
     Skipped,
 }
@@ -83,7 +83,7 @@ impl Breakers {
             State::Open { left, pause } if *left == 0 => {
                 // The others go past it until this one is back, and if it never comes back until the next trial.
                 *left = *pause;
-                Pass::Tried
+                Pass::HalfOpen
             }
             State::Open { left, .. } => {
                 *left -= 1;
@@ -106,11 +106,11 @@ impl Breakers {
                 let first = !self.ever.swap(true, Ordering::Relaxed);
                 Some(Change::Suspended { failures, pause: FIRST_PAUSE, first })
             }
-            (State::Open { .. }, Pass::Tried) if !failed => {
+            (State::Open { .. }, Pass::HalfOpen) if !failed => {
                 *state = State::default();
                 Some(Change::Resumed)
             }
-            (State::Open { left, pause }, Pass::Tried) => {
+            (State::Open { left, pause }, Pass::HalfOpen) => {
                 *pause = (*pause * 2).min(LONGEST_PAUSE);
                 *left = *pause;
                 None
@@ -145,7 +145,7 @@ mod tests {
                 Pass::Skipped => None,
                 _ => breakers.note(Decision::Prune, pass, fails(n)),
             };
-            if change.is_some() || pass == Pass::Tried {
+            if change.is_some() || pass == Pass::HalfOpen {
                 told.push((n, pass, change));
             }
         }
@@ -164,7 +164,7 @@ mod tests {
         let trials: Vec<u32> = told[1..].iter().map(|(n, ..)| *n).collect();
         // 20 go past it, then 40, 80, … and never more than 1,280.
         assert_eq!(trials, [25, 66, 147, 308, 629, 1_270, 2_551, 3_832, 5_113, 6_394, 7_675]);
-        assert!(told[1..].iter().all(|(_, pass, change)| *pass == Pass::Tried && change.is_none()));
+        assert!(told[1..].iter().all(|(_, pass, change)| *pass == Pass::HalfOpen && change.is_none()));
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     fn one_that_does_well_again_is_asked_again_and_the_first_suspension_is_told_apart() {
         let breakers = Breakers::default();
         let told = decide(&breakers, |n| n < 5, 100);
-        assert_eq!(told, [(4, Pass::Asked, suspended(5, true)), (25, Pass::Tried, Some(Change::Resumed))]);
+        assert_eq!(told, [(4, Pass::Asked, suspended(5, true)), (25, Pass::HalfOpen, Some(Change::Resumed))]);
         assert_eq!(decide(&breakers, |_| true, 5), [(4, Pass::Asked, suspended(5, false))]);
     }
 
@@ -194,8 +194,8 @@ mod tests {
         let breakers = Breakers::default();
         decide(&breakers, |_| true, 5);
         let passes: Vec<Pass> = (0..42).map(|_| breakers.pass(Decision::Prune)).collect();
-        assert_eq!(passes[20], Pass::Tried);
-        assert_eq!(passes[41], Pass::Tried);
+        assert_eq!(passes[20], Pass::HalfOpen);
+        assert_eq!(passes[41], Pass::HalfOpen);
         assert_eq!(passes.iter().filter(|pass| **pass == Pass::Skipped).count(), 40);
     }
 
