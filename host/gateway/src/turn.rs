@@ -11,7 +11,8 @@
 //! [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
 //! answer; [`together`] where several messages are answered at once, [`command`] where it is an order to the gateway,
 //! [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`] ends a turn without the model. A turn under way
-//! is a [`work::Work`] with its [`window`] and its [`journal`].
+//! is a [`work::Work`] with its [`window`], its [`journal`] and
+//! its [`receipt`]s.
 
 mod absorb;
 mod act;
@@ -26,6 +27,7 @@ mod hear;
 mod journal;
 mod late;
 mod live;
+mod receipt;
 mod record;
 mod records;
 mod summarise;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pmk_core::{Applied, Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
 use pmk_models::{Answer, ModelError, Request, Stop, Usage};
-use pmk_policy::{IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
+use pmk_policy::{DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
 
 use super::{Arm, Call, Seen, Setup};
 use crate::{
@@ -150,7 +150,8 @@ impl Ports for World<'_> {
         }
     }
 
-    fn carried_out(&self, window: &Window, applied: &Applied) {
+    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>) {
+        let Some((applied, _)) = plan else { return };
         let entries: Vec<&Entry> = window.entries().collect();
         let results: u64 = applied.removed.iter().map(|&at| results(&entries[at as usize].message)).sum();
         let tally = &mut self.seen().tally;

@@ -18,6 +18,7 @@ fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Rece
             replaced: vec![(1, Digest::of("reduced"))],
             marker: Some((receipts.keep("3 turns are not shown"), 1)),
             recalled: vec![7],
+            recall: None,
             compaction: Some((1, 3)),
             turns_dropped: 1,
             tokens_before: 900,
@@ -36,6 +37,8 @@ fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Rece
         atoms: vec![FoundAtom { id: "01J".into(), sha256: Digest::of("an atom") }],
         usage: Some(Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 }),
         renderer: 1,
+        as_text: false,
+        repaired: false,
         request: Digest::of("the request"),
     }
 }
