@@ -202,7 +202,7 @@ pub struct Calibrated {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundAtom {
     pub id: String,
-    /// Of its file.
+    /// Of its file, as we write it.
     pub sha256: Digest,
 }
 
@@ -272,9 +272,14 @@ impl Store {
     /// The receipts of a conversation, oldest first, and whose turn each is of.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub async fn receipts_of_session(&self, session: SessionId) -> Result<Vec<(TurnId, Receipt)>, StoreError> {
-        self.read(move |conn| read(conn, OF_SESSION, session.0)).await
+    /// [`StoreError::UnknownSession`].
+    pub async fn receipts_of_session(&self, key: &SessionKey) -> Result<Vec<(TurnId, Receipt)>, StoreError> {
+        let key = key.clone();
+        self.read(move |conn| {
+            let session = sessions::find(conn, &key)?.ok_or(StoreError::UnknownSession(key))?;
+            read(conn, OF_SESSION, session.0)
+        })
+        .await
     }
 
     /// A conversation with what its turns were begun from, as of one moment. For a thread that may wait.

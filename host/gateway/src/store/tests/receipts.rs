@@ -78,7 +78,7 @@ async fn a_turn_keeps_what_its_requests_were_made_from_and_each_text_once() {
     same.call = 0;
     assert_ne!(of_turn[0], same, "it was made from less");
 
-    let of_session = store.receipts_of_session(kept[0].session).await.unwrap();
+    let of_session = store.receipts_of_session(&"slack:dm:U1".parse().unwrap()).await.unwrap();
     let turns: Vec<TurnId> = of_session.iter().map(|(turn, _)| *turn).collect();
     assert_eq!(turns, [kept[0].turn, kept[0].turn, kept[1].turn, kept[1].turn]);
     assert_eq!(number(&home, "SELECT count(*) FROM text"), 6, "each once, however often it was sent");
