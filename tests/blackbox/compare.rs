@@ -1,6 +1,7 @@
 //! `compare`: policies on recorded conversations, and what is said of them.
 
 mod browser;
+mod kept;
 mod statistics;
 
 use std::{

@@ -45,6 +45,7 @@ mod policies;
 mod presence;
 mod queue;
 mod recall;
+mod receipts;
 mod replies;
 mod secrets;
 mod sessions;

@@ -48,6 +48,7 @@ fn replay(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a folder");
     fill(folder.path());
     let (found, _) = histories::find(folder.path(), None).expect("the histories");
+    let found: Vec<histories::Source> = found.into_iter().map(Into::into).collect();
     let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
     let base = layer(&runtime, "standard");
     let stacks = [vec![], vec![layer(&runtime, "strict")]];
@@ -57,7 +58,8 @@ fn replay(c: &mut Criterion) {
         .map(|(number, layers)| Arm { label: number.to_string(), stack: Stack::new(layers, base.clone()) })
         .collect();
     let sim = Sim::new(SimConfig { window: WINDOW, ..SimConfig::default() });
-    let setup = Setup { window: WINDOW, budget: None, sim, seed_may_go: false, history_turns: None };
+    let setup =
+        Setup { window: WINDOW, budget: None, sim, seed_may_go: false, history_turns: None, by_receipts: false };
     let mut group = c.benchmark_group("replay");
     group.sample_size(10).throughput(Throughput::Elements((CONVERSATIONS * TURNS * arms.len()) as u64));
     for jobs in [1, 2] {

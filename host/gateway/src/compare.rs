@@ -8,6 +8,7 @@
 //! people and machines read.
 
 pub mod histories;
+mod kept;
 pub mod metrics;
 pub mod prices;
 pub mod questions;

@@ -24,7 +24,7 @@ use pmk_policy::{DecidedBy, Phase};
 
 use crate::{calibration::TokenBudget, directive, ids::SessionId, preambles::Preamble};
 
-pub(crate) use ports::{Alarm, Ports, SummaryInput, ToolSupport};
+pub(crate) use ports::{Alarm, Ports, Sent, SummaryInput, ToolSupport};
 use trial::Trial;
 use window::Window;
 

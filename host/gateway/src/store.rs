@@ -79,7 +79,9 @@ pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use presence::{Outage, Owed, Talk, Telling, Unread};
 pub use proposals::{Judged, Proposal, is_meant};
-pub use receipts::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
+pub use receipts::{
+    Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference, Replayable,
+};
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{

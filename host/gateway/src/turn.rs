@@ -12,7 +12,8 @@
 //! answer; [`batching`] where several messages are answered at once, [`steer`] where they come meanwhile, [`command`] where
 //! it is an order to the gateway, [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`]
 //! ends a turn without the model. A turn under way is a [`work::Work`] with its [exchange](crate::exchange), which reaches the
-//! world as [`live`] has it, and its [`journal`].
+//! world as [`live`] has it, its [`journal`] and its
+//! [`receipt`]s.
 
 mod absorb;
 mod act;
@@ -28,6 +29,7 @@ mod hear;
 mod journal;
 mod late;
 mod live;
+mod receipt;
 mod record;
 mod records;
 mod steer;

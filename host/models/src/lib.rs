@@ -48,7 +48,7 @@ pub struct Request {
 }
 
 /// A tool that a model may call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
     /// Of `a-z A-Z 0-9 _ -`.
     pub name: String,

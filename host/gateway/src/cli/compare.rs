@@ -19,14 +19,14 @@ use pmk_system::error::{Failure, OrHint};
 
 use super::{
     arguments::{Json, tokens},
-    context::Context,
+    context::{Context, block_on},
     logging,
     output::{print, print_json},
     table,
 };
 use crate::{
     compare::{
-        histories::{self, HistoryFile},
+        histories::{self, Source},
         prices::Prices,
         questions::Questions,
         replay::{Arm, Setup},
@@ -38,6 +38,7 @@ use crate::{
     },
     config::{Config, PolicyConfig},
     policies::{Loader, Named},
+    store::Store,
     transfer::TransferError,
 };
 
@@ -54,19 +55,21 @@ pub(super) struct CompareCommand {
     #[arg(long, value_name = "POLICY.NAME=VALUE")]
     set: Vec<SetOverride>,
 
-    /// The folder with the conversations: pmk's tree, full exports, Anthropic's JSON, JSON lines
+    /// The folder with the conversations: pmk's tree, full exports, Anthropic's JSON, JSON lines [default: those of the
+    /// home, by their receipts]
     #[arg(long, value_name = "DIR")]
-    histories: PathBuf,
+    histories: Option<PathBuf>,
 
     /// Questions about them, a JSON list or lines
     #[arg(long, value_name = "FILE")]
     questions: Option<PathBuf>,
 
-    /// The model's context window in tokens [default: the model's]
+    /// The model's context window in tokens [default: the model's; that of the receipts for a home]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// The hard limit in tokens [default: what the window leaves beside answer and system prompt]
+    /// The hard limit in tokens [default: what the window leaves beside answer and system prompt; that of the receipts
+    /// for a home]
     #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
     budget: Option<u64>,
 
@@ -112,15 +115,10 @@ impl CompareCommand {
         let questions = self.questions.as_deref().map(Questions::read).transpose()?;
         let prices = Prices::load(self.prices.as_deref())?;
         let arms = self.arms(&context.home, &config.policy)?;
-        let (found, problems) = histories::find(&self.histories, self.questions.as_deref())
-            .map_err(|error| Failure::new(error).hint("give `--histories` a folder that you may read"))?;
-        if found.is_empty() {
-            return Err(TransferError::NothingFound { path: self.histories.clone() })
-                .or_hint("`.json`, `.jsonl` and full exports are looked for, in folders within it, too");
-        }
+        let (found, problems) = self.sources(&context.home)?;
         let subject = Subject {
             model: spec.to_string(),
-            window: setup.window,
+            window: Some(setup.window).filter(|_| !setup.by_receipts),
             budget: self.budget,
             price: spec.name.as_deref().and_then(|name| prices.of(name)),
             seed: self.seed,
@@ -136,8 +134,13 @@ impl CompareCommand {
         results.problems.splice(0..0, problems.iter().map(ToString::to_string));
         tell(context, &results, questions.as_ref());
         if results.conversations.is_empty() {
-            return Err(Failure::new(format!("no conversation of `{}` can be replayed", self.histories.display()))
-                .hint("each file is a JSON list of messages, an object with `messages`, or a message a line"));
+            let (from, hint) = match &self.histories {
+                Some(folder) => {
+                    (folder, "each file is a JSON list of messages, an object with `messages`, or a message a line")
+                }
+                None => (&context.home, "the lines above say why"),
+            };
+            return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display())).hint(hint));
         }
         let report = Report::new(&arms, subject, results, elapsed);
         if report.decisions() == 0 {
@@ -149,6 +152,27 @@ impl CompareCommand {
             write(path, &report::page::html(&report, diff.as_ref()))?;
         }
         self.publish(&report)
+    }
+
+    /// Where the conversations are, and what of it cannot be read.
+    fn sources(&self, home: &Path) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
+        let Some(folder) = &self.histories else {
+            let store = Store::open_existing(home)?;
+            let sessions = block_on(async { Ok(store.sessions().await?) })?;
+            if sessions.is_empty() {
+                return Err(Failure::new(format!("there are no conversations in `{}`", home.display()))
+                    .hint("name a home where some are, or a folder of recorded ones with `--histories`"));
+            }
+            let kept = sessions.into_iter().map(|session| Source::Kept(store.clone(), session.key));
+            return Ok((kept.collect(), vec![]));
+        };
+        let (found, problems) = histories::find(folder, self.questions.as_deref())
+            .map_err(|error| Failure::new(error).hint("give `--histories` a folder that you may read"))?;
+        if found.is_empty() {
+            return Err(TransferError::NothingFound { path: folder.clone() })
+                .or_hint("`.json`, `.jsonl` and full exports are looked for, in folders within it, too");
+        }
+        Ok((found.into_iter().map(Source::from).collect(), problems))
     }
 
     fn setup(&self, spec: &ModelSpec, config: &Config) -> Result<Setup, Failure> {
@@ -164,6 +188,7 @@ impl CompareCommand {
             sim: Sim::new(SimConfig { window, delay_ms: 0, ..sim }),
             seed_may_go: config.policy.seed_may_go,
             history_turns: config.history_turns,
+            by_receipts: self.histories.is_none() && self.window.is_none() && self.budget.is_none(),
         })
     }
 
@@ -242,11 +267,11 @@ fn tell(context: &Context, results: &Results, questions: Option<&Questions>) {
 /// The conversation that tells most, read once more.
 fn side_by_side(
     comparison: &Comparison<'_>,
-    found: Vec<HistoryFile>,
+    found: Vec<Source>,
     conversations: &[Replayed],
 ) -> Result<Option<Diff>, TransferError> {
     let Some(number) = most_telling(conversations) else { return Ok(None) };
-    let Some(conversation) = found.into_iter().flat_map(histories::of_file).nth(number) else { return Ok(None) };
+    let Some(conversation) = found.into_iter().flat_map(histories::of_source).nth(number) else { return Ok(None) };
     let (names, recording) = conversation?.open()?;
     let name = names.into_iter().next().unwrap_or_default();
     Ok(Some(Diff::of(comparison.arms, comparison.setup, name, &recording)))
@@ -256,9 +281,10 @@ fn side_by_side(
 fn page(report: &Report) -> String {
     let Report { subject, results, .. } = report;
     let turns: usize = results.conversations.iter().map(|replayed| replayed.turns).sum();
-    let limit = match subject.budget {
-        Some(budget) => format!("a limit of {budget} tokens in a window of {}", subject.window),
-        None => format!("a window of {} tokens", subject.window),
+    let limit = match (subject.budget, subject.window) {
+        (Some(budget), Some(window)) => format!("a limit of {budget} tokens in a window of {window}"),
+        (_, Some(window)) => format!("a window of {window} tokens"),
+        (_, None) => "the windows of the receipts".to_owned(),
     };
     let mut out = format!(
         "{} conversations, {turns} turns, {} questions; `{}` with {limit}, seed {}\n\n",

@@ -8,11 +8,14 @@ use std::{
 
 use pmk_core::SessionKey;
 
-use super::recording::Recording;
-use crate::transfer::{
-    TransferError,
-    full::{self, Conversations},
-    tree,
+use super::{kept, recording::Recording};
+use crate::{
+    store::Store,
+    transfer::{
+        TransferError,
+        full::{self, Conversations},
+        tree,
+    },
 };
 
 /// A file that holds conversations.
@@ -25,10 +28,27 @@ pub struct HistoryFile {
     pub key: Option<SessionKey>,
 }
 
+/// Where a conversation is.
+#[derive(Clone)]
+pub enum Source {
+    /// In a file, maybe with others.
+    File(HistoryFile),
+    /// In the store of a home.
+    Kept(Store, SessionKey),
+}
+
+impl From<HistoryFile> for Source {
+    fn from(found: HistoryFile) -> Source {
+        Source::File(found)
+    }
+}
+
 /// A conversation to be replayed.
 pub enum Conversation {
     /// Not read yet.
     File(HistoryFile),
+    /// Not read from its store yet.
+    Kept(Store, SessionKey),
     /// Out of a full export.
     Read { name: String, recording: Box<Recording> },
 }
@@ -49,6 +69,10 @@ impl Conversation {
                 let names = key.into_iter().chain([short, name]).chain(stem).chain(file).collect();
                 Ok((names, recording))
             }
+            Conversation::Kept(store, key) => match store.replayable(&key) {
+                Ok(kept) => Ok((vec![key.to_string()], kept::recording(kept))),
+                Err(source) => Err(TransferError::Unreadable { key, source }),
+            },
             Conversation::Read { name, recording } => Ok((vec![name], *recording)),
         }
     }
@@ -100,8 +124,12 @@ fn is_history(path: &Path) -> bool {
         || full::is_full(path)
 }
 
-/// The conversations of a file, each read when its turn comes.
-pub fn of_file(found: HistoryFile) -> Box<dyn Iterator<Item = Result<Conversation, TransferError>>> {
+/// The conversations of a source, each read when its turn comes.
+pub fn of_source(source: Source) -> Box<dyn Iterator<Item = Result<Conversation, TransferError>>> {
+    let found = match source {
+        Source::File(found) => found,
+        Source::Kept(store, key) => return Box::new(std::iter::once(Ok(Conversation::Kept(store, key)))),
+    };
     if !full::is_full(&found.path) {
         return Box::new(std::iter::once(Ok(Conversation::File(found))));
     }

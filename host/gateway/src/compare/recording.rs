@@ -11,6 +11,7 @@ use pmk_system::files;
 use pmk_system::lines::Lines;
 use serde_json::Value;
 
+use super::kept::Given;
 use crate::{store::SessionDump, transfer::TransferError};
 
 /// Fields that name a message in the words of the questions.
@@ -38,6 +39,8 @@ pub struct Recording {
     pub dropped_turns: u32,
     /// What was done to make it whole: one line each.
     pub repairs: Vec<String>,
+    /// What each turn was begun from, by its receipt; nothing where none has one.
+    pub(crate) given: Vec<Given>,
 }
 
 impl Recording {

@@ -10,7 +10,11 @@
 mod keep;
 mod world;
 
-use std::{collections::HashSet, num::NonZeroU32, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    num::NonZeroU32,
+    sync::Arc,
+};
 
 use futures_util::FutureExt;
 use pmk_core::{Archive, Entry, Message, Origin, Place, Role, request};
@@ -19,6 +23,7 @@ use pmk_policy::Stack;
 use pmk_search::MemoryArchive;
 
 use super::{
+    kept::Given,
     metrics::Tally,
     questions::{Placed, Score, says},
     recording::Recording,
@@ -58,6 +63,8 @@ pub struct Setup {
     pub seed_may_go: bool,
     /// The most turns of a direct message that stay in view.
     pub history_turns: Option<NonZeroU32>,
+    /// Whether window and limit are those of the receipts, where a conversation has any.
+    pub by_receipts: bool,
 }
 
 /// A request to the model.
@@ -75,6 +82,8 @@ pub struct Call {
 pub struct Seen {
     pub tally: Tally,
     pub calls: Vec<Call>,
+    /// In which turns how many were dropped.
+    pub drops: BTreeMap<usize, u64>,
     /// The time of every decision, in microseconds.
     pub times: Vec<u64>,
     /// The last request that was answered.
@@ -115,9 +124,11 @@ impl<'a> Replay<'a> {
     /// The conversation before its first turn.
     pub fn new(arm: &'a Arm, setup: &'a Setup, recording: &'a Recording) -> Replay<'a> {
         let live = Live { dropped_turns: recording.dropped_turns, ..Live::default() };
+        let given = recording.given.first();
         let (system, tokens) = (recording.system.clone(), recording.system_tokens);
-        let preamble = Arc::new(Preamble { system, tokens, ..Preamble::default() });
-        let world = World::new(arm, setup, Calibration::default());
+        let preamble = given.map(|given| Arc::clone(&given.preamble));
+        let preamble = preamble.unwrap_or_else(|| Arc::new(Preamble { system, tokens, ..Preamble::default() }));
+        let world = World::new(arm, setup, Calibration::default(), given);
         let archive = Arc::new(MemoryArchive::of(recording.opening()));
         let mut replay = Replay { world, recording, preamble, live, archive };
         replay.open();
@@ -129,7 +140,12 @@ impl<'a> Replay<'a> {
         let mut questions = questions.iter().peekable();
         for (number, turn) in self.recording.turns.iter().enumerate() {
             self.world.seen().turn = number;
-            self.take(&self.recording.entries[turn.clone()]);
+            let given = self.recording.given.get(number);
+            if let Some(given) = given {
+                self.preamble = Arc::clone(&given.preamble);
+                self.world.given = Some(given);
+            }
+            self.take(&self.recording.entries[turn.clone()], given);
             while let Some(placed) = questions.next_if(|placed| placed.turn <= number) {
                 scored(&placed.question.category, self.ask(placed));
             }
@@ -142,11 +158,14 @@ impl<'a> Replay<'a> {
     }
 
     /// A turn: the message, and what was recorded of what followed.
-    fn take(&mut self, entries: &[Entry]) {
+    fn take(&mut self, entries: &[Entry], given: Option<&Given>) {
         let Some((message, rest)) = entries.split_first() else { return };
-        let mut exchange = self.begin(message);
+        let shown = given.map_or(&[][..], |given| &given.shown);
+        let mut exchange = self.begin(message, shown);
         let answered = self.converse(&mut exchange, rest);
-        self.live = exchange.window.into_live(answered);
+        // A turn that was given up has left nothing in view.
+        let is_given_up = given.is_some_and(|given| given.is_own) && rest.is_empty();
+        self.live = exchange.window.into_live(answered && !is_given_up);
         entries.iter().for_each(|entry| self.archive.record(entry.clone()));
         let mut seen = self.world.seen();
         seen.tally.turns += 1;
@@ -154,16 +173,17 @@ impl<'a> Replay<'a> {
     }
 
     /// The window with the new message, as the policy leaves it.
-    fn begin(&mut self, message: &Entry) -> Exchange {
+    fn begin(&mut self, message: &Entry, shown: &[Message]) -> Exchange {
         let live = std::mem::take(&mut self.live);
         let archive: Arc<dyn Archive> = self.archive.clone();
-        let mut window = Window::new(live, None, (*message.message).clone(), String::new()).with_archive(archive);
+        let new_message = (*message.message).clone();
+        let mut window = Window::new(live, shown.iter().cloned(), new_message, String::new()).with_archive(archive);
         window.new_message_archived(message.id);
         let is_dm = self.recording.key.as_ref().is_some_and(|key| matches!(key.place, Place::Dm(_)));
         if let Some(most) = self.world.setup.history_turns.filter(|_| is_dm)
             && let Some((_, turns)) = window.keep_turns(most.get())
         {
-            self.world.seen().tally.turns_dropped += u64::from(turns);
+            self.world.seen().dropped(turns);
         }
         let mut exchange = Exchange {
             session: only(),
@@ -228,7 +248,7 @@ impl<'a> Replay<'a> {
         let same = |(a, b): &(&Entry, &Entry)| Arc::ptr_eq(&a.message, &b.message) || a.message == b.message;
         let kept = exchange.window.entries().zip(&last).take_while(same);
         let kept: u64 = kept.map(|(entry, _)| u64::from(entry.tokens)).sum();
-        let system = if last.is_empty() { 0 } else { self.recording.system_tokens };
+        let system = if last.is_empty() { 0 } else { exchange.preamble.tokens };
         seen.tally.tokens_reused += kept + system;
         seen.last = exchange.window.entries().cloned().collect();
     }
@@ -244,7 +264,7 @@ impl<'a> Replay<'a> {
             archive: Arc::clone(&self.archive),
         };
         // No message of the recording has this number.
-        let mut exchange = aside.begin(&Entry::new(0, Message::user(question.text.clone())));
+        let mut exchange = aside.begin(&Entry::new(0, Message::user(question.text.clone())), &[]);
         let takes = aside.call(&mut exchange);
         let mut score = Score::default();
         if !placed.evidence.is_empty() {
@@ -276,7 +296,7 @@ impl<'a> Replay<'a> {
     /// Whether the stand-in finds the answer in the request.
     fn reads(&self, exchange: &Exchange, answer: &str) -> bool {
         let request = Request {
-            system: self.recording.system.clone(),
+            system: exchange.preamble.system.clone(),
             messages: request::alternate(exchange.window.shared()),
             max_answer_tokens: exchange.budget.answer,
             tools: [].into(),

@@ -7,7 +7,7 @@ mod metric;
 pub mod page;
 pub mod table;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use pmk_policy::{Identity, Rung};
 use pmk_statistics::{Finding, Measured, Ratio, Settings};
@@ -29,7 +29,8 @@ use crate::exchange::recover::replan;
 #[derive(Clone, Debug)]
 pub struct Subject {
     pub model: String,
-    pub window: u64,
+    /// Nothing where each conversation goes by the window of its receipts.
+    pub window: Option<u64>,
     /// The hard limit, where it was given.
     pub budget: Option<u64>,
     pub price: Option<Price>,
@@ -117,8 +118,8 @@ impl Report {
                 let policies: Map<String, Value> = self
                     .policies
                     .iter()
-                    .zip(&replayed.outcomes)
-                    .map(|(policy, outcome)| (policy.label.clone(), self.of_conversation(outcome)))
+                    .zip(replayed.outcomes.iter().zip(&replayed.drops))
+                    .map(|(policy, (outcome, drops))| (policy.label.clone(), self.of_conversation(outcome, drops)))
                     .collect();
                 json!({"conversation": replayed.name, "turns": replayed.turns, "policies": policies})
             })
@@ -173,8 +174,10 @@ impl Report {
         })
     }
 
-    fn of_conversation(&self, outcome: &ArmOutcome) -> Value {
+    fn of_conversation(&self, outcome: &ArmOutcome, drops: &BTreeMap<usize, u64>) -> Value {
         let mut document = json!(outcome.tally);
+        let drop = |(turn, turns): (&usize, &u64)| json!({"turn": turn + 1, "turns_dropped": turns});
+        document["drops"] = drops.iter().map(drop).collect();
         document["rungs"] = rungs(outcome);
         document["questions"] = questions(&outcome.score);
         if let Some(price) = self.subject.price {

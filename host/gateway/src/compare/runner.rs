@@ -1,6 +1,7 @@
 //! All conversations, several at a time. Each is read when its turn comes and forgotten when it is done.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, SendError, SyncSender, sync_channel},
@@ -13,7 +14,7 @@ use pmk_system::panics;
 use thiserror::Error;
 
 use super::{
-    histories::{self, Conversation, HistoryFile},
+    histories::{self, Conversation, Source},
     metrics::{ArmOutcome, Totals},
     questions::{self, Questions, Score},
     recording::Recording,
@@ -37,6 +38,8 @@ pub struct Replayed {
     pub turns: usize,
     /// One of each policy.
     pub outcomes: Vec<ArmOutcome>,
+    /// In which turns each policy dropped how many, the turns counted from 0.
+    pub drops: Vec<BTreeMap<usize, u64>>,
 }
 
 /// What came of all.
@@ -77,7 +80,7 @@ impl Comparison<'_> {
     ///
     /// # Errors
     /// A replay panicked.
-    pub fn run(&self, found: Vec<HistoryFile>, watch: &dyn Watch) -> Result<Results, Panicked> {
+    pub fn run(&self, found: Vec<Source>, watch: &dyn Watch) -> Result<Results, Panicked> {
         let (jobs, waiting) = sync_channel::<Job>(2 * self.jobs);
         let waiting = Arc::new(Mutex::new(waiting));
         let (parts, mut unread) = thread::scope(|scope| {
@@ -137,6 +140,7 @@ impl Comparison<'_> {
         let name = names.into_iter().next().unwrap_or_default();
         let told = recording.repairs.iter().cloned().chain(problems);
         part.problems.extend(told.map(|problem| (number, format!("`{name}`: {problem}"))));
+        let mut drops = Vec::with_capacity(self.arms.len());
         let outcomes = self.arms.iter().zip(&mut part.totals).map(|(arm, totals)| {
             let mut replay = Replay::new(arm, self.setup, recording);
             let mut score = Score::default();
@@ -155,10 +159,11 @@ impl Comparison<'_> {
                 totals.times.add(us);
                 totals.time += Duration::from_micros(us);
             }
+            drops.push(seen.drops);
             ArmOutcome { tally: seen.tally, score }
         });
         let outcomes = outcomes.collect();
-        part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes });
+        part.conversations.push(Replayed { number, name, turns: recording.turns.len(), outcomes, drops });
     }
 }
 
@@ -167,14 +172,14 @@ impl Comparison<'_> {
 /// # Errors
 /// There are no workers any more.
 fn hand_out(
-    found: Vec<HistoryFile>,
+    found: Vec<Source>,
     jobs: &SyncSender<Job>,
     unread: &mut Vec<(usize, String)>,
     watch: &dyn Watch,
 ) -> Result<(), SendError<Job>> {
     let mut number = 0;
-    for file in found {
-        for (at, conversation) in histories::of_file(file).enumerate() {
+    for source in found {
+        for (at, conversation) in histories::of_source(source).enumerate() {
             if at > 0 {
                 watch.more();
             }
@@ -205,6 +210,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::compare::histories::HistoryFile;
     use pmk_models::sim::{Sim, SimConfig};
 
     struct Panics;
@@ -228,9 +234,12 @@ mod tests {
                 sim: Sim::new(SimConfig::default()),
                 seed_may_go: false,
                 history_turns: None,
+                by_receipts: false,
             };
             let comparison = Comparison { arms: &[], setup: &setup, questions: None, jobs: 2 };
-            let found = |n| HistoryFile { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None };
+            let found = |n| {
+                Source::File(HistoryFile { name: format!("{n}"), path: format!("/nowhere/{n}.json").into(), key: None })
+            };
             // More than the workers take before they are gone, and more than can wait for them.
             ended.send(comparison.run((0..100).map(found).collect(), &Panics).map(drop))
         });

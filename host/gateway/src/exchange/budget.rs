@@ -2,7 +2,7 @@
 //! accordingly, before the model is called and whatever comes of the call.
 
 use pmk_core::{Applied, floor};
-use pmk_policy::{DecidedBy, PruneInput};
+use pmk_policy::{DecidedBy, PruneDecision, PruneInput};
 
 use super::{Exchange, Ports, compact, trial::Trial};
 use crate::{calibration::TokenBudget, ledger::Event, store::StoreError};
@@ -16,7 +16,7 @@ pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result
             decide(ports, exchange).await?;
             return Ok(());
         }
-        carry_out(ports, exchange, &wanted.otherwise, wanted.told).await?;
+        carry_out(ports, exchange, (&wanted.otherwise, &wanted.decided_by), wanted.told).await?;
     }
     Ok(())
 }
@@ -25,6 +25,7 @@ pub(crate) async fn budget(ports: &dyn Ports, exchange: &mut Exchange) -> Result
 struct Wanted {
     range: std::ops::Range<usize>,
     otherwise: Applied,
+    decided_by: DecidedBy,
     told: Vec<Event>,
 }
 
@@ -38,6 +39,7 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
         // alone is its own last step.
         let tokens = transcript.total_tokens();
         (exchange.tally.tokens_before, exchange.tally.tokens_after) = (tokens, tokens);
+        ports.planned(&exchange.window, None);
         return Ok(None);
     }
     if is_alone {
@@ -48,7 +50,7 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
         Trial::begin(exchange);
         let applied = floor::decide(&transcript, exchange.alone());
         let told = pruned(exchange, &DecidedBy::Floor, &applied);
-        carry_out(ports, exchange, &applied, told).await?;
+        carry_out(ports, exchange, (&applied, &DecidedBy::Floor), told).await?;
         return Ok(None);
     }
     let input = PruneInput {
@@ -71,16 +73,13 @@ async fn decide(ports: &dyn Ports, exchange: &mut Exchange) -> Result<Option<Wan
     if exchange.tally.calls == 0 {
         exchange.tally.tokens_before = applied.tokens_before;
     }
-    match decision.applied.compaction.clone() {
-        Some(range) if !exchange.tally.compacted => {
-            let told = pruned(exchange, &decision.decided_by, &decision.applied);
-            exchange.tally.decided_by = Some(decision.decided_by);
-            Ok(Some(Wanted { range, otherwise: decision.applied, told }))
-        }
+    let PruneDecision { applied, decided_by, .. } = decision;
+    let told = pruned(exchange, &decided_by, &applied);
+    exchange.tally.decided_by = Some(decided_by.clone());
+    match applied.compaction.clone() {
+        Some(range) if !exchange.tally.compacted => Ok(Some(Wanted { range, otherwise: applied, decided_by, told })),
         _ => {
-            let told = pruned(exchange, &decision.decided_by, &decision.applied);
-            exchange.tally.decided_by = Some(decision.decided_by);
-            carry_out(ports, exchange, &decision.applied, told).await?;
+            carry_out(ports, exchange, (&applied, &decided_by), told).await?;
             Ok(None)
         }
     }
@@ -121,9 +120,10 @@ fn pruned(exchange: &Exchange, decided_by: &DecidedBy, applied: &Applied) -> Vec
 pub(super) async fn carry_out(
     ports: &dyn Ports,
     exchange: &mut Exchange,
-    applied: &Applied,
+    (applied, decided_by): (&Applied, &DecidedBy),
     told: Vec<Event>,
 ) -> Result<(), StoreError> {
+    ports.planned(&exchange.window, Some((applied, decided_by)));
     exchange.tally.tokens_after = applied.tokens_after;
     if !applied.changes_anything() {
         return Ok(());
@@ -133,7 +133,6 @@ pub(super) async fn carry_out(
         exchange.tally.recalled.clone_from(&recall.ids);
     }
     exchange.tally.messages_replaced += applied.replaced.len();
-    ports.carried_out(&exchange.window, applied);
     let edit = exchange.window.apply(applied);
     if !applied.edits_window() {
         return Ok(());

@@ -5,7 +5,7 @@ mod tools;
 use pmk_models::{Action, Answer, ModelError, Request};
 
 use super::{
-    Exchange, Ports, invariants,
+    Exchange, Ports, Sent, invariants,
     recover::{self, Cause, Recovery},
     trial,
 };
@@ -73,24 +73,31 @@ fn too_long(exchange: &Exchange) -> CallOutcome {
 async fn send_or_repair(ports: &dyn Ports, exchange: &mut Exchange) -> (Request, Result<Answer, ModelError>) {
     let request = exchange.request();
     invariants::hold(exchange, &request);
-    let outcome = send(ports, exchange, &request).await;
+    let outcome = send(ports, exchange, &request, false).await;
     if let Err(error) = &outcome
         && error.action() == Action::Repair
     {
         tracing::warn!(session = exchange.key, %error, "the history is repaired for one more call");
         if let Some(repaired) = pmk_models::repair(&request) {
-            let outcome = send(ports, exchange, &repaired).await;
+            let outcome = send(ports, exchange, &repaired, true).await;
             return (repaired, outcome);
         }
     }
     (request, outcome)
 }
 
-async fn send(ports: &dyn Ports, exchange: &mut Exchange, request: &Request) -> Result<Answer, ModelError> {
+async fn send(
+    ports: &dyn Ports,
+    exchange: &mut Exchange,
+    request: &Request,
+    is_repaired: bool,
+) -> Result<Answer, ModelError> {
     exchange.tally.calls += 1;
-    let answer = ports.ask(request, exchange.estimate()).await?;
-    exchange.tally.usage.add(answer.usage);
-    Ok(answer)
+    let outcome = ports.ask(request, exchange.estimate()).await;
+    let usage = outcome.as_ref().ok().map(|answer| answer.usage);
+    ports.sent(Sent { exchange, request, is_repaired, usage });
+    exchange.tally.usage.add(usage.unwrap_or_default());
+    outcome
 }
 
 /// Why a smaller request may be answered where this one was not.

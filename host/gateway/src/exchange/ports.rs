@@ -5,9 +5,10 @@ use std::sync::{Arc, MutexGuard};
 use async_trait::async_trait;
 use pmk_core::{Applied, Entry, Transcript};
 use pmk_models::{Answer, ModelError, Request, Usage};
-use pmk_policy::{OverflowInput, PruneDecision, PruneInput, Rung};
+use pmk_policy::{DecidedBy, OverflowInput, PruneDecision, PruneInput, Rung};
 
 use super::{
+    Exchange,
     material::Material,
     window::{Fold, Window},
 };
@@ -54,8 +55,12 @@ pub(crate) trait Ports: Send + Sync {
         None
     }
 
-    /// Sees a plan that is carried out on this window.
-    fn carried_out(&self, _window: &Window, _applied: &Applied) {}
+    /// Sees what the next request is made from: this window, and the plan that is carried out on it, where there was
+    /// one to make.
+    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>);
+
+    /// Sees a request that was sent, made from what was planned last, and what the provider counted of it.
+    fn sent(&self, _sent: Sent<'_>) {}
 
     /// Edits the stored live window, before the call and whatever becomes of it. What there is to tell of it is stored
     /// with it.
@@ -76,6 +81,16 @@ pub(crate) trait Ports: Send + Sync {
 
     /// Tells the admins.
     fn alarm(&self, alarm: Alarm);
+}
+
+/// A request that was sent for the answer.
+pub(crate) struct Sent<'a> {
+    pub exchange: &'a Exchange,
+    pub request: &'a Request,
+    /// Whether its history was repaired.
+    pub is_repaired: bool,
+    /// Nothing where there was no answer.
+    pub usage: Option<Usage>,
 }
 
 /// What is to be summed up.

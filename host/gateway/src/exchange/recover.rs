@@ -13,7 +13,7 @@
 //! no rung is taken that costs a model call or a session, and what is tried is a [`trial`].
 
 use pmk_core::floor;
-use pmk_policy::{OverflowInput, Phase, Rung};
+use pmk_policy::{DecidedBy, OverflowInput, Phase, Rung};
 
 use super::{
     Alarm, Cut, Exchange, Ports,
@@ -175,7 +175,7 @@ async fn trim(ports: &dyn Ports, exchange: &mut Exchange, base: &Base) -> Result
     };
     exchange.tally.cut = Some(Cut::Trimmed(applied.turns_dropped));
     exchange.window = base.window.clone();
-    budget::carry_out(ports, exchange, &applied, vec![pruned]).await?;
+    budget::carry_out(ports, exchange, (&applied, &DecidedBy::Floor), vec![pruned]).await?;
     Ok(true)
 }
 
@@ -202,7 +202,8 @@ async fn give_up(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), Store
     let of_this_turn = transcript.tokens_in(transcript.current(), transcript.len());
     let most = of_this_turn + exchange.budget.limit / 2;
     if transcript.total_tokens() > most {
-        budget::carry_out(ports, exchange, &floor::decide(&transcript, most), vec![]).await?;
+        let floor = floor::decide(&transcript, most);
+        budget::carry_out(ports, exchange, (&floor, &DecidedBy::Floor), vec![]).await?;
     }
     Ok(())
 }

@@ -213,6 +213,16 @@ impl Window {
         &self.rows[self.current].entry
     }
 
+    /// Where the new message stands.
+    pub fn current(&self) -> usize {
+        self.current
+    }
+
+    /// Turns that were dropped, and a policy's own words for their marker.
+    pub fn dropped(&self) -> (u32, Option<&str>) {
+        (self.dropped_turns, self.marker_template.as_deref())
+    }
+
     /// The new message and what the turn has produced since, as far as it is still in the window.
     pub fn of_this_turn(&self) -> impl Iterator<Item = &Entry> {
         self.rows[self.current..].iter().map(|row| &row.entry)

@@ -84,7 +84,7 @@ impl Store {
     }
 }
 
-fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fault> {
+pub(super) fn dump(conn: &Connection, key: SessionKey) -> Result<SessionDump, Fault> {
     let session = sessions::find(conn, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
     let messages = messages(conn, session)?;
     let live = live(conn, session, &messages)?;

@@ -7,14 +7,16 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use pmk_models::Usage;
+use pmk_core::{Message, SessionKey};
+use pmk_models::{Request, Tool, Usage};
 use pmk_policy::Identity;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Store, StoreError, codec, error::Fault};
+use super::{SessionDump, Store, StoreError, codec, dump, error::Fault, sessions};
 use crate::ids::{SessionId, TurnId};
+
 pub(super) const KEEP_TEXT: &str = "INSERT INTO text (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING";
 pub(super) const FIND_TEXT: &str = "SELECT body FROM text WHERE sha256 = ?1";
 pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -32,12 +34,32 @@ impl Digest {
     pub fn of(bytes: impl AsRef<[u8]>) -> Digest {
         Digest(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
     }
+
+    /// That of a request, serialised as JSON.
+    pub fn of_request(request: &Request) -> Digest {
+        #[derive(Serialize)]
+        struct Serialised<'a> {
+            system: &'a str,
+            messages: Vec<&'a Message>,
+            max_answer_tokens: u32,
+            tools: &'a [Tool],
+        }
+        let Request { system, messages, max_answer_tokens, tools } = request;
+        let messages = messages.iter().map(|message| &**message).collect();
+        let max_answer_tokens = *max_answer_tokens;
+        Digest::of(codec::to_json(&Serialised { system, messages, max_answer_tokens, tools }))
+    }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// What one request was made from. Sizes are in tokens.
@@ -68,6 +90,12 @@ pub struct Receipt {
     pub usage: Option<Usage>,
     /// The version of what makes a request from all this.
     pub renderer: u32,
+    /// Whether calls and results went as text, because the server takes no tools.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub as_text: bool,
+    /// Whether the history was repaired, because the provider refused it as it was.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub repaired: bool,
     /// The request as it was sent, serialised.
     pub request: Digest,
 }
@@ -75,7 +103,8 @@ pub struct Receipt {
 /// The window before a decision, the new message included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
-    /// Oldest first.
+    /// Oldest first. Consecutive ids are stored as `[first, last]`.
+    #[serde(with = "runs")]
     pub messages: Vec<Reference>,
     /// Turns that had been dropped.
     pub dropped_turns: u32,
@@ -90,9 +119,9 @@ pub struct Before {
 pub enum Reference {
     /// One of the archive, as it is there.
     Whole(i64),
-    /// One of the archive that something else stood for, and the digest of that as JSON.
+    /// One of the archive that something else stood for, and that, a text: JSON.
     Reduced(i64, Digest),
-    /// What is no message of the archive: a block that is shown with the new message.
+    /// What is no message of the archive, a text: JSON. A marker, or a block that is shown with the new message.
     Text { text: Digest },
     /// One that this turn adds: which of [`Recorded::messages`](super::Recorded::messages). Stored as
     /// [`Whole`](Reference::Whole).
@@ -109,12 +138,14 @@ pub struct Plan {
     pub decided_by: Decider,
     /// What left the request, ascending.
     pub removed: Vec<u32>,
-    /// What stood reduced from then on, and the digest of that as JSON.
+    /// What stood reduced from then on, and as what, a text: JSON.
     pub replaced: Vec<(u32, Digest)>,
     /// The words of a marker that it wrote, a text, and the index it stood before.
     pub marker: Option<(Digest, u32)>,
-    /// The ids of archived messages that were shown again.
+    /// The ids of archived messages that were shown again, and the block that shows them, a text: JSON.
     pub recalled: Vec<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<Digest>,
     /// What it wanted summed up, from the first index to before the last one.
     pub compaction: Option<(u32, u32)>,
     pub turns_dropped: u32,
@@ -171,7 +202,7 @@ pub struct Calibrated {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundAtom {
     pub id: String,
-    /// Of its file.
+    /// Of its file, as we write it.
     pub sha256: Digest,
 }
 
@@ -191,10 +222,41 @@ impl Receipts {
         digest
     }
 
+    /// The same for something that is stored as JSON.
+    pub fn keep_json(&mut self, value: &impl Serialize) -> Digest {
+        self.keep(codec::to_json(value))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.calls.len()).unwrap_or(u32::MAX)
+    }
+
     /// Adds the receipt of one more request.
     pub fn push(&mut self, receipt: Receipt) {
         self.calls.push(receipt);
     }
+}
+
+impl Receipt {
+    /// The texts that say what the model was shown beside the conversation.
+    fn shown(&self) -> impl Iterator<Item = &Digest> {
+        let blocks = self.before.messages.iter().filter_map(|message| match message {
+            Reference::Text { text } => Some(text),
+            _ => None,
+        });
+        [&self.system, &self.tools].into_iter().chain(blocks)
+    }
+}
+
+/// A conversation, to be gone through again.
+#[derive(Clone, Debug)]
+pub struct Replayable {
+    pub dump: SessionDump,
+    /// The first receipt of each turn that has one, oldest first.
+    pub receipts: Vec<Receipt>,
+    /// What they say was shown beside the conversation.
+    pub texts: BTreeMap<Digest, String>,
 }
 
 impl Store {
@@ -210,9 +272,40 @@ impl Store {
     /// The receipts of a conversation, oldest first, and whose turn each is of.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub async fn receipts_of_session(&self, session: SessionId) -> Result<Vec<(TurnId, Receipt)>, StoreError> {
-        self.read(move |conn| read(conn, OF_SESSION, session.0)).await
+    /// [`StoreError::UnknownSession`].
+    pub async fn receipts_of_session(&self, key: &SessionKey) -> Result<Vec<(TurnId, Receipt)>, StoreError> {
+        let key = key.clone();
+        self.read(move |conn| {
+            let session = sessions::find(conn, &key)?.ok_or(StoreError::UnknownSession(key))?;
+            read(conn, OF_SESSION, session.0)
+        })
+        .await
+    }
+
+    /// A conversation with what its turns were begun from, as of one moment. For a thread that may wait.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`].
+    pub fn replayable(&self, key: &SessionKey) -> Result<Replayable, StoreError> {
+        let key = key.clone();
+        self.read_waiting(move |conn| {
+            let moment = conn.unchecked_transaction()?;
+            let session = sessions::find(&moment, &key)?.ok_or_else(|| StoreError::UnknownSession(key.clone()))?;
+            let mut receipts = read(&moment, OF_SESSION, session.0)?;
+            receipts.dedup_by_key(|(turn, _)| *turn);
+            let receipts: Vec<Receipt> = receipts.into_iter().map(|(_, receipt)| receipt).collect();
+            let mut texts = BTreeMap::new();
+            let mut find = moment.prepare_cached(FIND_TEXT)?;
+            for digest in receipts.iter().flat_map(Receipt::shown) {
+                if !texts.contains_key(digest)
+                    && let Some(text) = find.query_row([&*digest.0], |row| row.get::<_, String>(0)).optional()?
+                {
+                    texts.insert(digest.clone(), text);
+                }
+            }
+            drop(find);
+            Ok(Replayable { dump: dump::dump(&moment, key)?, receipts, texts })
+        })
     }
 
     /// A text that a receipt refers to; `None` where none of this digest is stored.
@@ -249,6 +342,42 @@ pub(super) fn keep(
         keep.execute(params![session.0, turn.0, receipt.call, receipt.at_ms, body])?;
     }
     Ok(())
+}
+
+/// How the messages of a window are stored.
+mod runs {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Reference;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        /// Consecutive ids, from the first to the last.
+        Run(i64, i64),
+        One(Reference),
+    }
+
+    pub(super) fn serialize<S: Serializer>(messages: &[Reference], serializer: S) -> Result<S::Ok, S::Error> {
+        let follows =
+            |a: &Reference, b: &Reference| matches!((a, b), (Reference::Whole(a), Reference::Whole(b)) if a + 1 == *b);
+        let stored = messages.chunk_by(follows).map(|run| match (&run[0], &run[run.len() - 1]) {
+            (Reference::Whole(first), Reference::Whole(last)) if first < last => Stored::Run(*first, *last),
+            (one, _) => Stored::One(one.clone()),
+        });
+        serializer.collect_seq(stored)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Reference>, D::Error> {
+        let mut messages = Vec::new();
+        for stored in Vec::<Stored>::deserialize(deserializer)? {
+            match stored {
+                Stored::Run(first, last) => messages.extend((first..=last).map(Reference::Whole)),
+                Stored::One(one) => messages.push(one),
+            }
+        }
+        Ok(messages)
+    }
 }
 
 impl Reference {

@@ -6,6 +6,8 @@ use pmk_core::{SessionKey, history::HistoryError};
 use pmk_system::error::Failure;
 use thiserror::Error;
 
+use crate::store::StoreError;
+
 /// What kept a conversation from being moved. The others are not concerned.
 #[derive(Debug, Error)]
 pub enum TransferError {
@@ -32,6 +34,8 @@ pub enum TransferError {
     Newer { path: PathBuf, found: u32, known: u32 },
     #[error("`{}` is no export of pmk-host: its first line says no format", path.display())]
     NotFull { path: PathBuf },
+    #[error("`{key}` cannot be read: {source}")]
+    Unreadable { key: SessionKey, source: StoreError },
     #[error("`{}`, line {line}: {what}", path.display())]
     Line { path: PathBuf, line: usize, what: String },
 }
@@ -50,6 +54,7 @@ impl TransferError {
             TransferError::Anonymous { .. } => "say which with `--key`, such as `--key slack:dm:U1`",
             TransferError::NoPath { .. } => "`--format full` exports it",
             TransferError::History { source, .. } => source.hint(),
+            TransferError::Unreadable { source, .. } => source.hint().unwrap_or("try it again"),
             TransferError::Newer { .. } => "upgrade pmk-host",
             TransferError::NotFull { .. } => "leave `--format` out to have it recognised",
             TransferError::Line { .. } => "export it anew; the conversations around it are sound",

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use pmk_core::{Message, Origin, Place};
-use pmk_knowledge::{MAX_RETRIEVED, block};
+use pmk_knowledge::{Atom, MAX_RETRIEVED, block};
 use pmk_policy::IncomingInput;
 
 use super::{
     TurnError, absorb,
     journal::Journal,
     live::LivePorts,
+    receipt::Scribe,
     work::{Tally, Work},
 };
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
     exchange::{self, Exchange, Ports, window::Window},
     ledger::{Event, Tags},
     services::Services,
-    store::{self, OpenTurn},
+    store::{self, Digest, FoundAtom, OpenTurn},
 };
 
 pub(super) async fn gather<'a>(
@@ -34,6 +35,7 @@ pub(super) async fn gather<'a>(
         services,
         policies,
         journal: Journal::new(tags),
+        scribe: Scribe::default(),
         asker: &turn.inbound.user,
         key: turn.inbound.key.to_string(),
         audience,
@@ -46,7 +48,9 @@ pub(super) async fn gather<'a>(
     let (new_message, retrieved, atoms) = match &turn.absorbs {
         Some(marker) => (absorb::new_message(marker, &turn.inbound), None, vec![]),
         None => {
-            let (retrieved, atoms) = retrieve(services, &turn.inbound.text).await;
+            let (retrieved, found) = retrieve(services, &turn.inbound.text).await;
+            let atoms = found.iter().map(|atom| atom.id.clone()).collect();
+            ports.scribe.found(found);
             (Message::user(turn.inbound.text.clone()), retrieved, atoms)
         }
     };
@@ -134,19 +138,25 @@ pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &
     }
 }
 
-/// The block of atoms for a message, and their ids. A knowledge base that cannot be read keeps nobody from
+/// The block of atoms for a message, and which they are. A knowledge base that cannot be read keeps nobody from
 /// being answered.
-async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<String>) {
+async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<FoundAtom>) {
     let (text, now_ms) = (text.to_owned(), services.now_ms());
     let found = services.library.with(move |library| library.retrieve(&text, now_ms, MAX_RETRIEVED)).await;
     match found {
         Ok(found) => {
             let message = block::retrieval_message(found.iter().map(|stored| &stored.atom));
-            (message, found.into_iter().map(|stored| stored.atom.meta.id).collect())
+            (message, found.into_iter().map(|stored| as_found(&stored.atom)).collect())
         }
         Err(error) => {
             tracing::warn!(%error, "the turn goes without the knowledge base");
             (None, vec![])
         }
     }
+}
+
+fn as_found(atom: &Atom) -> FoundAtom {
+    // What cannot be written is told by its text alone.
+    let file = atom.render().unwrap_or_else(|_| atom.body.clone());
+    FoundAtom { id: atom.meta.id.clone(), sha256: Digest::of(file) }
 }

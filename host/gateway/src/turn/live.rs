@@ -4,17 +4,17 @@
 use std::sync::{Arc, MutexGuard};
 
 use async_trait::async_trait;
-use pmk_core::Transcript;
+use pmk_core::{Applied, Transcript};
 use pmk_models::{Answer, ModelError, Request, Usage};
-use pmk_policy::{IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
+use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 
-use super::{journal::Journal, records::note_records, summarise::summarise};
+use super::{journal::Journal, receipt::Scribe, records::note_records, summarise::summarise};
 use crate::{
     audience::Audience,
     calibration::{Calibration, TokenBudget},
     directive::Offer,
     exchange::{
-        Alarm, Ports, SummaryInput, ToolSupport,
+        Alarm, Ports, Sent, SummaryInput, ToolSupport,
         window::{Fold, Window},
     },
     experiment::shadow::Acted,
@@ -32,6 +32,8 @@ pub(super) struct LivePorts<'a> {
     /// What decides, to the turn's end.
     pub policies: Deciding,
     pub journal: Journal,
+    /// What its requests are made from.
+    pub scribe: Scribe,
     /// Who asks, and where.
     pub asker: &'a str,
     pub key: String,
@@ -112,6 +114,14 @@ impl Ports for LivePorts<'_> {
 
     fn tools(&self) -> Option<&dyn ToolSupport> {
         self.services.model.has_tools().then_some(self)
+    }
+
+    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>) {
+        self.scribe.planned(self.now_ms(), window, plan, &self.calibration());
+    }
+
+    fn sent(&self, sent: Sent<'_>) {
+        self.scribe.sent(&sent, self.policies.stack(), self.seed_may_go());
     }
 
     async fn edit_window(&self, session: SessionId, edit: WindowEdit, told: Vec<Event>) -> Result<(), StoreError> {

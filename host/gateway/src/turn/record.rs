@@ -13,9 +13,7 @@ use crate::{
     ledger::Event,
     report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
-    store::{
-        self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Receipts, Recorded,
-    },
+    store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
     talk::Speech,
 };
 
@@ -90,7 +88,7 @@ pub(super) async fn record(
         outturn: outturn.clone(),
         keep_live,
         events: work.ports.journal.take(),
-        receipts: Receipts::default(),
+        receipts: work.ports.scribe.take(),
     };
     services.store.record(work.turn.turn, recorded, services.now_ms()).await?;
     // Others may add to the case now.

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pmk_core::{Applied, Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
 use pmk_models::{Answer, ModelError, Request, Stop, Usage};
-use pmk_policy::{IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
+use pmk_policy::{DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
 
 use super::{Arm, Call, Seen, Setup};
 use crate::{
     calibration::{Calibration, TokenBudget},
+    compare::kept::Given,
     exchange::{
         Alarm, Ports, SummaryInput,
         material::{SYSTEM, question},
@@ -31,18 +32,30 @@ const ANSWERED: &str = "(recorded)";
 pub(super) struct World<'a> {
     pub arm: &'a Arm,
     pub setup: &'a Setup,
+    /// What the turn under way was begun from, where that is known.
+    pub given: Option<&'a Given>,
     calibration: Mutex<Calibration>,
     seen: Mutex<Seen>,
 }
 
 impl<'a> World<'a> {
-    pub fn new(arm: &'a Arm, setup: &'a Setup, calibration: Calibration) -> World<'a> {
-        World { arm, setup, calibration: Mutex::new(calibration), seen: Mutex::default() }
+    pub fn new(arm: &'a Arm, setup: &'a Setup, calibration: Calibration, given: Option<&'a Given>) -> World<'a> {
+        World { arm, setup, given, calibration: Mutex::new(calibration), seen: Mutex::default() }
     }
 
     /// One that knows the same of the model and counts for itself.
     pub fn aside(&self) -> World<'a> {
-        World::new(self.arm, self.setup, self.calibration().clone())
+        World::new(self.arm, self.setup, self.calibration().clone(), self.given)
+    }
+
+    /// The receipt's words on window and limit, where they count.
+    fn by_receipt(&self) -> Option<&'a Given> {
+        self.given.filter(|_| self.setup.by_receipts)
+    }
+
+    /// The model's window.
+    fn window(&self) -> u64 {
+        self.by_receipt().map_or(self.setup.window, |given| given.window)
     }
 
     /// What was counted.
@@ -76,10 +89,11 @@ impl Ports for World<'_> {
 
     fn token_budget(&self, session: SessionId, preamble_tokens: u64) -> TokenBudget {
         let known = self.calibration();
-        let budget = TokenBudget::calibrated(self.setup.window, preamble_tokens, session, &known, NOW_MS);
-        match self.setup.budget {
-            Some(limit) => TokenBudget { limit, alone: limit, ..budget },
-            None => budget,
+        let budget = TokenBudget::calibrated(self.window(), preamble_tokens, session, &known, NOW_MS);
+        match (self.setup.budget, self.by_receipt()) {
+            (Some(limit), _) => TokenBudget { limit, alone: limit, ..budget },
+            (None, Some(given)) => TokenBudget { limit: given.limit, ..budget },
+            (None, None) => budget,
         }
     }
 
@@ -111,12 +125,12 @@ impl Ports for World<'_> {
         let counted = self.setup.sim.counts(estimate);
         let mut seen = self.seen();
         seen.sent(estimate, true);
-        if counted > self.setup.window {
+        if counted > self.window() {
             seen.tally.overflows_met += 1;
             seen.tally.tokens_refused += estimate;
             return Err(ModelError::Overflow {
                 observed_tokens: Some(counted),
-                allowed_tokens: Some(self.setup.window),
+                allowed_tokens: Some(self.window()),
                 message: String::new(),
             });
         }
@@ -150,12 +164,14 @@ impl Ports for World<'_> {
         }
     }
 
-    fn carried_out(&self, window: &Window, applied: &Applied) {
+    fn planned(&self, window: &Window, plan: Option<(&Applied, &DecidedBy)>) {
+        let Some((applied, _)) = plan else { return };
         let entries: Vec<&Entry> = window.entries().collect();
         let results: u64 = applied.removed.iter().map(|&at| results(&entries[at as usize].message)).sum();
-        let tally = &mut self.seen().tally;
+        let mut seen = self.seen();
+        seen.dropped(applied.turns_dropped);
+        let tally = &mut seen.tally;
         tally.results_dropped += results;
-        tally.turns_dropped += u64::from(applied.turns_dropped);
         tally.messages_replaced += applied.replaced.len() as u64;
         tally.messages_recalled += applied.recall.as_ref().map_or(0, |recall| recall.ids.len() as u64);
     }
@@ -187,6 +203,14 @@ impl Ports for World<'_> {
 }
 
 impl Seen {
+    /// Turns leave the window.
+    pub(super) fn dropped(&mut self, turns: u32) {
+        self.tally.turns_dropped += u64::from(turns);
+        if turns > 0 {
+            *self.drops.entry(self.turn).or_default() += u64::from(turns);
+        }
+    }
+
     /// A request goes out.
     fn sent(&mut self, tokens: u64, is_question: bool) {
         let is_first = is_question && self.calls_of_turn == 0;

@@ -40,15 +40,17 @@ fn head(out: &mut String, report: &Report) {
     let turns: usize = results.conversations.iter().map(|replayed| replayed.turns).sum();
     let limit =
         subject.budget.map_or(String::new(), |budget| format!(", {} of them for the request", table::count(budget)));
+    let window = subject.window.map_or("the windows of the receipts".to_owned(), |window| {
+        format!("a window of {} tokens", table::count(window))
+    });
     let _ = write!(
         out,
         "<h1>Policies compared</h1>\n<p>{} conversations with {} turns, {} questions. The model is <code>{}</code> with \
-         a window of {} tokens{limit}. Seed {}.</p>\n<ul class=\"policies\">",
+         {window}{limit}. Seed {}.</p>\n<ul class=\"policies\">",
         table::count(results.conversations.len() as u64),
         table::count(turns as u64),
         table::count(results.asked),
         escape(&subject.model),
-        table::count(subject.window),
         subject.seed
     );
     for (number, policy) in report.policies.iter().enumerate() {

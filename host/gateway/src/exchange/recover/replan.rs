@@ -5,6 +5,7 @@
 //! That many calls at most, and all of it is a [`Trial`]: stored once it has helped.
 
 use pmk_core::floor;
+use pmk_policy::DecidedBy;
 
 use super::super::{Cut, Exchange, Ports, budget, trial::Trial};
 use crate::{ledger::Event, store::StoreError};
@@ -79,5 +80,5 @@ async fn plan(ports: &dyn Ports, exchange: &mut Exchange, step: Step) -> Result<
         Step::Alone => u64::from(exchange.window.new_message().tokens),
     };
     let floor = floor::decide(&exchange.window.transcript(), limit);
-    budget::carry_out(ports, exchange, &floor, vec![]).await
+    budget::carry_out(ports, exchange, (&floor, &DecidedBy::Floor), vec![]).await
 }

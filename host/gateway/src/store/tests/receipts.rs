@@ -18,6 +18,7 @@ fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Rece
             replaced: vec![(1, Digest::of("reduced"))],
             marker: Some((receipts.keep("3 turns are not shown"), 1)),
             recalled: vec![7],
+            recall: None,
             compaction: Some((1, 3)),
             turns_dropped: 1,
             tokens_before: 900,
@@ -36,6 +37,8 @@ fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Rece
         atoms: vec![FoundAtom { id: "01J".into(), sha256: Digest::of("an atom") }],
         usage: Some(Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 }),
         renderer: 1,
+        as_text: false,
+        repaired: false,
         request: Digest::of("the request"),
     }
 }
@@ -75,7 +78,7 @@ async fn a_turn_keeps_what_its_requests_were_made_from_and_each_text_once() {
     same.call = 0;
     assert_ne!(of_turn[0], same, "it was made from less");
 
-    let of_session = store.receipts_of_session(kept[0].session).await.unwrap();
+    let of_session = store.receipts_of_session(&"slack:dm:U1".parse().unwrap()).await.unwrap();
     let turns: Vec<TurnId> = of_session.iter().map(|(turn, _)| *turn).collect();
     assert_eq!(turns, [kept[0].turn, kept[0].turn, kept[1].turn, kept[1].turn]);
     assert_eq!(number(&home, "SELECT count(*) FROM text"), 6, "each once, however often it was sent");

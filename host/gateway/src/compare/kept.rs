@@ -1,0 +1,90 @@
+//! A conversation of a home: what was said, and by its receipts what each turn was begun from.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pmk_core::{Message, Origin};
+use pmk_models::Tool;
+
+use super::recording::Recording;
+use crate::{
+    preambles::Preamble,
+    store::{Digest, Receipt, Reference, Replayable},
+};
+
+/// What a turn was begun from beside the conversation, as its receipt has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub preamble: Arc<Preamble>,
+    pub window: u64,
+    /// The hard limit.
+    pub limit: u64,
+    /// What was shown with the new message.
+    pub shown: Vec<Message>,
+    /// Whether it is the turn's own receipt, not the one of the turn before.
+    pub is_own: bool,
+}
+
+/// The recording of a stored conversation.
+pub(super) fn recording(kept: Replayable) -> Recording {
+    let Replayable { dump, receipts, texts } = &kept;
+    let mut recording = Recording::of_dump(dump.clone());
+    let mut given: Vec<Option<Given>> = recording.turns.iter().map(|_| None).collect();
+    for receipt in receipts {
+        let turn =
+            new_message(receipt).and_then(|id| recording.find(&id.to_string())).map(|index| recording.turn_of(index));
+        if let Some(place) = turn.and_then(|turn| given.get_mut(turn)) {
+            *place = read(receipt, texts);
+        }
+    }
+    let without = given.iter().filter(|given| given.is_none()).count();
+    if without == given.len() {
+        if without > 0 {
+            let told = "it has no receipts: it is replayed without its system prompt, in the window that is set here";
+            recording.repairs.push(told.to_owned());
+        }
+        return recording;
+    }
+    if without > 0 {
+        let told = format!("{without} of {} turns have no receipt and go by the one nearest to them", given.len());
+        recording.repairs.push(told);
+    }
+    recording.given = filled(given);
+    recording
+}
+
+/// What stands last in the window of a turn's first request.
+fn new_message(receipt: &Receipt) -> Option<i64> {
+    match receipt.before.messages.last()? {
+        Reference::Whole(id) | Reference::Reduced(id, _) => Some(*id),
+        _ => None,
+    }
+}
+
+/// `None` where a text is missing or cannot be read.
+fn read(receipt: &Receipt, texts: &BTreeMap<Digest, String>) -> Option<Given> {
+    let text = |digest: &Digest| texts.get(digest).map(String::as_str);
+    let tools: Vec<Tool> = serde_json::from_str(text(&receipt.tools)?).ok()?;
+    let preamble = Preamble { as_text: receipt.as_text, ..Preamble::new(text(&receipt.system)?, tools) };
+    let blocks = receipt.before.messages.iter().filter_map(|reference| match reference {
+        Reference::Text { text: digest } => text(digest).and_then(|json| serde_json::from_str::<Message>(json).ok()),
+        _ => None,
+    });
+    // The replay has a marker of its own.
+    let shown = blocks.filter(|block| !matches!(block.origin, Origin::Marker | Origin::Recall)).collect();
+    let (window, limit) = (receipt.budget.window, receipt.budget.limit);
+    Some(Given { preamble: Arc::new(preamble), window, limit, shown, is_own: true })
+}
+
+/// Turns without a receipt go by the one before, at the beginning by the first.
+fn filled(given: Vec<Option<Given>>) -> Vec<Given> {
+    let borrowed = |given: &Given| Given { shown: vec![], is_own: false, ..given.clone() };
+    let mut last = given.iter().flatten().next().map(borrowed);
+    let mut filled = Vec::with_capacity(given.len());
+    for one in given {
+        if let Some(own) = &one {
+            last = Some(borrowed(own));
+        }
+        filled.extend(one.or_else(|| last.clone()));
+    }
+    filled
+}

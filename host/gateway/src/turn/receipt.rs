@@ -1,0 +1,148 @@
+//! What the requests of a turn are made from, noted while they are made and stored with the answer.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pmk_core::{Applied, Entry};
+use pmk_policy::{DecidedBy, Phase, Stack};
+
+use crate::{
+    calibration::Calibration,
+    exchange::{Sent, window::Window},
+    store::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference},
+};
+
+/// The version of what makes a request: the window with the plan carried out, its messages
+/// [alternating](pmk_core::request::alternate).
+const RENDERER: u32 = 1;
+
+/// Writes the receipts of a turn.
+#[derive(Default)]
+pub(super) struct Scribe(Mutex<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    atoms: Vec<FoundAtom>,
+    /// What the next request is made from.
+    planned: Option<Planned>,
+    receipts: Receipts,
+}
+
+/// A decision, and what there was to decide on. What is in them is shared, so that nothing is copied that is large.
+struct Planned {
+    at_ms: i64,
+    window: Window,
+    plan: Option<(Applied, DecidedBy)>,
+    calibration: Calibrated,
+}
+
+impl Scribe {
+    /// What was found for the new message.
+    pub fn found(&self, atoms: Vec<FoundAtom>) {
+        self.noted().atoms = atoms;
+    }
+
+    /// What the next request is made from.
+    pub fn planned(&self, at_ms: i64, window: &Window, plan: Option<(&Applied, &DecidedBy)>, known: &Calibration) {
+        let plan = plan.map(|(applied, decided_by)| (applied.clone(), decided_by.clone()));
+        self.noted().planned = Some(Planned { at_ms, window: window.clone(), plan, calibration: calibrated(known) });
+    }
+
+    /// A request was sent, by what was planned last.
+    pub fn sent(&self, sent: &Sent<'_>, policies: &Stack, seed_may_go: bool) {
+        let Noted { atoms, planned: Some(planned), receipts } = &mut *self.noted() else { return };
+        let receipt = receipt(planned, atoms, sent, (policies, seed_may_go), receipts);
+        receipts.push(receipt);
+    }
+
+    /// All that were written.
+    pub fn take(&self) -> Receipts {
+        std::mem::take(&mut self.noted().receipts)
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn receipt(
+    planned: &Planned,
+    atoms: &[FoundAtom],
+    Sent { exchange, request, is_repaired, usage }: &Sent<'_>,
+    (policies, seed_may_go): (&Stack, bool),
+    receipts: &mut Receipts,
+) -> Receipt {
+    let layers = policies
+        .layers()
+        .iter()
+        .map(|layer| Layer { policy: layer.policy.identity().clone(), settings: receipts.keep_json(&layer.settings) });
+    let policies = layers.collect();
+    let budget = exchange.budget;
+    Receipt {
+        call: receipts.count(),
+        at_ms: planned.at_ms,
+        phase: match exchange.tally.phase {
+            Phase::First => "first",
+            Phase::Synthesise => "synthesise",
+        }
+        .to_owned(),
+        before: before(&planned.window, receipts),
+        plan: planned.plan.as_ref().map(|(applied, decided_by)| plan(applied, decided_by, receipts)),
+        policies,
+        budget: Budget { window: budget.window, limit: budget.limit, answer: budget.answer, seed_may_go },
+        calibration: planned.calibration,
+        system: receipts.keep(request.system.as_str()),
+        tools: receipts.keep_json(&&*request.tools),
+        atoms: atoms.to_vec(),
+        usage: *usage,
+        renderer: RENDERER,
+        as_text: exchange.preamble.as_text,
+        repaired: *is_repaired,
+        request: Digest::of_request(request),
+    }
+}
+
+fn before(window: &Window, receipts: &mut Receipts) -> Before {
+    let (dropped_turns, marker) = window.dropped();
+    let new_message = window.current();
+    let mut reference = |(at, entry): (usize, &Entry)| match (entry.id, &entry.original) {
+        // It is archived with the answer.
+        (0, _) if at == new_message => Reference::Added(0),
+        (0, _) => Reference::Text { text: receipts.keep_json(&*entry.message) },
+        (id, None) => Reference::Whole(id),
+        (id, Some(_)) => Reference::Reduced(id, receipts.keep_json(&*entry.message)),
+    };
+    let messages = window.entries().enumerate().map(&mut reference).collect();
+    Before { messages, dropped_turns, marker: marker.map(|words| receipts.keep(words)) }
+}
+
+fn plan(applied: &Applied, decided_by: &DecidedBy, receipts: &mut Receipts) -> Plan {
+    let sha256 = match decided_by {
+        DecidedBy::Policy(identity) => Some(identity.sha256.clone()),
+        DecidedBy::Floor => None,
+    };
+    let recall = applied.recall.as_ref();
+    let index = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    Plan {
+        decided_by: Decider { name: decided_by.name().to_owned(), sha256 },
+        removed: applied.removed.clone(),
+        replaced: applied.replaced.iter().map(|by| (by.index, receipts.keep_json(&*by.message))).collect(),
+        marker: applied.marker.as_ref().map(|(marker, before)| (receipts.keep(marker.text()), *before)),
+        recalled: recall.map(|recall| recall.ids.clone()).unwrap_or_default(),
+        recall: recall.map(|recall| receipts.keep_json(&*recall.message)),
+        compaction: applied.compaction.as_ref().map(|range| (index(range.start), index(range.end))),
+        turns_dropped: applied.turns_dropped,
+        tokens_before: applied.tokens_before,
+        tokens_after: applied.tokens_after,
+    }
+}
+
+fn calibrated(known: &Calibration) -> Calibrated {
+    let (fit, bounds) = (known.fit(), known.bounds());
+    Calibrated {
+        factor: fit.factor(),
+        overhead: fit.overhead(),
+        refused: bounds.refused.map(|refused| (refused.size, refused.fits)),
+        named: bounds.named.map(|named| named.tokens),
+        answered: bounds.answered.map(|answered| answered.size),
+    }
+}
