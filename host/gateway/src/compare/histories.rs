@@ -71,7 +71,7 @@ impl Conversation {
             }
             Conversation::Kept(store, key) => match store.replayable(&key) {
                 Ok(kept) => Ok((vec![key.to_string()], kept::recording(kept))),
-                Err(source) => Err(TransferError::Unreadable { key, source }),
+                Err(source) => Err(TransferError::Unreadable { key, source: Box::new(source) }),
             },
             Conversation::Read { name, recording } => Ok((vec![name], *recording)),
         }

@@ -35,7 +35,7 @@ pub enum TransferError {
     #[error("`{}` is no export of pmk-host: its first line says no format", path.display())]
     NotFull { path: PathBuf },
     #[error("`{key}` cannot be read: {source}")]
-    Unreadable { key: SessionKey, source: StoreError },
+    Unreadable { key: SessionKey, source: Box<StoreError> },
     #[error("`{}`, line {line}: {what}", path.display())]
     Line { path: PathBuf, line: usize, what: String },
 }
