@@ -165,6 +165,9 @@ fn a_message_too_large_alone_costs_the_conversation_nothing() {
     let lines = home.run(&["run", "--model", "sim", "--window", "8000"], &input).ok().lines();
     let last = of_type(&lines, "reply")[2]["text"].as_str().expect("a text");
     assert!(last.contains("heliotrope"), "{last}");
+    let processed: Vec<_> = home.ledger().into_iter().filter(|event| event["type"] == "turn.processed").collect();
+    let sent = processed.iter().map(|event| event["tokensSent"].as_u64() > Some(0));
+    assert_eq!(sent.collect::<Vec<_>>(), [true, false, true], "what was never sent cost nothing");
 }
 
 #[test]

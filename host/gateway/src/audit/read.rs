@@ -24,6 +24,13 @@ pub fn events(folder: &Path, since: Timestamp) -> io::Result<(Vec<Record>, u64)>
     let mut unreadable = 0;
     for path in files(folder, since)? {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
+        // A pipe in the place of the file would never end.
+        if !fs::metadata(&path).map_err(named)?.is_file() {
+            return Err(named(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "something else stands in the place of the file",
+            )));
+        }
         let mut lines = BufReader::new(File::open(&path).map_err(named)?);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).map_err(named)? > 0 {

@@ -1,6 +1,7 @@
 //! The file of a month: lines are put at its end, and found again after a crash.
 
 use std::{
+    collections::{HashMap, VecDeque},
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::Path,
@@ -17,6 +18,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 /// # Errors
 /// Nothing, or only a part of them, was written.
 pub(super) fn append(path: &Path, lines: &[&str]) -> io::Result<u64> {
+    is_there(path)?;
     let mut file = home::append_private_file(path)?;
     let mut text = String::new();
     let torn = torn_end(&mut file)?;
@@ -53,31 +55,46 @@ fn byte_at(file: &mut File, at: u64) -> io::Result<u8> {
     Ok(byte[0])
 }
 
-/// How many of these lines are in the file after its first `from` bytes, in this order from the first one on, whatever
-/// stands between them; and where the last one ends. Where somebody has edited what stands before, all of it is looked at.
+/// How many of these lines were put into the file, after its first `from` bytes, and where the last of them ends. They were put
+/// there in this order: where a later one stands, the earlier ones were there, too, and somebody has edited or deleted them
+/// since, which is their right. Where somebody has edited what stands before, all of the file is looked at.
 ///
 /// # Errors
 /// It cannot be read.
 pub(super) fn find(path: &Path, from: u64, lines: &[&str]) -> io::Result<(usize, u64)> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, 0)),
-        Err(error) => return Err(error),
-    };
+    if !is_there(path)? {
+        return Ok((0, 0));
+    }
+    let mut file = File::open(path)?;
     let is_a_start = from > 0 && from <= file.metadata()?.len() && byte_at(&mut file, from - 1)? == b'\n';
     let mut at = if is_a_start { from } else { 0 };
     file.seek(SeekFrom::Start(at))?;
     let (mut found, mut end) = (0, at);
+    // Two events may read alike: each line of the file stands for one of them.
+    let mut missing: HashMap<&[u8], VecDeque<usize>> = HashMap::new();
+    for (number, line) in lines.iter().enumerate() {
+        missing.entry(line.as_bytes()).or_default().push_back(number);
+    }
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     while found < lines.len() && reader.read_until(b'\n', &mut line)? > 0 {
         at += line.len() as u64;
-        if line == lines[found].as_bytes() {
-            (found, end) = (found + 1, at);
+        if let Some(number) = missing.get_mut(line.as_slice()).and_then(VecDeque::pop_front) {
+            (found, end) = (found.max(number + 1), at);
         }
         line.clear();
     }
     Ok((found, end))
+}
+
+/// Whether the file is there. What stands in its place and is none is neither read nor written: a pipe would never end.
+fn is_there(path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(meta) if meta.is_file() => Ok(true),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "something else stands in the place of the file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Has what was written be on the disk.
@@ -130,6 +147,10 @@ mod tests {
             ("b\n", 4, &["b\n", "c\n"], (1, 2)),
             ("edited a\nb\n", 2, &["b\n"], (1, 11)),
             ("a\nb\n", 0, &["c\n"], (0, 0)),
+            // What people have taken out, changed or moved stays as they left it.
+            ("a\nc\n", 2, &["b\n", "c\n"], (2, 4)),
+            ("a\nedited b\nc\n", 2, &["b\n", "c\n", "d\n"], (2, 13)),
+            ("a\nc\nb\n", 2, &["b\n", "c\n"], (2, 4)),
         ] {
             let (_folder, path) = file(text);
             assert_eq!(find(&path, from, lines).expect("readable"), expected, "{text:?} from {from}");

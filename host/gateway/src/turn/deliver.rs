@@ -285,7 +285,8 @@ fn processed(
         had_mra_ask: question.is_some_and(|question| question.mra_asks > 0),
         atoms_injected: atom_ids.len(),
         atom_ids,
-        tokens_sent: question.map_or(0, |question| question.tokens.after),
+        // What was never sent cost nothing.
+        tokens_sent: question.filter(|question| question.calls > 0).map_or(0, |question| question.tokens.after),
         rungs: question.map(|question| question.rungs.clone()).unwrap_or_default(),
         latency_ms: u64::try_from(now_ms - received_at_ms).unwrap_or(0),
     }
