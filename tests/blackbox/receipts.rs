@@ -139,7 +139,7 @@ fn requests_of_turns_that_were_pruned_are_made_again() {
     let receipts = all_are_made_again(&home);
     assert_eq!(receipts.len(), 12);
     let plans = receipts.iter().filter_map(|receipt| receipt.plan.as_ref());
-    let pruned = plans.filter(|plan| plan.turns_dropped > 0 && plan.decided_by.name == "standard.recency");
+    let pruned = plans.filter(|plan| plan.turns_dropped > 0 && plan.decided_by.name == "standard");
     assert!(dropped > 0 && pruned.count() == dropped, "{dropped} of {receipts:#?}");
     assert!(receipts[0].before.messages.len() == 1 && receipts.iter().all(|receipt| receipt.usage.is_some()));
 }

@@ -45,9 +45,9 @@ fn conversation(turns: usize) -> String {
 /// Once, the system prompt was taken as empty, and nothing was dropped where the gateway had dropped.
 #[test]
 fn the_same_policy_drops_what_it_dropped_turn_by_turn() {
-    for (name, label) in [("standard", "standard.recency"), ("strict", "strict")] {
+    for label in ["standard", "strict"] {
         let home = Home::new();
-        let policy = component(name);
+        let policy = component(label);
         let run = ["run", "--policy", &policy, "--model", "sim", "--window", "2000"];
         let lines = home.run(&run, &conversation(40)).ok().lines();
         let dropped = dropped(&lines);
@@ -77,7 +77,7 @@ fn what_was_found_and_what_tools_said_counts_as_it_did() {
     let lines = finish(home.asking(&anthropic, &["--window", "6000"]), &input.join("\n")).ok().lines();
     let dropped = dropped(&lines);
     assert!(dropped.len() > 2, "{dropped:?}");
-    assert_eq!(replayed(&compare(&home, &[]), "standard.recency"), dropped);
+    assert_eq!(replayed(&compare(&home, &[]), "standard"), dropped);
 }
 
 #[test]
