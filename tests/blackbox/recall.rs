@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, component, of_type, question};
 
 /// A fact, small talk that pushes it out of a small window, and a question about it.
-fn conversation() -> String {
+pub fn conversation() -> String {
     let filler = |n: usize| {
         let words = "nothing in particular happened on that afternoon and nobody minded ".repeat(4);
         question(&format!("Ev{n}"), &format!("Entry {n}: {words}"))

@@ -133,27 +133,24 @@ fn turn(n: usize) -> String {
 #[test]
 fn requests_of_turns_that_were_pruned_are_made_again() {
     let home = Home::new();
-    let input: Vec<String> = (0..12).map(turn).collect();
+    let input: Vec<String> = (0..60).map(turn).collect();
     let lines = home.run(&["run", "--model", "sim", "--window", "8000"], &input.join("\n")).ok().lines();
     let dropped = of_type(&lines, "turn").iter().filter(|turn| turn["turns_dropped"] != 0).count();
     let receipts = all_are_made_again(&home);
-    assert_eq!(receipts.len(), 12);
+    assert_eq!(receipts.len(), 60);
     let plans = receipts.iter().filter_map(|receipt| receipt.plan.as_ref());
     let pruned = plans.filter(|plan| plan.turns_dropped > 0 && plan.decided_by.name == "standard");
     assert!(dropped > 0 && pruned.count() == dropped, "{dropped} of {receipts:#?}");
     assert!(receipts[0].before.messages.len() == 1 && receipts.iter().all(|receipt| receipt.usage.is_some()));
 }
 
-/// A policy that recalls and one that shortens write other plans.
 #[test]
-fn requests_with_recalled_and_with_shortened_messages_are_made_again() {
+fn requests_with_messages_that_were_recalled_are_made_again() {
     let home = Home::new();
-    let mut input: Vec<String> = (0..14).map(turn).collect();
-    input.push(question("Ev-back", "Where was service 2 again, Fact 2: service 2 is on?"));
     let recall = component("recall");
-    let lines = home.run(&["run", "--policy", &recall, "--model", "sim", "--window", "8000"], &input.join("\n"));
-    let lines = lines.ok().lines();
-    let recalled = of_type(&lines, "turn").iter().filter(|turn| turn["recalled"] != json!([])).count();
+    let run = ["run", "--policy", &recall, "--model", "sim", "--window", "6000"];
+    let lines = home.run(&run, &crate::recall::conversation()).ok().lines();
+    let recalled = of_type(&lines, "turn").iter().filter(|turn| turn["recalled"].is_array()).count();
     let receipts = all_are_made_again(&home);
     let plans = receipts.iter().filter_map(|receipt| receipt.plan.as_ref());
     let with_recall = plans.filter(|plan| !plan.recalled.is_empty() && plan.recall.is_some()).count();
@@ -167,13 +164,15 @@ fn requests_with_what_was_found_and_with_what_mra_said_are_made_again() {
     home.write("gateway.json", config.to_string());
     plant(&home);
     let anthropic = Anthropic::start_blocking();
-    let long = "x".repeat(40_000);
+    let long = "which scope is it? ".repeat(60);
     for question in ["which scope?", &long] {
         anthropic.push(Behaviour::calls([("mra_ask", json!({"repo": "erp", "question": question}))]));
     }
     anthropic.push(Behaviour::answer("The sales scope."));
     let input = [question("Ev1", "Where is the scope of sales performances defined?"), question("Ev2", "Thanks.")];
-    let lines = finish(home.asking(&anthropic, &[]), &input.join("\n")).ok().lines();
+    let strict = component("strict");
+    let capped = ["--policy", &strict, "--set", "strict.mra-result-cap=400"];
+    let lines = finish(home.asking(&anthropic, &capped), &input.join("\n")).ok().lines();
     assert_eq!(of_type(&lines, "turn")[0]["calls"], 3, "{lines:#?}");
     let receipts = all_are_made_again(&home);
     assert_eq!(receipts.len(), 4);
