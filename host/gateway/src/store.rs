@@ -44,6 +44,7 @@ mod paths;
 mod presence;
 mod proposals;
 mod readers;
+mod receipt;
 mod receipts;
 mod reset;
 mod restore;
@@ -79,9 +80,8 @@ pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use presence::{Outage, Owed, Talk, Telling, Unread};
 pub use proposals::{Judged, Proposal, is_meant};
-pub use receipts::{
-    Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference, Replayable,
-};
+pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
+pub use receipts::Replayable;
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{

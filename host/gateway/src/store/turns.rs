@@ -10,7 +10,7 @@ use super::{
     StoreError, Verbosity, archive, calibrations, cases,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, events, experiments, lease, proposals, receipts, uses, window,
+    escalations, events, experiments, lease, proposals, receipt, uses, window,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
@@ -154,7 +154,7 @@ impl Store {
             }
             uses::shown(conn, (turn, session), &atoms, now_ms)?;
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
-            receipts::keep(conn, (session, turn), receipts, &ids)?;
+            receipt::keep(conn, (session, turn), receipts, &ids)?;
             events::add(conn, Some(turn), &lines)?;
             if escalation != Some(Escalating::HandedOn) {
                 escalations::absorbed(conn, turn, now_ms)?;

@@ -6,7 +6,7 @@ use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal, receipts::Receipts};
+use super::{calibrations::Learnt, experiments::Outturn, proposals::Proposal, receipt::Receipts};
 use crate::{
     case::{CaseId, Note},
     escalation::{Marker, Reading, Said},
