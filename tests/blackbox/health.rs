@@ -68,7 +68,7 @@ async fn a_gateway_in_slack_is_healthy_and_says_why_it_is_not() {
     let malformed = slack.slash("U 1", "C1", "help");
     assert!(slack.await_ack(&malformed, PATIENCE).await.is_some());
     let shown = until_async("a line that waits", || {
-        Some(home.run(&["status"], "")).filter(|it| it.stdout.contains(" 1 lines"))
+        Some(home.run(&["status"], "")).filter(|it| it.stdout.contains(" 1 line of"))
     })
     .await;
     assert_eq!(shown.status.code(), Some(1));

@@ -93,7 +93,8 @@ fn look(context: &Context) -> Result<Shown, Failure> {
     };
     let (level, mut reasons) = judge(&signals);
     if let Some(Trouble { waiting, .. }) = &trouble {
-        reasons.push(format!("{waiting} lines of the ledger wait to be written"));
+        let (lines, wait) = if *waiting == 1 { ("line", "waits") } else { ("lines", "wait") };
+        reasons.push(format!("{waiting} {lines} of the ledger {wait} to be written"));
     }
     Ok(Shown { pid, state, beat_ms, age, report, trouble, level, heartbeat, reasons })
 }
