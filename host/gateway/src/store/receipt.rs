@@ -5,9 +5,9 @@
 //! in one transaction: there is a receipt for every answered turn that asked a model, and none for an attempt that came
 //! to nothing.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, io, sync::Arc};
 
-use pmk_core::Message;
+use pmk_core::{Message, replace::hex};
 use pmk_models::{Request, Tool, Usage};
 use pmk_policy::Identity;
 use rusqlite::{Connection, params};
@@ -28,7 +28,11 @@ pub struct Digest(pub(super) Arc<str>);
 impl Digest {
     /// That of these bytes.
     pub fn of(bytes: impl AsRef<[u8]>) -> Digest {
-        Digest(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+        Digest::written(Sha256::digest(bytes))
+    }
+
+    fn written(digest: impl AsRef<[u8]>) -> Digest {
+        Digest(hex(digest.as_ref()).into())
     }
 
     /// That of a request, serialised as JSON.
@@ -43,7 +47,25 @@ impl Digest {
         let Request { system, messages, max_answer_tokens, tools } = request;
         let messages = messages.iter().map(|message| &**message).collect();
         let max_answer_tokens = *max_answer_tokens;
-        Digest::of(codec::to_json(&Serialised { system, messages, max_answer_tokens, tools }))
+        // Hashed as it is written: a request may hold megabytes.
+        let mut hashing = Hashing(Sha256::new());
+        let written = serde_json::to_writer(&mut hashing, &Serialised { system, messages, max_answer_tokens, tools });
+        written.expect("what we serialise has texts for keys, and no hash fails");
+        Digest::written(hashing.0.finalize())
+    }
+}
+
+/// Hashes what is written to it.
+struct Hashing(Sha256);
+
+impl io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
