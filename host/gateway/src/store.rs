@@ -116,6 +116,8 @@ struct Shared {
     writer: Writer,
     /// What is noted in it, and not written to the ledger's files.
     noting: events::Noting,
+    /// Texts that receipts refer to and that are stored for certain.
+    texts: receipt::StoredTexts,
 }
 
 impl Store {
@@ -185,7 +187,8 @@ impl Store {
         let writer = Writer::start(conn, path.clone(), files)
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner("pmk-host run");
-        let shared = Shared { home: home.to_owned(), owner, readers, writer, noting: events::Noting::default() };
+        let (noting, texts) = (events::Noting::default(), receipt::StoredTexts::default());
+        let shared = Shared { home: home.to_owned(), owner, readers, writer, noting, texts };
         Ok(Store { shared: Arc::new(shared) })
     }
 

@@ -18,6 +18,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::Receiver,
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -38,6 +39,10 @@ const PAGE: usize = 500;
 
 /// Its name, beside the files.
 const LOCK_FILE: &str = "events.lock";
+
+/// How often, and how far apart, is looked for the lock at the end.
+const LAST_LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Where lines wait until they are in their files: the store.
 pub trait Waiting: Send + Sync {
@@ -159,7 +164,7 @@ impl Exporter {
         if ends || self.waiting.has_unstored() {
             self.waiting.note_again()?;
         }
-        if !self.is_ours()? {
+        if !self.is_ours(ends)? {
             return Ok(());
         }
         let mut agreed = match self.agreed.take() {
@@ -184,14 +189,23 @@ impl Exporter {
         Ok(())
     }
 
-    /// Whether nobody else exports.
-    fn is_ours(&mut self) -> Result<bool, String> {
+    /// Whether nobody else exports. At the end it is not left at one look: a program that somebody is just starting has our
+    /// open files for a moment, and with them a lock that was given back.
+    fn is_ours(&mut self, ends: bool) -> Result<bool, String> {
         if self.lock.is_none() {
             let path = self.folder.join(LOCK_FILE);
             let file = home::append_private_file(&path).map_err(|error| cannot(&path, &error))?;
-            self.lock = file.try_lock().is_ok().then_some(file);
+            let mut more_looks = if ends { LAST_LOOKS } else { 0 };
+            while file.try_lock().is_err() {
+                if more_looks == 0 {
+                    return Ok(false);
+                }
+                more_looks -= 1;
+                thread::sleep(BETWEEN_LOOKS);
+            }
+            self.lock = Some(file);
         }
-        Ok(self.lock.is_some())
+        Ok(true)
     }
 
     /// Which of the lines that wait are in their files.

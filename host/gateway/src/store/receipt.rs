@@ -5,7 +5,11 @@
 //! in one transaction: there is a receipt for every answered turn that asked a model, and none for an attempt that came
 //! to nothing.
 
-use std::{collections::BTreeMap, fmt, io, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt, io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use pmk_core::{Message, replace::hex};
 use pmk_models::{Request, Tool, Usage};
@@ -253,6 +257,36 @@ impl Receipts {
     /// Adds the receipt of one more request.
     pub fn push(&mut self, receipt: Receipt) {
         self.calls.push(receipt);
+    }
+}
+
+/// Texts that are stored for certain, so that a turn need not write its system prompt once more to find that out.
+#[derive(Debug, Default)]
+pub(super) struct StoredTexts(Mutex<HashSet<Digest>>);
+
+/// So many are remembered; then it is begun anew.
+const MOST_TEXTS: usize = 1_024;
+
+impl StoredTexts {
+    /// Takes those out that are stored, and says which are left to store.
+    pub(super) fn fresh(&self, receipts: &mut Receipts) -> Vec<Digest> {
+        let stored = self.lock();
+        receipts.texts.retain(|digest, _| !stored.contains(digest));
+        receipts.texts.keys().cloned().collect()
+    }
+
+    /// These were stored, and the transaction is committed.
+    pub(super) fn are_stored(&self, digests: Vec<Digest>) {
+        let mut stored = self.lock();
+        if stored.len() + digests.len() > MOST_TEXTS {
+            stored.clear();
+        }
+        stored.extend(digests);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<Digest>> {
+        // An insertion is whole or did not happen, and a text too few is only written once more.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

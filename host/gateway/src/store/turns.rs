@@ -113,8 +113,9 @@ impl Store {
             outturn,
             keep_live,
             events,
-            receipts,
+            mut receipts,
         } = recorded;
+        let texts = self.shared.texts.fresh(&mut receipts);
         let lines = self.pen(now_ms).lines(&events);
         let messages: Vec<(i64, NewMessage, Shown)> =
             messages.iter().map(|entry| (entry.id, entry.source().into(), entry.into())).collect();
@@ -173,7 +174,9 @@ impl Store {
                 Some(Escalating::HandedOn) | None => Ok(()),
             }
         })
-        .await
+        .await?;
+        self.shared.texts.are_stored(texts);
+        Ok(())
     }
 
     /// Remembers that a part went out, with what there is to tell of it. Worth its commit for every part but the last
