@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use pmk_stand_ins::slack::{Sent, Slack, SlackRules};
+use pmk_stand_ins::{
+    patience::until_async,
+    slack::{Sent, Slack, SlackRules},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
@@ -25,6 +28,8 @@ enum Order {
     Disconnect { reason: String },
     /// Every connection breaks.
     Drop,
+    /// So many acknowledgements are waited for: a client that has sent one does not know when it is read.
+    Acks { least: usize },
 }
 
 #[tokio::main]
@@ -41,7 +46,7 @@ async fn main() -> ExitCode {
     let mut lines = BufReader::new(stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         match serde_json::from_str(&line) {
-            Ok(order) => say(&carry_out(&slack, order)),
+            Ok(order) => say(&carry_out(&slack, order).await),
             Err(error) => {
                 eprintln!("error: `{line}` is no order: {error}");
                 return ExitCode::FAILURE;
@@ -52,7 +57,7 @@ async fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn carry_out(slack: &Slack, order: Order) -> Value {
+async fn carry_out(slack: &Slack, order: Order) -> Value {
     let sent = |Sent { event_id, channel, ts, .. }| json!({"event_id": event_id, "channel": channel, "ts": ts});
     match order {
         Order::Dm { user, text } => sent(slack.dm(&user, &text)),
@@ -63,6 +68,10 @@ fn carry_out(slack: &Slack, order: Order) -> Value {
         }
         Order::Drop => {
             slack.drop_connections();
+            json!({})
+        }
+        Order::Acks { least } => {
+            until_async("the last acknowledgement", || (slack.acks().len() >= least).then_some(())).await;
             json!({})
         }
     }
