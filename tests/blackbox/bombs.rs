@@ -7,7 +7,7 @@ use std::{path::Path, time::Instant};
 use serde_json::json;
 
 use self::made::Bomb;
-use crate::support::{Home, Running, component, repository, until};
+use crate::support::{Home, Running, component, program, repository, until};
 
 #[path = "bombs/made.rs"]
 pub mod made;
@@ -200,8 +200,8 @@ fn a_limit_of_the_system_is_told_from_one_of_gateway_json() {
     let home = Home::cold();
     let inspect = |limit: &str| {
         let mut command = std::process::Command::new("sh");
-        let program = env!("CARGO_BIN_EXE_pmk-host");
-        let line = format!("{limit}; exec '{program}' --home '{}' policy inspect \"$1\"", home.path().display());
+        let (program, home) = (program(), home.path());
+        let line = format!("{limit}; exec '{}' --home '{}' policy inspect \"$1\"", program.display(), home.display());
         command.args(["-c", &line, "sh", &component("strict")]);
         let finished = crate::support::finish(command, "");
         assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::support::{Home, repository};
+use crate::support::{Home, program, repository};
 
 mod pages;
 
@@ -154,7 +154,7 @@ fn the_table_of_codes_is_the_contracts() {
 #[test]
 fn every_command_has_its_row() {
     let home = Home::new();
-    let output = Command::new(env!("CARGO_BIN_EXE_pmk-host")).arg("--home").arg(home.path()).arg("help").output();
+    let output = Command::new(program()).arg("--home").arg(home.path()).arg("help").output();
     let help = String::from_utf8(output.expect("the program").stdout).expect("UTF-8");
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let commands: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::{Home, component, finish, question, repository};
+use crate::support::{Home, component, finish, program, question, repository};
 
 /// A user that is nobody in particular.
 const SOMEBODY_ELSE: u32 = 65_534;
@@ -97,7 +97,7 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
         &["compare", "--policy", &strict, "--histories", &history],
     ];
     for arguments in commands {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+        let mut command = std::process::Command::new(program());
         command.env_clear().env("HOME", home.path()).arg("--home").arg(&missing).args(*arguments);
         let finished = finish(command, "");
         // 1 of `status` says that a gateway is there.
@@ -113,11 +113,11 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
         assert!(!missing.exists(), "{arguments:?} has made one");
     }
     // What needs none does without, as long as nobody names one.
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+    let mut command = std::process::Command::new(program());
     command.env_clear().env("HOME", home.path().join("nobody")).args(["policy", "inspect", &strict]);
     finish(command, "").ok();
     assert!(!home.path().join("nobody").exists(), "looking makes none");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+    let mut command = std::process::Command::new(program());
     command.env_clear().env("HOME", home.path()).arg("--home").arg(&missing).args(["run", "--model", "sim"]);
     finish(command, "").ok();
     assert!(missing.exists());
@@ -146,8 +146,8 @@ fn compiled_code_that_others_could_have_written_is_not_run() {
 fn a_home_that_cannot_keep_compiled_code_is_no_reason_to_stop() {
     let home = Home::cold();
     home.write("cache", "in the way");
-    let program = env!("CARGO_BIN_EXE_pmk-host");
-    let line = format!("umask 002; exec '{program}' --home '{}' policy inspect \"$1\"", home.path().display());
+    let (program, home) = (program(), home.path());
+    let line = format!("umask 002; exec '{}' --home '{}' policy inspect \"$1\"", program.display(), home.display());
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &line, "sh", &component("strict")]);
     let finished = crate::support::finish(command, "").ok();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, component, finish, question};
+use crate::support::{Finished, Home, component, finish, program, question};
 
 /// Runs to the end of an empty input with these variables.
 fn run_with(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Finished {
@@ -81,7 +81,7 @@ fn an_empty_variable_is_not_set() {
     );
     assert!(!finished.ok().stderr.contains("PMK_MAX_SESSION_TOKENS"));
     // `--home` is on every command of these tests; without it an empty variable means `~/.pmk`.
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+    let mut command = std::process::Command::new(program());
     command.env_clear().env("HOME", home.path()).env("PMK_HOME", "").args(["sessions", "list"]);
     let shown = finish(command, "").stderr;
     assert!(shown.contains(&home.path().join(".pmk").display().to_string()), "{shown}");

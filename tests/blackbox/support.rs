@@ -13,8 +13,11 @@ use pmk_stand_ins::anthropic::{self, Anthropic};
 pub use pmk_stand_ins::patience::{PATIENCE, until, until_async};
 use serde_json::{Value, json};
 
-/// The program under test.
-const PROGRAM: &str = env!("CARGO_BIN_EXE_pmk-host");
+/// The program under test: that of this build, or the one that the environment names. Cargo builds this one with every
+/// feature that a test's own dependencies want, and the one that people run without.
+pub fn program() -> PathBuf {
+    std::env::var_os("PMK_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_pmk-host").into(), PathBuf::from)
+}
 
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
@@ -31,7 +34,7 @@ pub fn component(name: &str) -> String {
 /// # Panics
 /// It is not built: cargo builds the programs of another package only together with everything else.
 pub fn stand_in(name: &str, script: &Path) -> Vec<String> {
-    let program = Path::new(PROGRAM).with_file_name(name);
+    let program = Path::new(env!("CARGO_BIN_EXE_pmk-host")).with_file_name(name);
     assert!(program.exists(), "`{}` is not there; run `cargo build --workspace` first", program.display());
     vec![program.display().to_string(), "--script".into(), script.display().to_string()]
 }
@@ -79,7 +82,7 @@ impl Home {
 
     /// A command of the program in this home, with nothing of the tester's own environment in it.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.path());
         command.arg("--home").arg(self.path()).args(arguments);
         command

@@ -7,6 +7,7 @@
 //! [`prices`] says what that costs, [`pmk_statistics`] which differences are shown, and [`report`] is what
 //! people and machines read.
 
+mod given;
 pub mod histories;
 mod kept;
 pub mod metrics;

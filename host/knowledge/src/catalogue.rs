@@ -10,18 +10,22 @@ use std::{
 
 use pmk_index::{Column, Filter, Hit, Index, IndexError};
 use pmk_search::{Asked, Floor, Frequencies, folded_terms};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, config::DbConfig, params};
 use thiserror::Error;
 
 use super::{
     atom::{Atom, Notice, Status},
     files::{FileError, make_private_dir},
 };
+
 /// Raised whenever the tables, or the terms that a text is found by, change.
 const VERSION: i32 = 2;
 
 /// A shorter word is not taken for a mistyped one: too many are near it.
 const LEAST_MISTYPED: usize = 6;
+
+/// Room for every statement of the catalogue and of its index.
+const CACHED_STATEMENTS: usize = 64;
 
 /// How long to wait for another process that uses the cache.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -137,6 +141,9 @@ impl Catalogue {
     }
 
     fn prepare(db: Connection) -> Result<Self, CatalogueError> {
+        // Every statement is compiled once and has one plan, whatever it is asked with.
+        db.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         db.execute_batch(SCHEMA)?;
         INDEX.create(&db)?;
         db.pragma_update(None, "user_version", VERSION)?;

@@ -18,6 +18,7 @@ mod action;
 pub mod anthropic;
 pub mod classify;
 pub mod claude_cli;
+mod counts;
 mod families;
 pub mod http;
 mod open;

@@ -116,7 +116,10 @@ impl ChangeError {
                 Some("`experiment start` begins it; `policy use FILE --persist` has policies decide without one")
             }
             ChangeError::NoArm { .. } => Some("`experiment status` shows its arms"),
-            ChangeError::Audience(_) | ChangeError::InPool { .. } | ChangeError::IsAdmin(_) => None,
+            ChangeError::Audience(_) => {
+                Some("`tech` is told how things work, `biz` and `exec` what they come to; `pm` is between")
+            }
+            ChangeError::InPool { .. } | ChangeError::IsAdmin(_) => None,
         }
     }
 }

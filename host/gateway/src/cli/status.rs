@@ -40,7 +40,6 @@ struct Shown {
     beat_ms: Option<i64>,
     age: Option<Duration>,
     report: Option<Report>,
-    trouble: Option<Trouble>,
     level: Level,
     heartbeat: Freshness,
     reasons: Vec<String>,
@@ -53,7 +52,7 @@ impl StatusCommand {
             print_json(&shown.document())?;
         } else {
             print(&shown.page())?;
-            if shown.trouble.is_some() {
+            if shown.trouble().is_some() {
                 note(
                     "  hint: is there room on the disk, and may it write there? They are kept, and written once they can be",
                 );
@@ -62,7 +61,6 @@ impl StatusCommand {
         Ok(match shown.level {
             Level::Down => ExitCode::from(NOT_RUNNING),
             Level::Degraded => ExitCode::FAILURE,
-            Level::Healthy if shown.trouble.is_some() => ExitCode::FAILURE,
             Level::Healthy => ExitCode::SUCCESS,
         })
     }
@@ -83,7 +81,6 @@ fn look(context: &Context) -> Result<Shown, Failure> {
         },
         None => None,
     };
-    let trouble = report.as_ref().and_then(|report| report.ledger.clone());
     let heartbeat = Freshness::of(age);
     let signals = Signals {
         is_alive: holder.is_some(),
@@ -91,15 +88,16 @@ fn look(context: &Context) -> Result<Shown, Failure> {
         heartbeat,
         report: report.clone(),
     };
-    let (level, mut reasons) = judge(&signals);
-    if let Some(Trouble { waiting, .. }) = &trouble {
-        let (lines, wait) = if *waiting == 1 { ("line", "waits") } else { ("lines", "wait") };
-        reasons.push(format!("{waiting} {lines} of the ledger {wait} to be written"));
-    }
-    Ok(Shown { pid, state, beat_ms, age, report, trouble, level, heartbeat, reasons })
+    let (level, reasons) = judge(&signals);
+    Ok(Shown { pid, state, beat_ms, age, report, level, heartbeat, reasons })
 }
 
 impl Shown {
+    /// What keeps lines of the ledger from being written.
+    fn trouble(&self) -> Option<&Trouble> {
+        self.report.as_ref()?.ledger.as_ref()
+    }
+
     fn page(&self) -> String {
         let mut page = format!("{}\n", self.level.name());
         let mut line = |name: &str, value: String| {
@@ -126,7 +124,7 @@ impl Shown {
             let (open, of, reconnects) = (connection.open, connection.of, connection.reconnects);
             line("sockets", format!("{open} of {of} connected, {reconnects} reconnects in the last 10 minutes"));
         }
-        if let Some(Trouble { error, since, .. }) = &self.trouble {
+        if let Some(Trouble { error, since, .. }) = self.trouble() {
             line("ledger", format!("since {since}: {error}"));
         }
         page
@@ -148,7 +146,7 @@ impl Shown {
             },
             "answers": self.report.is_some(),
             "sockets": connection,
-            "ledger": self.trouble,
+            "ledger": self.trouble(),
         })
     }
 }

@@ -5,35 +5,22 @@ use std::{collections::BTreeMap, sync::Arc};
 use pmk_core::{Message, Origin};
 use pmk_models::Tool;
 
-use super::recording::Recording;
+use super::{given::Given, recording::Recording};
 use crate::{
     preambles::Preamble,
     store::{Digest, Receipt, Reference, Replayable},
 };
 
-/// What a turn was begun from beside the conversation, as its receipt has it.
-#[derive(Clone, Debug)]
-pub(crate) struct Given {
-    pub preamble: Arc<Preamble>,
-    pub window: u64,
-    /// The hard limit.
-    pub limit: u64,
-    /// What was shown with the new message.
-    pub shown: Vec<Message>,
-    /// Whether it is the turn's own receipt, not the one of the turn before.
-    pub is_own: bool,
-}
-
 /// The recording of a stored conversation.
 pub(super) fn recording(kept: Replayable) -> Recording {
-    let Replayable { dump, receipts, texts } = &kept;
-    let mut recording = Recording::of_dump(dump.clone());
+    let Replayable { dump, receipts, texts } = kept;
+    let mut recording = Recording::of_dump(dump);
     let mut given: Vec<Option<Given>> = recording.turns.iter().map(|_| None).collect();
-    for receipt in receipts {
+    for receipt in &receipts {
         let turn =
             new_message(receipt).and_then(|id| recording.find(&id.to_string())).map(|index| recording.turn_of(index));
         if let Some(place) = turn.and_then(|turn| given.get_mut(turn)) {
-            *place = read(receipt, texts);
+            *place = read(receipt, &texts);
         }
     }
     let without = given.iter().filter(|given| given.is_none()).count();

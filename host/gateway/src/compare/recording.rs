@@ -11,7 +11,7 @@ use pmk_system::files;
 use pmk_system::lines::Lines;
 use serde_json::Value;
 
-use super::kept::Given;
+use super::given::Given;
 use crate::{store::SessionDump, transfer::TransferError};
 
 /// Fields that name a message in the words of the questions.

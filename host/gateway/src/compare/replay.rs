@@ -23,7 +23,7 @@ use pmk_policy::Stack;
 use pmk_search::MemoryArchive;
 
 use super::{
-    kept::Given,
+    given::Given,
     metrics::Tally,
     questions::{Placed, Score, says},
     recording::Recording,

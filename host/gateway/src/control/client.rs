@@ -55,7 +55,7 @@ fn unreachable(home: &Path, error: &io::Error) -> Failure {
     let home_shown = home.display();
     match HomeLock::is_held(home) {
         Ok(true) => Failure::new(format!("the gateway of `{home_shown}` takes no commands: {error}"))
-            .hint("are you the account that runs it? its log says at the start when there is no control socket"),
+            .hint("it may be starting: try again in a moment. If it goes on: are you the account that runs it? its log says at the start when there is no control socket"),
         _ => Failure::new(format!("no gateway runs in `{home_shown}`"))
             .hint("start one with `pmk-host run --policy FILE`, or say which with `--home DIR`"),
     }

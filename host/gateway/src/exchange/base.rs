@@ -54,7 +54,7 @@ pub(super) async fn fold(
     told: Vec<Event>,
 ) -> Result<(), StoreError> {
     let mut window = base.window.clone();
-    let stored = ports.fold(exchange.session, &window, &fold, window.fold_edit(&fold), told).await?;
+    let stored = ports.fold(exchange.session, &window, &fold, told).await?;
     window.fold(fold, stored);
     exchange.window = window;
     Ok(())

@@ -17,7 +17,7 @@ use crate::{
     ids::SessionId,
     ledger::Event,
     preambles::Preamble,
-    store::{FoldEdit, LiveEntry, StoreError, WindowEdit},
+    store::{LiveEntry, StoreError, WindowEdit},
 };
 
 /// The ports: policies, model, store, ledger, admins and the clock, as far as these steps go.
@@ -72,7 +72,6 @@ pub(crate) trait Ports: Send + Sync {
         session: SessionId,
         window: &Window,
         fold: &Fold,
-        edit: FoldEdit,
         told: Vec<Event>,
     ) -> Result<Option<LiveEntry>, StoreError>;
 

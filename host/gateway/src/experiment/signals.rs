@@ -118,37 +118,13 @@ pub(crate) async fn react(store: &Store, reaction: &Reaction) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        store::{Live, Verbosity},
-        talk::{Inbound, ReplyTo},
-    };
 
     fn turn(number: i64, session: i64, user: &str, text: &str, minute: i64) -> OpenTurn {
-        let inbound = Inbound {
-            event_id: String::new(),
-            aliases: vec![],
-            key: "slack:channel:C1".parse().expect("a key"),
-            user: user.into(),
-            reply_to: ReplyTo { channel: "C1".into(), thread_ts: None },
-            text: text.into(),
-            files: 0,
-            ts: String::new(),
-        };
         OpenTurn {
             turn: TurnId::of(number),
             session: SessionId::of(session),
-            inbound,
             received_at_ms: minute * 60_000,
-            placeholder: None,
-            verbosity: Verbosity::Off,
-            resumed: false,
-            absorbs: None,
-            awaits: None,
-            reading: None,
-            confirms: None,
-            case: None,
-            live: Live::default(),
-            archived: 0,
+            ..OpenTurn::asked("slack:channel:C1", user, text)
         }
     }
 

@@ -3,9 +3,9 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
 };
 
+use pmk_stand_ins::patience::until;
 use pmk_system::{clock, home::HomeLock};
 use tempfile::TempDir;
 
@@ -57,17 +57,6 @@ fn event(number: u32) -> Event {
 fn numbers(text: &str) -> Vec<u64> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     lines.map(|line| line["droppedPairs"].as_u64().expect("a number")).collect()
-}
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        match look() {
-            Some(found) => return found,
-            None => assert!(begun.elapsed() < Duration::from_secs(20), "there is never {what}"),
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -115,6 +115,10 @@ pub fn judge(signals: &Signals) -> (Level, Vec<String>) {
         }
         Some(_) => {}
     }
+    if let Some(Report { ledger: Some(Trouble { waiting, .. }), .. }) = &signals.report {
+        let (lines, wait) = if *waiting == 1 { ("line", "waits") } else { ("lines", "wait") };
+        reasons.push(format!("{waiting} {lines} of the ledger {wait} to be written"));
+    }
     (if reasons.is_empty() { Level::Healthy } else { Level::Degraded }, reasons)
 }
 
@@ -148,6 +152,9 @@ mod tests {
         let fresh = |connection| signals(Freshness::Fresh, connection);
         let dead = Signals { is_alive: false, ..fresh(sockets(2, 0)) };
         let silent = Signals { report: None, ..fresh(None) };
+        let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
+        let report = Report { connection: sockets(2, 0), ledger: Some(trouble) };
+        let waits = Signals { report: Some(report), ..fresh(None) };
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
         for (signals, level, reason) in [
             (fresh(sockets(2, 0)), Level::Healthy, ""),
@@ -158,6 +165,7 @@ mod tests {
             (signals(Freshness::Aging, sockets(2, 0)), Level::Degraded, "late"),
             (silent, Level::Degraded, "unknown"),
             (starting, Level::Degraded, "starting"),
+            (waits, Level::Degraded, "1 line of the ledger waits"),
             (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
             (dead, Level::Down, "no gateway"),
         ] {

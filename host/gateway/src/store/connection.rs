@@ -9,7 +9,7 @@ use std::{
 };
 
 use pmk_system::home;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use super::{
     archive,
@@ -40,7 +40,7 @@ const MIGRATIONS: &[&str] = &[
 const ARCHIVE: u32 = 5;
 
 /// Room for every statement we have, so that none is compiled twice.
-const CACHED_STATEMENTS: usize = 64;
+pub(super) const CACHED_STATEMENTS: usize = 256;
 
 /// The write-ahead log shrinks back to this after a burst.
 const LOG_BYTES: i64 = 64 << 20;
@@ -162,6 +162,8 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
 fn common(conn: &Connection) -> Result<(), Fault> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    // One plan for each statement, whatever it is asked with: without this, every set of values is planned for anew.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
     // A page that was scrambled is known for it when it is read, and not by what comes of it.
     conn.pragma_update(None, "cell_size_check", true)?;

@@ -6,10 +6,12 @@ use pmk_system::clock;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Store, StoreError, error::Fault};
-use crate::ids::TurnId;
-use crate::ledger::{
-    Line, Noted, Series, Waiting,
-    export::{Exported, Waits},
+use crate::{
+    ids::TurnId,
+    ledger::{
+        Line, Noted, Series, Waiting,
+        export::{Exported, Waits},
+    },
 };
 
 pub(super) const ADD: &str = "INSERT INTO event (at, turn_id, file, line) VALUES (?1, ?2, ?3, ?4)";

@@ -103,6 +103,40 @@ pub struct OpenTurn {
     pub archived: u32,
 }
 
+#[cfg(test)]
+impl OpenTurn {
+    /// A first turn of a new conversation.
+    pub(crate) fn asked(key: &str, user: &str, text: &str) -> OpenTurn {
+        let reply_to = crate::talk::ReplyTo { channel: "C1".into(), thread_ts: None };
+        let inbound = Inbound {
+            event_id: text.into(),
+            aliases: vec![],
+            key: key.parse().expect("a key"),
+            user: user.into(),
+            reply_to,
+            text: text.into(),
+            files: 0,
+            ts: String::new(),
+        };
+        OpenTurn {
+            turn: TurnId::of(1),
+            session: SessionId::of(1),
+            inbound,
+            received_at_ms: 0,
+            placeholder: None,
+            verbosity: Verbosity::Off,
+            resumed: false,
+            absorbs: None,
+            awaits: None,
+            reading: None,
+            confirms: None,
+            case: None,
+            live: Live::default(),
+            archived: 0,
+        }
+    }
+}
+
 /// What a message may be about, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Concern {

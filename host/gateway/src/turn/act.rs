@@ -136,7 +136,7 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
     keep(services, work, said, result, kinds).await?;
     if !may_call {
         // A model that still may call would go on calling, and what was found would be lost.
-        work.exchange.preamble = services.preambles.of(work.audience, work.offer, false);
+        work.exchange.preamble = services.preambles.of(work.ports.audience, work.ports.offer, false);
     }
     Ok(Acted::Again)
 }
@@ -260,7 +260,7 @@ async fn ask_mra(
     if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
         told.push((mra::refused(&repo, &question, USED_UP), false));
         if services.preambles.uses_tools() {
-            work.exchange.preamble = services.preambles.of(work.audience, work.offer, false);
+            work.exchange.preamble = services.preambles.of(work.ports.audience, work.ports.offer, false);
         }
     } else {
         match mra::admit(services, work, &repo, &question).await? {

@@ -42,35 +42,11 @@ pub(super) fn said(inbound: &Inbound) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ids::SessionId, store::Live, talk::ReplyTo};
 
     fn turn(key: &str, user: &str, text: &str, files: u32) -> OpenTurn {
-        let inbound = Inbound {
-            event_id: text.into(),
-            aliases: vec![],
-            key: key.parse().expect("a key"),
-            user: user.into(),
-            reply_to: ReplyTo { channel: "C1".into(), thread_ts: None },
-            text: text.into(),
-            files,
-            ts: String::new(),
-        };
-        OpenTurn {
-            turn: crate::ids::TurnId::of(1),
-            session: SessionId::of(1),
-            inbound,
-            received_at_ms: 0,
-            placeholder: None,
-            resumed: false,
-            verbosity: crate::store::Verbosity::Off,
-            absorbs: None,
-            awaits: None,
-            reading: None,
-            confirms: None,
-            case: None,
-            live: Live::default(),
-            archived: 0,
-        }
+        let mut turn = OpenTurn::asked(key, user, text);
+        turn.inbound.files = files;
+        turn
     }
 
     #[test]

@@ -90,8 +90,6 @@ pub(super) async fn gather<'a>(
         exchange,
         also: vec![],
         merged: 0,
-        audience,
-        offer,
         case,
         atoms,
         placeholder: None,

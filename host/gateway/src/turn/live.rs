@@ -23,7 +23,7 @@ use crate::{
     policies::Deciding,
     preambles::Preamble,
     services::Services,
-    store::{FoldEdit, LiveEntry, StoreError, WindowEdit},
+    store::{LiveEntry, StoreError, WindowEdit},
 };
 
 /// The world of one turn.
@@ -131,12 +131,11 @@ impl Ports for LivePorts<'_> {
     async fn fold(
         &self,
         session: SessionId,
-        _window: &Window,
-        _fold: &Fold,
-        edit: FoldEdit,
+        window: &Window,
+        fold: &Fold,
         told: Vec<Event>,
     ) -> Result<Option<LiveEntry>, StoreError> {
-        self.services.store.fold(session, edit, self.of_turn(told), self.now_ms()).await
+        self.services.store.fold(session, window.fold_edit(fold), self.of_turn(told), self.now_ms()).await
     }
 
     fn note(&self, event: Event) {

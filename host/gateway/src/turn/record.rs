@@ -189,7 +189,7 @@ fn bad_arm(outturn: &Outturn) -> Option<&str> {
 fn report(work: &Work<'_>) -> TurnReport {
     let (tally, place) = (&work.exchange.tally, work.ports.journal.tags().place.as_ref());
     let question = QuestionReport {
-        audience: work.audience,
+        audience: work.ports.audience,
         policy: tally.decided_by.as_ref().map(Decider::from),
         tokens: TokenReport {
             before: tally.tokens_before,

@@ -4,7 +4,6 @@
 use pmk_core::{message, tokens};
 use pmk_models::{Answer, ModelError, Request, Stop, Usage};
 
-use super::live::LivePorts;
 use crate::{
     calibration::{Refusal, Source},
     exchange::{
@@ -16,7 +15,7 @@ use crate::{
 
 /// Has it written; what was used is added.
 pub(super) async fn summarise(
-    ports: &LivePorts<'_>,
+    ports: &dyn Ports,
     SummaryInput { session, material, limit, .. }: SummaryInput<'_>,
     usage: &mut Usage,
 ) -> Result<String, ModelError> {
@@ -33,7 +32,7 @@ pub(super) async fn summarise(
 }
 
 async fn ask(
-    ports: &LivePorts<'_>,
+    ports: &dyn Ports,
     session: SessionId,
     material: &str,
     most: u64,
@@ -59,7 +58,7 @@ async fn ask(
 }
 
 /// The size of such a request teaches as any other does.
-fn learn(ports: &LivePorts<'_>, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
+fn learn(ports: &dyn Ports, session: SessionId, size: u64, outcome: &Result<Answer, ModelError>) {
     let now_ms = ports.now_ms();
     match outcome {
         Ok(answer) if !answer.is_empty() => {

@@ -2,9 +2,7 @@
 
 use super::live::LivePorts;
 use crate::{
-    audience::Audience,
     case::{Case, Note},
-    directive::Offer,
     exchange::Exchange,
     progress::Progress,
     store::{Escalating, OpenTurn, Outgoing},
@@ -20,10 +18,6 @@ pub(super) struct Work<'a> {
     pub also: Vec<OpenTurn>,
     /// So many of them stand in the new message.
     pub merged: usize,
-    /// Who the answer is written for, as of now (specification 003 §12).
-    pub audience: Audience,
-    /// What can be done for the model, as of now.
-    pub offer: Offer,
     /// The case that the turn belongs to, as it was when the turn was begun.
     pub case: Option<Case>,
     /// The ids of the atoms that were found for the new message.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
+    counts::{self, Count},
     http::Assemble,
     sse::Event,
 };
@@ -57,7 +58,7 @@ enum Data {
     },
     MessageDelta {
         delta: StopDelta,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "counts::lenient")]
         usage: UsageDelta,
     },
     MessageStop,
@@ -69,7 +70,7 @@ enum Data {
 
 #[derive(Debug, Deserialize)]
 struct Started {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counts::lenient")]
     usage: UsageDelta,
 }
 
@@ -108,11 +109,12 @@ struct StopDelta {
 
 /// Counts so far; a later one replaces an earlier one.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct UsageDelta {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_creation_input_tokens: Count,
+    cache_read_input_tokens: Count,
 }
 
 impl Assemble for Assembly {
@@ -166,7 +168,7 @@ impl Assembly {
             (&mut self.usage.cache_creation_tokens, seen.cache_creation_input_tokens),
             (&mut self.usage.cache_read_tokens, seen.cache_read_input_tokens),
         ] {
-            *total = seen.unwrap_or(*total);
+            *total = seen.0.unwrap_or(*total);
         }
     }
 

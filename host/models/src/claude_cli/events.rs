@@ -12,6 +12,7 @@ use super::PROVIDER;
 use crate::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
+    counts::{self, Count},
 };
 
 /// What was printed so far.
@@ -47,17 +48,17 @@ struct Outcome {
     terminal_reason: Option<String>,
     #[serde(default)]
     api_error_status: Option<u16>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counts::lenient")]
     usage: Counted,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Counted {
-    input_tokens: u64,
-    cache_creation_input_tokens: u64,
-    cache_read_input_tokens: u64,
-    output_tokens: u64,
+    input_tokens: Count,
+    cache_creation_input_tokens: Count,
+    cache_read_input_tokens: Count,
+    output_tokens: Count,
 }
 
 impl Transcript {
@@ -85,10 +86,10 @@ impl Transcript {
             _ => Stop::End,
         };
         let usage = Usage {
-            input_tokens: result.usage.input_tokens,
-            output_tokens: result.usage.output_tokens,
-            cache_read_tokens: result.usage.cache_read_input_tokens,
-            cache_creation_tokens: result.usage.cache_creation_input_tokens,
+            input_tokens: result.usage.input_tokens.0.unwrap_or_default(),
+            output_tokens: result.usage.output_tokens.0.unwrap_or_default(),
+            cache_read_tokens: result.usage.cache_read_input_tokens.0.unwrap_or_default(),
+            cache_creation_tokens: result.usage.cache_creation_input_tokens.0.unwrap_or_default(),
         };
         let blocks = if text.trim().is_empty() { Vec::new() } else { vec![Block::Text { text }] };
         Some(Ok(Answer { blocks, stop, usage }))

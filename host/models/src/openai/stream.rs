@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
+    counts::{self, Count},
     http::Assemble,
     sse::Event,
 };
@@ -43,7 +44,7 @@ struct Call {
 struct Chunk {
     #[serde(default)]
     choices: Vec<Choice>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "counts::lenient")]
     usage: Option<Counted>,
     /// Some servers report failures inside the stream.
     #[serde(default)]
@@ -89,15 +90,16 @@ struct FunctionDelta {
 #[serde(default)]
 #[derive(Default)]
 struct Counted {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    prompt_tokens_details: Option<Details>,
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    #[serde(deserialize_with = "counts::lenient")]
+    prompt_tokens_details: Details,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Details {
-    cached_tokens: Option<u64>,
+    cached_tokens: Count,
 }
 
 impl Assemble for Assembly {
@@ -203,11 +205,13 @@ impl Assembly {
 
 impl From<Counted> for Usage {
     fn from(counted: Counted) -> Self {
-        let cached = counted.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or_default();
+        let [prompt, answer, cached] =
+            [counted.prompt_tokens, counted.completion_tokens, counted.prompt_tokens_details.cached_tokens]
+                .map(|count| count.0.unwrap_or_default());
         Usage {
-            input_tokens: counted.prompt_tokens.saturating_sub(cached),
-            output_tokens: counted.completion_tokens,
-            cache_read_tokens: cached.min(counted.prompt_tokens),
+            input_tokens: prompt.saturating_sub(cached),
+            output_tokens: answer,
+            cache_read_tokens: cached.min(prompt),
             cache_creation_tokens: 0,
         }
     }
@@ -273,6 +277,27 @@ mod tests {
         assert_eq!((answer.stop, answer.usage.prompt_tokens(), answer.usage.cache_read_tokens), (Stop::End, 12, 8));
         assert_eq!(assemble(&events[..5]).expect("no [DONE]"), Some(answer));
         assert_eq!(assemble(&events[..3]), Ok(None), "cut off");
+    }
+
+    #[test]
+    fn counts_that_are_none_cost_no_answer() {
+        let none = json!(null);
+        for usage in [
+            json!({"prompt_tokens": -5, "completion_tokens": "many", "total_tokens": 1e300}),
+            json!({"prompt_tokens": none, "prompt_tokens_details": none}),
+            json!({"prompt_tokens": 12.0, "prompt_tokens_details": 8}),
+            json!("a lot"),
+            json!([1, 2]),
+        ] {
+            let events = [
+                delta(json!({"content": "預"})),
+                finish("stop"),
+                event(json!({"choices": [], "usage": usage})),
+                event("[DONE]"),
+            ];
+            let answer = assemble(&events).expect("an answer").expect("a whole one");
+            assert_eq!(answer.blocks, [Block::Text { text: "預".into() }], "{usage}");
+        }
     }
 
     #[test]

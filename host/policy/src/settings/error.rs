@@ -86,9 +86,10 @@ impl SettingError {
     pub fn hint(&self) -> Option<String> {
         match self {
             SettingError::Malformed { .. } => Some("as in `--set strict.seed-cap=8000`".to_owned()),
-            SettingError::UnknownPolicy { policy, loaded } => {
-                nearest(policy, loaded).map(|name| format!("did you mean `{name}`?"))
-            }
+            SettingError::UnknownPolicy { policy, loaded } => Some(match nearest(policy, loaded) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "name one of these, or load that one, too, by `--policy FILE`".to_owned(),
+            }),
             SettingError::Unknown { setting, settings, policy, .. } => Some(match nearest(setting, settings) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None if settings.is_empty() => format!("`{policy}` has no settings at all"),

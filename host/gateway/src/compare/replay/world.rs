@@ -11,7 +11,7 @@ use pmk_policy::{DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, Prun
 use super::{Arm, Call, Seen, Setup};
 use crate::{
     calibration::{Calibration, TokenBudget},
-    compare::kept::Given,
+    compare::given::Given,
     exchange::{
         Alarm, Ports, SummaryInput,
         material::{SYSTEM, question},
@@ -19,7 +19,7 @@ use crate::{
     },
     ids::SessionId,
     ledger::Event,
-    store::{FoldEdit, LiveEntry, StoreError, WindowEdit},
+    store::{LiveEntry, StoreError, WindowEdit},
 };
 
 /// No time passes in a replay: what was learnt in it does not expire.
@@ -186,7 +186,6 @@ impl Ports for World<'_> {
         _session: SessionId,
         window: &Window,
         fold: &Fold,
-        _edit: FoldEdit,
         _told: Vec<Event>,
     ) -> Result<Option<LiveEntry>, StoreError> {
         let (range, transcript) = (fold.range.clone(), window.transcript());

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, calibrations, cases, dump, escalations, events, experiments, intake, lease, presence, proposals,
-    receipts, reset, restore, sessions, tools, turns, uses, window,
+    archive, asked, calibrations, cases, connection::CACHED_STATEMENTS, dump, escalations, events, experiments, intake,
+    lease, presence, proposals, receipts, reset, restore, sessions, tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -148,6 +148,7 @@ async fn no_statement_of_a_turn_reads_a_table_through() {
     let home = home();
     drop(open(&home));
     let conn = sql(home.path());
+    assert!(BY_INDEX.len() <= CACHED_STATEMENTS, "a turn's statements have no room to be kept compiled");
     for statement in BY_INDEX {
         for step in plan(&conn, statement) {
             assert!(!step.contains("SCAN") && !step.contains("TEMP B-TREE"), "{step}\nin {statement}");

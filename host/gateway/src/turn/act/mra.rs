@@ -33,7 +33,7 @@ pub(super) async fn admit(
     question: &str,
 ) -> Result<Result<MraQuestion, String>, TurnError> {
     let told = |why: &str| Ok(Err(refused(repo, question, why)));
-    if !work.offer.mra {
+    if !work.ports.offer.mra {
         return told("there is no code to look into here: answer without");
     }
     if let Some(why) = bounds::not_listed(services, repo).await {
@@ -61,7 +61,7 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
     };
     show(services.messages.asking_mra(question.repo()));
     // Paths and names of code are for those who read code; the others see that it goes on.
-    let (is_raw, mut steps) = (work.audience == Audience::Tech, 0);
+    let (is_raw, mut steps) = (work.ports.audience == Audience::Tech, 0);
     let on_line = |line: &str| {
         steps += 1;
         show(if is_raw { line.to_owned() } else { services.messages.mra_goes_on(question.repo(), steps) });
