@@ -3,6 +3,7 @@
 //!
 //! `cargo bench -p pmk-host --bench turns`. Prints turns a second over 200 conversations, the time of one
 //! turn at a time, CPU a turn and peak memory of the gateway's process. The stand-ins share the machine.
+//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes.
 
 use std::{
     path::Path,
@@ -85,7 +86,8 @@ struct Gateway(Child);
 
 impl Gateway {
     fn start(home: &Path, slack: &Slack, anthropic: &Anthropic, model: &str) -> Gateway {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pmk-host"));
+        let named = std::env::var_os("PMK_TEST_PROGRAM");
+        let mut command = Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_pmk-host").into()));
         command.arg("--home").arg(home).args(["run", "--front", "slack", "--model", model]);
         command
             .env_clear()

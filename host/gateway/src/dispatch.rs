@@ -23,7 +23,7 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_core::SessionKey;
-use pmk_system::{clock, error::Failure};
+use pmk_system::{clock::Clock, error::Failure};
 use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -75,6 +75,7 @@ pub trait Turns: Send + Sync {
 
 /// Queues, workers, and what becomes of turns that do not come to their end.
 pub struct Dispatcher {
+    clock: Clock,
     turns: Arc<dyn Turns>,
     store: Store,
     queue: QueueConfig,
@@ -97,6 +98,7 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// A dispatcher with nothing to do yet. Its work is tracked by `tasks`.
     pub fn new(
+        clock: Clock,
         turns: Arc<dyn Turns>,
         store: Store,
         queue: QueueConfig,
@@ -104,6 +106,7 @@ impl Dispatcher {
         stop: CancellationToken,
     ) -> Arc<Dispatcher> {
         Arc::new(Dispatcher {
+            clock,
             turns,
             store,
             queue,
@@ -140,7 +143,7 @@ impl Dispatcher {
     pub async fn retry(self: &Arc<Self>, key: Option<&SessionKey>) -> Result<Unparked, StoreError> {
         // Whoever is being told of a message is told before its answer comes.
         let _telling = self.telling.lock().await;
-        let unparked = self.store.unpark(key, clock::now_ms()).await?;
+        let unparked = self.store.unpark(key, self.clock.now_ms()).await?;
         self.enter_all(unparked.pending.clone());
         Ok(unparked)
     }
@@ -156,6 +159,7 @@ impl Dispatcher {
             tokio::time::sleep(DRAIN_TIME).await;
         };
         let drained = tokio::select! {
+            biased;
             () = self.tasks.wait() => Ok(()),
             () = stopped => Err(Failure::new(format!(
                 "{} tasks did not finish within {} s",

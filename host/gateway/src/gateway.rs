@@ -34,7 +34,7 @@ impl Gateway {
     pub fn new(services: &Arc<Services>) -> Gateway {
         let turns = Arc::new(Answering { services: Arc::clone(services), told: parked::Told::default() });
         let (store, queue, tasks) = (services.store.clone(), services.config.queue, services.tasks.clone());
-        let dispatcher = Dispatcher::new(turns, store, queue, tasks, services.stop.clone());
+        let dispatcher = Dispatcher::new(services.clock.clone(), turns, store, queue, tasks, services.stop.clone());
         services.hand_in_to(&dispatcher);
         Gateway { services: Arc::clone(services), dispatcher }
     }
@@ -115,7 +115,7 @@ impl Intake for Door {
         if !self.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
             return Ok(());
         }
-        signals::react(&self.services.store, &reaction).await;
+        signals::react(&self.services.store, &reaction, self.services.now_ms()).await;
         proposal::judge(&self.services, &self.dispatcher, &reaction).await?;
         verdict::judge(&self.services, reaction).await.map_err(Failure::new)
     }

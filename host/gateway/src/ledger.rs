@@ -18,7 +18,7 @@ use std::{
     fmt,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{SyncSender, sync_channel},
     },
@@ -31,6 +31,8 @@ pub use line::{Line, Noted, Series};
 pub use tags::{InExperiment, LoadedArm, PolicyAsked, Tags};
 
 use export::Exporter;
+use pmk_system::threads::{Pace, Threads};
+use tokio::runtime::Handle;
 
 /// Notes events, and exports those of all. Clones write the same ledger; the last one to go waits until everything is
 /// exported that can be.
@@ -40,9 +42,13 @@ pub struct Ledger(Arc<Exporting>);
 struct Exporting {
     waiting: Arc<dyn Waiting>,
     trouble: Arc<Mutex<Option<Trouble>>>,
-    ending: Arc<AtomicBool>,
-    wake: SyncSender<()>,
-    exporter: Option<JoinHandle<()>>,
+    exporter: Exports,
+}
+
+/// Who exports.
+enum Exports {
+    Thread { ending: Arc<AtomicBool>, wake: SyncSender<()>, thread: Option<JoinHandle<()>> },
+    Task(Arc<Task>),
 }
 
 impl fmt::Debug for Exporting {
@@ -54,20 +60,18 @@ impl fmt::Debug for Exporting {
 impl Ledger {
     /// The ledger in this folder, of what is stored there.
     pub fn open(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>) -> Self {
-        let (trouble, ending) = (Arc::default(), Arc::new(AtomicBool::new(false)));
-        // One that is woken already need not be woken twice.
-        let (wake, woken) = sync_channel(1);
-        let waker = wake.clone();
-        waiting.on_lines(Box::new(move || {
-            let _ = waker.try_send(());
-        }));
+        Ledger::open_with(waiting, folder, Threads::Own)
+    }
+
+    /// The same with others that do the work.
+    pub fn open_with(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>, threads: Threads) -> Self {
+        let trouble = Arc::default();
         let exporter = Exporter::new(Arc::clone(&waiting), folder.into(), Arc::clone(&trouble));
-        let ends = Arc::clone(&ending);
-        let spawned = std::thread::Builder::new().name("ledger".into()).spawn(move || exporter.work(&woken, &ends));
-        let exporter = spawned
-            .inspect_err(|error| tracing::warn!(%error, "the ledger is not exported: no thread; the store keeps it"))
-            .ok();
-        Ledger(Arc::new(Exporting { waiting, trouble, ending, wake, exporter }))
+        let exporter = match threads {
+            Threads::Own => Exports::by_thread(&*waiting, exporter),
+            Threads::None(pace) => Exports::by_task(&*waiting, exporter, pace),
+        };
+        Ledger(Arc::new(Exporting { waiting, trouble, exporter }))
     }
 
     /// What keeps lines from being written now, if anything does.
@@ -88,11 +92,72 @@ impl Ledger {
 
 impl Drop for Exporting {
     fn drop(&mut self) {
-        self.ending.store(true, Ordering::Release);
-        // Where that is full it is woken anyway.
-        let _ = self.wake.try_send(());
-        if let Some(exporter) = self.exporter.take() {
-            let _ = exporter.join();
+        match &mut self.exporter {
+            Exports::Thread { ending, wake, thread } => {
+                ending.store(true, Ordering::Release);
+                // Where that is full it is woken anyway.
+                let _ = wake.try_send(());
+                if let Some(thread) = thread.take() {
+                    let _ = thread.join();
+                }
+            }
+            Exports::Task(task) => task.exporter().end(),
         }
+    }
+}
+
+impl Exports {
+    fn by_thread(waiting: &dyn Waiting, exporter: Exporter) -> Exports {
+        let ending = Arc::new(AtomicBool::new(false));
+        // One that is woken already need not be woken twice.
+        let (wake, woken) = sync_channel(1);
+        let waker = wake.clone();
+        waiting.on_lines(Box::new(move || {
+            let _ = waker.try_send(());
+        }));
+        let ends = Arc::clone(&ending);
+        let thread = std::thread::Builder::new()
+            .name("ledger".into())
+            .spawn(move || exporter.work(&woken, &ends))
+            .inspect_err(|error| tracing::warn!(%error, "the ledger is not exported: no thread; the store keeps it"))
+            .ok();
+        Exports::Thread { ending, wake, thread }
+    }
+
+    fn by_task(waiting: &dyn Waiting, exporter: Exporter, pace: Pace) -> Exports {
+        let task = Arc::new(Task { exporter: Mutex::new(exporter), is_woken: AtomicBool::new(false), pace });
+        let woken = Arc::downgrade(&task);
+        waiting.on_lines(Box::new(move || {
+            if let Some(task) = woken.upgrade() {
+                task.wake();
+            }
+        }));
+        Exports::Task(task)
+    }
+}
+
+/// The work as tasks of a runtime.
+struct Task {
+    exporter: Mutex<Exporter>,
+    is_woken: AtomicBool,
+    pace: Pace,
+}
+
+impl Task {
+    /// Exports soon. What fails is done again with what comes next, and at the end.
+    fn wake(self: &Arc<Self>) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !self.is_woken.swap(true, Ordering::AcqRel) {
+            let task = Arc::clone(self);
+            runtime.spawn(async move {
+                tokio::time::sleep((task.pace)()).await;
+                task.is_woken.store(false, Ordering::Release);
+                task.exporter().step();
+            });
+        }
+    }
+
+    fn exporter(&self) -> MutexGuard<'_, Exporter> {
+        self.exporter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,9 +13,16 @@ pub use loading::{busy, load};
 pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper};
 pub use watch::follow;
 
-use std::sync::{PoisonError, RwLock};
+use std::{
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use pmk_policy::Stack;
+use pmk_policy::{Capability, Stack};
+use pmk_system::threads::offload;
 
 /// The policies that serve now.
 #[derive(Debug)]
@@ -23,9 +30,18 @@ pub struct Policies {
     serving: RwLock<Deciding>,
 }
 
+/// A decision that takes longer than this is not made where others wait for the thread.
+const LONG: Duration = Duration::from_millis(1);
+
 /// The policies of one turn.
 #[derive(Clone, Debug)]
-pub struct Deciding(Stack);
+pub struct Deciding {
+    stack: Stack,
+    /// Whether one of them may look into the archive: that waits for the disk, and is done elsewhere.
+    reads_archive: bool,
+    /// Whether a decision is likely to take long: the last one did, or there was none. All who decide by these know.
+    takes_long: Arc<AtomicBool>,
+}
 
 impl Policies {
     /// Begins with these.
@@ -43,33 +59,43 @@ impl Policies {
     /// have begun keep what they took.
     pub fn swap(&self, stack: &Stack) -> Stack {
         let mut serving = self.serving.write().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *serving, Deciding::new(stack)).0
+        std::mem::replace(&mut *serving, Deciding::new(stack)).stack
     }
 }
 
 impl Deciding {
     /// Those that keep failing are suspended for a while, as long as these serve.
     pub fn new(stack: &Stack) -> Deciding {
-        Deciding(stack.with_breakers())
+        let mut capabilities = stack.layers().iter().flat_map(|layer| layer.policy.capabilities());
+        Deciding {
+            stack: stack.with_breakers(),
+            reads_archive: capabilities.any(Capability::reads_archive),
+            takes_long: Arc::new(AtomicBool::new(true)),
+        }
     }
 
-    /// Has the policies decide something. A decision takes microseconds, but a bad component may use all the
-    /// time it is allowed.
+    /// Has the policies decide something. A decision takes microseconds, less than it takes to have another thread make
+    /// it; but a bad component may use all the time it is allowed, and then others have waited for it once.
     pub async fn consult<T: Send + 'static>(&self, decide: impl FnOnce(&Stack) -> T + Send + 'static) -> T {
-        let Deciding(stack) = self.clone();
-        tokio::task::spawn_blocking(move || decide(&stack))
-            .await
-            .expect("a policy decision does not panic on the host's side")
+        let Deciding { stack, reads_archive, takes_long } = self.clone();
+        let likely_long = reads_archive || takes_long.load(Ordering::Relaxed);
+        let decide = move || {
+            let begun = Instant::now();
+            let decided = decide(&stack);
+            takes_long.store(begun.elapsed() > LONG, Ordering::Relaxed);
+            decided
+        };
+        if likely_long { offload(decide).await } else { decide() }
     }
 
     /// The policies themselves.
     pub fn stack(&self) -> &Stack {
-        &self.0
+        &self.stack
     }
 
     /// Name and digest of the policy on top.
     pub fn top(&self) -> (&str, &str) {
-        let identity = self.0.top().map(|layer| layer.policy.identity());
+        let identity = self.stack.top().map(|layer| layer.policy.identity());
         identity.map_or(("", ""), |identity| (&identity.name, &identity.sha256))
     }
 }
@@ -85,6 +111,22 @@ mod tests {
 
     async fn top(deciding: &Deciding) -> String {
         deciding.consult(|stack| stack.layers()[0].policy.name().to_owned()).await
+    }
+
+    /// On a machine that is busy with other things even a quick decision may seem to take long, so it may be asked again.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_decides_quickly_is_asked_here_and_who_once_did_not_is_asked_elsewhere() {
+        let runtime = Runtime::new(RuntimeConfig::new(Compiler::Here)).expect("an engine");
+        let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
+        let (deciding, here) = (Deciding::new(&stack), std::thread::current().id());
+        assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here, "nobody knows yet");
+        let mut is_asked_here = false;
+        for _ in 0..1_000 {
+            is_asked_here |= deciding.consult(|_| std::thread::current().id()).await == here;
+        }
+        assert!(is_asked_here);
+        deciding.consult(|_| std::thread::sleep(2 * LONG)).await;
+        assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here);
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ pub mod state;
 use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
 use pmk_system::clock::Clock;
+use pmk_system::threads::offload;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -183,7 +184,7 @@ impl Presence {
     fn beat(&self) {
         let (signs, now_ms) = (self.signs.clone(), self.ports.clock.now_ms());
         // The disk may be slow; nobody waits for it.
-        self.ports.tasks.spawn_blocking(move || signs.beat(now_ms));
+        self.ports.tasks.spawn(offload(move || signs.beat(now_ms)));
     }
 }
 

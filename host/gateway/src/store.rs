@@ -64,7 +64,11 @@ use std::{
     sync::Arc,
 };
 
-use pmk_system::home::{self, HomeLock};
+use pmk_system::{
+    clock::Clock,
+    home::{self, HomeLock},
+    threads::Threads,
+};
 use rusqlite::Connection;
 
 pub use archive::StoreArchive;
@@ -107,6 +111,15 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
+/// What a store is opened with.
+#[derive(Clone, Debug, Default)]
+pub struct Opening {
+    /// What time it is when something is noted that nobody says the time of.
+    pub clock: Clock,
+    /// Who reads and writes.
+    pub threads: Threads,
+}
+
 struct Shared {
     home: PathBuf,
     /// How this process signs its turns' leases.
@@ -133,10 +146,18 @@ impl Store {
     /// The file cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],
     /// [`StoreError::Io`]; or the home had one and it is [`StoreError::Gone`].
     pub fn open(home: &Path) -> Result<Store, StoreError> {
+        Store::open_with(home, &Opening::default())
+    }
+
+    /// The same with another clock, and others that do the work.
+    ///
+    /// # Errors
+    /// As [`open`](Store::open).
+    pub fn open_with(home: &Path, opening: &Opening) -> Result<Store, StoreError> {
         let path = Store::path(home);
         mark::refuse_loss(&path)?;
         connection::create(&path)?;
-        let store = Store::start(home, Migrate::Yes)?;
+        let store = Store::start(home, Migrate::Yes, opening)?;
         mark::set(&path)?;
         Ok(store)
     }
@@ -154,7 +175,7 @@ impl Store {
             Err(error) => return Err(StoreError::Io { path, message: error.to_string() }),
         }
         let migrate = if run_is_alive(home) { Migrate::No } else { Migrate::Yes };
-        match Store::start(home, migrate) {
+        match Store::start(home, migrate, &Opening::default()) {
             // Where nothing may be written, reading may still do; a write then says what is wrong.
             Err(error @ StoreError::Io { .. }) => match Store::start_read_only(home) {
                 Err(StoreError::Io { .. }) => Err(error),
@@ -164,16 +185,16 @@ impl Store {
         }
     }
 
-    fn start(home: &Path, migrate: Migrate) -> Result<Store, StoreError> {
+    fn start(home: &Path, migrate: Migrate, opening: &Opening) -> Result<Store, StoreError> {
         let path = Store::path(home);
         let conn = connection::writer(&path, migrate)?;
-        Store::assemble(home, path, conn, connection::reader)
+        Store::assemble(home, path, conn, connection::reader, opening)
     }
 
     fn start_read_only(home: &Path) -> Result<Store, StoreError> {
         let path = Store::path(home);
         let conn = connection::read_only(&path)?;
-        Store::assemble(home, path, conn, connection::read_only)
+        Store::assemble(home, path, conn, connection::read_only, &Opening::default())
     }
 
     fn assemble(
@@ -181,13 +202,14 @@ impl Store {
         path: PathBuf,
         conn: Connection,
         reader: fn(&Path) -> Result<Connection, StoreError>,
+        Opening { clock, threads }: &Opening,
     ) -> Result<Store, StoreError> {
-        let readers = Readers::start(&path, reader)?;
+        let readers = Readers::start(&path, reader, threads)?;
         let files = OpenFiles::of(&path)?;
-        let writer = Writer::start(conn, path.clone(), files)
+        let writer = Writer::start(conn, path.clone(), files, threads.clone())
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner("pmk-host run");
-        let (noting, texts) = (events::Noting::default(), receipt::StoredTexts::default());
+        let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
         let shared = Shared { home: home.to_owned(), owner, readers, writer, noting, texts };
         Ok(Store { shared: Arc::new(shared) })
     }

@@ -112,6 +112,11 @@ impl Library {
         }
     }
 
+    /// Whether there is nothing to be found, and nothing has come since that was seen: to be asked before every turn.
+    pub fn is_empty_still(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.known.is_empty() && live.watch.is_as_settled())
+    }
+
     /// Looks at what changed on disk, and promotes atoms whose time has come. Retrieval does this by itself;
     /// calling it after a change keeps the work out of the next turn.
     ///

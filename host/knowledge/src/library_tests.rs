@@ -104,6 +104,21 @@ impl Home {
 }
 
 #[test]
+fn an_empty_library_that_nothing_was_added_to_need_not_be_searched() {
+    let mut home = Home::new();
+    assert!(!home.library.is_empty_still(), "nobody has looked yet");
+    until("an empty library that has settled", || {
+        home.ask("anything");
+        home.library.is_empty_still().then_some(())
+    });
+    let (scope, question, tags, answer) = KNOWN[2];
+    home.save(scope, question, tags, answer, Status::Approved);
+    assert!(!home.library.is_empty_still(), "at once");
+    assert_eq!(home.ask("請問發票可以作廢嗎"), [question]);
+    assert!(!home.library.is_empty_still());
+}
+
+#[test]
 fn a_question_in_other_words_finds_its_atom() {
     let mut home = Home::knowing(KNOWN);
     let mut missed = Vec::new();

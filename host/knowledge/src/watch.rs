@@ -38,6 +38,8 @@ pub(super) struct Watch {
     watcher: Option<RecommendedWatcher>,
     /// When each scope's folder last changed, as far as it has settled.
     settled: HashMap<String, SystemTime>,
+    /// When the folder of the scopes did.
+    root_settled: Option<SystemTime>,
 }
 
 impl Watch {
@@ -49,13 +51,14 @@ impl Watch {
                 tracing::warn!(%error, folder = %root.display(), "the folder cannot be watched: every turn looks at every atom");
             })
             .ok();
-        Watch { root: root.to_owned(), seen, watcher, settled: HashMap::new() }
+        Watch { root: root.to_owned(), seen, watcher, settled: HashMap::new(), root_settled: None }
     }
 
     /// Those of `scopes` that may have changed since the last call.
     pub(super) fn changed(&mut self, scopes: &[String]) -> io::Result<Vec<String>> {
         let seen = std::mem::take(&mut *lock(&self.seen));
         let all = seen.everything || self.watcher.is_none();
+        self.root_settled = modified(&self.root).filter(|modified| has_settled(*modified));
         self.settled.retain(|scope, _| scopes.contains(scope));
         let mut changed = Vec::new();
         for scope in scopes {
@@ -66,7 +69,7 @@ impl Watch {
             if all || seen.scopes.contains(scope) || self.settled.get(scope) != Some(&modified) {
                 changed.push(scope.clone());
             }
-            if SystemTime::now().duration_since(modified).is_ok_and(|age| age > SETTLES_AFTER) {
+            if has_settled(modified) {
                 self.settled.insert(scope.clone(), modified);
             } else {
                 self.settled.remove(scope);
@@ -75,8 +78,14 @@ impl Watch {
         Ok(changed)
     }
 
+    /// Whether no scope has come or gone since the last look: asked of one folder, whatever is in it.
+    pub(super) fn is_as_settled(&self) -> bool {
+        self.root_settled.is_some() && self.root_settled == modified(&self.root)
+    }
+
     /// The next call of [`changed`](Self::changed) names every scope.
     pub(super) fn forget(&mut self) {
+        self.root_settled = None;
         self.settled.clear();
     }
 }
@@ -112,6 +121,15 @@ fn note(seen: &mut Seen, root: &Path, event: &Event) {
             seen.scopes.insert(scope.to_owned());
         }
     }
+}
+
+fn modified(folder: &Path) -> Option<SystemTime> {
+    fs::metadata(folder).and_then(|meta| meta.modified()).ok()
+}
+
+/// Whether a folder that was changed then would show it if it were changed again.
+fn has_settled(modified: SystemTime) -> bool {
+    SystemTime::now().duration_since(modified).is_ok_and(|age| age > SETTLES_AFTER)
 }
 
 fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {

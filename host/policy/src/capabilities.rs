@@ -19,6 +19,12 @@ pub struct Capability {
 }
 
 impl Capability {
+    /// Whether it can look into the archive, which waits for the disk.
+    pub fn reads_archive(&self) -> bool {
+        let of_archive = |name: &str| name == "transcript.search" || name.starts_with("transcript.archived");
+        self.is_of_contract() && self.functions.iter().any(|name| of_archive(name))
+    }
+
     /// Whether it belongs to the contract; what does not is WASI, which is linked and denies everything.
     pub fn is_of_contract(&self) -> bool {
         contract::is_of(&self.interface)

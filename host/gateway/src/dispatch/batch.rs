@@ -70,6 +70,7 @@ impl Dispatcher {
         let mut seen = waiting();
         for _ in 0..MAX_DEBOUNCES {
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
             }

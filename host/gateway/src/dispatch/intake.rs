@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use super::Dispatcher;
-use pmk_system::clock;
-
 use crate::{
     store::{Pending, StoreError},
     talk::{Accepted, Inbound},
@@ -46,8 +44,8 @@ impl Dispatcher {
 
     async fn store_and_enter(self: &Arc<Self>, message: Inbound, way: Way) -> Result<Accepted, StoreError> {
         let accepted = match way {
-            Way::Told => self.store.accept(&message, clock::now_ms()).await,
-            Way::Found => self.store.accept_missed(&message, clock::now_ms()).await,
+            Way::Told => self.store.accept(&message, self.clock.now_ms()).await,
+            Way::Found => self.store.accept_missed(&message, self.clock.now_ms()).await,
         };
         match accepted {
             Ok(Some(inbox)) => {

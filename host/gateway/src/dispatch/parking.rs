@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Dispatcher;
-use pmk_system::{clock, error::Failure};
+use pmk_system::error::Failure;
 
 use crate::ids::InboxId;
 
@@ -12,7 +12,7 @@ impl Dispatcher {
     /// Sets a message aside; who is to know of it is told beside whatever comes next. A store that cannot even do that
     /// ends the gateway.
     pub(super) async fn park(self: &Arc<Self>, inbox: InboxId, why: &str) {
-        match self.store.park(inbox, why, clock::now_ms()).await {
+        match self.store.park(inbox, why, self.clock.now_ms()).await {
             Ok(Some(parked)) => {
                 tracing::error!(session = parked.key, why, "a message cannot be answered and is parked");
                 let dispatcher = Arc::clone(self);

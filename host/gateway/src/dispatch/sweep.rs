@@ -15,6 +15,7 @@ impl Dispatcher {
         let mut suspects = HashSet::new();
         loop {
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return,
                 () = tokio::time::sleep(EVERY) => {}
             }

@@ -152,6 +152,7 @@ fn house_in(
         happened: Notify::new(),
     });
     let dispatcher = Dispatcher::new(
+        Clock::system(),
         Arc::clone(&turns) as Arc<dyn Turns>,
         store.clone(),
         queue,

@@ -120,6 +120,7 @@ impl Dispatcher {
             };
             queues::lock(&self.queues).keep(batch.key(), batch.ids().len());
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return Went::Stopped,
                 () = tokio::time::sleep(pause) => {}
             }

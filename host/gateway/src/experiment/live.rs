@@ -9,6 +9,7 @@ use std::{
 };
 
 use pmk_system::clock::Clock;
+use pmk_system::threads::offload;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
@@ -128,9 +129,8 @@ impl RunningExperiment {
         }
         let (load, wanted) = (Arc::clone(&self.ports.load), Arc::clone(&trial));
         let name = config.name.clone();
-        let loaded =
-            tokio::task::spawn_blocking(move || Arms::load(&config, &wanted.policy, &load).map(|arms| (config, arms)));
-        match loaded.await.expect("loading a policy does not panic on the host's side") {
+        let loaded = offload(move || Arms::load(&config, &wanted.policy, &load).map(|arms| (config, arms)));
+        match loaded.await {
             Ok((config, arms)) => self.begin(config, arms, trial.policy.clone()).await,
             Err(failure) => {
                 tracing::error!(experiment = name, "the experiment is not begun: {failure}");

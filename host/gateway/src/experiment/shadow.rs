@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pmk_core::{Applied, Transcript};
 use pmk_policy::PruneInput;
+use pmk_system::threads::offload;
 
 use super::live::RunningExperiment;
 use crate::ledger::{Event, Tags};
@@ -28,7 +29,7 @@ impl RunningExperiment {
         }
         let acted = acted();
         let ledger = self.ports.ledger.clone();
-        self.ports.tasks.spawn_blocking(move || {
+        self.ports.tasks.spawn(offload(move || {
             let Ok(_permit) = on.shadows.try_acquire() else {
                 tracing::debug!(session = acted.session, "the shadow arms are busy and sit a turn out");
                 return;
@@ -51,7 +52,7 @@ impl RunningExperiment {
                 };
                 ledger.note_of(event, acted.tags.clone());
             }
-        });
+        }));
     }
 }
 

@@ -7,7 +7,6 @@ use std::{
 };
 
 use pmk_search::terms;
-use pmk_system::clock;
 
 use crate::{
     ids::{SessionId, TurnId},
@@ -108,9 +107,9 @@ pub fn opinion(reaction: &str) -> Option<bool> {
 }
 
 /// Notes what somebody thinks of an answer. That the store is busy is no reason to have Slack send a thumb again.
-pub(crate) async fn react(store: &Store, reaction: &Reaction) {
+pub(crate) async fn react(store: &Store, reaction: &Reaction, now_ms: i64) {
     let Some(likes) = opinion(&reaction.reaction) else { return };
-    if let Err(error) = store.vote(reaction, likes, clock::now_ms()).await {
+    if let Err(error) = store.vote(reaction, likes, now_ms).await {
         tracing::warn!(%error, "a reaction to an answer is not counted");
     }
 }

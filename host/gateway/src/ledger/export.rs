@@ -19,14 +19,16 @@ use std::{
         mpsc::Receiver,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use jiff::Timestamp;
 use pmk_system::home;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::{Line, Noted, file};
+
 /// How often it looks for what other processes have noted.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -149,15 +151,26 @@ impl Exporter {
     /// Exports whatever there is, whenever it is woken, until it is to end.
     pub fn work(mut self, woken: &Receiver<()>, ending: &AtomicBool) {
         loop {
-            let ends = ending.load(Ordering::Acquire);
-            let outcome = self.export(ends);
-            self.tell(outcome);
-            if ends {
-                return self.write_unstored();
+            if ending.load(Ordering::Acquire) {
+                return self.end();
             }
+            self.step();
             // A sender that is gone has nothing more to say.
             let _ = woken.recv_timeout(LOOK_EVERY);
         }
+    }
+
+    /// Exports whatever there is.
+    pub fn step(&mut self) {
+        let outcome = self.export(false);
+        self.tell(outcome);
+    }
+
+    /// Does so for the last time.
+    pub fn end(&mut self) {
+        let outcome = self.export(true);
+        self.tell(outcome);
+        self.write_unstored();
     }
 
     fn export(&mut self, ends: bool) -> Result<(), String> {

@@ -14,6 +14,7 @@ use pmk_core::replace::hex;
 use pmk_policy::{Identity, Stack, compile::Abandon};
 use pmk_system::error::Failure;
 use pmk_system::files;
+use pmk_system::threads::offload;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -228,8 +229,7 @@ impl Swapper {
             (chosen.files.clone(), chosen.went_back)
         };
         let serving = self.serving();
-        !went_back
-            && !tokio::task::spawn_blocking(move || hold(&files, &serving)).await.expect("reading files does not panic")
+        !went_back && !offload(move || hold(&files, &serving)).await
     }
 
     /// Loads files anew: those that serve because one of them has changed, or those of a start because of a signal.
@@ -290,12 +290,11 @@ impl Swapper {
     ) -> Result<T, Failure> {
         let waiting = Waiting(Abandon::default());
         let (loader, home) = (self.loader.until(&waiting.0), self.home.clone());
-        tokio::task::spawn_blocking(move || {
+        offload(move || {
             let (config, _) = Config::load(&home)?;
             work(&loader, &config.policy)
         })
         .await
-        .expect("loading a policy does not panic")
     }
 
     /// The moment of the swap; who served until now, and who serves.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pmk_knowledge::{Library, LibraryError};
+use pmk_system::threads::offload;
 
 /// One at a time works with it, on a thread that may block.
 #[derive(Clone)]
@@ -14,6 +15,11 @@ impl SharedLibrary {
         SharedLibrary(Arc::new(Mutex::new(library)))
     }
 
+    /// Whether nothing can be found in it. Looks at the disk once, and waits for nobody.
+    pub(crate) fn is_empty_still(&self) -> bool {
+        self.0.try_lock().is_ok_and(|library| library.is_empty_still())
+    }
+
     /// Does something with it, which blocks on the disk.
     ///
     /// # Errors
@@ -23,11 +29,10 @@ impl SharedLibrary {
         work: impl FnOnce(&mut Library) -> Result<T, LibraryError> + Send + 'static,
     ) -> Result<T, LibraryError> {
         let SharedLibrary(library) = self.clone();
-        tokio::task::spawn_blocking(move || {
+        offload(move || {
             // The library keeps nothing that a panic could leave half changed: files and cache are.
             work(&mut library.lock().unwrap_or_else(PoisonError::into_inner))
         })
         .await
-        .expect("the knowledge base does not panic")
     }
 }

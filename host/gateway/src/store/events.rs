@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use pmk_system::clock;
+use pmk_system::clock::Clock;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Store, StoreError, error::Fault};
@@ -23,8 +23,8 @@ pub(super) const SETTLE: &str = "INSERT INTO exported (id, file, length) VALUES 
      ON CONFLICT (id) DO UPDATE SET file = excluded.file, length = excluded.length";
 
 /// What a store has to know to note events.
-#[derive(Default)]
 pub(super) struct Noting {
+    clock: Clock,
     series: OnceLock<Series>,
     /// Called when there may be new lines.
     wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
@@ -33,6 +33,10 @@ pub(super) struct Noting {
 }
 
 impl Noting {
+    pub fn new(clock: Clock) -> Noting {
+        Noting { clock, series: OnceLock::default(), wake: Mutex::default(), unstored: Arc::default() }
+    }
+
     fn wake(&self) {
         let wake = lock(&self.wake).clone();
         if let Some(wake) = wake {
@@ -95,7 +99,7 @@ pub(super) fn add(conn: &Connection, turn: Option<TurnId>, lines: &[Line]) -> Re
 
 impl Waiting for Store {
     fn note(&self, noted: Noted) {
-        let line = self.pen(clock::now_ms()).lines(&[noted]);
+        let line = self.pen(self.shared.noting.clock.now_ms()).lines(&[noted]);
         let (unstored, kept) = (Arc::clone(&self.shared.noting.unstored), line.clone());
         let wake = lock(&self.shared.noting.wake).clone();
         let answer = move |stored: Result<(), StoreError>| {

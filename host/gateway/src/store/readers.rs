@@ -1,5 +1,5 @@
 //! A few threads read, each over a connection of its own: a long read holds up neither the writer nor
-//! the async runtime.
+//! the async runtime. Where there are to be no threads, whoever wants to know something reads it.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,6 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use pmk_system::threads::Threads;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -20,19 +21,31 @@ const THREADS: usize = 2;
 
 type Read = Box<dyn FnOnce(&Connection) + Send>;
 
-/// The reader threads. Dropping them lets what is queued finish.
+/// What reads. Dropping it lets what is queued finish.
 pub(super) struct Readers {
     path: PathBuf,
-    queue: Option<Sender<Read>>,
-    threads: Vec<JoinHandle<()>>,
+    way: Way,
+}
+
+/// Who reads.
+enum Way {
+    Threads { queue: Option<Sender<Read>>, threads: Vec<JoinHandle<()>> },
+    Caller(Mutex<Connection>),
 }
 
 impl Readers {
     /// Starts them on connections that `open` opens.
-    pub(super) fn start(path: &Path, open: fn(&Path) -> Result<Connection, StoreError>) -> Result<Self, StoreError> {
+    pub(super) fn start(
+        path: &Path,
+        open: fn(&Path) -> Result<Connection, StoreError>,
+        who: &Threads,
+    ) -> Result<Self, StoreError> {
+        if let Threads::None(_) = who {
+            return Ok(Readers { path: path.to_owned(), way: Way::Caller(Mutex::new(open(path)?)) });
+        }
         let (queue, reads) = mpsc::channel();
         let reads = Arc::new(Mutex::new(reads));
-        let mut readers = Readers { path: path.to_owned(), queue: Some(queue), threads: Vec::with_capacity(THREADS) };
+        let mut threads = Vec::with_capacity(THREADS);
         for _ in 0..THREADS {
             let conn = open(path)?;
             let reads = Arc::clone(&reads);
@@ -44,9 +57,9 @@ impl Readers {
                     }
                 })
                 .map_err(|error| StoreError::Io { path: path.to_owned(), message: error.to_string() })?;
-            readers.threads.push(thread);
+            threads.push(thread);
         }
-        Ok(readers)
+        Ok(Readers { path: path.to_owned(), way: Way::Threads { queue: Some(queue), threads } })
     }
 
     /// Runs `work` on a connection that sees everything committed before this call.
@@ -64,7 +77,11 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        self.queue(work)?.blocking_recv().map_err(|_| StoreError::Closed)?
+        let mut answer = self.queue(work)?;
+        match &self.way {
+            Way::Threads { .. } => answer.blocking_recv().map_err(|_| StoreError::Closed)?,
+            Way::Caller(_) => answer.try_recv().map_err(|_| StoreError::Closed)?,
+        }
     }
 
     fn queue<T, F>(&self, work: F) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>
@@ -78,8 +95,12 @@ impl Readers {
             // A caller that has gone away does not need to know.
             let _ = caller.send(guarded(|| work(conn)).map_err(|fault| fault.at(&path)));
         });
-        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(read).map_err(|_| StoreError::Closed)?;
+        match &self.way {
+            Way::Threads { queue, .. } => {
+                queue.as_ref().ok_or(StoreError::Closed)?.send(read).map_err(|_| StoreError::Closed)?;
+            }
+            Way::Caller(conn) => read(&conn.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
         Ok(answer)
     }
 }
@@ -91,8 +112,9 @@ fn next(reads: &Mutex<Receiver<Read>>) -> Option<Read> {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        drop(self.queue.take());
-        for thread in self.threads.drain(..) {
+        let Way::Threads { queue, threads } = &mut self.way else { return };
+        drop(queue.take());
+        for thread in threads.drain(..) {
             // It only fails when the thread panicked, which has been printed.
             let _ = thread.join();
         }

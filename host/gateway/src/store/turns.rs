@@ -40,6 +40,7 @@ pub(super) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1"
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const UNSENT_PARTS: &str =
     "SELECT part, body, how FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL ORDER BY part";
+pub(super) const FIRST_SENT: &str = "SELECT sent_id FROM outbox WHERE turn_id = ?1 AND part = 0";
 pub(super) const PART_SENT: &str =
     "UPDATE outbox SET sent_id = ?3, sent_at = ?4 WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
 pub(super) const ANY_UNSENT: &str = "SELECT 1 FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL";
@@ -249,6 +250,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
         let tags = experiments::tags(row.get_ref("policy")?, row.get_ref("experiment")?, row.get_ref("arm")?)?;
         let parts = unsent_parts(conn, turn)?;
+        let reply_ts = conn.prepare_cached(FIRST_SENT)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
         Begin::Deliver(Answered {
             turn,
             session,
@@ -256,6 +258,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             received_at_ms,
             tags,
             placeholder,
+            reply_ts,
             parts,
             resumed: true,
             report,

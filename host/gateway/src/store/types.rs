@@ -191,6 +191,8 @@ pub struct Answered {
     /// Whose decisions it went by.
     pub tags: Tags,
     pub placeholder: Option<String>,
+    /// What its first part was sent as, where an earlier attempt has sent it.
+    pub reply_ts: Option<String>,
     /// What is not known to be sent, in order.
     pub parts: Vec<Part>,
     /// There was an earlier attempt: the first of them may have been sent just before its end.
@@ -252,6 +254,15 @@ pub enum Purpose {
     },
     /// It tells what the answer has added to a case.
     Tracked,
+    /// It is no message: it takes away what shows that a question is being answered, where the answer takes the place of
+    /// something else.
+    Withdraw {
+        /// The question, by which it is looked for, and its place.
+        event_id: String,
+        ts: String,
+        /// The message, where it is known: else there may be none.
+        placeholder: Option<String>,
+    },
     /// It asks for a verdict on an atom, whose file is saved just before; it takes the placeholder's place.
     Notice {
         /// The file's text.

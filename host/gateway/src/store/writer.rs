@@ -5,16 +5,26 @@
 //! operation has a savepoint of its own: one that fails is undone alone.
 //!
 //! It answers only for the file that the next start will find: see [`OpenFiles`].
+//!
+//! In a runtime of one thread that is to do everything in one order, a task does the same.
 
 use std::{
+    collections::VecDeque,
     path::{Path, PathBuf},
-    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
+use pmk_system::threads::{Pace, Threads};
 use rusqlite::Connection;
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    runtime::Handle,
+    sync::{oneshot, watch},
+};
 
 use super::{
     error::{Fault, StoreError, guarded},
@@ -27,21 +37,35 @@ const MAX_GROUP: usize = 256;
 /// How often a store that nobody writes to is looked at: people are told before they have written in vain.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// The writer thread. Dropping it lets what is queued finish.
+/// What writes. Dropping it lets what is queued finish.
 pub(super) struct Writer {
-    queue: Option<Sender<Box<dyn Operation>>>,
-    thread: Option<JoinHandle<()>>,
+    queue: Queue,
     lost: watch::Receiver<Option<StoreError>>,
 }
 
+type Queued = Box<dyn Operation>;
+
+/// Who works on what is queued.
+enum Queue {
+    Thread { operations: Option<Sender<Queued>>, thread: Option<JoinHandle<()>> },
+    Task(Arc<Task>),
+}
+
 impl Writer {
-    pub(super) fn start(conn: Connection, path: PathBuf, files: OpenFiles) -> std::io::Result<Self> {
-        let (queue, operations) = mpsc::channel();
+    pub(super) fn start(conn: Connection, path: PathBuf, files: OpenFiles, threads: Threads) -> std::io::Result<Self> {
         let (lose, lost) = watch::channel(None);
-        let thread = thread::Builder::new()
-            .name("store-writer".into())
-            .spawn(move || Thread { conn, path, files, lose }.work(&operations))?;
-        Ok(Writer { queue: Some(queue), thread: Some(thread), lost })
+        let hand = Hand { conn, path, files, lose };
+        let queue = match threads {
+            Threads::Own => {
+                let (operations, queued) = mpsc::channel();
+                let thread = thread::Builder::new().name("store-writer".into()).spawn(move || hand.work(&queued))?;
+                Queue::Thread { operations: Some(operations), thread: Some(thread) }
+            }
+            Threads::None(pace) => {
+                Queue::Task(Arc::new(Task { hand: Mutex::new(hand), queued: Mutex::default(), pace }))
+            }
+        };
+        Ok(Writer { queue, lost })
     }
 
     /// Waits until the store is lost, and says how; for ever where it is not.
@@ -71,9 +95,15 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        let (caller, answer) = oneshot::channel();
+        let (caller, mut answer) = oneshot::channel();
         self.queue(work, |result| drop(caller.send(result)))?;
-        answer.blocking_recv().map_err(|_| StoreError::Closed)?
+        match &self.queue {
+            Queue::Thread { .. } => answer.blocking_recv().map_err(|_| StoreError::Closed)?,
+            Queue::Task(task) => {
+                task.commit_all();
+                answer.try_recv().map_err(|_| StoreError::Closed)?
+            }
+        }
     }
 
     /// Has `work` run in a transaction, and `answer` called on the writer's thread once it is known what came of it.
@@ -87,18 +117,67 @@ impl Writer {
         A: FnOnce(Result<T, StoreError>) + Send + 'static,
     {
         let operation = Box::new(Pending { work: Some(work), result: None, answer });
-        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue.send(operation).map_err(|_| StoreError::Closed)
+        match &self.queue {
+            Queue::Thread { operations, .. } => {
+                operations.as_ref().ok_or(StoreError::Closed)?.send(operation).map_err(|_| StoreError::Closed)
+            }
+            Queue::Task(task) => {
+                task.take_in(operation);
+                Ok(())
+            }
+        }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        drop(self.queue.take());
-        if let Some(thread) = self.thread.take() {
-            // It only fails when the thread panicked, which has been printed.
-            let _ = thread.join();
+        match &mut self.queue {
+            Queue::Thread { operations, thread } => {
+                drop(operations.take());
+                if let Some(thread) = thread.take() {
+                    // It only fails when the thread panicked, which has been printed.
+                    let _ = thread.join();
+                }
+            }
+            Queue::Task(task) => task.commit_all(),
         }
+    }
+}
+
+/// The work as tasks of a runtime: one for whatever is queued until it gets to run.
+struct Task {
+    hand: Mutex<Hand>,
+    queued: Mutex<VecDeque<Queued>>,
+    pace: Pace,
+}
+
+impl Task {
+    fn take_in(self: &Arc<Self>, operation: Queued) {
+        let is_first = {
+            let mut queued = self.queued();
+            queued.push_back(operation);
+            queued.len() == 1
+        };
+        // Outside of a runtime, what is queued is committed when somebody waits for it.
+        if is_first && let Ok(runtime) = Handle::try_current() {
+            let task = Arc::clone(self);
+            runtime.spawn(async move {
+                tokio::time::sleep((task.pace)()).await;
+                task.commit_all();
+            });
+        }
+    }
+
+    fn commit_all(&self) {
+        let hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = || self.queued().pop_front();
+        while let Some(first) = next() {
+            hand.commit_group(first, next);
+        }
+    }
+
+    fn queued(&self) -> MutexGuard<'_, VecDeque<Queued>> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,8 +223,8 @@ where
     }
 }
 
-/// What the thread has.
-struct Thread {
+/// What writing takes.
+struct Hand {
     conn: Connection,
     path: PathBuf,
     files: OpenFiles,
@@ -153,11 +232,11 @@ struct Thread {
     lose: watch::Sender<Option<StoreError>>,
 }
 
-impl Thread {
-    fn work(&self, queue: &Receiver<Box<dyn Operation>>) {
+impl Hand {
+    fn work(&self, queue: &Receiver<Queued>) {
         loop {
             match queue.recv_timeout(LOOK_EVERY) {
-                Ok(first) => self.commit_group(first, queue),
+                Ok(first) => self.commit_group(first, || queue.try_recv().ok()),
                 Err(RecvTimeoutError::Timeout) => self.tell_loss(&self.files.check()),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -172,9 +251,9 @@ impl Thread {
         }
     }
 
-    fn commit_group(&self, first: Box<dyn Operation>, queue: &Receiver<Box<dyn Operation>>) {
-        let mut group: Vec<Box<dyn Operation>> = Vec::new();
-        let committed = self.run_all(first, &mut group, queue);
+    fn commit_group(&self, first: Queued, next: impl Fn() -> Option<Queued>) {
+        let mut group: Vec<Queued> = Vec::new();
+        let committed = self.run_all(first, &mut group, next);
         if !self.conn.is_autocommit() {
             // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
             let _ = execute(&self.conn, "ROLLBACK");
@@ -187,11 +266,11 @@ impl Thread {
 
     fn run_all(
         &self,
-        first: Box<dyn Operation>,
-        group: &mut Vec<Box<dyn Operation>>,
-        queue: &Receiver<Box<dyn Operation>>,
+        first: Queued,
+        group: &mut Vec<Queued>,
+        more: impl Fn() -> Option<Queued>,
     ) -> Result<(), StoreError> {
-        let Thread { conn, path, files, .. } = self;
+        let Hand { conn, path, files, .. } = self;
         let mut next = Some(first);
         // Before it, so that nothing is written to a file that was cut; after it, so that all of it is where it
         // will be found.
@@ -208,7 +287,7 @@ impl Thread {
             {
                 return Err(error);
             }
-            next = if group.len() < MAX_GROUP { queue.try_recv().ok() } else { None };
+            next = if group.len() < MAX_GROUP { more() } else { None };
         }
         execute(conn, "COMMIT").map_err(|fault| fault.at(path))?;
         // It is committed: where one cannot look, what was seen before holds.

@@ -51,5 +51,16 @@ pub(super) async fn conclude(
     let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;
     let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
     let tags = Tags::default();
-    Ok(Answered { turn, session, inbound, received_at_ms, tags, placeholder, parts, resumed: false, report })
+    Ok(Answered {
+        turn,
+        session,
+        inbound,
+        received_at_ms,
+        tags,
+        placeholder,
+        reply_ts: None,
+        parts,
+        resumed: false,
+        report,
+    })
 }

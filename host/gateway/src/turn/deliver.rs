@@ -33,11 +33,23 @@ struct Doubt<'a> {
     journal: &'a Journal,
 }
 
-/// Shows the person that an answer is being made, and returns the message that shows it.
-pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<Option<String>, TurnError> {
+/// What shows the person that an answer is being made.
+pub(super) enum Placeholder {
+    /// This message.
+    There(String),
+    Not,
+    /// One may have been posted, and it could not be looked for.
+    InDoubt,
+}
+
+/// Shows the person that an answer is being made.
+pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<Placeholder, TurnError> {
+    if let Some(known) = &turn.placeholder {
+        return Ok(Placeholder::There(known.clone()));
+    }
     // An answer that comes from elsewhere is a message of its own, for an edit notifies nobody.
-    if turn.placeholder.is_some() || store::is_handed_on(&turn.inbound) {
-        return Ok(turn.placeholder.clone());
+    if store::is_handed_on(&turn.inbound) {
+        return Ok(Placeholder::Not);
     }
     let text = services.messages.thinking();
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
@@ -46,17 +58,21 @@ pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<
         // One that was posted and not remembered would wait for ever.
         let posted = match in_doubt {
             true => find_placeholder(services, event_id, reply_to, ts).await,
-            false => None,
+            false => Ok(None),
         };
         let placed = match posted {
-            Some(id) => Ok(Some(id)),
-            None => services.front.placeholder(event_id, reply_to, &text).await,
+            Ok(Some(id)) => Ok(Some(id)),
+            Ok(None) => {
+                in_doubt = false;
+                services.front.placeholder(event_id, reply_to, &text).await
+            }
+            Err(error) => Err(error),
         };
         match placed {
-            Ok(None) => return Ok(None),
+            Ok(None) => return Ok(Placeholder::Not),
             Ok(Some(id)) => {
                 services.store.placed(turn.turn, &id).await?;
-                return Ok(Some(id));
+                return Ok(Placeholder::There(id));
             }
             Err(FrontError::Transient { what, retry_after }) => {
                 tracing::debug!(what, "no placeholder yet");
@@ -66,21 +82,39 @@ pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<
             Err(FrontError::Closed) => return Err(FrontError::Closed.into()),
             Err(error) => {
                 tracing::warn!(%error, "no placeholder; the reply will be a message of its own");
-                return Ok(None);
+                return Ok(Placeholder::Not);
             }
         }
     }
-    Ok(None)
+    Ok(if in_doubt { Placeholder::InDoubt } else { Placeholder::Not })
 }
 
-/// A placeholder of an attempt whose end nobody knows. Where it cannot be looked for, a second one is posted.
-async fn find_placeholder(services: &Services, event_id: &str, reply_to: &ReplyTo, ts: &str) -> Option<String> {
+/// A placeholder of an attempt whose end nobody knows. Where the front never can look for it, a second one is posted.
+async fn find_placeholder(
+    services: &Services,
+    event_id: &str,
+    reply_to: &ReplyTo,
+    ts: &str,
+) -> Result<Option<String>, FrontError> {
     let speech = Speech::default();
     let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
-    match services.front.find(&placeholder, ts).await {
-        Ok(Lookup::Yes(id)) => id,
-        Ok(Lookup::No | Lookup::Unknown) | Err(_) => None,
-    }
+    Ok(match services.front.find(&placeholder, ts).await? {
+        Lookup::Yes(id) => id,
+        Lookup::No | Lookup::Unknown => None,
+    })
+}
+
+/// What takes away placeholders that nothing takes the place of: those of questions that are answered along, which earlier
+/// attempts have posted, and one that could not be looked for.
+pub(super) fn withdrawals<'a>(
+    also: &'a [OpenTurn],
+    in_doubt: Option<&'a OpenTurn>,
+) -> impl Iterator<Item = Outgoing> + 'a {
+    also.iter().filter(|other| other.resumed || other.placeholder.is_some()).chain(in_doubt).map(|turn| {
+        let Inbound { event_id, ts, .. } = &turn.inbound;
+        let (event_id, ts, placeholder) = (event_id.clone(), ts.clone(), turn.placeholder.clone());
+        Outgoing { purpose: Purpose::Withdraw { event_id, ts, placeholder }, ..Outgoing::default() }
+    })
 }
 
 /// The parts of a reply; a very long one is a file as well, with its first parts in reserve.
@@ -121,7 +155,7 @@ pub(super) fn pieces(services: &Services, key: &SessionKey, asking: &Outgoing) -
 /// Delivers what has not been delivered of an answer.
 pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(), TurnError> {
     let inbound = &answered.inbound;
-    let mut reply_ts = answered.placeholder.clone();
+    let mut reply_ts = answered.reply_ts.clone().or_else(|| answered.placeholder.clone());
     let mut sent = Vec::new();
     let journal = Journal::new(answered.tags.clone());
     let mut doubt = answered.resumed.then_some(Doubt { of: inbound, journal: &journal });
@@ -191,6 +225,16 @@ async fn deliver_part(
     let reply_to = elsewhere::place(services, inbound, outgoing).await?;
     let (kind, replaces) = match purpose {
         Purpose::Mark { emoji } => return elsewhere::mark(services, inbound, emoji, (*number, speech), doubt).await,
+        Purpose::Withdraw { event_id, ts, placeholder } => {
+            let found = match placeholder {
+                None => find_placeholder(services, event_id, &reply_to, ts).await?,
+                known => known.clone(),
+            };
+            if let Some(placeholder) = found {
+                withdraw(services, &reply_to, &placeholder).await?;
+            }
+            return Ok(None);
+        }
         Purpose::HandOn { answer } => {
             services.take_in((**answer).clone()).await?;
             return Ok(None);
@@ -335,8 +379,19 @@ async fn retire(services: &Services, part: &Delivery<'_>, placeholder: &str, is_
             return;
         }
     }
-    if let Err(error) = services.front.withdraw(part.reply_to, placeholder).await {
+    if let Err(error) = withdraw(services, part.reply_to, placeholder).await {
         tracing::warn!(%error, "a placeholder cannot be taken away");
+    }
+}
+
+/// Takes a placeholder away, as far as Slack lets us.
+async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) -> Result<(), FrontError> {
+    match services.front.withdraw(reply_to, placeholder).await {
+        Err(FrontError::Refused { what }) => {
+            tracing::warn!(what, "a placeholder cannot be taken away");
+            Ok(())
+        }
+        withdrawn => withdrawn,
     }
 }
 
@@ -355,6 +410,7 @@ async fn post(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>)
             Err(FrontError::Transient { what, retry_after: Some(wait) }) if !services.stop.is_cancelled() => {
                 tracing::debug!(what, ?wait, "a part of a reply is put off");
                 tokio::select! {
+                    biased;
                     () = services.stop.cancelled() => {}
                     () = tokio::time::sleep(wait) => {}
                 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pmk_core::{Message, Origin, Place};
 use pmk_knowledge::{Atom, MAX_RETRIEVED, block};
 use pmk_policy::IncomingInput;
+use pmk_system::threads::offload;
 
 use super::{
     TurnError, absorb,
@@ -93,6 +94,7 @@ pub(super) async fn gather<'a>(
         case,
         atoms,
         placeholder: None,
+        placeholder_in_doubt: false,
         progress: None,
         tally: Tally::default(),
     })
@@ -116,7 +118,7 @@ async fn seed(
     budget: TokenBudget,
 ) -> Result<store::Live, TurnError> {
     let Some(seeder) = ports.services.seeder.clone() else { return Ok(live) };
-    let packed = tokio::task::spawn_blocking(move || seeder.pack()).await.expect("packing a seed does not panic");
+    let packed = offload(move || seeder.pack()).await;
     for problem in &packed.problems {
         tracing::warn!("the knowledge-base seed goes without a document: {problem}");
     }
@@ -139,6 +141,10 @@ pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &
 /// The block of atoms for a message, and which they are. A knowledge base that cannot be read keeps nobody from
 /// being answered.
 async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<FoundAtom>) {
+    // Without a hop to another thread, in a home that knows nothing yet.
+    if services.library.is_empty_still() {
+        return (None, vec![]);
+    }
     let (text, now_ms) = (text.to_owned(), services.now_ms());
     let found = services.library.with(move |library| library.retrieve(&text, now_ms, MAX_RETRIEVED)).await;
     match found {

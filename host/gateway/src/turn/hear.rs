@@ -9,6 +9,7 @@ use super::{
     journal::Journal,
     live::note_usage,
 };
+use pmk_core::tokens;
 use pmk_knowledge::{Atom, extract};
 use pmk_models::{Request, Stop};
 
@@ -22,6 +23,9 @@ use crate::{
 
 /// Room for a reading and an extraction.
 const READING_TOKENS: u32 = 2_000;
+
+/// Of a message that is too long for the model, at least so many characters are read.
+const LEAST_READ: usize = 300;
 
 /// What shows that somebody will look, that a question back is on its way, and that a reply is.
 const LATER: &str = "hourglass_flowing_sand";
@@ -77,8 +81,11 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
     let journal = Journal::new(Tags::default());
     let is_contacts = turn.absorbs.is_some();
     let text = &turn.inbound.text;
-    let prompt = if is_contacts { reading::contacts(marker, text) } else { reading::askers(marker, text) };
-    let said = match ask(services, &journal, turn, prompt).await {
+    let prompt = |most| match is_contacts {
+        true => reading::contacts(marker, text, most),
+        false => reading::askers(marker, text, most),
+    };
+    let said = match ask(services, &journal, turn, fitting(services, turn, prompt)).await {
         Ok(said) => said,
         Err(why) => {
             tracing::warn!(session = %turn.inbound.key, why, "nobody can say what this message is");
@@ -99,16 +106,31 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
     Ok(reading)
 }
 
+/// A prompt that the model's window has room for: as much of the message as there is, or else of what it begins with.
+fn fitting(services: &Services, turn: &OpenTurn, prompt: impl Fn(usize) -> extract::Prompt) -> extract::Prompt {
+    let mut most = reading::MAX_CHARS;
+    loop {
+        let made = prompt(most);
+        let system = u64::from(tokens::estimate(&made.system));
+        let room = services.calibrator.token_budget(turn.session, system, services.now_ms()).limit;
+        if u64::from(tokens::estimate(&made.user)) <= room || most <= LEAST_READ {
+            return made;
+        }
+        most /= 2;
+    }
+}
+
 async fn ask(
     services: &Services,
     journal: &Journal,
     turn: &OpenTurn,
     extract::Prompt { system, user }: extract::Prompt,
 ) -> Result<String, String> {
+    let most = services.calibrator.token_budget(turn.session, 0, services.now_ms()).answer;
     let request = Request {
         system,
         messages: pmk_core::message::shared([pmk_core::Message::user(user)]),
-        max_answer_tokens: READING_TOKENS,
+        max_answer_tokens: READING_TOKENS.min(most),
         tools: [].into(),
     };
     let answer = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request))

@@ -61,6 +61,7 @@ pub(super) async fn record(
     });
     let tracking = track::new_notes(services, &work, keep_live).await?;
     parts.extend(tracking.outgoing(services, &work));
+    parts.extend(deliver::withdrawals(&work.also, work.placeholder_in_doubt.then_some(work.turn)));
     let report = report(&work);
     // Nobody else would read it.
     let reask = work.ports.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
@@ -105,6 +106,7 @@ pub(super) async fn record(
         received_at_ms: *received_at_ms,
         tags: outturn.tags,
         placeholder: work.placeholder,
+        reply_ts: None,
         parts,
         resumed: false,
         report,

@@ -26,7 +26,11 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
                 deliver::deliver(services, answered).await?;
                 continue;
             }
-            Admitted::Nothing | Admitted::Deliver(_) => continue,
+            Admitted::Deliver(answered) => {
+                deliver::deliver(services, answered).await?;
+                continue;
+            }
+            Admitted::Nothing => continue,
         };
         let message = Message::user(said(&turn.inbound));
         let ids = services

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pmk_core::{Block, Message, message::plain_text};
 use pmk_models::Answer;
+use pmk_system::threads::offload;
 use tokio::sync::MutexGuard;
 
 use super::{TurnError, deliver, work::Work};
@@ -53,15 +54,15 @@ async fn own(work: &Work<'_>, case: &Case, updates: Vec<CaseUpdate>) -> (Vec<Cas
     let window: Vec<Arc<Message>> = work.exchange.window.shared().collect();
     let known: Vec<Note> = case.notes.iter().map(|kept| kept.note.clone()).collect();
     // A window may hold a million letters.
-    let compared = tokio::task::spawn_blocking(move || {
+    offload(move || {
         let given = Given::of(window.iter().map(Arc::as_ref));
         let is_own = |note: &Note| known.iter().any(|other| other.is(note)) || !given.spells_out(note);
         let all = updates.len();
         let own: Vec<CaseUpdate> = updates.into_iter().filter(|update| update.notes.iter().all(is_own)).collect();
         let echoed = own.len() < all;
         (own, echoed)
-    });
-    compared.await.expect("comparing texts does not panic")
+    })
+    .await
 }
 
 /// What is new of a case, while nobody else adds to any.

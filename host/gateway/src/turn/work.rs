@@ -24,6 +24,8 @@ pub(super) struct Work<'a> {
     pub atoms: Vec<String>,
     /// The placeholder that the answer will take the place of.
     pub placeholder: Option<String>,
+    /// There may be one that is not known.
+    pub placeholder_in_doubt: bool,
     /// Shows on the placeholder how the turn is getting on, once there is something to show.
     pub progress: Option<Progress>,
     pub tally: Tally,

@@ -28,6 +28,7 @@ const BY_INDEX: &[&str] = &[
     archive::READ,
     archive::LENGTHS,
     turns::ADD_PART,
+    turns::FIRST_SENT,
     calibrations::LEARN,
     tools::LEARN,
     calibrations::UNLEARN_BOUNDS,

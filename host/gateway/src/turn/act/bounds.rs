@@ -2,6 +2,7 @@
 
 use pmk_core::text::head;
 use pmk_knowledge::{Problem, Workspace};
+use pmk_system::threads::offload;
 
 use super::super::{TurnError, work::Work};
 use crate::{directive::Kind, ledger::Event, services::Services, store::Asking};
@@ -61,8 +62,7 @@ pub(super) async fn scope(services: &Services, repo: Option<String>) -> Option<S
 /// The repositories of the workspace; `None` where nobody lists any. A list that cannot be read lists none.
 async fn listed(services: &Services) -> Option<Vec<String>> {
     let workspace = services.config.mra_workspace.clone()?;
-    let read = tokio::task::spawn_blocking(move || Workspace::open(&workspace)?.repositories());
-    match read.await.expect("reading a list does not panic") {
+    match offload(move || Workspace::open(&workspace)?.repositories()).await {
         Ok((repositories, _)) => Some(repositories.into_iter().map(|repository| repository.name).collect()),
         Err(problem) if problem.problem == Problem::Missing => None,
         Err(problem) => {

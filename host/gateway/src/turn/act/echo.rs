@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pmk_core::Message;
+use pmk_system::threads::offload;
 
 use super::super::work::Work;
 use crate::{
@@ -18,11 +19,11 @@ pub(super) async fn echoes(work: &Work<'_>, wanted: Vec<Option<Directive>>) -> V
     let window: Vec<Arc<Message>> = work.exchange.window.shared().collect();
     let kinds: Vec<_> = wanted.iter().map(|wanted| wanted.as_ref().map(Directive::kind)).collect();
     // A window may hold a million letters.
-    let compared = tokio::task::spawn_blocking(move || {
+    let compared = offload(move || {
         let given = Given::of(window.iter().map(Arc::as_ref));
         wanted.iter().map(|wanted| wanted.as_ref().is_some_and(|wanted| given.holds(wanted))).collect::<Vec<_>>()
     });
-    let echoes = compared.await.expect("comparing texts does not panic");
+    let echoes = compared.await;
     for kind in kinds.into_iter().zip(&echoes).filter_map(|(kind, is_echo)| kind.filter(|_| *is_echo)) {
         let inbound = &work.turn.inbound;
         tracing::warn!(session = %inbound.key, kind = kind.tag(), "a directive only repeats its request");

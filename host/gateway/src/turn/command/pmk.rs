@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pmk_core::Place;
 use pmk_knowledge::reaction::ReactionVerdict;
+use pmk_system::threads::offload;
 
 use super::super::TurnError;
 use crate::{
@@ -46,7 +47,7 @@ pub(super) async fn carry_out(
 
 /// Notes a refusal, and passes the words for it on.
 async fn refuse(clerk: Clerk, action: String, arguments: String, why: &'static str, words: String) -> String {
-    blocking(move || clerk.refuse(&action, &arguments, why)).await;
+    offload(move || clerk.refuse(&action, &arguments, why)).await;
     words
 }
 
@@ -65,18 +66,18 @@ async fn answer(services: &Services, turn: &OpenTurn, clerk: Clerk, order: Order
         Order::ListContacts => Ok(show::contacts(messages, &people.escalation)),
         Order::ListAdmins => Ok(show::admins(messages, &people.admins)),
         Order::ListAtoms(which) => {
-            blocking(move || clerk.list(which)).await.map(|listed| show::atoms(messages, &listed))
+            offload(move || clerk.list(which)).await.map(|listed| show::atoms(messages, &listed))
         }
         Order::ShowAtom(prefix) => {
-            blocking(move || clerk.show(&prefix)).await.map(|stored| show::atom(messages, &stored.atom))
+            offload(move || clerk.show(&prefix)).await.map(|stored| show::atom(messages, &stored.atom))
         }
-        Order::ShowLog(most) => blocking(move || clerk.log(most)).await.map(|entries| show::log(messages, &entries)),
+        Order::ShowLog(most) => offload(move || clerk.log(most)).await.map(|entries| show::log(messages, &entries)),
         Order::JudgeAtom(verdict, prefix) => judge(services, turn, clerk, action, (verdict, prefix)).await,
         Order::Case(wanted) => Ok(on_case(services, turn, wanted).await),
         Order::Change(change) => {
             let change = Arc::new(change);
             let made = Arc::clone(&change);
-            blocking(move || clerk.change(&action, &made)).await.map(|()| show::changed(messages, &change))
+            offload(move || clerk.change(&action, &made)).await.map(|()| show::changed(messages, &change))
         }
     };
     done.unwrap_or_else(|failed| show::failed(messages, &failed))
@@ -115,7 +116,7 @@ async fn judge(
     action: String,
     (verdict, prefix): (ReactionVerdict, String),
 ) -> Result<String, Failed> {
-    let atom_id = blocking(move || clerk.judge(&action, verdict, &prefix)).await?;
+    let atom_id = offload(move || clerk.judge(&action, verdict, &prefix)).await?;
     let actor = turn.inbound.user.clone();
     let (words, event) = match verdict {
         ReactionVerdict::Approve => {
@@ -134,9 +135,4 @@ fn clerk(services: &Services, turn: &OpenTurn) -> Clerk {
     // An earlier attempt may have come as far as the change.
     let again_since = turn.resumed.then(|| Timestamp::from_millisecond(turn.received_at_ms).unwrap_or_default());
     Clerk { home: services.home.clone(), actor, again_since }
-}
-
-/// Files are read and changed beside everything else.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("a clerk does not panic")
 }

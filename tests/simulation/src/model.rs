@@ -1,0 +1,204 @@
+//! A model: it answers what it is asked, refuses what is too long, and goes wrong as models do. Its refusals are texts, which
+//! the gateway's own classifier reads.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use pmk_core::{Block, Message, Role, tokens};
+use pmk_models::{
+    Answer, Model, ModelError, Request, Stop, Usage,
+    classify::{Failed, classify},
+};
+use serde_json::json;
+
+use crate::{
+    scenario::{Overflow, Point, Trouble},
+    world::World,
+};
+
+/// What begins and ends the name of a question.
+const OPEN: char = '⟦';
+const CLOSE: char = '⟧';
+
+/// How a question is called in its own text.
+pub fn name(number: usize) -> String {
+    format!("{OPEN}q{number}{CLOSE}")
+}
+
+/// The questions that are named in a text, in order.
+pub fn names(text: &str) -> Vec<usize> {
+    let mut pieces = text.split(OPEN);
+    pieces.next();
+    let named = pieces.filter_map(|piece| piece.split(CLOSE).next()?.strip_prefix('q')?.parse().ok());
+    named.collect()
+}
+
+/// The model of a world.
+pub struct WorldsModel {
+    world: Arc<World>,
+}
+
+impl WorldsModel {
+    pub fn new(world: Arc<World>) -> WorldsModel {
+        WorldsModel { world }
+    }
+
+    /// What the request costs here, in this model's tokens.
+    fn count(&self, request: &Request) -> u64 {
+        let ours = u64::from(tokens::estimate(&request.system))
+            + request.messages.iter().map(|message| u64::from(tokens::message(message))).sum::<u64>()
+            + request.tools.iter().map(|tool| u64::from(tokens::estimate(&json!(tool).to_string()))).sum::<u64>();
+        ours * self.world.scenario.setting.counts / 100
+    }
+
+    /// What is true of every request.
+    fn check(&self, request: &Request) {
+        let breach = |what: &str| self.world.breach(format!("a request {what}"));
+        let roles: Vec<Role> = request.messages.iter().map(|message| message.role).collect();
+        if roles.first() != Some(&Role::User) || roles.last() != Some(&Role::User) {
+            breach("does not begin and end with what somebody said");
+        }
+        if roles.windows(2).any(|pair| pair[0] == pair[1]) {
+            breach("has two messages of one side in a row");
+        }
+        let calls = |message: &Message| -> Vec<String> {
+            let ids = message.blocks.iter().filter_map(|block| match block {
+                Block::ToolUse { id, .. } => Some(id.clone()),
+                _ => None,
+            });
+            ids.collect()
+        };
+        let results = |message: &Message| -> Vec<String> {
+            let ids = message.blocks.iter().filter_map(|block| match block {
+                Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.clone()),
+                _ => None,
+            });
+            ids.collect()
+        };
+        let mut open: Vec<String> = vec![];
+        for message in &request.messages {
+            let mut answered = results(message);
+            answered.sort();
+            open.sort();
+            if answered != open {
+                breach("has half a tool pair");
+                break;
+            }
+            open = calls(message);
+        }
+        if !open.is_empty() {
+            breach("ends with a call that has no result");
+        }
+    }
+
+    fn refuse(&self, counted: u64, most: u64) -> ModelError {
+        let (status, body) = match self.world.scenario.setting.overflow {
+            Overflow::Numbers => {
+                (400, format!(r#"{{"error":{{"message":"prompt is too long: {counted} tokens > {most} maximum"}}}}"#))
+            }
+            Overflow::Words => (413, r#"{"error":{"message":"input is too long for requested model"}}"#.to_owned()),
+            Overflow::Riddle | Overflow::Silence => {
+                (400, r#"{"error":{"message":"the scroll does not fit upon the table"}}"#.to_owned())
+            }
+        };
+        self.failed(Some(status), &body)
+    }
+
+    fn failed(&self, status: Option<u16>, body: &str) -> ModelError {
+        let window = Some(self.window());
+        classify(&Failed { provider: "simulated", status, retry_after: None, window, body })
+    }
+
+    fn calls(&self, request: &Request) -> Vec<Block> {
+        let mut rng = self.world.dice("calls");
+        let call = |number: usize| {
+            let named = request.tools.get(rng.usize(0..request.tools.len() + 1)).map_or("launch", |tool| &tool.name);
+            let input = match rng.u8(0..3) {
+                0 => json!({}),
+                _ => {
+                    json!({"repo": "atlas", "question": format!("what about part {number}?"), "reason": "nobody says"})
+                }
+            };
+            let id = format!("call_{}_{number}", rng.u64(..));
+            Block::ToolUse { id, name: named.to_owned(), input }
+        };
+        let n = self.world.dice("how many calls").usize(1..4);
+        (0..n).map(call).collect()
+    }
+}
+
+#[async_trait]
+impl Model for WorldsModel {
+    fn provider(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn name(&self) -> &str {
+        "oracle"
+    }
+
+    fn window(&self) -> u64 {
+        self.world.scenario.setting.window
+    }
+
+    fn has_tools(&self) -> bool {
+        self.world.scenario.setting.tools
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
+        let world = &self.world;
+        world.step(Point::Model).await;
+        self.check(request);
+        let counted = self.count(request);
+        let setting = &world.scenario.setting;
+        let most = setting.window * setting.truth / 100;
+        let with_answer = counted + u64::from(request.max_answer_tokens);
+        if setting.counts <= 100 && with_answer > setting.window {
+            let of = format!("{counted} tokens and {} for the answer", request.max_answer_tokens);
+            world.breach(format!("a request of {of} is sent to a window of {}", setting.window));
+        }
+        tokio::time::sleep(Duration::from_millis(world.dice("thinking").u64(20..6_000))).await;
+        if world.strikes(Trouble::ModelBusy) {
+            return Err(self.failed(Some(529), r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#));
+        }
+        if world.strikes(Trouble::ModelHangs) {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            return Err(ModelError::silent_for(Duration::from_secs(60)));
+        }
+        if world.strikes(Trouble::ModelBreaksOff) {
+            return Err(ModelError::Transport { message: "the stream ended early".to_owned() });
+        }
+        if world.strikes(Trouble::ModelRiddle) {
+            return Err(self.failed(Some(422), "<html>the oracle turns away</html>"));
+        }
+        if world.strikes(Trouble::ModelDeclines) {
+            return Err(ModelError::Refused { message: "no".to_owned() });
+        }
+        let is_silent = counted > most && setting.overflow == Overflow::Silence;
+        if counted > most && !is_silent {
+            world.say(|| format!("model refuses {counted} of {most}"));
+            return Err(self.refuse(counted, most));
+        }
+        let usage = Usage { input_tokens: counted.min(most), output_tokens: 20, ..Usage::default() };
+        if is_silent || world.strikes(Trouble::ModelEmpty) {
+            return Ok(Answer { blocks: vec![], stop: Stop::End, usage });
+        }
+        if !request.tools.is_empty() && world.strikes(Trouble::ModelCalls) {
+            return Ok(Answer { blocks: self.calls(request), stop: Stop::ToolUse, usage });
+        }
+        let blocks = request.messages.last().map(|message| &message.blocks).into_iter().flatten();
+        let last =
+            blocks.rev().find_map(|block| if let Block::Text { text } = block { Some(text.as_str()) } else { None });
+        let mut asked = names(last.unwrap_or_default());
+        asked.dedup();
+        // A request without a question has a summary written.
+        let text = match asked.is_empty() {
+            true => "They went through the parts one by one.".to_owned(),
+            false => asked.iter().map(|&number| format!("The answer to {}. ", name(number))).collect::<String>(),
+        };
+        world.say(|| format!("model answers {counted} of {most}: {text}"));
+        world.step(Point::Model).await;
+        let long = if world.dice("long answer").u8(0..15) == 0 { "word ".repeat(2_000) } else { String::new() };
+        Ok(Answer { blocks: vec![Block::Text { text: text + &long }], stop: Stop::End, usage })
+    }
+}

@@ -1,0 +1,473 @@
+//! Slack: it has people's messages delivered until they are acknowledged, takes what the bot says, and goes wrong as it
+//! does.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use pmk_host::{
+    front::{Delivery, Front, FrontError, Intake, Kind, Lookup, Progress},
+    report::TurnReport,
+    talk::{Accepted, Inbound, ReplyTo},
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    model,
+    scenario::{Length, Point, Said, Trouble, What, Where},
+    world::{EPOCH_MS, World},
+};
+
+/// After so long without an acknowledgement Slack sends an event again: three times, then never.
+const AGAIN_AFTER: [u64; 3] = [1_000, 60_000, 300_000];
+
+/// The numbers of what contacts say begin here: it is no question.
+pub const FIRST_OF_CONTACTS: usize = 10_000;
+
+/// A call that is not answered within this has failed for the bot.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a workspace knows.
+pub struct Slack {
+    world: Arc<World>,
+    state: Mutex<State>,
+    /// Told when there is more to be sent.
+    more: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    questions: Vec<Question>,
+    deliveries: Vec<Sending>,
+    posts: Vec<Post>,
+}
+
+/// Something that somebody asks.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub number: usize,
+    pub inbound: Inbound,
+    /// When the gateway first said that it has it.
+    pub accepted_at: Option<u64>,
+    /// It must get an answer, and no excuse.
+    pub is_probe: bool,
+    /// When Slack first sent it.
+    pub first_sent_at: Option<u64>,
+    /// Slack knows that the gateway has it.
+    pub is_acknowledged: bool,
+    /// Which of them was written first.
+    pub said_at: u64,
+}
+
+/// An event on its way.
+#[derive(Clone, Debug)]
+struct Sending {
+    question: usize,
+    event_id: String,
+    due: u64,
+    /// How often it was sent before.
+    tries: usize,
+    is_under_way: bool,
+}
+
+/// A message of the bot's.
+#[derive(Clone, Debug)]
+pub struct Post {
+    pub ts: String,
+    /// What it was posted as, by which it is found again.
+    pub tag: Tag,
+    /// What it shows by now.
+    pub shows: Tag,
+    pub text: String,
+    pub is_deleted: bool,
+    /// When it came to show that.
+    pub at: u64,
+}
+
+/// What a message is to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    pub event_id: String,
+    pub event_ids: Vec<String>,
+    pub number: u32,
+    pub kind: Kind,
+}
+
+impl Tag {
+    fn of(part: &Delivery<'_>) -> Tag {
+        Tag {
+            event_id: part.event_id.to_owned(),
+            event_ids: part.event_ids.to_vec(),
+            number: part.number,
+            kind: part.kind,
+        }
+    }
+
+    fn is(&self, part: &Delivery<'_>) -> bool {
+        self.event_id == part.event_id && self.number == part.number && self.kind == part.kind
+    }
+}
+
+impl Slack {
+    pub fn new(world: Arc<World>) -> Slack {
+        let mut state = State::default();
+        for event in &world.scenario.events {
+            if let What::Says(said) = &event.what {
+                state.say(event.number, event.at, said, &world);
+            }
+        }
+        Slack { world, state: Mutex::new(state), more: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn questions(&self) -> Vec<Question> {
+        self.state().questions.clone()
+    }
+
+    pub fn posts(&self) -> Vec<Post> {
+        self.state().posts.clone()
+    }
+
+    /// Whether everything was sent that will ever be.
+    pub fn is_quiet(&self) -> bool {
+        self.state().deliveries.is_empty()
+    }
+
+    /// Nobody listens any more: what was under way was not acknowledged.
+    pub fn hang_up(&self) {
+        let now = self.world.time();
+        let mut state = self.state();
+        for sending in state.deliveries.iter_mut().filter(|sending| sending.is_under_way) {
+            sending.is_under_way = false;
+            sending.due = now + AGAIN_AFTER[sending.tries.min(2)];
+            sending.tries += 1;
+        }
+        state.forget_tired();
+    }
+
+    /// The next event that is due, and when the one after it is.
+    fn take_due(&self) -> Result<Sending, Option<u64>> {
+        let now = self.world.time();
+        let mut state = self.state();
+        let waiting = state.deliveries.iter_mut().filter(|sending| !sending.is_under_way);
+        let next = waiting.min_by_key(|sending| (sending.due, sending.event_id.clone()));
+        match next {
+            Some(sending) if sending.due <= now => {
+                sending.is_under_way = true;
+                Ok(sending.clone())
+            }
+            other => Err(other.map(|sending| sending.due)),
+        }
+    }
+
+    async fn send(&self, intake: &dyn Intake, sending: Sending) -> Sending {
+        let world = &self.world;
+        world.step(Point::Slack).await;
+        let mut inbound = {
+            let question = &mut self.state().questions[sending.question];
+            question.first_sent_at.get_or_insert(world.time());
+            question.inbound.clone()
+        };
+        inbound.event_id.clone_from(&sending.event_id);
+        let taken = intake.accept(inbound).await;
+        let now = world.time();
+        let is_heard = taken.is_ok() && !world.strikes(Trouble::AckLost);
+        world.say(|| format!("{} is sent: {taken:?}, heard {is_heard}", sending.event_id));
+        let mut state = self.state();
+        let question = &mut state.questions[sending.question];
+        if let Ok(Accepted::New | Accepted::Duplicate) = taken {
+            question.accepted_at.get_or_insert(now);
+        }
+        question.is_acknowledged |= is_heard;
+        let place = state.deliveries.iter().position(|other| other.event_id == sending.event_id);
+        if let Some(place) = place {
+            if is_heard {
+                state.deliveries.remove(place);
+            } else {
+                let again = &mut state.deliveries[place];
+                again.is_under_way = false;
+                again.due = now + AGAIN_AFTER[again.tries.min(2)];
+                again.tries += 1;
+            }
+        }
+        state.forget_tired();
+        sending
+    }
+
+    /// What a call takes, and what may become of it before it is carried out.
+    async fn before(&self, channel: Option<&str>) -> Result<(), FrontError> {
+        let world = &self.world;
+        world.step(Point::Slack).await;
+        tokio::time::sleep(Duration::from_millis(world.dice("slack").u64(5..400))).await;
+        if world.strikes(Trouble::PutOff) {
+            let wait = Duration::from_secs(world.dice("put off").u64(1..30));
+            world.say(|| format!("slack: wait {wait:?}"));
+            return Err(FrontError::Transient { what: "rate limited".to_owned(), retry_after: Some(wait) });
+        }
+        if world.strikes(Trouble::NotDone) {
+            return Err(passing("HTTP 503"));
+        }
+        if channel.is_some_and(|channel| world.is_down(channel)) {
+            return Err(passing("HTTP 500"));
+        }
+        if world.strikes(Trouble::SlackHangs) {
+            tokio::time::sleep(PATIENCE).await;
+            return Err(passing("no answer within 10 s"));
+        }
+        Ok(())
+    }
+
+    /// What may become of it afterwards.
+    async fn after(&self) -> Result<(), FrontError> {
+        self.world.step(Point::Slack).await;
+        match self.world.strikes(Trouble::AnswerLost) {
+            true => Err(passing("the connection was reset")),
+            false => Ok(()),
+        }
+    }
+
+    fn post(&self, tag: Tag, place: &ReplyTo, text: &str) -> String {
+        let at = self.world.time();
+        let mut state = self.state();
+        let ts = format!("{}.{:06}", (EPOCH_MS as u64 + at) / 1_000, 500_000 + state.posts.len());
+        let text = text.to_owned();
+        self.world.say(|| format!("post {ts} {} {:?}#{}: {}", tag.event_id, tag.kind, tag.number, head(&text)));
+        if tag.kind == Kind::Escalation {
+            state.have_contact_answer(&self.world, place, &ts, at);
+            self.more.notify_one();
+        }
+        state.posts.push(Post { ts: ts.clone(), shows: tag.clone(), tag, text, is_deleted: false, at });
+        ts
+    }
+}
+
+fn head(text: &str) -> String {
+    text.chars().take(70).map(|c| if c == '\n' { ' ' } else { c }).collect()
+}
+
+fn passing(what: &str) -> FrontError {
+    FrontError::Transient { what: what.to_owned(), retry_after: None }
+}
+
+impl State {
+    fn say(&mut self, number: usize, at: u64, said: &Said, world: &World) {
+        let user = format!("U{}", said.person);
+        let seconds = (EPOCH_MS as u64 + at) / 1_000;
+        let ts = format!("{seconds}.{:06}", at % 1_000 * 1_000 / 2 + number as u64 % 500);
+        let thread = |channel: u8, thread: u8| (format!("C{channel}"), Some(format!("1749000000.00000{thread}")));
+        let (channel, thread_ts, key) = match said.place {
+            Where::Direct => (format!("D{}", said.person), None, format!("slack:dm:{user}")),
+            Where::Channel(channel) => (format!("C{channel}"), None, format!("slack:channel:C{channel}")),
+            Where::Thread(c, t) => {
+                let (channel, thread) = thread(c, t);
+                let key = format!("slack:channel:{channel}:{}", thread.as_deref().unwrap_or_default());
+                (channel, thread, key)
+            }
+        };
+        let mut rng = crate::random::dice(world.scenario.seed, ("words", number));
+        let words = match said.length {
+            Length::Line => rng.usize(1..20),
+            Length::Page => rng.usize(100..500),
+            Length::Flood => rng.usize(2_000..8_000),
+        };
+        let mut text = format!("{} what of part {number}?", model::name(number));
+        for word in 0..words {
+            text.push_str([" gear", " wheel", " 齒輪", " shaft", "\nline", " 12"][(word + rng.usize(..3)) % 6]);
+        }
+        let event_id = format!("Ev{number:03}");
+        let inbound = Inbound {
+            event_id: event_id.clone(),
+            aliases: vec![format!("ts:T1:{channel}:{ts}")],
+            key: key.parse().expect("a key"),
+            user,
+            reply_to: ReplyTo { channel, thread_ts },
+            text,
+            files: 0,
+            ts,
+        };
+        let question = self.questions.len();
+        self.questions.push(Question {
+            number,
+            inbound,
+            is_probe: said.is_probe,
+            accepted_at: None,
+            first_sent_at: None,
+            is_acknowledged: false,
+            said_at: at,
+        });
+        let mut send = |event_id: String, due: u64| {
+            self.deliveries.push(Sending { question, event_id, due, tries: 0, is_under_way: false });
+        };
+        let late = world.scenario.events.iter().any(|event| match event.what {
+            What::Trouble { kind: Trouble::Late, lasts, percent } => {
+                event.at <= at && at < event.at + lasts && rng.u8(0..100) < percent
+            }
+            _ => false,
+        });
+        let delay = if late { rng.u64(1_000..20_000) } else { rng.u64(10..80) };
+        send(event_id.clone(), at + delay);
+        if said.twice {
+            send(format!("{event_id}m"), at + rng.u64(10..3_000));
+        }
+    }
+
+    /// Who is asked answers in the thread of the question, as a rule.
+    fn have_contact_answer(&mut self, world: &World, place: &ReplyTo, ts: &str, at: u64) {
+        let mut rng = world.dice("contact");
+        if rng.u8(0..10) < 3 || !place.channel.starts_with('D') {
+            return;
+        }
+        let at = at + rng.u64(2_000..400_000);
+        let number = self.questions.len() + FIRST_OF_CONTACTS;
+        let event_id = format!("Ev{number:03}");
+        let seconds = (EPOCH_MS as u64 + at) / 1_000;
+        let own_ts = format!("{seconds}.{:06}", 900_000 + number);
+        let user = "UHELP".to_owned();
+        let inbound = Inbound {
+            event_id: event_id.clone(),
+            aliases: vec![format!("ts:T1:{}:{own_ts}", place.channel)],
+            key: format!("slack:dm:{user}:{ts}").parse().expect("a key"),
+            user,
+            reply_to: ReplyTo { channel: place.channel.clone(), thread_ts: Some(ts.to_owned()) },
+            text: format!("It is part {} of the gear box, says the drawing.", rng.u16(..)),
+            files: 0,
+            ts: own_ts,
+        };
+        let question = self.questions.len();
+        let said = Question {
+            number,
+            inbound,
+            is_probe: false,
+            accepted_at: None,
+            first_sent_at: None,
+            is_acknowledged: false,
+            said_at: at,
+        };
+        self.questions.push(said);
+        self.deliveries.push(Sending { question, event_id, due: at + 50, tries: 0, is_under_way: false });
+    }
+
+    /// Events that Slack gives up.
+    fn forget_tired(&mut self) {
+        self.deliveries.retain(|sending| sending.tries <= AGAIN_AFTER.len());
+    }
+}
+
+#[async_trait]
+impl Front for Slack {
+    async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            let due = self.take_due();
+            let next = match due {
+                Ok(sending) => {
+                    under_way.push(self.send(intake, sending));
+                    continue;
+                }
+                Err(next) => next,
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(_) = under_way.next(), if !under_way.is_empty() => {}
+                () = self.more.notified() => {}
+                () = self.world.until(next.unwrap_or(u64::MAX)), if next.is_some() => {}
+            }
+        }
+        while under_way.next().await.is_some() {}
+        Ok(())
+    }
+
+    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
+        self.before(Some(&reply_to.channel)).await?;
+        let tag = Tag { event_id: event_id.to_owned(), event_ids: vec![], number: 0, kind: Kind::Placeholder };
+        let ts = self.post(tag, reply_to, text);
+        self.after().await?;
+        Ok(Some(ts))
+    }
+
+    async fn progress(&self, _progress: &Progress) -> Result<(), FrontError> {
+        self.before(None).await
+    }
+
+    fn split(&self, text: &str) -> Vec<String> {
+        let mut pieces = vec![String::new()];
+        for line in text.split_inclusive(' ') {
+            let last = pieces.last_mut().expect("there is one");
+            if last.len() + line.len() > 2_500 && !last.is_empty() {
+                pieces.push(line.to_owned());
+            } else {
+                last.push_str(line);
+            }
+        }
+        pieces
+    }
+
+    async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
+        self.before(Some(&part.reply_to.channel)).await?;
+        let target = match part.replaces {
+            Some(ts) => ts.to_owned(),
+            None => format!("{} {:?} {}", part.event_id, part.kind, part.number),
+        };
+        if self.world.refuses(&target) {
+            self.world.say(|| format!("slack refuses {} {:?}", part.event_id, part.kind));
+            return Err(FrontError::Refused { what: "msg_too_weird".to_owned() });
+        }
+        let tag = Tag::of(&part);
+        let ts = match part.replaces {
+            None => self.post(tag, part.reply_to, &part.speech.text),
+            Some(ts) => {
+                let at = self.world.time();
+                let mut state = self.state();
+                let Some(post) = state.posts.iter_mut().find(|post| post.ts == ts && !post.is_deleted) else {
+                    return Err(FrontError::Refused { what: "message_not_found".to_owned() });
+                };
+                self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
+                (post.shows, post.text, post.at) = (tag, part.speech.text.clone(), at);
+                ts.to_owned()
+            }
+        };
+        self.after().await?;
+        Ok(Some(ts))
+    }
+
+    async fn find(&self, part: &Delivery<'_>, _after: &str) -> Result<Lookup, FrontError> {
+        self.before(None).await?;
+        if self.world.strikes(Trouble::CannotLook) {
+            return Err(passing("HTTP 500"));
+        }
+        let state = self.state();
+        let found = state.posts.iter().find(|post| post.tag.is(part) && !post.is_deleted);
+        Ok(found.map_or(Lookup::No, |post| Lookup::Yes(Some(post.ts.clone()))))
+    }
+
+    async fn withdraw(&self, _reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
+        self.before(None).await?;
+        self.world.say(|| format!("withdraw {id}"));
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == id) {
+            post.is_deleted = true;
+        }
+        self.after().await
+    }
+
+    async fn mark(&self, _event_id: &str, _reply_to: &ReplyTo, _ts: &str, _emoji: &str) -> Result<(), FrontError> {
+        self.before(None).await?;
+        self.after().await
+    }
+
+    async fn direct(&self, person: &str) -> Result<String, FrontError> {
+        self.before(None).await?;
+        Ok(format!("D{}", person.trim_start_matches('U')))
+    }
+
+    async fn report(&self, _event_id: &str, _report: &TurnReport) -> Result<(), FrontError> {
+        Ok(())
+    }
+}
