@@ -25,14 +25,15 @@ use std::{
     thread::JoinHandle,
 };
 
+use pmk_system::threads::{Pace, Threads};
+use tokio::runtime::Handle;
+
+use export::Exporter;
+
 pub use event::Event;
 pub use export::{Trouble, Waiting};
 pub use line::{Line, Noted, Series};
 pub use tags::{InExperiment, LoadedArm, PolicyAsked, Tags};
-
-use export::Exporter;
-use pmk_system::threads::{Pace, Threads};
-use tokio::runtime::Handle;
 
 /// Notes events, and exports those of all. Clones write the same ledger; the last one to go waits until everything is
 /// exported that can be.

@@ -120,11 +120,9 @@ mod tests {
         let stack = Loader::of(runtime, Named::default()).load(&PolicyConfig::default(), &[]).expect("policies");
         let (deciding, here) = (Deciding::new(&stack), std::thread::current().id());
         assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here, "nobody knows yet");
-        let mut is_asked_here = false;
-        for _ in 0..1_000 {
-            is_asked_here |= deciding.consult(|_| std::thread::current().id()).await == here;
-        }
-        assert!(is_asked_here);
+        // How soon it is, is a matter of how busy the machine is.
+        let asked_here = async { while deciding.consult(|_| std::thread::current().id()).await != here {} };
+        tokio::time::timeout(Duration::from_secs(60), asked_here).await.expect("an answer that takes no thread");
         deciding.consult(|_| std::thread::sleep(2 * LONG)).await;
         assert_ne!(deciding.consult(|_| std::thread::current().id()).await, here);
     }

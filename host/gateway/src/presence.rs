@@ -19,8 +19,7 @@ pub mod state;
 
 use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
-use pmk_system::clock::Clock;
-use pmk_system::threads::offload;
+use pmk_system::{clock::Clock, threads::offload};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 

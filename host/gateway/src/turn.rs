@@ -46,7 +46,6 @@ use crate::{
 use act::Acted;
 use admit::Admitted;
 use ask::AskOutcome;
-use deliver::Placeholder;
 use error::TurnError;
 use hear::Heard;
 use pmk_knowledge::Atom;
@@ -116,11 +115,7 @@ async fn answer(
         Ok::<_, TurnError>(work)
     });
     let mut work = begun?;
-    match placeholder? {
-        Placeholder::There(id) => work.placeholder = Some(id),
-        Placeholder::Not => {}
-        Placeholder::InDoubt => work.placeholder_in_doubt = true,
-    }
+    work.placeholder = placeholder?;
     let outcome = converse(services, &mut work, batch).await;
     // From here on the placeholder belongs to the answer.
     if let Some(progress) = work.progress.take() {

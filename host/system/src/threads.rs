@@ -33,7 +33,7 @@ impl fmt::Debug for Threads {
 /// else to do it.
 ///
 /// # Panics
-/// The work does.
+/// The work does; so does work that waits for a thread, in a runtime of one: what is used there has [`Threads::None`].
 pub async fn offload<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return work();

@@ -16,7 +16,7 @@ pub fn all() -> Vec<Bomb> {
         of_text("200,000 indirect calls", indirect_calls(200_000)),
         slow(),
         of_text("99 functions of 9,999 variables that all live", living(99, 9_999)),
-        of_text("blocks within blocks, 60,000 deep", blocks(60_000)),
+        of_text("blocks within blocks, 60,000 deep, with a way out of each", blocks(60_000)),
         of_text("types of types, twice as large each", types(60)),
         of_text("memory that is filled at both ends of four gigabytes", far_data()),
     ]
@@ -78,7 +78,8 @@ fn living(functions: usize, locals: usize) -> String {
 }
 
 fn blocks(depth: usize) -> String {
-    in_module(&format!("(func {} {})", "block ".repeat(depth), "end ".repeat(depth)))
+    let ways_out: String = (0..depth).map(|out| format!("block (br_if {out} (local.get 0)) ")).collect();
+    in_module(&format!("(func (param i32) {ways_out} {})", "end ".repeat(depth)))
 }
 
 /// Each type is a pair of the one before.

@@ -37,7 +37,8 @@ fn ask_in(home: &Path, request: &Request, patience: Option<Duration>) -> Result<
     });
     let stream = connected.map_err(|error| unreachable(home, &error))?;
     exchange(&stream, request).map_err(|error| format!("the gateway did not answer: {error}")).or_hint(
-        "look at its log, then at `policy.swapped` in the ledger: it may have done what it was asked for all the same",
+        "look at its log, then at `policy.swapped` in the ledger: \
+         it may have done what it was asked for all the same",
     )
 }
 

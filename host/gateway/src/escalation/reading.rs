@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Marker, Said};
+
 /// A longer message is cut for the model that reads it.
 pub const MAX_CHARS: usize = 20_000;
 
@@ -116,8 +117,8 @@ pub fn askers(marker: &Marker, message: &str, most: usize) -> Prompt {
     with_exchange(Prompt { system: system.into(), user }, &marker.exchange, most)
 }
 
-/// Shows what was said in between, after the question, no more of it than of the message: material cannot end the tag that
-/// this stands in.
+/// Shows what was said in between, after the question, at most twice as much of it as of the message: material cannot end
+/// the tag that this stands in.
 fn with_exchange(mut prompt: Prompt, exchange: &[Said], most: usize) -> Prompt {
     const AFTER: &str = "</question>\n";
     if exchange.is_empty() {

@@ -8,8 +8,7 @@ use std::{
     time::Duration,
 };
 
-use pmk_system::clock::Clock;
-use pmk_system::threads::offload;
+use pmk_system::{clock::Clock, threads::offload};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 

@@ -12,9 +12,7 @@ use std::{
 
 use pmk_core::replace::hex;
 use pmk_policy::{Identity, Stack, compile::Abandon};
-use pmk_system::error::Failure;
-use pmk_system::files;
-use pmk_system::threads::offload;
+use pmk_system::{error::Failure, files, threads::offload};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;

@@ -43,22 +43,19 @@ impl Readers {
         if let Threads::None(_) = who {
             return Ok(Readers { path: path.to_owned(), way: Way::Caller(Mutex::new(open(path)?)) });
         }
+        let connections = (0..THREADS).map(|_| open(path)).collect::<Result<Vec<_>, _>>()?;
         let (queue, reads) = mpsc::channel();
         let reads = Arc::new(Mutex::new(reads));
-        let mut threads = Vec::with_capacity(THREADS);
-        for _ in 0..THREADS {
-            let conn = open(path)?;
+        let start = |conn| {
             let reads = Arc::clone(&reads);
-            let thread = thread::Builder::new()
-                .name("store-reader".into())
-                .spawn(move || {
-                    while let Some(read) = next(&reads) {
-                        read(&conn);
-                    }
-                })
-                .map_err(|error| StoreError::Io { path: path.to_owned(), message: error.to_string() })?;
-            threads.push(thread);
-        }
+            let thread = thread::Builder::new().name("store-reader".into()).spawn(move || {
+                while let Some(read) = next(&reads) {
+                    read(&conn);
+                }
+            });
+            thread.map_err(|error| StoreError::Io { path: path.to_owned(), message: error.to_string() })
+        };
+        let threads = connections.into_iter().map(start).collect::<Result<_, _>>()?;
         Ok(Readers { path: path.to_owned(), way: Way::Threads { queue: Some(queue), threads } })
     }
 

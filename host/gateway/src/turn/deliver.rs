@@ -34,12 +34,23 @@ struct Doubt<'a> {
 }
 
 /// What shows the person that an answer is being made.
+#[derive(Clone)]
 pub(super) enum Placeholder {
     /// This message.
     There(String),
     Not,
     /// One may have been posted, and it could not be looked for.
     InDoubt,
+}
+
+impl Placeholder {
+    /// The message, where it is known.
+    pub fn known(self) -> Option<String> {
+        match self {
+            Placeholder::There(id) => Some(id),
+            Placeholder::Not | Placeholder::InDoubt => None,
+        }
+    }
 }
 
 /// Shows the person that an answer is being made.

@@ -10,6 +10,7 @@ use pmk_system::threads::offload;
 
 use super::{
     TurnError, absorb,
+    deliver::Placeholder,
     journal::Journal,
     live::LivePorts,
     receipt::Scribe,
@@ -93,8 +94,7 @@ pub(super) async fn gather<'a>(
         merged: 0,
         case,
         atoms,
-        placeholder: None,
-        placeholder_in_doubt: false,
+        placeholder: Placeholder::Not,
         progress: None,
         tally: Tally::default(),
     })

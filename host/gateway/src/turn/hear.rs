@@ -2,6 +2,8 @@
 //! before anything is done about it. Only an answer ends the waiting; a question back goes to the asker, what they
 //! reply goes back, "later" is acknowledged, and where nobody can tell, the contact is asked.
 
+use std::iter;
+
 use super::{
     TurnError, absorb,
     conclude::{Conclusion, conclude},
@@ -9,7 +11,7 @@ use super::{
     journal::Journal,
     live::note_usage,
 };
-use pmk_core::tokens;
+use pmk_core::{Message, message, tokens};
 use pmk_knowledge::{Atom, extract};
 use pmk_models::{Request, Stop};
 
@@ -85,7 +87,11 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
         true => reading::contacts(marker, text, most),
         false => reading::askers(marker, text, most),
     };
-    let said = match ask(services, &journal, turn, fitting(services, turn, prompt)).await {
+    let said = match fitting(services, turn, prompt) {
+        Some(prompt) => ask(services, &journal, turn, prompt).await,
+        None => Err("the model's window has no room for it".into()),
+    };
+    let said = match said {
         Ok(said) => said,
         Err(why) => {
             tracing::warn!(session = %turn.inbound.key, why, "nobody can say what this message is");
@@ -107,17 +113,14 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
 }
 
 /// A prompt that the model's window has room for: as much of the message as there is, or else of what it begins with.
-fn fitting(services: &Services, turn: &OpenTurn, prompt: impl Fn(usize) -> extract::Prompt) -> extract::Prompt {
-    let mut most = reading::MAX_CHARS;
-    loop {
-        let made = prompt(most);
+fn fitting(services: &Services, turn: &OpenTurn, prompt: impl Fn(usize) -> extract::Prompt) -> Option<extract::Prompt> {
+    let fits = |made: &extract::Prompt| {
         let system = u64::from(tokens::estimate(&made.system));
         let room = services.calibrator.token_budget(turn.session, system, services.now_ms()).limit;
-        if u64::from(tokens::estimate(&made.user)) <= room || most <= LEAST_READ {
-            return made;
-        }
-        most /= 2;
-    }
+        u64::from(tokens::estimate(&made.user)) <= room
+    };
+    let shorter = |most: &usize| Some(most / 2).filter(|most| *most >= LEAST_READ);
+    iter::successors(Some(reading::MAX_CHARS), shorter).map(prompt).find(fits)
 }
 
 async fn ask(
@@ -129,7 +132,7 @@ async fn ask(
     let most = services.calibrator.token_budget(turn.session, 0, services.now_ms()).answer;
     let request = Request {
         system,
-        messages: pmk_core::message::shared([pmk_core::Message::user(user)]),
+        messages: message::shared([Message::user(user)]),
         max_answer_tokens: READING_TOKENS.min(most),
         tools: [].into(),
     };
@@ -139,7 +142,7 @@ async fn ask(
         .map_err(|error| error.to_string())?;
     note_usage(services, journal, &turn.inbound.user, answer.usage);
     match answer.stop {
-        Stop::End => Ok(pmk_core::message::plain_text(&answer.blocks)),
+        Stop::End => Ok(message::plain_text(&answer.blocks)),
         _ => Err("the verdict was cut short".into()),
     }
 }

@@ -4,7 +4,9 @@ use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
 
 use super::{
-    TurnError, absorb, deliver, track,
+    TurnError, absorb,
+    deliver::{self, Placeholder},
+    track,
     work::{Tally, Work},
 };
 use crate::{
@@ -61,7 +63,8 @@ pub(super) async fn record(
     });
     let tracking = track::new_notes(services, &work, keep_live).await?;
     parts.extend(tracking.outgoing(services, &work));
-    parts.extend(deliver::withdrawals(&work.also, work.placeholder_in_doubt.then_some(work.turn)));
+    let in_doubt = matches!(work.placeholder, Placeholder::InDoubt).then_some(work.turn);
+    parts.extend(deliver::withdrawals(&work.also, in_doubt));
     let report = report(&work);
     // Nobody else would read it.
     let reask = work.ports.journal.tags().place.as_ref().and_then(|_| services.questions.ask(work.turn));
@@ -105,7 +108,7 @@ pub(super) async fn record(
         inbound: inbound.clone(),
         received_at_ms: *received_at_ms,
         tags: outturn.tags,
-        placeholder: work.placeholder,
+        placeholder: work.placeholder.known(),
         reply_ts: None,
         parts,
         resumed: false,

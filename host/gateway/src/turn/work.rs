@@ -1,6 +1,6 @@
 //! A turn under way: what it was begun with, its exchange with the model, and what has come of it so far.
 
-use super::live::LivePorts;
+use super::{deliver::Placeholder, live::LivePorts};
 use crate::{
     case::{Case, Note},
     exchange::Exchange,
@@ -22,10 +22,8 @@ pub(super) struct Work<'a> {
     pub case: Option<Case>,
     /// The ids of the atoms that were found for the new message.
     pub atoms: Vec<String>,
-    /// The placeholder that the answer will take the place of.
-    pub placeholder: Option<String>,
-    /// There may be one that is not known.
-    pub placeholder_in_doubt: bool,
+    /// What the answer will take the place of.
+    pub placeholder: Placeholder,
     /// Shows on the placeholder how the turn is getting on, once there is something to show.
     pub progress: Option<Progress>,
     pub tally: Tally,

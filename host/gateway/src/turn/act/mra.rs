@@ -119,7 +119,7 @@ pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
     let shown = front::Progress {
         event_id: inbound.event_id.clone(),
         reply_to: inbound.reply_to.clone(),
-        placeholder: work.placeholder.clone(),
+        placeholder: work.placeholder.clone().known(),
         text: String::new(),
     };
     work.progress = Some(services.updates.progress(move |text| {
