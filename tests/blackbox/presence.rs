@@ -39,12 +39,14 @@ fn online(home: &Home) -> Vec<(String, bool)> {
 
 /// Starts one, and has people talk with it.
 async fn talking_with(home: &Home, slack: &Slack, users: &[&str]) -> Gateway {
+    let starts = online(home).len();
     let gateway = Gateway::start(home, slack, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     for user in users {
         let asked = slack.dm(user, "hello");
         assert!(slack.await_reply(&asked, PATIENCE).await.is_some(), "{user}");
     }
+    home.await_events("gateway.online", starts + 1);
     gateway
 }
 

@@ -1,12 +1,13 @@
 //! A turn's own cost, from a person's message in Slack to the answer in its place: the built gateway as a
 //! process of its own, a stand-in workspace on loopback without rate limits, everything durable.
 //!
-//! `cargo bench -p pmk-host --bench turns`. Prints turns a second over 200 conversations, the time of one
-//! turn at a time, CPU a turn and peak memory of the gateway's process. The stand-ins share the machine.
-//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes.
+//! `cargo bench --workspace --bench turns`. Prints turns a second over 200 conversations, the time of one
+//! turn at a time, CPU a turn and peak memory of the process. The stand-ins share the machine.
+//! `PMK_TEST_PROGRAM` names another build of the gateway, to be compared in the same minutes; `PMK_BENCH_PYTHON` a Python
+//! that has slack_bolt and aiohttp, for a bot on it that only echoes (`turns/bolt.py`).
 
 use std::{
-    path::Path,
+    ffi::OsString,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -30,20 +31,34 @@ async fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    for model in ["sim", "anthropic-api"] {
-        measure(model).await;
+    let other = std::env::var_os("PMK_TEST_PROGRAM").map(|other| ("other build", other));
+    let this = ("this build", OsString::from(env!("CARGO_BIN_EXE_pmk-host")));
+    for (name, program) in other.into_iter().chain([this]) {
+        for model in ["sim", "anthropic-api"] {
+            let home = tempfile::tempdir().expect("a temporary folder");
+            let mut command = Command::new(&program);
+            command.arg("--home").arg(home.path()).args(["run", "--front", "slack", "--model", model]);
+            measure(&format!("{name}, {model}"), command).await;
+        }
+    }
+    match std::env::var_os("PMK_BENCH_PYTHON") {
+        Some(python) => {
+            let mut command = Command::new(python);
+            command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/turns/bolt.py"));
+            measure("slack_bolt, echo", command).await;
+        }
+        None => println!("slack_bolt: not measured, PMK_BENCH_PYTHON names no Python"),
     }
 }
 
-async fn measure(model: &str) {
-    let home = tempfile::tempdir().expect("a temporary folder");
+async fn measure(name: &str, command: Command) {
     let slack = Slack::start(SlackRules::default().unlimited()).await;
     let anthropic = Anthropic::start().await;
-    let gateway = Gateway::start(home.path(), &slack, &anthropic, model);
-    assert!(slack.await_connected(PATIENCE).await, "the gateway connects");
+    let bot = Bot::start(command, &slack, &anthropic);
+    assert!(slack.await_connected(PATIENCE).await, "the bot connects");
 
     let warm_up = slack.dm("UWARM", "hello");
-    assert!(slack.await_reply(&warm_up, PATIENCE).await.is_some(), "the gateway answers");
+    assert!(slack.await_reply(&warm_up, PATIENCE).await.is_some(), "the bot answers");
 
     let mut times: Vec<f64> = Vec::with_capacity(ONE_BY_ONE);
     for n in 0..ONE_BY_ONE {
@@ -58,7 +73,7 @@ async fn measure(model: &str) {
 
     let turns = CONVERSATIONS * TURNS_EACH;
     let answered = slack.calls("chat.update").len();
-    let (cpu, begun) = (gateway.cpu_seconds(), Instant::now());
+    let (cpu, begun) = (bot.cpu_seconds(), Instant::now());
     for turn in 0..TURNS_EACH {
         for user in 0..CONVERSATIONS {
             slack.dm(&format!("U{user}"), &format!("Question {turn}: how much of the budget is left?"));
@@ -68,27 +83,24 @@ async fn measure(model: &str) {
         assert!(begun.elapsed() < PATIENCE, "the turns end");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), gateway.cpu_seconds() - cpu);
+    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), bot.cpu_seconds() - cpu);
     assert_eq!(slack.violations(), Vec::<String>::new());
     println!(
-        "{model:<14} {:>6.0} turns/s over {CONVERSATIONS} conversations, {:.2} ms CPU a turn; one at a time p50 {:.1} ms, \
+        "{name:<24} {:>6.0} turns/s over {CONVERSATIONS} conversations, {:.2} ms CPU a turn; one at a time p50 {:.1} ms, \
          p99 {:.1} ms; {} MB at peak",
         turns as f64 / seconds,
         cpu * 1_000.0 / turns as f64,
         at(0.5),
         at(0.99),
-        gateway.peak_kb() / 1_024,
+        bot.peak_kb() / 1_024,
     );
 }
 
-/// The gateway's process; killed when dropped.
-struct Gateway(Child);
+/// What answers, as a process; killed when dropped.
+struct Bot(Child);
 
-impl Gateway {
-    fn start(home: &Path, slack: &Slack, anthropic: &Anthropic, model: &str) -> Gateway {
-        let named = std::env::var_os("PMK_TEST_PROGRAM");
-        let mut command = Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_pmk-host").into()));
-        command.arg("--home").arg(home).args(["run", "--front", "slack", "--model", model]);
+impl Bot {
+    fn start(mut command: Command, slack: &Slack, anthropic: &Anthropic) -> Bot {
         command
             .env_clear()
             .env("PMK_LOG", "warn")
@@ -97,7 +109,7 @@ impl Gateway {
             .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token)
             .env("ANTHROPIC_API_KEY", KEY)
             .env("ANTHROPIC_BASE_URL", anthropic.url());
-        Gateway(command.stdin(Stdio::null()).spawn().expect("the gateway starts"))
+        Bot(command.stdin(Stdio::null()).spawn().expect("the bot starts"))
     }
 
     fn proc(&self, file: &str) -> String {
@@ -119,7 +131,7 @@ impl Gateway {
     }
 }
 
-impl Drop for Gateway {
+impl Drop for Bot {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -15,7 +15,7 @@ use crate::{Error, Target, Toolchain, Workspace};
 const PROFILE: [(&str, &str); 6] = [
     ("LTO", "fat"),
     ("CODEGEN_UNITS", "1"),
-    ("OPT_LEVEL", "s"),
+    ("OPT_LEVEL", "3"),
     ("PANIC", "abort"),
     ("STRIP", "symbols"),
     ("DEBUG", "false"),

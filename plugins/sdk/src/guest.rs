@@ -1,5 +1,7 @@
 //! What stands between the exports of the contract and a policy's traits.
 
+mod memory;
+
 use std::{panic, sync::Once};
 
 use crate::{

@@ -1,6 +1,10 @@
 //! Reading a transcript from the newest message back.
 
-use std::vec;
+use std::{
+    ops::{Deref, Range},
+    rc::Rc,
+    slice, vec,
+};
 
 use crate::{Budget, Plan, Transcript, flag, origin};
 
@@ -43,7 +47,39 @@ pub struct Segment {
     /// Index after its last message.
     pub end: u32,
     /// Its messages, oldest first; never empty.
-    pub rows: Vec<Row>,
+    pub rows: Rows,
+}
+
+/// Messages that were read with others and are not copied: a slice of [`Row`].
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    read: Rc<Vec<Row>>,
+    range: Range<usize>,
+}
+
+impl Deref for Rows {
+    type Target = [Row];
+
+    fn deref(&self) -> &[Row] {
+        &self.read[self.range.clone()]
+    }
+}
+
+impl PartialEq for Rows {
+    fn eq(&self, other: &Rows) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Rows {}
+
+impl<'r> IntoIterator for &'r Rows {
+    type Item = &'r Row;
+    type IntoIter = slice::Iter<'r, Row>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }
 
 impl Segment {
@@ -95,7 +131,7 @@ impl Transcript {
             floor: self.seed_end(),
             end: stored_end,
             cuts: Vec::new().into_iter(),
-            rows: Vec::new(),
+            rows: Rows::default(),
             loaded: stored_end,
             read: FIRST_READ,
         }
@@ -131,7 +167,7 @@ pub struct Segments<'t> {
     /// Cuts read ahead, newest first.
     cuts: vec::IntoIter<u32>,
     /// Messages `loaded..end`.
-    rows: Vec<Row>,
+    rows: Rows,
     loaded: u32,
     /// How much the next read takes.
     read: u32,
@@ -144,8 +180,9 @@ impl Segments<'_> {
             return;
         }
         let from = start.min(self.loaded.saturating_sub(self.read)).max(self.floor);
-        let newer = std::mem::replace(&mut self.rows, self.transcript.rows(from, self.loaded));
-        self.rows.extend(newer);
+        let mut read = self.transcript.rows(from, self.loaded);
+        read.extend_from_slice(&self.rows);
+        self.rows = Rows { range: 0..read.len(), read: Rc::new(read) };
         self.loaded = from;
         self.read = self.read.saturating_mul(2);
     }
@@ -164,7 +201,9 @@ impl Iterator for Segments<'_> {
         let end = self.end;
         let start = self.cuts.next().unwrap_or(self.floor).max(self.floor);
         self.load(start);
-        let rows = self.rows.split_off((start - self.loaded) as usize);
+        let at = (start - self.loaded) as usize;
+        let rows = Rows { read: Rc::clone(&self.rows.read), range: at..self.rows.range.end };
+        self.rows.range.end = at;
         self.end = start;
         Some(Segment { start, end, rows })
     }

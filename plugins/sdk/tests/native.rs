@@ -107,7 +107,7 @@ impl Prune for Counter {
         segments.reverse();
         assert!(segments.iter().skip(1).all(|segment| segment.rows[0].has(flag::CUT)));
         assert!(segments.iter().all(|segment| segment.rows.len() as u32 == segment.end - segment.start));
-        assert_eq!(segments.into_iter().flat_map(|segment| segment.rows).collect::<Vec<_>>(), all);
+        assert_eq!(segments.into_iter().flat_map(|segment| segment.rows.to_vec()).collect::<Vec<_>>(), all);
     }
 }
 

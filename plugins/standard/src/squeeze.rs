@@ -1,6 +1,6 @@
 //! When even the last turn is too much: a ladder of ever harsher plans, of which the first that fits is taken.
 
-use pmk_policy_sdk::{Budget, Plan, Row, Transcript, tokens_of};
+use pmk_policy_sdk::{Budget, Plan, Row, Rows, Transcript, tokens_of};
 
 use crate::results::Shape;
 
@@ -33,7 +33,7 @@ struct Squeeze<'t> {
     /// Whether there is a seed pair and the operator allows it to go.
     seed_may_go: bool,
     /// The most recent stored turn.
-    last: Vec<Row>,
+    last: Rows,
     /// What the host shows for the sake of the new message.
     shown: Vec<Row>,
     /// The new message and what its turn has produced so far.

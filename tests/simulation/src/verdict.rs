@@ -6,6 +6,7 @@ use pmk_core::{Origin, structure::pair_tools};
 use pmk_host::{
     front::Kind,
     store::{Opening, Parked, Store},
+    talk::Inbound,
 };
 use pmk_system::{clock::Clock, home, threads::Threads};
 use serde_json::Value;
@@ -131,8 +132,17 @@ impl Verdict<'_> {
 
     /// Whether there is a message that says so.
     fn is_told(&self, question: &Question) -> bool {
-        let id = &question.inbound.event_id;
-        self.posts.iter().any(|post| post.shows.kind == Kind::Notice && post.shows.event_id.trim_end_matches('m') == id)
+        let is_its = |id: &String| id.trim_end_matches('m') == question.inbound.event_id;
+        let mut notices = self.posts.iter().filter(|post| post.shows.kind == Kind::Notice);
+        notices.any(|post| is_its(&post.shows.event_id) || post.shows.event_ids.iter().any(is_its))
+    }
+
+    /// What keeps it, by itself or with an answer that is for several.
+    fn parked(&self, inbound: &Inbound) -> Option<&Parked> {
+        let is_it = |message: &Inbound| message.ts == inbound.ts && message.user == inbound.user;
+        let is_its = |id: &String| id.trim_end_matches('m') == inbound.event_id;
+        let mut parked = self.kept.parked.iter();
+        parked.find(|parked| parked.message.as_ref().is_some_and(is_it) || parked.event_ids.iter().any(is_its))
     }
 
     fn is_parked(&self, event_id: &str) -> bool {
@@ -152,9 +162,7 @@ impl Verdict<'_> {
     fn judge_question(&self, question: &Question, lines: &[Value], breaches: &mut Vec<String>) -> bool {
         let Question { number, accepted_at, is_acknowledged, inbound, is_probe, .. } = question;
         let replies = self.replies(question);
-        let parked = self.kept.parked.iter().find(|parked| {
-            parked.message.as_ref().is_some_and(|message| message.ts == inbound.ts && message.user == inbound.user)
-        });
+        let parked = self.parked(inbound);
         match replies.as_slice() {
             [] if accepted_at.is_none() && !is_acknowledged => {}
             [] => match parked {
@@ -190,7 +198,13 @@ impl Verdict<'_> {
             let id = &post.shows.event_id;
             !post.is_deleted && post.shows.kind == Kind::Placeholder && id.trim_end_matches('m') == event_id
         });
-        if waits.count() > 0 && !self.refuses() {
+        let has_answer = parked.is_some_and(|parked| parked.answered);
+        if has_answer && !self.world.scenario.setting.contacts && self.is_told(question) {
+            breaches.push(format!("q{number} has its answer, and its asker is told that there is none"));
+        }
+        // One that could not be looked for is taken away with what is parked.
+        let is_kept = parked.is_some_and(|parked| parked.placeholder.is_none());
+        if waits.count() > 0 && !self.refuses() && !is_kept {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
         }
         let archived = self.kept.archived.get(number).copied().unwrap_or(0);

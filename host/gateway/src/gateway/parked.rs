@@ -63,19 +63,23 @@ fn kind(why: &str) -> String {
     kind
 }
 
-/// Tells the admins, then the person, in the placeholder's place or by a message of its own. False where nobody has
-/// said that the person cannot be told, and it was not done.
+/// Tells the admins, then the person, in the placeholder's place or by a message of its own; not a person who has the
+/// answer. False where nobody has said that the person cannot be told, and it was not done.
 pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> bool {
     let admins_know = tell_admins(services, known, parked).await;
     let Some(message) = &parked.message else {
         // Nobody can tell who wrote it.
         return true;
     };
+    if parked.answered {
+        return true;
+    }
     if !services.people.may_hear(&message.user) {
         return true;
     }
     let speech = Speech { text: services.messages.parked(admins_know), pings: vec![] };
-    let notice = Delivery::notice(&message.event_id, &message.reply_to, &speech);
+    let notice =
+        Delivery { event_ids: &parked.event_ids, ..Delivery::notice(&message.event_id, &message.reply_to, &speech) };
     let replacing = Delivery { replaces: parked.placeholder.as_deref(), ..notice.clone() };
     let told = match services.front.deliver(replacing).await {
         Err(FrontError::Refused { .. }) if parked.placeholder.is_some() => services.front.deliver(notice).await,
@@ -102,7 +106,11 @@ async fn tell_admins(services: &Services, known: &Told, parked: &Parked) -> bool
     if !known.is_news(&parked.why, Instant::now()) {
         return true;
     }
-    let told = services.admins.reach(&services.messages.parked_for_admins(&parked.key, &parked.why)).await;
+    let text = match parked.answered {
+        true => services.messages.rest_parked_for_admins(&parked.key, &parked.why),
+        false => services.messages.parked_for_admins(&parked.key, &parked.why),
+    };
+    let told = services.admins.reach(&text).await;
     if !told {
         known.in_vain(&parked.why);
     }

@@ -32,6 +32,9 @@ use super::{Line, Noted, file};
 /// How often it looks for what other processes have noted.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How long it waits for more, once there is something: under load many lines are written at once.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// How long, and how many, lines wait in the store that are in their file.
 const SETTLE_EVERY: Duration = Duration::from_secs(5);
 const SETTLE_AT: usize = 1_000;
@@ -156,7 +159,9 @@ impl Exporter {
             }
             self.step();
             // A sender that is gone has nothing more to say.
-            let _ = woken.recv_timeout(LOOK_EVERY);
+            if woken.recv_timeout(LOOK_EVERY).is_ok() && !ending.load(Ordering::Acquire) {
+                thread::sleep(GATHER);
+            }
         }
     }
 

@@ -21,6 +21,11 @@ impl Messages {
         self.text("parked-for-admins", [("session", session.into()), ("why", code(why).into())])
     }
 
+    /// To the admins: something beside an answer that was given is set aside.
+    pub fn rest_parked_for_admins(&self, session: &str, why: &str) -> String {
+        self.text("rest-parked-for-admins", [("session", session.into()), ("why", code(why).into())])
+    }
+
     /// To the admins: a policy is not asked for a while.
     pub fn policy_suspended(&self, policy: &str, failures: u32, reason: &str) -> String {
         let reason = code(reason);

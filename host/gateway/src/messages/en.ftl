@@ -34,6 +34,7 @@ parked = :x: Something on our side keeps this message from being answered. It is
    *[do-not] {""}
 } and will be taken up again once that is mended. You can go on writing here
 parked-for-admins = :rotating_light: A message in `{ $session }` cannot be answered and is parked: { $why }. Once that is mended, `pmk-host sessions retry { $session }` takes it up again; `pmk-host sessions parked` lists all
+rest-parked-for-admins = :rotating_light: A message in `{ $session }` is answered, but something beside the answer cannot be delivered and is parked: { $why }. Once that is mended, `pmk-host sessions retry { $session }` delivers it; `pmk-host sessions parked` lists all
 no-tools = :warning: The server of the model { $model } takes no tools: from now on it is asked to write what it wants as text, which works less well. `pmk-host model forget` has tools tried again
 policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } times and is suspended for a while; the next one decides: { $reason }
 policy-refused = :rotating_light: The changed policies cannot be used, the ones before still decide: { $reason }

@@ -11,10 +11,16 @@ use crate::{ledger::Event, talk::Inbound};
 const PARK: &str = "UPDATE inbox SET parked_at = ?2, parked_why = ?3, parked_told = 0
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL
      RETURNING session_id";
-/// A placeholder that the answer, or its first part, has taken the place of is none any more.
+/// A placeholder that the answer, or its first part, has taken the place of is none any more. Answered is what lacks only
+/// what others see, or what takes something away.
 const PARKED: &str = "SELECT i.id, s.key, i.ts, i.parked_at, i.parked_why, i.parked_told, i.message,
             CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.part = 0 AND o.sent_at IS NOT NULL)
-                 THEN NULL ELSE t.placeholder END
+                 THEN NULL ELSE t.placeholder END,
+            EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id)
+                AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.turn_id = i.id AND o.sent_at IS NULL
+                    AND ifnull(CASE WHEN json_valid(o.how) THEN o.how ->> '$.purpose.for' END, 'reply')
+                        NOT IN ('withdraw', 'mark', 'tracked', 'notice')),
+            CASE WHEN json_valid(t.report) THEN t.report -> '$.event_ids' END
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.parked_at IS NOT NULL AND i.message IS NOT NULL AND (?1 IS NULL OR i.id = ?1)
      ORDER BY i.id";
@@ -124,5 +130,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Parked> {
         told: row.get(5)?,
         message: text(6)?.and_then(|json| serde_json::from_str::<Inbound>(&json).ok()),
         placeholder: text(7)?,
+        answered: row.get(8)?,
+        event_ids: text(9)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
     })
 }

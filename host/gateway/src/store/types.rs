@@ -51,6 +51,10 @@ pub struct Parked {
     pub message: Option<Inbound>,
     /// The message that shows the person that an answer is being made.
     pub placeholder: Option<String>,
+    /// Whether the person has the whole answer, and only something beside it could not be delivered.
+    pub answered: bool,
+    /// Where it has an answer that could not be delivered: all that the answer is for, by the front's names.
+    pub event_ids: Vec<String>,
 }
 
 /// Parked questions that were taken up again.
