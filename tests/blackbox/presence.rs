@@ -137,6 +137,7 @@ async fn a_start_that_fails_half_way_leaves_the_outage_to_the_next() {
 
     let _gateway = Gateway::start(&home, &slack, &[]);
     await_told(&slack, &dm_channel("U1"), ":wave: pmk gateway 重新上線（離線約 7 分鐘）").await;
+    home.await_events("gateway.online", 2);
     assert_eq!(online(&home)[1], ("graceful-restart".to_owned(), true));
 }
 
@@ -178,6 +179,7 @@ async fn one_who_cannot_be_told_keeps_it_from_nobody_else_and_a_setting_keeps_it
     let told_of = || ["U1", "U2", "U3"].map(|user| told(&slack, &dm_channel(user)).len());
     let failed = "a post that failed and two that did not";
     until_async(failed, || (told_of().iter().sum::<usize>() == 2).then_some(())).await;
+    home.await_events("gateway.online", 2);
     gateway.kill();
     // Whatever that kill left owed is not said where nobody wants it said.
 
