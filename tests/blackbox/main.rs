@@ -1,6 +1,7 @@
 //! Black-box tests: the built program, real components, a real store, real processes, loopback
 //! servers. One module a topic.
 
+mod app;
 mod audit;
 mod authoring;
 mod blocked;

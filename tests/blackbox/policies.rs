@@ -1,6 +1,6 @@
 //! Policy files, good and bad, as an operator meets them.
 
-use crate::support::{Home, component, question, repository};
+use crate::support::{Home, component, of_type, question, repository};
 
 #[test]
 fn inspect_shows_what_a_component_is() {
@@ -86,4 +86,27 @@ fn a_component_built_against_1_0_0_still_decides() {
         plan["kept"].clone()
     };
     assert_eq!(plan(&old), plan(&component("strict")));
+}
+
+/// Once, `--policy strict` failed although it was there.
+#[test]
+fn what_comes_with_the_program_goes_by_name() {
+    let home = Home::new();
+    for name in ["caps", "facts-summary", "recall", "rolling-summary", "standard", "strict", "tool-lean"] {
+        let shown = home.run(&["--json", "policy", "inspect", name], "").ok().json();
+        assert_eq!(shown["name"], name, "{shown}");
+        let of_file = home.run(&["--json", "policy", "inspect", &component(name)], "").ok().json();
+        assert_eq!(shown["sha256"], of_file["sha256"], "{name}");
+    }
+    // A file of that name is named by its path.
+    let file = home.write("strict", "no component");
+    home.write("gateway.json", r#"{"version":1,"policy":{"files":["recall","strict","standard"]}}"#);
+    let answered = home.run(&["run", "--model", "sim"], &question("Ev1", "who decides?")).ok();
+    assert_eq!(of_type(&answered.lines(), "turn")[0]["policy"]["name"], "strict", "{}", answered.stdout);
+    let file = file.to_str().expect("UTF-8");
+    let refused = home.run(&["run", "--model", "sim", "--policy", file], "");
+    assert!(refused.stderr.contains(file), "{}", refused.stderr);
+    let mistyped = home.run(&["run", "--model", "sim", "--policy", "strikt"], "");
+    assert_eq!(mistyped.status.code(), Some(1));
+    insta::assert_snapshot!(mistyped.stderr);
 }

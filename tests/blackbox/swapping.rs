@@ -100,6 +100,22 @@ fn by_a_command_and_back() {
 }
 
 #[test]
+fn what_comes_with_the_program_is_swapped_in_by_name() {
+    let home = Home::new();
+    let mut gateway = start(&home, &[]);
+    assert_eq!(decides(&mut gateway), "standard");
+    let swapped = policy_use(&home, &["--persist", "recall", "caps"]).ok().stdout;
+    assert_eq!(decides(&mut gateway), "recall", "{swapped}");
+    policy_use(&home, &["--previous"]).ok();
+    assert_eq!(decides(&mut gateway), "standard");
+    // A start would take what was to persist.
+    send(gateway.pid(), Signal::HUP);
+    await_policy(&mut gateway, "recall");
+    assert!(home.events("policy.swap_refused").is_empty());
+    gateway.end();
+}
+
+#[test]
 fn the_settings_of_the_start_hold_for_what_is_swapped_in() {
     let home = Home::new();
     home.write("gateway.json", r#"{"version":1,"policy":{"settings":{"strict":{"max-session-tokens":60}}}}"#);

@@ -30,6 +30,7 @@ mod policy;
 mod run;
 mod sessions;
 mod size_limit;
+mod slack;
 mod status;
 mod stop;
 mod store;
@@ -83,6 +84,9 @@ enum Command {
     /// Look at how models count and what their errors mean
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Say what has to be done in Slack
+    #[command(subcommand)]
+    Slack(slack::SlackCommand),
     /// Choose who may change the gateway from Slack, and see what was changed
     #[command(subcommand)]
     Admin(admin::AdminCommand),
@@ -125,7 +129,9 @@ impl Command {
     fn use_of_home(&self) -> UseOfHome {
         match self {
             Command::Run(_) => UseOfHome::Makes,
-            Command::Plan(_) | Command::Compare(_) | Command::Policy(_) | Command::Model(_) => UseOfHome::Takes,
+            Command::Plan(_) | Command::Compare(_) | Command::Policy(_) | Command::Model(_) | Command::Slack(_) => {
+                UseOfHome::Takes
+            }
             Command::Status(_)
             | Command::Stop(_)
             | Command::Sessions(_)
@@ -193,6 +199,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Case(case) => case.execute(&context),
         Command::Atoms(atoms) => atoms.execute(&context),
         Command::Model(model) => model.execute(&context),
+        Command::Slack(slack) => slack.execute(&context),
         Command::Admin(admin) => admin.execute(&context),
         Command::Audience(audience) => audience.execute(&context),
         Command::Audit(audit) => audit.execute(&context),

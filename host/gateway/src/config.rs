@@ -8,11 +8,10 @@ use std::{
 };
 
 use pmk_knowledge::{Ingest, UnknownIngest};
-use pmk_system::files;
-use pmk_system::{error::Failure, home, json};
+use pmk_system::{error::Failure, files, home, json};
 use serde_json::{Map, Value};
 
-use crate::{language::Language, people::People};
+use crate::{embedded, language::Language, people::People};
 
 mod document;
 mod edit;
@@ -132,7 +131,7 @@ impl Config {
                 .hint("correct the file, or say `--home DIR` for another")
         })?;
         for file in &mut config.policy.files {
-            *file = home.join(&*file);
+            *file = embedded::within(home, file);
         }
         config.experiment = config.experiment.map(|experiment| experiment.within(home));
         Ok((config, warnings))

@@ -24,6 +24,7 @@ pub mod config;
 pub mod control;
 pub mod directive;
 pub mod dispatch;
+mod embedded;
 pub mod escalation;
 mod exchange;
 pub mod experiment;

@@ -108,7 +108,8 @@ async fn nothing_is_read_back_after_a_short_outage_and_each_conversation_once_af
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_a_scope_is_missing_it_does_without() {
-    let rules = SlackRules { foreign_channels: vec!["C2"], ..rules().unlimited().without_scopes(&["im:history"]) };
+    let rules =
+        SlackRules { foreign_channels: vec!["C2"], ..rules().unlimited().without_scopes(&["channels:history"]) };
     let slack = Slack::start(rules).await;
     let home = Home::new();
     let gateway = talking_with(&home, &slack, &["U1"]).await;
@@ -117,8 +118,8 @@ async fn where_a_scope_is_missing_it_does_without() {
     }
     gateway.kill();
     age(&home, 10 * MINUTE);
-    slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Cannot be read.", None);
-    let open = slack.talked(7 * MINUTE, "C1", "U1", "<@U0BOT> can be read", None);
+    slack.talked(7 * MINUTE, "C1", "U1", "<@U0BOT> cannot be read", None);
+    let open = slack.talked(7 * MINUTE, &dm_channel("U1"), "U1", "Can be read.", None);
     let gateway = Gateway::start(&home, &slack, &[]);
     answered(&slack, &open).await;
     assert_eq!(caught_up(&home), (1, 1, 2));

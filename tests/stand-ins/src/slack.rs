@@ -41,7 +41,7 @@ mod text;
 pub use files::File;
 pub use limits::Limits;
 pub use methods::judge_text;
-pub use rules::{Fault, SlackRules};
+pub use rules::{ALL_SCOPES, Fault, SlackRules};
 pub use sockets::Raw;
 pub use state::{Ack, Attempt, Call, Message, Sent};
 

@@ -47,8 +47,8 @@ const MAX_TOLD: usize = 20;
 
 #[derive(Debug, Args)]
 pub(super) struct CompareCommand {
-    /// A policy component, or `standard`, the embedded one; the first is what the others are held against
-    #[arg(long, value_name = "FILE", required = true)]
+    /// A policy that comes with the program, by name, or a component file; the first is what the others are held against
+    #[arg(long, value_name = "POLICY", required = true)]
     policy: Vec<PathBuf>,
 
     /// A setting of a policy
@@ -196,11 +196,14 @@ impl CompareCommand {
     fn arms(&self, home: &Path, config: &PolicyConfig) -> Result<Vec<Arm>, Failure> {
         if self.policy.len() < 2 {
             return Err(Failure::new("there is nothing to compare with one policy")
-                .hint("name two or more, such as `--policy standard --policy plugins/strict.wasm`"));
+                .hint("name two or more, such as `--policy standard --policy strict`"));
         }
         let loader = Loader::open(home, Named { set: self.set.clone(), ..Named::default() })?;
-        let stacks =
-            self.policy.iter().map(|file| loader.load(config, on_disk(file))).collect::<Result<Vec<_>, _>>()?;
+        let stacks = self
+            .policy
+            .iter()
+            .map(|file| loader.load(config, std::slice::from_ref(file)))
+            .collect::<Result<Vec<_>, _>>()?;
         loader.check_settings(config, &stacks)?;
         Ok(labelled(stacks))
     }
@@ -215,11 +218,6 @@ impl CompareCommand {
         }
         print(&page(report))
     }
-}
-
-/// The embedded policy has no file, unless there is one of that name.
-fn on_disk(file: &PathBuf) -> &[PathBuf] {
-    if file.as_os_str() == "standard" && !file.exists() { &[] } else { std::slice::from_ref(file) }
 }
 
 /// Stacks with the name of the policy on top; where several have the same, with its version or its digest, too.

@@ -13,8 +13,9 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct LayerArguments {
-    /// A policy component; several are layers, the last on top [default: the standard policy alone]
-    #[arg(long, value_name = "FILE")]
+    /// A policy that comes with the program, by name, or a component file; several are layers, the last on top
+    /// [default: the standard policy alone]
+    #[arg(long, value_name = "POLICY")]
     policy: Vec<PathBuf>,
 
     /// A setting of a policy

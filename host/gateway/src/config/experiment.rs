@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
 
 use super::PolicyConfig;
+use crate::embedded;
 
 /// The longest name of an experiment or arm, in characters.
 const LONGEST_NAME: usize = 64;
@@ -114,7 +115,7 @@ impl ExperimentConfig {
     pub fn within(mut self, home: &Path) -> Self {
         for policy in self.arms.iter_mut().filter_map(|arm| arm.policy.as_mut()) {
             for file in &mut policy.files {
-                *file = home.join(&*file);
+                *file = embedded::within(home, file);
             }
         }
         self

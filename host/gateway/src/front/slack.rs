@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     address::{ApiAddress, is_safe_socket},
+    app::Scope,
     envelope::Reception,
     failure::CallFailure,
     hearing::Hearing,
@@ -26,6 +27,7 @@ use crate::report::TurnReport;
 use crate::talk::{Connection, ReplyTo};
 
 mod address;
+pub mod app;
 #[cfg(test)]
 mod cpu_time;
 mod delivery;
@@ -173,15 +175,36 @@ impl Slack {
         };
         let tls = tls::client_config().map_err(|error| no_tls(&error))?;
         let web = Web::new(&config, &address, tls.clone()).map_err(|error| no_tls(&error))?;
-        let (me, socket) = tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
+        let ((me, scopes), socket) =
+            tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
         if !is_safe_socket(&socket) {
             return Err(FrontError::Fatal { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
         }
+        scopes.as_deref().map_or(Ok(()), check_scopes)?;
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let pace = Pace::new(config.timings.look_back);
         let hearing = Hearing::new(&config.timings);
         Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace, hearing })
     }
+}
+
+/// Without some scopes nothing goes, without others something less.
+fn check_scopes(granted: &str) -> Result<(), FrontError> {
+    let (lesser, needed): (Vec<&Scope>, Vec<&Scope>) =
+        app::missing(granted).into_iter().partition(|scope| scope.without.is_some());
+    for Scope { name, without } in lesser {
+        tracing::info!("the Slack bot token has no scope `{name}`: {}", without.unwrap_or_default());
+    }
+    if needed.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = needed.iter().map(|scope| format!("`{}`", scope.name)).collect();
+    Err(FrontError::Fatal {
+        what: format!("the Slack bot token lacks what nothing goes without: {}", names.join(", ")),
+        hint: "add it under OAuth & Permissions and install the app again; `pmk-host slack manifest` prints all that \
+               the app needs"
+            .to_owned(),
+    })
 }
 
 /// How Slack's tokens begin, and what they are.

@@ -16,15 +16,15 @@ use pmk_system::{error::Failure, home};
 use sha2::{Digest, Sha256};
 
 use super::loading;
-use crate::config::{Config, PolicyConfig};
-
-/// The policy under all others.
-const STANDARD: &[u8] = include_bytes!("../../../../plugins/standard.wasm");
+use crate::{
+    config::{Config, PolicyConfig},
+    embedded,
+};
 
 /// What the command line says of policies.
 #[derive(Clone, Debug, Default)]
 pub struct Named {
-    /// Components, the last on top; they replace the configured ones.
+    /// Components, files or [embedded](crate::embedded) ones, the last on top; they replace the configured ones.
     pub files: Vec<PathBuf>,
     /// Settings, which go before all others.
     pub set: Vec<SetOverride>,
@@ -112,9 +112,10 @@ impl Loader {
 
     fn assemble(&self, config: &PolicyConfig, files: &[PathBuf], overrides: &Overrides) -> Result<Stack, Failure> {
         let ours = self.runtime.under(config.limits.limits(), Trust::default());
-        let base = Policy::from_bytes(&ours, "standard (embedded)", STANDARD)?;
+        let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD)?;
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
-        let layers = files.iter().rev().map(|file| loading::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
+        let layers =
+            embedded::layers(files).rev().map(|file| loading::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
         for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
             tracing::warn!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded");
@@ -162,10 +163,10 @@ impl Loader {
 
 /// The digests that `policy.allow` names; `None` where any will do.
 fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
-    // The embedded policy is allowed from a file, too.
-    let standard = hex(&Sha256::digest(STANDARD));
+    // The embedded ones are allowed from a file, too.
+    let embedded = embedded::components().map(|bytes| hex(&Sha256::digest(bytes)));
     let allow = config.allow.as_ref()?;
-    Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect())
+    Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain(embedded).collect())
 }
 
 /// The engine of an author's desk: `policy.allow` of the home holds there as in a gateway, and what compiling may use,

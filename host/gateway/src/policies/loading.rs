@@ -1,18 +1,28 @@
 //! Loading a component, with something to look at meanwhile: one with an interpreter in it compiles for seconds.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Component, Path},
+    time::Duration,
+};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pmk_policy::{LoadError, Policy, Runtime, compile::Taken};
+use pmk_system::error::Failure;
+
+use crate::embedded;
 
 /// From this size on compiling takes long enough to be noticed.
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// Loads a component. While a large one compiles, a terminal shows for how long already.
+/// Loads a component, a file or an [embedded](crate::embedded) one. While a large one compiles, a terminal shows for how
+/// long already.
 ///
 /// # Errors
 /// Everything that [`LoadError`] lists.
-pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, LoadError> {
+pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
+    if let Some(bytes) = embedded::component(file) {
+        return Ok(Policy::from_bytes(runtime, format!("{} (embedded)", file.display()), bytes)?);
+    }
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let bar = (bytes >= LARGE_BYTES).then(|| busy(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20)));
     let loaded = Policy::load(runtime, file);
@@ -23,7 +33,16 @@ pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, LoadError> {
         let (file, peak_mib) = (file.display(), peak_bytes >> 20);
         tracing::debug!(%file, cpu_ms, peak_mib, ?confined, "component compiled");
     }
-    loaded
+    match loaded {
+        Err(error @ LoadError::Missing { .. }) if is_word(file) => Err(Failure::new(error.to_string())
+            .hint(format!("a file is named by its path; the policies inside go by name: {}", embedded::names()))),
+        loaded => Ok(loaded?),
+    }
+}
+
+/// Whether something is named as the embedded ones are.
+fn is_word(file: &Path) -> bool {
+    file.extension().is_none() && matches!(file.components().collect::<Vec<_>>()[..], [Component::Normal(_)])
 }
 
 /// Something to look at while this is done. It is on standard error, and only where that is a terminal.

@@ -21,6 +21,7 @@ use super::{Loader, Policies};
 use crate::{
     admins::Admins,
     config::{Config, PolicyConfig},
+    embedded,
     ledger::{Event, Ledger},
     messages::Messages,
 };
@@ -397,12 +398,14 @@ fn names(layers: &[Identity]) -> String {
 
 fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
     // Only an empty path has no absolute one, and that is no file.
-    files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect()
+    files.iter().map(|file| embedded::absolute(file).unwrap_or_else(|_| file.clone())).collect()
 }
 
 /// Whether files hold the components of these layers.
 fn hold(files: &[PathBuf], layers: &[Identity]) -> bool {
-    let digest =
-        |file: &PathBuf| files::read(file, files::MAX_TEXT_BYTES).ok().map(|bytes| hex(&Sha256::digest(bytes)));
-    files.iter().rev().zip(layers).all(|(file, layer)| digest(file).as_ref() == Some(&layer.sha256))
+    let digest = |file: &PathBuf| match embedded::component(file) {
+        Some(bytes) => Some(hex(&Sha256::digest(bytes))),
+        None => files::read(file, files::MAX_TEXT_BYTES).ok().map(|bytes| hex(&Sha256::digest(bytes))),
+    };
+    embedded::layers(files).rev().zip(layers).all(|(file, layer)| digest(file).as_ref() == Some(&layer.sha256))
 }

@@ -19,6 +19,8 @@ use tokio::{
 };
 
 use super::{By, Swapper};
+use crate::embedded;
+
 /// How long files must have stayed as they are.
 const SETTLES_AFTER: Duration = Duration::from_millis(500);
 /// How often they are looked at although nobody has told of a change.
@@ -32,7 +34,9 @@ pub async fn follow(swapper: Arc<Swapper>) {
     let mut serving = swapper.files();
     let mut folders = Folders::default();
     loop {
-        let files = serving.borrow_and_update().clone();
+        // What is embedded does not change.
+        let mut files = serving.borrow_and_update().clone();
+        files.retain(|file| embedded::component(file).is_none());
         folders.follow(&files);
         let mut seen = stamps(&files);
         let mut is_due = swapper.is_stale().await;

@@ -9,7 +9,7 @@ use std::{
 use axum::{
     Json, Router,
     extract::{Path, Request, State as Shared},
-    http::{StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Response},
     routing::{any, get, post as post_to},
 };
@@ -96,7 +96,12 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
     if fault == Some(Fault::Lost) {
         pending().await
     }
-    answer(result)
+    let mut response = answer(result);
+    if method != "apps.connections.open" {
+        let scopes = HeaderValue::from_str(&inner.rules.scopes.join(",")).expect("names");
+        response.headers_mut().insert("x-oauth-scopes", scopes);
+    }
+    response
 }
 
 fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {

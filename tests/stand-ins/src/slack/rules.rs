@@ -48,15 +48,17 @@ impl Default for SlackRules {
 }
 
 /// All that any method here asks for.
-const ALL_SCOPES: [&str; 8] = [
-    "chat:write",
-    "im:history",
-    "mpim:history",
-    "channels:history",
-    "groups:history",
+pub const ALL_SCOPES: [&str; 10] = [
     "app_mentions:read",
-    "reactions:read",
+    "channels:history",
+    "chat:write",
+    "commands",
     "files:write",
+    "groups:history",
+    "im:history",
+    "im:write",
+    "reactions:read",
+    "reactions:write",
 ];
 
 impl SlackRules {
@@ -71,6 +73,8 @@ impl SlackRules {
         let needed = match method {
             "chat.postMessage" | "chat.update" | "chat.delete" => "chat:write",
             "files.getUploadURLExternal" | "files.completeUploadExternal" => "files:write",
+            "conversations.open" => "im:write",
+            "reactions.add" => "reactions:write",
             "conversations.history" | "conversations.replies" => match channel.as_bytes().first() {
                 Some(b'D') => "im:history",
                 Some(b'G') => "groups:history",

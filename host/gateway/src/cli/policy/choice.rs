@@ -15,13 +15,14 @@ use super::super::{
 use crate::{
     config::{self, EditError, Json},
     control::{self, Reply, Request},
+    embedded,
     policies::{Source, Swapped},
 };
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Use {
-    /// Components; several are layers, the last on top
-    #[arg(value_name = "FILE", required_unless_present = "previous", conflicts_with = "previous")]
+    /// Policies that come with the program, by name, or component files; several are layers, the last on top
+    #[arg(value_name = "POLICY", required_unless_present = "previous", conflicts_with = "previous")]
     files: Vec<PathBuf>,
 
     /// Those that decided before, as they were then
@@ -70,7 +71,7 @@ impl Use {
 
     /// The gateway may have been started elsewhere.
     fn absolute(&self) -> Result<Vec<PathBuf>, Failure> {
-        let each = self.files.iter().map(std::path::absolute);
+        let each = self.files.iter().map(|file| embedded::absolute(file));
         each.collect::<Result<_, _>>().map_err(|error| Failure::new(format!("cannot tell where a file is: {error}")))
     }
 

@@ -9,7 +9,7 @@ use pmk_system::json;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::mrkdwn;
+use super::{app::COMMAND, mrkdwn};
 use crate::{
     front::malformed,
     talk::{Inbound, Invocation, ReplyTo},
@@ -18,8 +18,6 @@ use crate::{
 /// What the event id of a slash command begins with. No id from outside has a colon: nobody can send one first, and
 /// have the command taken for a duplicate.
 const SLASH: &str = ":slash:";
-/// What a command is as a text, whatever the app calls it in this workspace.
-const COMMAND: &str = "/pmk";
 
 /// An envelope of type `slash_commands` or `interactive`. Of a view nobody says in which channel it is.
 #[derive(Deserialize)]

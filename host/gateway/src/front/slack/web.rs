@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use reqwest::{
     Client, RequestBuilder, Response, Url,
-    header::{CONTENT_TYPE, RETRY_AFTER},
+    header::{CONTENT_TYPE, HeaderName, RETRY_AFTER},
     redirect,
 };
 use rustls::ClientConfig;
@@ -24,6 +24,9 @@ use super::{
     token::Token,
 };
 use crate::talk::ReplyTo;
+
+/// Where Slack says what the token of a call may do.
+const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
 
 /// How long a TCP connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -101,16 +104,21 @@ impl Web {
         })
     }
 
-    /// `auth.test`: who the bot token belongs to.
-    pub(super) async fn identity(&self) -> Result<Identity, CallFailure> {
-        let answer: SlackApiAuthTestResponse = self.read("auth.test", &[]).await?;
-        Ok(Identity {
+    /// `auth.test`: who the bot token belongs to, and what it may do, with commas between; not every server that speaks
+    /// Slack's protocol says.
+    pub(super) async fn identity(&self) -> Result<(Identity, Option<String>), CallFailure> {
+        const METHOD: &str = "auth.test";
+        let request = self.client.get(self.address.method(METHOD));
+        let Told { answer, scopes } =
+            self.told::<SlackApiAuthTestResponse>((METHOD, None), Token::Bot, request).await?;
+        let me = Identity {
             name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
             user: answer.user_id.0,
             bot: answer.bot_id.map(|bot| bot.0),
             team: answer.team,
             team_id: answer.team_id.0,
-        })
+        };
+        Ok((me, scopes))
     }
 
     /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
@@ -234,6 +242,15 @@ impl Web {
         token: Token,
         request: RequestBuilder,
     ) -> Result<R, CallFailure> {
+        self.told(lane, token, request).await.map(|told| told.answer)
+    }
+
+    async fn told<R: DeserializeOwned>(
+        &self,
+        lane: Lane,
+        token: Token,
+        request: RequestBuilder,
+    ) -> Result<Told<R>, CallFailure> {
         let method = lane.0;
         let failure = |cause| CallFailure { method, token, cause };
         if let Some(wait) = self.pause(&lane) {
@@ -270,21 +287,29 @@ impl Web {
     }
 }
 
-/// What Slack says. A success that is no JSON, as of an upload, has nothing in it.
-async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<R, Cause> {
+/// What Slack says, and what it says that the token may do.
+struct Told<R> {
+    answer: R,
+    scopes: Option<String>,
+}
+
+/// Reads it. A success that is no JSON, as of an upload, has nothing in it.
+async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<Told<R>, Cause> {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let retry_after = header(RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
     let kind = header(CONTENT_TYPE).and_then(|kind| kind.split(';').next());
+    let scopes = header(SCOPES).map(str::to_owned);
     let is_json = kind.is_none_or(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
     let body = response.bytes().await?;
-    match status {
+    let answer = match status {
         200 if is_json => match serde_json::from_slice::<SlackEnvelopeMessage>(&body)?.error {
-            None => Ok(serde_json::from_slice(&body)?),
-            Some(code) => Err(Cause::Code { code, needed: needed_scope(&body) }),
+            None => serde_json::from_slice(&body)?,
+            Some(code) => return Err(Cause::Code { code, needed: needed_scope(&body) }),
         },
-        200 | 204 => Ok(serde_json::from_str("{}")?),
-        429 => Err(Cause::RateLimited { retry_after }),
-        status => Err(Cause::Status(status)),
-    }
+        200 | 204 => serde_json::from_str("{}")?,
+        429 => return Err(Cause::RateLimited { retry_after }),
+        status => return Err(Cause::Status(status)),
+    };
+    Ok(Told { answer, scopes })
 }

@@ -1,0 +1,85 @@
+//! What the app has to be that is made for the gateway in Slack: its scopes, events and command, as Slack's app manifest.
+
+use serde_json::{Value, json};
+
+/// What the bot token may do.
+pub struct Scope {
+    pub name: &'static str,
+    /// What goes without it, for an operator; nothing goes without those that have none.
+    pub without: Option<&'static str>,
+}
+
+/// All that the gateway makes use of.
+pub const SCOPES: [Scope; 10] = [
+    Scope { name: "app_mentions:read", without: None },
+    Scope { name: "channels:history", without: Some(CHANNEL_HISTORY) },
+    Scope { name: "chat:write", without: None },
+    Scope { name: "commands", without: Some("there is no `/pmk`") },
+    Scope { name: "files:write", without: Some("very long answers are cut instead of coming as a file") },
+    Scope { name: "groups:history", without: Some(CHANNEL_HISTORY) },
+    Scope { name: "im:history", without: None },
+    Scope { name: "im:write", without: Some("after a crash a contact may be asked twice") },
+    Scope { name: "reactions:read", without: None },
+    Scope {
+        name: "reactions:write",
+        without: Some("a contact's \"later\" is acknowledged by words, not by a reaction"),
+    },
+];
+
+const CHANNEL_HISTORY: &str =
+    "after a crash a part of an answer may come twice in such a channel, and mentions of an outage are not read back";
+
+/// The events that it takes.
+pub const EVENTS: [&str; 3] = ["app_mention", "message.im", "reaction_added"];
+
+/// Its slash command; as a text it is this whatever an app calls it in its workspace.
+pub const COMMAND: &str = "/pmk";
+
+/// The scope of the app-level token.
+pub const CONNECT: &str = "connections:write";
+
+/// The manifest of the app, as Slack reads it.
+pub fn manifest() -> Value {
+    json!({
+        "_metadata": {"major_version": 2, "minor_version": 1},
+        "display_information": {"name": "pmk", "description": "Answers questions, and remembers what a team has answered"},
+        "features": {
+            "app_home": {"home_tab_enabled": false, "messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
+            "bot_user": {"display_name": "pmk", "always_online": true},
+            "slash_commands": [{
+                "command": COMMAND,
+                "description": "Look at the gateway and change it",
+                "usage_hint": "help",
+                "should_escape": true,
+            }],
+        },
+        "oauth_config": {"scopes": {"bot": SCOPES.map(|scope| scope.name)}},
+        "settings": {
+            "event_subscriptions": {"bot_events": EVENTS},
+            "interactivity": {"is_enabled": true},
+            "org_deploy_enabled": false,
+            "socket_mode_enabled": true,
+            "token_rotation_enabled": false,
+        },
+    })
+}
+
+/// Those that a token does not have, of which Slack says this: names with commas between.
+pub(super) fn missing(granted: &str) -> Vec<&'static Scope> {
+    let granted: Vec<&str> = granted.split(',').map(str::trim).collect();
+    SCOPES.iter().filter(|scope| !granted.contains(&scope.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_token_lacks() {
+        let names = |granted: &str| missing(granted).iter().map(|scope| scope.name).collect::<Vec<_>>();
+        let all = SCOPES.map(|scope| scope.name).join(", ");
+        assert_eq!(names(&all), Vec::<&str>::new());
+        assert_eq!(names(&all.replace("chat:write", "chat:write.public")), ["chat:write"]);
+        assert_eq!(names("").len(), SCOPES.len());
+    }
+}
