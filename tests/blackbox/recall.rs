@@ -7,7 +7,7 @@ use crate::support::{Home, component, of_type, question};
 /// A fact, small talk that pushes it out of a small window, and a question about it.
 pub fn conversation() -> String {
     let filler = |n: usize| {
-        let words = "nothing in particular happened on that afternoon and nobody minded ".repeat(4);
+        let words = "nothing in particular happened on that afternoon and nobody minded ".repeat(8);
         question(&format!("Ev{n}"), &format!("Entry {n}: {words}"))
     };
     let mut lines = vec![question("EvFact", "The deposit for the venue was paid to Castellane & Sons.")];

@@ -27,11 +27,6 @@ pub fn layers(named: &[PathBuf]) -> impl DoubleEndedIterator<Item = &PathBuf> {
     named.iter().filter(|named| component(named) != Some(STANDARD))
 }
 
-/// All of them.
-pub fn components() -> impl Iterator<Item = &'static [u8]> {
-    ALL.iter().map(|(_, bytes)| *bytes)
-}
-
 /// Their names, for somebody who has named another.
 pub fn names() -> String {
     ALL.map(|(name, _)| format!("`{name}`")).join(", ")

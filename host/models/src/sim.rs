@@ -1,25 +1,24 @@
 //! A deterministic stand-in for a model, with a real context window.
 //!
 //! It answers by quoting the sentence of its prompt that fits the question best, so what a policy
-//! drops it can no longer answer; it counts its prompt and refuses one that is too long in the words
+//! drops it can no longer answer, and then it says what it is; it counts its prompt and refuses one that is too long in the words
 //! of Anthropic's API. The same request always gives the same answer.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use pmk_core::{Block, Message, Role, marker, text, tokens};
+use pmk_core::{Block, text, tokens};
 
 use super::{Answer, Model, ModelError, Request, Stop, Usage};
 
 mod quote;
+mod talk;
 mod terms;
 
 /// The provider's name.
 pub(crate) const PROVIDER: &str = "sim";
 /// The context window in tokens unless told otherwise.
 pub(crate) const DEFAULT_WINDOW: u64 = 200_000;
-/// The longest quote, in characters.
-const MAX_QUOTE_CHARS: usize = 400;
 
 /// How the stand-in behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,7 +104,7 @@ impl Sim {
                 message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
             });
         }
-        let whole = reply(&request.messages);
+        let whole = talk::reply(&request.messages);
         let room = u64::from(request.max_answer_tokens).min(window - prompt);
         let said = self.head(&whole, room);
         let stop = if said.len() == whole.len() {
@@ -151,76 +150,6 @@ impl Model for Sim {
         }
         self.answer(request)
     }
-}
-
-/// The words around a quote, and what is said without one.
-struct Language {
-    before: &'static str,
-    after: &'static str,
-    not_found: &'static str,
-}
-
-const CHINESE: Language =
-    Language {
-        before: "對話裡提到：「", after: "」", not_found: "目前看得到的對話裡，找不到這個問題的答案。"
-    };
-
-const ENGLISH: Language = Language {
-    before: "From this conversation: \"",
-    after: "\"",
-    not_found: "I cannot find that in what I can see of this conversation.",
-};
-
-impl Language {
-    fn of(question: &str) -> &'static Language {
-        if question.chars().any(terms::is_wide) { &CHINESE } else { &ENGLISH }
-    }
-}
-
-/// What the stand-in says to a conversation: the question is the last text block that a user message
-/// has, everything else is where the answer may be.
-fn reply(messages: &[Arc<Message>]) -> String {
-    let question = messages
-        .iter()
-        .rev()
-        .filter(|message| message.role == Role::User)
-        .flat_map(|message| message.blocks.iter().rev())
-        .find_map(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            _ => None,
-        })
-        .unwrap_or_default();
-    let sources = messages
-        .iter()
-        .flat_map(|message| message.blocks.iter().filter_map(|block| Some((message.role, block.content()?))))
-        .filter(|(_, text)| !std::ptr::eq(*text, question))
-        .filter_map(|(role, text)| match role {
-            Role::User => marker::parse(text).is_none().then_some(text),
-            Role::Assistant => said_before(text),
-        });
-    let language = Language::of(question);
-    match quote::best_sentence(question, sources) {
-        Some(sentence) => {
-            let quoted = text::head(sentence, MAX_QUOTE_CHARS);
-            let cut = if quoted.len() < sentence.len() { "…" } else { "" };
-            format!("{}{quoted}{cut}{}", language.before, language.after)
-        }
-        None => language.not_found.to_owned(),
-    }
-}
-
-/// What an earlier answer holds: the quote without its frame, nothing where nothing was found.
-fn said_before(text: &str) -> Option<&str> {
-    for language in [&CHINESE, &ENGLISH] {
-        if text == language.not_found {
-            return None;
-        }
-        let quoted = text.strip_prefix(language.before).and_then(|text| text.strip_suffix(language.after));
-        if quoted.is_some() {
-            return quoted;
-        }
-    }
-    Some(text)
 }
 
 #[cfg(test)]

@@ -163,10 +163,10 @@ impl Loader {
 
 /// The digests that `policy.allow` names; `None` where any will do.
 fn allowed(config: &PolicyConfig) -> Option<BTreeSet<String>> {
-    // The embedded ones are allowed from a file, too.
-    let embedded = embedded::components().map(|bytes| hex(&Sha256::digest(bytes)));
+    // What is under all others is allowed from a file, too.
+    let standard = hex(&Sha256::digest(embedded::STANDARD));
     let allow = config.allow.as_ref()?;
-    Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain(embedded).collect())
+    Some(allow.iter().map(|it| it.to_ascii_lowercase()).chain([standard]).collect())
 }
 
 /// The engine of an author's desk: `policy.allow` of the home holds there as in a gateway, and what compiling may use,

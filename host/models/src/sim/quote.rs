@@ -24,6 +24,9 @@ pub fn best_sentence<'a>(question: &str, sources: impl Iterator<Item = &'a str>)
     if terms.is_empty() {
         return None;
     }
+    // What has a digit in it says which of several is meant: part 2 is not part 29.
+    let which = terms.iter().filter(|(term, _)| term.bytes().any(|byte| byte.is_ascii_digit()));
+    let which: u64 = which.map(|(_, bit)| 1 << bit).sum();
     let mut sentences = 0u64;
     let mut holding = [0u64; MAX_TERMS];
     let mut candidates: Vec<(u64, &str)> = Vec::new();
@@ -35,7 +38,7 @@ pub fn best_sentence<'a>(question: &str, sources: impl Iterator<Item = &'a str>)
                 mask |= 1 << bit;
             }
         });
-        if mask != 0 && !asks(sentence) {
+        if mask != 0 && mask & which == which && !asks(sentence) {
             bits(mask).for_each(|bit| holding[bit] += 1);
             candidates.push((mask, sentence));
         }
@@ -59,7 +62,7 @@ fn bits(mask: u64) -> impl Iterator<Item = usize> {
 const CLOSERS: &[char] = &['」', '』', '”', '"', '’', '\'', ')', '）', ']', '】', '*', '_', '`'];
 
 /// Whether a sentence asks for something instead of saying it.
-fn asks(sentence: &str) -> bool {
+pub fn asks(sentence: &str) -> bool {
     let lower: String = sentence.chars().take(16).flat_map(char::to_lowercase).collect();
     let starts = ["what ", "who ", "when ", "where ", "which ", "why ", "how ", "tell me", "請問", "請告訴", "告訴我"];
     sentence.trim_end_matches(CLOSERS).ends_with(['?', '？', '嗎', '呢'])

@@ -53,6 +53,9 @@ fn is_stop(c: char) -> bool {
             | '多'
             | '少'
             | '幾'
+            | '說'
+            | '剛'
+            | '才'
     )
 }
 
@@ -125,6 +128,13 @@ fn end_word(word: &mut String, each: &mut impl FnMut(&str)) {
         each(stem(word));
         word.clear();
     }
+}
+
+/// Whether a text is about anything.
+pub fn has_content(text: &str) -> bool {
+    let mut has = false;
+    each_term(text, |term| has |= !is_stop_word(term));
+    has
 }
 
 /// Whether a term is a word that every text has.

@@ -1,6 +1,9 @@
-use pmk_core::{Marker, Origin};
+use pmk_core::{Marker, Message, Origin, Role};
 
-use super::*;
+use super::{
+    talk::{CHINESE, ENGLISH, MAX_QUOTE_CHARS},
+    *,
+};
 use crate::classify::{Failed, classify};
 
 fn request(messages: Vec<Message>) -> Request {
@@ -37,24 +40,56 @@ fn it_quotes_in_the_language_of_the_question() {
 
 #[test]
 fn it_says_what_it_cannot_find() {
-    for question in ["What is the wifi password?", "hello", "", "Where?", "What can I see of this conversation?"] {
+    for question in ["What is the wifi password?", "", "Where?", "What can I see of this conversation?"] {
         assert_eq!(say(conversation(question)), ENGLISH.not_found, "{question}");
     }
-    for question in ["停車場在哪裡？", "你好", "嗎"] {
+    for question in ["停車場在哪裡？", "嗎"] {
         assert_eq!(say(conversation(question)), CHINESE.not_found, "{question}");
     }
 }
 
+/// Once, everything that a newcomer says first got the same answer.
+#[test]
+fn what_people_say_first() {
+    let mut messages = vec![];
+    let mut shown = String::new();
+    for said in [
+        "hello there",
+        "The part number of widget 29 is 4711.",
+        "The part number of widget 2 is 815.",
+        "part number of widget 2?",
+        "What is the part number of widget 3?",
+        "what did I say?",
+        "who are you?",
+        "你好",
+        "發表會在星期五。",
+        "發表會是哪一天？",
+        "我剛才說了什麼？",
+        "你是誰？",
+        "停車場在哪裡？",
+    ] {
+        messages.push(Message::user(said));
+        let answer = say(messages.clone());
+        shown += &format!("> {said}\n{answer}\n");
+        messages.push(Message::assistant(answer));
+    }
+    messages.splice(..2, [Marker::new(7).message(), Message::assistant("…")]);
+    messages.push(Message::user("Who paints the fence?"));
+    shown += &format!("> (seven turns are dropped) Who paints the fence?\n{}\n", say(messages));
+    insta::assert_snapshot!(shown);
+}
+
 #[test]
 fn neither_the_question_nor_the_system_prompt_nor_a_marker_is_quoted() {
+    let left = |language: &talk::Language, turns: &str| format!("{}{turns}", language.not_found);
     let mut messages = conversation("The wifi password is secret. What is the wifi password?");
     messages.insert(2, Marker::new(3).message());
-    assert_eq!(say(messages.clone()), ENGLISH.not_found);
+    assert_eq!(say(messages.clone()), left(&ENGLISH, " Earlier turns that are not in my window any more: 3."));
     messages.push(Message::assistant(ENGLISH.not_found));
     messages.push(Message::user("Are you a helpful assistant?"));
-    assert_eq!(say(messages.clone()), ENGLISH.not_found);
+    assert_eq!(say(messages.clone()), left(&ENGLISH, " Earlier turns that are not in my window any more: 3."));
     messages.push(Message::user("省略 3 輪較舊的對話？"));
-    assert_eq!(say(messages), CHINESE.not_found);
+    assert_eq!(say(messages), left(&CHINESE, "較早的 3 輪已經不在我的視窗裡。"));
 }
 
 #[test]
