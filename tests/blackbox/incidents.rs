@@ -1,7 +1,7 @@
 //! The incidents that this gateway was built after, replayed (specifications 000, 001, 002 and 004). Each ends in an
 //! answer, and does not when the part that prevents it is switched off.
 
-use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message};
+use pmk_core::{Block, Guard, History, Message, Origin, Plan, Role, Transcript, message, testing::pairs_are_whole};
 use pmk_models::{
     Model, ModelError, Request,
     anthropic::{Anthropic as Client, Config},
@@ -116,32 +116,6 @@ fn tool_turns() -> Vec<Message> {
     }
     messages.push(Message::user("and now?"));
     messages
-}
-
-/// Whether every call has its result right after it, and every result its call.
-fn pairs_are_whole(messages: &[Message]) -> bool {
-    let calls = |message: &Message| -> Vec<String> {
-        let ids = message.blocks.iter().filter_map(|block| match block {
-            Block::ToolUse { id, .. } => Some(id.clone()),
-            _ => None,
-        });
-        ids.collect()
-    };
-    let results = |message: &Message| -> Vec<String> {
-        let ids = message.blocks.iter().filter_map(|block| match block {
-            Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.clone()),
-            _ => None,
-        });
-        ids.collect()
-    };
-    let mut open: Vec<String> = vec![];
-    for message in messages {
-        if results(message) != open {
-            return false;
-        }
-        open = calls(message);
-    }
-    open.is_empty()
 }
 
 #[test]

@@ -333,3 +333,26 @@ impl Writer {
         text
     }
 }
+
+/// Whether every call has its result in the message right after it, and every result its call: what providers accept, told
+/// without the code that sees to it.
+pub fn pairs_are_whole<M: AsRef<Message>>(messages: &[M]) -> bool {
+    let mut open: Vec<&str> = vec![];
+    for message in messages {
+        let (mut calls, mut answered) = (vec![], vec![]);
+        for block in &message.as_ref().blocks {
+            match block {
+                Block::ToolUse { id, .. } => calls.push(&**id),
+                Block::ToolResult { tool_use_id, .. } => answered.push(&**tool_use_id),
+                _ => {}
+            }
+        }
+        open.sort_unstable();
+        answered.sort_unstable();
+        if answered != open {
+            return false;
+        }
+        open = calls;
+    }
+    open.is_empty()
+}

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use pmk_core::{Block, Message, Role, tokens};
+use pmk_core::{Block, Role, testing::pairs_are_whole, tokens};
 use pmk_models::{
     Answer, Model, ModelError, Request, Stop, Usage,
     classify::{Failed, classify},
@@ -61,33 +61,8 @@ impl WorldsModel {
         if roles.windows(2).any(|pair| pair[0] == pair[1]) {
             breach("has two messages of one side in a row");
         }
-        let calls = |message: &Message| -> Vec<String> {
-            let ids = message.blocks.iter().filter_map(|block| match block {
-                Block::ToolUse { id, .. } => Some(id.clone()),
-                _ => None,
-            });
-            ids.collect()
-        };
-        let results = |message: &Message| -> Vec<String> {
-            let ids = message.blocks.iter().filter_map(|block| match block {
-                Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.clone()),
-                _ => None,
-            });
-            ids.collect()
-        };
-        let mut open: Vec<String> = vec![];
-        for message in &request.messages {
-            let mut answered = results(message);
-            answered.sort();
-            open.sort();
-            if answered != open {
-                breach("has half a tool pair");
-                break;
-            }
-            open = calls(message);
-        }
-        if !open.is_empty() {
-            breach("ends with a call that has no result");
+        if !pairs_are_whole(&request.messages) {
+            breach("has half a tool pair");
         }
     }
 

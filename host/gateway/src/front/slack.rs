@@ -200,10 +200,11 @@ fn check_scopes(granted: &str) -> Result<(), FrontError> {
     }
     let names: Vec<String> = needed.iter().map(|scope| format!("`{}`", scope.name)).collect();
     Err(FrontError::Fatal {
-        what: format!("the Slack bot token lacks what nothing goes without: {}", names.join(", ")),
-        hint: "add it under OAuth & Permissions and install the app again; `pmk-host slack manifest` prints all that \
+        what: format!("the Slack bot token lacks scopes that the gateway cannot do without: {}", names.join(", ")),
+        hint:
+            "add them under OAuth & Permissions and install the app again; `pmk-host slack manifest` prints all that \
                the app needs"
-            .to_owned(),
+                .to_owned(),
     })
 }
 

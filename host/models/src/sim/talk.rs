@@ -82,28 +82,25 @@ pub(super) fn reply(messages: &[Arc<Message>]) -> String {
     if let Some(sentence) = quote::best_sentence(question, sources) {
         return quoted((language.before, language.after), sentence);
     }
-    if greets(question) {
-        return language.hello.to_owned();
+    let not_found = || {
+        let left = texts().find_map(|(_, text)| marker::parse(text));
+        let left = left.map(|turns| format!("{}{turns}{}", language.left.0, language.left.1)).unwrap_or_default();
+        format!("{}{left}", language.not_found)
+    };
+    let last_said = || {
+        let is_said = |role, text| role == Role::User && marker::parse(text).is_none() && !quote::asks(text);
+        texts().filter(|&(role, text)| is_said(role, text) && !greets(text)).map(|(_, text)| text.trim()).next_back()
+    };
+    match terms::has_content(question) {
+        _ if greets(question) => language.hello.to_owned(),
+        true if quote::asks(question) => not_found(),
+        true => language.noted.to_owned(),
+        false => match addressed(question) {
+            Some(Person::First) => last_said().map_or_else(not_found, |last| quoted(language.you_said, last)),
+            Some(Person::Second) => language.hello.to_owned(),
+            None => not_found(),
+        },
     }
-    if !quote::asks(question) && terms::has_content(question) {
-        return language.noted.to_owned();
-    }
-    if !terms::has_content(question) {
-        match addressed(question) {
-            Some(Person::First) => {
-                let is_said = |role, text| role == Role::User && marker::parse(text).is_none() && !quote::asks(text);
-                let mut said = texts().filter(|&(role, text)| is_said(role, text) && !greets(text));
-                if let Some((_, last)) = said.next_back() {
-                    return quoted(language.you_said, last.trim());
-                }
-            }
-            Some(Person::Second) => return language.hello.to_owned(),
-            None => {}
-        }
-    }
-    let left = texts().find_map(|(_, text)| marker::parse(text));
-    let left = left.map(|turns| format!("{}{turns}{}", language.left.0, language.left.1)).unwrap_or_default();
-    format!("{}{left}", language.not_found)
 }
 
 fn quoted((before, after): (&str, &str), whole: &str) -> String {

@@ -109,8 +109,11 @@ impl Web {
     pub(super) async fn identity(&self) -> Result<(Identity, Option<String>), CallFailure> {
         const METHOD: &str = "auth.test";
         let request = self.client.get(self.address.method(METHOD));
-        let Told { answer, scopes } =
-            self.told::<SlackApiAuthTestResponse>((METHOD, None), Token::Bot, request).await?;
+        let read = async |response: Response| {
+            let scopes = response.headers().get(SCOPES).and_then(|scopes| scopes.to_str().ok()).map(str::to_owned);
+            Ok((read_answer::<SlackApiAuthTestResponse>(response).await?, scopes))
+        };
+        let (answer, scopes) = self.exchange((METHOD, None), Token::Bot, request, read).await?;
         let me = Identity {
             name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
             user: answer.user_id.0,
@@ -242,15 +245,17 @@ impl Web {
         token: Token,
         request: RequestBuilder,
     ) -> Result<R, CallFailure> {
-        self.told(lane, token, request).await.map(|told| told.answer)
+        self.exchange(lane, token, request, read_answer).await
     }
 
-    async fn told<R: DeserializeOwned>(
+    /// A call, whose response is read like this.
+    async fn exchange<R>(
         &self,
         lane: Lane,
         token: Token,
         request: RequestBuilder,
-    ) -> Result<Told<R>, CallFailure> {
+        read: impl AsyncFnOnce(Response) -> Result<R, Cause>,
+    ) -> Result<R, CallFailure> {
         let method = lane.0;
         let failure = |cause| CallFailure { method, token, cause };
         if let Some(wait) = self.pause(&lane) {
@@ -260,7 +265,7 @@ impl Web {
             Token::App => &self.app_token,
             Token::Bot => &self.bot_token,
         };
-        let answer = async { read_answer(request.bearer_auth(secret.expose_secret()).send().await?).await };
+        let answer = async { read(request.bearer_auth(secret.expose_secret()).send().await?).await };
         let cause = match tokio::time::timeout(self.time_limit, answer).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(cause)) => cause,
@@ -287,29 +292,21 @@ impl Web {
     }
 }
 
-/// What Slack says, and what it says that the token may do.
-struct Told<R> {
-    answer: R,
-    scopes: Option<String>,
-}
-
-/// Reads it. A success that is no JSON, as of an upload, has nothing in it.
-async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<Told<R>, Cause> {
+/// What Slack says. A success that is no JSON, as of an upload, has nothing in it.
+async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<R, Cause> {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let retry_after = header(RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
     let kind = header(CONTENT_TYPE).and_then(|kind| kind.split(';').next());
-    let scopes = header(SCOPES).map(str::to_owned);
     let is_json = kind.is_none_or(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
     let body = response.bytes().await?;
-    let answer = match status {
+    match status {
         200 if is_json => match serde_json::from_slice::<SlackEnvelopeMessage>(&body)?.error {
-            None => serde_json::from_slice(&body)?,
-            Some(code) => return Err(Cause::Code { code, needed: needed_scope(&body) }),
+            None => Ok(serde_json::from_slice(&body)?),
+            Some(code) => Err(Cause::Code { code, needed: needed_scope(&body) }),
         },
-        200 | 204 => serde_json::from_str("{}")?,
-        429 => return Err(Cause::RateLimited { retry_after }),
-        status => return Err(Cause::Status(status)),
-    };
-    Ok(Told { answer, scopes })
+        200 | 204 => Ok(serde_json::from_str("{}")?),
+        429 => Err(Cause::RateLimited { retry_after }),
+        status => Err(Cause::Status(status)),
+    }
 }
