@@ -63,7 +63,7 @@ fn a_variable_that_is_neither_yes_nor_no_is_refused() {
     let home = Home::new();
     for (value, works) in [("1", true), ("0", true), ("", true), ("yes", false)] {
         let mut command = home.command(&["run", "--model", "sim"]);
-        command.env("PMK_DRY_RUN", value);
+        command.env("PMK_DRY_RUN", value).env("LANG", "C");
         let finished = finish(command, "");
         assert_eq!(finished.status.success(), works, "{value}: {}", finished.stderr);
         assert_eq!(finished.stderr.contains("dry run, because PMK_DRY_RUN is set"), value == "1", "{value}");

@@ -30,6 +30,7 @@ mod hostile;
 mod incidents;
 mod knowledge;
 mod ladder;
+mod languages;
 mod losing;
 mod made_up;
 mod marathon;

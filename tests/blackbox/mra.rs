@@ -22,8 +22,8 @@ const ANSWER: &str = "It is in app/models/sales.rb.";
 const SORRY: &str = "The search failed, and this is why.";
 
 /// How a result and a failure begin what the model is told.
-const FOUND: &str = "的結果，請根據它回答剛才的問題：";
-const FAILED: &str = "` 失敗：\n";
+const FOUND: &str = "found; answer the question from it:";
+const FAILED: &str = "` failed:\n";
 
 /// A home whose `mra` plays a script, and a model that asks it.
 struct Stage {
@@ -101,7 +101,7 @@ fn what_mra_finds_is_in_the_second_prompt() {
     assert_eq!(replies(&lines), [ANSWER]);
     let told = stage.told();
     assert!(
-        told.contains(&format!("這是 `mra ask erp {ASKED}` {FOUND}\n\n[ask] PKB loaded\nin app/models/sales.rb")),
+        told.contains(&format!("What `mra ask erp {ASKED}` {FOUND}\n\n[ask] PKB loaded\nin app/models/sales.rb")),
         "{told}"
     );
     let [call] = stage.calls().try_into().expect("one call");
@@ -190,7 +190,7 @@ fn a_result_over_the_cap_is_shown_in_part_and_kept_whole() {
     finish(stage.home.asking(&stage.anthropic, &more), &question("Ev1", QUESTION)).ok();
     let told = stage.told();
     assert!(told.contains("line 5 預算") && !told.contains("line 500 預算"), "{told}");
-    assert!(told.contains("超過 mra-result cap 2000，完整內容仍在 host，id "), "{told}");
+    assert!(told.contains("by the mra-result cap of 2000; the host has it all, id "), "{told}");
     let show = ["sessions", "show", "console:dm:U1", "--full"];
     let full = stage.home.run(&show, "").ok().stdout;
     assert!((0..1_000).all(|n| full.contains(&format!("line {n} 預算"))), "{full}");
@@ -210,7 +210,7 @@ fn megabytes_of_no_text_are_survived() {
     assert_eq!(replies(&lines), [ANSWER]);
     let told = stage.told();
     assert!(
-        told.contains("\u{fffd}\u{fffd}\nxxx") && told.contains("超過 mra-result cap 40000"),
+        told.contains("\u{fffd}\u{fffd}\nxxx") && told.contains("by the mra-result cap of 40000"),
         "{} bytes",
         told.len()
     );

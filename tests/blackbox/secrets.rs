@@ -161,7 +161,9 @@ fn half_a_pair_of_tokens_is_an_error_and_no_silent_console() {
 fn a_file_that_a_command_has_written_names_no_model_and_wants_none() {
     let home = Home::new();
     home.run(&["audience", "set", "U1", "pm"], "").ok();
-    let started = home.run(&["run"], "").ok();
+    let mut command = home.command(&["run"]);
+    command.env("LANG", "C");
+    let started = finish(command, "").ok();
     assert!(started.stderr.contains("model: sim"), "{}", started.stderr);
     for set_up in [json!({"apiKey": "sk-1"}), json!({"slack": {"appToken": "xapp-1", "botToken": "xoxb-1"}})] {
         let mut config = set_up;

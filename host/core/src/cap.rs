@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{message::Message, replace, transcript::Entry};
+use crate::{language::Language, message::Message, replace, transcript::Entry};
 
 /// What a policy says of an incoming message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,11 +48,11 @@ pub struct Capped {
 
 /// Carries a verdict out. Unlike an edit of a plan, a cap holds even where the notice makes a text
 /// that is barely too long a little longer: the limit is about what is kept (specification 000 §1.3).
-pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str) -> Capped {
+pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str, language: Language) -> Capped {
     let shortened = match verdict {
         CapVerdict::Keep => None,
-        CapVerdict::Shorten { head, tail } => replace::shorten(content, head, tail, kind, id),
-        CapVerdict::Digest => Some(replace::digest(content, kind, id)),
+        CapVerdict::Shorten { head, tail } => replace::shorten(content, head, tail, kind, id, language),
+        CapVerdict::Digest => Some(replace::digest(content, kind, id, language)),
     };
     Capped {
         capped: shortened.is_some(),
@@ -64,13 +64,19 @@ pub fn apply(content: &str, verdict: CapVerdict, kind: &str, id: &str) -> Capped
 /// A message as it stands in the window once each of its contents went through the cap: `verdicts` are
 /// for its texts and tool results, in order, `kind` is what they are. With it the sizes before and after
 /// of every content that was capped, in characters.
-pub fn message(id: i64, original: Message, kind: &str, verdicts: &[CapVerdict]) -> (Entry, Vec<(usize, usize)>) {
+pub fn message(
+    id: i64,
+    original: Message,
+    kind: &str,
+    verdicts: &[CapVerdict],
+    language: Language,
+) -> (Entry, Vec<(usize, usize)>) {
     let mut verdicts = verdicts.iter().copied();
     let mut sizes = vec![];
     let mut entry = Entry::new(id, original);
     let blocks = entry.message.blocks.iter().map(|block| {
         let Some(content) = block.content() else { return block.clone() };
-        let capped = apply(content, verdicts.next().unwrap_or_default(), kind, &entry.shown_id());
+        let capped = apply(content, verdicts.next().unwrap_or_default(), kind, &entry.shown_id(), language);
         if !capped.capped {
             return block.clone();
         }
@@ -94,15 +100,27 @@ mod tests {
 
     #[test]
     fn the_line_of_seed_000() {
-        let capped = apply("預算預算", CapVerdict::Shorten { head: 2, tail: 0 }, "seed", "m7");
+        let capped =
+            apply("預算預算", CapVerdict::Shorten { head: 2, tail: 0 }, "seed", "m7", Language::TraditionalChinese);
         assert_eq!(capped.text, "預算\n…(已自動截斷，原長度 4，超過 seed cap 2，完整內容仍在 host，id m7)");
         assert!(capped.capped);
-        assert!(!apply("預算", CapVerdict::Shorten { head: 2, tail: 0 }, "seed", "m7").capped);
+        assert!(
+            !apply("預算", CapVerdict::Shorten { head: 2, tail: 0 }, "seed", "m7", Language::TraditionalChinese).capped
+        );
+    }
+
+    #[test]
+    fn the_same_line_in_english() {
+        let capped = apply("abcd", CapVerdict::Shorten { head: 2, tail: 0 }, "seed", "m7", Language::English);
+        assert_eq!(capped.text, "ab\n…(shortened from 4 characters by the seed cap of 2; the host has it all, id m7)");
+        let digest = apply("abcd", CapVerdict::Digest, "seed", "m7", Language::English);
+        assert!(digest.text.starts_with("abcd\n…(seed taken out, 4 characters, sha256 "));
     }
 
     #[test]
     fn with_a_tail_the_line_stands_between() {
-        let capped = apply("abcdef", CapVerdict::Shorten { head: 1, tail: 2 }, "mra-result", "m7");
+        let capped =
+            apply("abcdef", CapVerdict::Shorten { head: 1, tail: 2 }, "mra-result", "m7", Language::TraditionalChinese);
         assert_eq!(capped.text, "a\n…(已自動截斷，原長度 6，超過 mra-result cap 3，完整內容仍在 host，id m7)\nef");
     }
 
@@ -112,25 +130,25 @@ mod tests {
         let original =
             Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result("abc"), result("abcdef")] };
         let verdict = CapVerdict::Shorten { head: 3, tail: 0 };
-        let (entry, sizes) = message(7, original.clone(), "mra-result", &[verdict; 2]);
+        let (entry, sizes) = message(7, original.clone(), "mra-result", &[verdict; 2], Language::English);
         assert_eq!(entry.source(), &original);
         assert_eq!(entry.message.blocks[0], original.blocks[0]);
         assert!(
             entry.message.blocks[1].content().is_some_and(|text| text.starts_with("abc\n…") && text.contains("id m7"))
         );
         assert_eq!((sizes.len(), sizes[0].0), (1, 6));
-        let (whole, sizes) = message(7, original, "mra-result", &[]);
+        let (whole, sizes) = message(7, original, "mra-result", &[], Language::English);
         assert!(whole.original.is_none() && sizes.is_empty());
     }
 
     proptest! {
         #[test]
         fn what_is_kept_is_within_the_limit(text in "(\\PC|👨‍👩‍👧){0,80}", head in 0u32..40, tail in 0u32..40) {
-            let capped = apply(&text, CapVerdict::Shorten { head, tail }, "seed", "m1");
+            let capped = apply(&text, CapVerdict::Shorten { head, tail }, "seed", "m1", Language::English);
             let chars = text.chars().count();
             prop_assert_eq!(capped.capped, chars > (head + tail) as usize);
             if capped.capped {
-                let notice = replace::notice(chars, "seed", u64::from(head + tail), "m1");
+                let notice = replace::notice(chars, "seed", u64::from(head + tail), "m1", Language::English);
                 let (before, after) = capped.text.split_once(&notice).expect("the notice");
                 prop_assert!(text.starts_with(before.strip_suffix('\n').unwrap_or_default()));
                 prop_assert!(before.is_empty() || before.ends_with('\n'), "the notice has a line of its own");

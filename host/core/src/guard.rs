@@ -194,7 +194,7 @@ fn recall(transcript: &Transcript, plan: &Plan, goes: &[bool]) -> Result<Option<
         }
         quotes.push(quote);
     }
-    Ok(Recall::of(quotes))
+    Ok(Recall::of(quotes, transcript.language()))
 }
 
 /// Rule 4. A written marker is a user's message, and everything else that may go leaves a user's message

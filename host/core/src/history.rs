@@ -18,8 +18,9 @@ use crate::{
     message::{Block, Message, Origin, Role},
 };
 
-/// How the seed of every pmk session begins (specification 003 §3).
-pub const SEED_PREFIX: &str = "我先把 workspace 的 PKB context 給你";
+/// How a seed begins: that of every pmk session (specification 003 §3), and ours in English.
+pub const SEED_PREFIXES: [&str; 2] =
+    ["我先把 workspace 的 PKB context 給你", "Here are the team's documents (take them as ground truth"];
 
 /// A history as a file gave it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -184,7 +185,7 @@ fn recognise(message: &Message, before: Option<&Message>) -> Origin {
         return Origin::ToolResult;
     }
     let text = message.plain_text();
-    if text.starts_with(SEED_PREFIX) {
+    if SEED_PREFIXES.iter().any(|prefix| text.starts_with(prefix)) {
         Origin::Seed
     } else if marker::parse(&text).is_some() {
         Origin::Marker
@@ -197,11 +198,11 @@ fn recognise(message: &Message, before: Option<&Message>) -> Origin {
 
 fn is_mra_result(text: &str) -> bool {
     let first_line = text.lines().next().unwrap_or_default();
-    first_line.starts_with("這是 `mra ask")
+    ["這是 `mra ask", "What `mra ask"].iter().any(|start| first_line.starts_with(start))
         || first_line
             .strip_prefix("`mra ask ")
             .and_then(|rest| rest.split_once('`'))
-            .is_some_and(|(_, rest)| rest.trim_start().starts_with("失敗"))
+            .is_some_and(|(_, rest)| ["失敗", "failed:"].iter().any(|word| rest.trim_start().starts_with(word)))
 }
 
 #[cfg(test)]

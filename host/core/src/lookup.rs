@@ -97,12 +97,11 @@ impl Lookup {
     /// the request or nothing that was said.
     pub fn tokens(&mut self, transcript: &Transcript, plan: &Plan, start: u32, end: u32) -> Vec<u32> {
         let numbers = self.range(transcript, start, end);
-        let absent = Absent::new(transcript, plan);
+        let (absent, language) = (Absent::new(transcript, plan), transcript.language());
         let costs = |number| match self.read.get(&number) {
-            Some(archived) if absent.has(archived.id) => *self
-                .costs
-                .entry(number)
-                .or_insert_with(|| Quote::of(number, archived, MAX_QUOTE_CHARS).map_or(0, |quote| quote.tokens)),
+            Some(archived) if absent.has(archived.id) => *self.costs.entry(number).or_insert_with(|| {
+                Quote::of(number, archived, MAX_QUOTE_CHARS, language).map_or(0, |quote| quote.tokens)
+            }),
             _ => 0,
         };
         numbers.map(costs).collect()
@@ -124,7 +123,7 @@ impl Lookup {
     /// Notes in the plan that a message is to be shown again, its first `max_chars` characters.
     pub fn recall(&mut self, transcript: &Transcript, plan: &mut Plan, number: u32, max_chars: u32) {
         let archived = self.look_at(transcript, number);
-        let quote = archived.and_then(|archived| Quote::of(number, archived, max_chars));
+        let quote = archived.and_then(|archived| Quote::of(number, archived, max_chars, transcript.language()));
         plan.recall(number, quote);
     }
 

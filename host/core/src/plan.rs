@@ -3,6 +3,7 @@
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use crate::{
+    language::Language,
     marker::Marker,
     message::{self, Message},
     recall::{self, Quote},
@@ -178,13 +179,13 @@ impl Plan {
             .saturating_sub(self.removed_tokens)
             .saturating_sub(self.saved_tokens)
             .saturating_add(words::marker_tokens(transcript, self.removed_turns, &self.words))
-            .saturating_add(self.recall_tokens())
+            .saturating_add(self.recall_tokens(transcript.language()))
             .saturating_sub(self.replaced_recall(transcript))
     }
 
     /// What the recall block costs.
-    fn recall_tokens(&self) -> u64 {
-        if self.recalls.is_empty() { 0 } else { u64::from(recall::frame_tokens()) + self.recalled_tokens }
+    fn recall_tokens(&self, language: Language) -> u64 {
+        if self.recalls.is_empty() { 0 } else { u64::from(recall::frame_tokens(language)) + self.recalled_tokens }
     }
 
     /// What the block saves that stands already: a new one takes its place, unless it goes anyhow.
@@ -208,7 +209,8 @@ impl Plan {
 fn reduce(transcript: &Transcript, index: u32, reduction: Reduction) -> Option<Replaced> {
     let entry = transcript.get(index).filter(|_| !transcript.is_marker(index as usize))?;
     let source = entry.source();
-    let blocks = replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id())?;
+    let blocks =
+        replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id(), transcript.language())?;
     let tokens = tokens::blocks(&blocks);
     if tokens >= entry.tokens {
         return None;

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{message::Block, text};
+use crate::{language::Language, message::Block, text};
 
 /// How a content is made smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,20 +21,29 @@ pub enum Reduction {
 
 /// The notice of a shortened text (specification 000 §1.3): `kind` is what the content is, `limit` what the
 /// policy allowed in characters, `id` where the host keeps the original.
-pub fn notice(original_chars: usize, kind: &str, limit: u64, id: &str) -> String {
-    format!("…(已自動截斷，原長度 {original_chars}，超過 {kind} cap {limit}，完整內容仍在 host，id {id})")
+pub fn notice(original_chars: usize, kind: &str, limit: u64, id: &str, language: Language) -> String {
+    match language {
+        Language::English => {
+            format!(
+                "…(shortened from {original_chars} characters by the {kind} cap of {limit}; the host has it all, id {id})"
+            )
+        }
+        Language::TraditionalChinese => {
+            format!("…(已自動截斷，原長度 {original_chars}，超過 {kind} cap {limit}，完整內容仍在 host，id {id})")
+        }
+    }
 }
 
 /// A text cut down to its first and last characters, with the notice after or between them; `None`
 /// when it is no longer than both together.
-pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str) -> Option<String> {
+pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str, language: Language) -> Option<String> {
     let limit = u64::from(head) + u64::from(tail);
     let chars = content.chars().count();
     if chars as u64 <= limit {
         return None;
     }
     let start = text::head(content, head as usize);
-    let notice = notice(chars, kind, limit, id);
+    let notice = notice(chars, kind, limit, id, language);
     let end = text::tail(content, tail as usize);
     let lines: Vec<&str> = [start, &notice, end].into_iter().filter(|line| !line.is_empty()).collect();
     Some(lines.join("\n"))
@@ -45,10 +54,17 @@ const MAX_LINE_CHARS: usize = 120;
 
 /// What stands for a content of which only the digest stays: size, SHA-256, and its first and last line, by
 /// which a reader can tell what it was.
-pub fn digest(content: &str, kind: &str, id: &str) -> String {
+pub fn digest(content: &str, kind: &str, id: &str, language: Language) -> String {
     let sha256 = hex(&Sha256::digest(content.as_bytes()));
     let chars = content.chars().count();
-    let notice = format!("…({kind} 內容已移出，原長度 {chars}，sha256 {sha256}，完整內容仍在 host，id {id})");
+    let notice = match language {
+        Language::English => {
+            format!("…({kind} taken out, {chars} characters, sha256 {sha256}; the host has it all, id {id})")
+        }
+        Language::TraditionalChinese => {
+            format!("…({kind} 內容已移出，原長度 {chars}，sha256 {sha256}，完整內容仍在 host，id {id})")
+        }
+    };
     let mut lines = content.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().map(line);
     let last = lines.next_back().map(line);
@@ -62,8 +78,13 @@ fn line(line: &str) -> String {
 
 /// The same contents, now that the original has another id: their notices name that one.
 pub fn readdressed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
-    let (from, to) = (format!("，id {from})"), format!("，id {to})"));
-    let content = |block: &Block| block.content().map(|content| block.with_content(content.replace(&from, &to)));
+    let readdress = |content: &str| {
+        // As a notice ends in either language.
+        ["，id ", ", id "]
+            .iter()
+            .fold(content.to_owned(), |content, id| content.replace(&format!("{id}{from})"), &format!("{id}{to})")))
+    };
+    let content = |block: &Block| block.content().map(|content| block.with_content(readdress(content)));
     blocks.iter().map(|block| content(block).unwrap_or_else(|| block.clone())).collect()
 }
 
@@ -74,15 +95,21 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Reduces every content of a message. `None` when none would get cheaper.
-pub fn blocks(original: &[Block], reduction: Reduction, kind: &str, id: &str) -> Option<Vec<Block>> {
+pub fn blocks(
+    original: &[Block],
+    reduction: Reduction,
+    kind: &str,
+    id: &str,
+    language: Language,
+) -> Option<Vec<Block>> {
     let mut changed = false;
     let reduced = original
         .iter()
         .map(|block| {
             let Some(content) = block.content() else { return block.clone() };
             let smaller = match reduction {
-                Reduction::Shorten { head, tail } => shorten(content, head, tail, kind, id),
-                Reduction::Digest => Some(digest(content, kind, id)),
+                Reduction::Shorten { head, tail } => shorten(content, head, tail, kind, id, language),
+                Reduction::Digest => Some(digest(content, kind, id, language)),
             };
             match smaller.map(|text| block.with_content(text)) {
                 Some(smaller) if crate::tokens::block(&smaller) < crate::tokens::block(block) => {
@@ -103,7 +130,7 @@ mod tests {
     #[test]
     fn a_digest_shows_the_first_and_the_last_line() {
         let content = format!("\n$ cargo test\n{}\nerror: 3 failed\n\n", "running\n".repeat(500));
-        let digest = digest(&content, "tool-result", "m7");
+        let digest = digest(&content, "tool-result", "m7", Language::TraditionalChinese);
         let lines: Vec<&str> = digest.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "$ cargo test", "error: 3 failed"));
         let notice = format!("…(tool-result 內容已移出，原長度 {}，sha256 ", content.chars().count());
@@ -112,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_endless_line_is_shown_once_and_in_part() {
-        let digest = digest(&"預".repeat(5_000), "mra-result", "m1");
+        let digest = digest(&"預".repeat(5_000), "mra-result", "m1", Language::TraditionalChinese);
         assert_eq!(digest.lines().count(), 2);
         assert!(digest.starts_with(&format!("{}…\n…(", "預".repeat(MAX_LINE_CHARS))), "{digest}");
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     archive::Archived,
+    language::Language,
     marker::Marker,
     message::{Block, Message, Origin, Role},
     plan::Plan,
@@ -123,7 +124,9 @@ pub fn budgets(transcript: &Transcript, percents: &[u64]) -> Vec<u64> {
 fn shortened(entry: Entry) -> Entry {
     let source = &entry.message;
     let reduction = Reduction::Shorten { head: 20, tail: 10 };
-    let Some(blocks) = replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id()) else {
+    let Some(blocks) =
+        replace::blocks(&source.blocks, reduction, source.origin.name(), &entry.shown_id(), Language::default())
+    else {
         return entry;
     };
     let message = Message { role: source.role, origin: source.origin, blocks };
@@ -196,7 +199,7 @@ fn random_recalls(rng: &mut Rng, transcript: &Transcript, plan: &mut Plan, perce
             if rng.chance(percent) { rng.below(transcript.len() + 1) as i64 } else { 1_000_000 + i64::from(number) };
         let text = if rng.chance(percent) { String::new() } else { format!("> what was\n said {at} 預算 ") };
         let archived = Archived { id, message: Arc::new(Message::user(text.repeat(rng.below(30) + 1))) };
-        plan.recall(number, Quote::of(number, &archived, rng.below(400) as u32 + 1));
+        plan.recall(number, Quote::of(number, &archived, rng.below(400) as u32 + 1, transcript.language()));
     }
 }
 

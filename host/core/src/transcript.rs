@@ -10,6 +10,7 @@ use std::{
 pub use crate::structure::flag;
 use crate::{
     archive::Archive,
+    language::Language,
     marker,
     message::{self, Message, Origin, Role},
     structure::{Structure, starts_turn},
@@ -77,6 +78,7 @@ pub struct Transcript {
     marker_sums: Vec<u64>,
     dropped_turns: u32,
     channel: String,
+    language: Language,
     archive: Option<Arc<dyn Archive>>,
     /// Index by id, made when the archive is first searched.
     indexes: OnceLock<HashMap<i64, u32>>,
@@ -117,6 +119,7 @@ impl Transcript {
             markers,
             dropped_turns,
             channel: channel.into(),
+            language: Language::default(),
             archive: None,
             indexes: OnceLock::new(),
         }
@@ -125,6 +128,12 @@ impl Transcript {
     /// Gives it the archive of its conversation.
     pub fn with_archive(mut self, archive: Arc<dyn Archive>) -> Self {
         self.archive = Some(archive);
+        self
+    }
+
+    /// Says in which language the host's own words in it are.
+    pub fn speaking(mut self, language: Language) -> Self {
+        self.language = language;
         self
     }
 
@@ -250,6 +259,11 @@ impl Transcript {
     /// The channel the new message came from.
     pub fn channel(&self) -> &str {
         &self.channel
+    }
+
+    /// The language of the host's own words in it.
+    pub fn language(&self) -> Language {
+        self.language
     }
 
     /// How many stored turns there are, the current one not counted.

@@ -5,9 +5,10 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{
-    ArgAction, Parser, Subcommand,
+    ArgAction, FromArgMatches, Parser, Subcommand,
     builder::{BoolValueParser, TypedValueParser},
 };
+use pmk_core::Language;
 use pmk_system::{error::Failure, home};
 
 mod admin;
@@ -21,6 +22,7 @@ mod compare;
 mod context;
 mod escalation;
 mod experiment;
+mod help;
 mod layers;
 mod logging;
 mod model;
@@ -149,7 +151,8 @@ impl Command {
 
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let language = help::language(std::env::args_os().skip(1));
+    let arguments = match read(help::command_line(language)) {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") => {
             note_json(&usage(&error).document());
@@ -160,12 +163,18 @@ pub fn main() -> ExitCode {
     };
     let json = arguments.json == Json::Stdout;
     let failed = arguments.command.failed();
-    match dispatch(arguments) {
+    match dispatch(arguments, language) {
         Ok(code) => return code,
         Err(failure) if json => note_json(&failure.document()),
         Err(failure) => note(format_args!("error: {failure}")),
     }
     failed
+}
+
+/// The arguments, read as this command line has them.
+fn read(mut command: clap::Command) -> Result<Arguments, clap::Error> {
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Arguments that make no sense, without the page on usage.
@@ -175,9 +184,9 @@ fn usage(error: &clap::Error) -> Failure {
     Failure::new(what.strip_prefix("error: ").unwrap_or(what)).hint("`--help` shows the arguments")
 }
 
-fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
+fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failure> {
     let json = arguments.json == Json::Stdout;
-    let context = Context { home: home::resolve(arguments.home.as_deref())?, json };
+    let context = Context { home: home::resolve(arguments.home.as_deref())?, json, language };
     let is_wanted = match arguments.command.use_of_home() {
         UseOfHome::Makes => false,
         UseOfHome::Wants => true,

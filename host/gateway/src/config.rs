@@ -7,11 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pmk_core::Language;
 use pmk_knowledge::{Ingest, UnknownIngest};
 use pmk_system::{error::Failure, files, home, json};
 use serde_json::{Map, Value};
 
-use crate::{embedded, language::Language, people::People};
+use crate::{embedded, language, people::People};
 
 mod document;
 mod edit;
@@ -75,7 +76,7 @@ pub struct Config {
     /// How often others are asked.
     pub hourly: HourlyConfig,
     pub slack: SlackTokens,
-    /// The language of what the gateway itself says.
+    /// The language of what the gateway itself says, to people and to the model.
     pub language: Language,
     /// What opens a session.
     pub default_ingest: Option<Ingest>,
@@ -120,13 +121,16 @@ impl Config {
         let path = home::config_file(home);
         let text = match files::read_text(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((Config::default(), vec![])),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let language = language::of_home(home, &Map::new());
+                return Ok((Config { language, ..Config::default() }, vec![]));
+            }
             Err(error) => {
                 return Err(Failure::new(format!("cannot read `{}`: {error}", path.display()))
                     .hint("is `--home` a folder that you may read?"));
             }
         };
-        let (mut config, warnings) = Config::parse(&text).map_err(|what| {
+        let (mut config, warnings) = Config::parse(&text, home).map_err(|what| {
             Failure::new(format!("`{}`: {what}", path.display()))
                 .hint("correct the file, or say `--home DIR` for another")
         })?;
@@ -137,7 +141,7 @@ impl Config {
         Ok((config, warnings))
     }
 
-    fn parse(text: &str) -> Result<(Config, Vec<String>), String> {
+    fn parse(text: &str, home: &Path) -> Result<(Config, Vec<String>), String> {
         let root: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
         match root.get("version") {
@@ -175,7 +179,7 @@ impl Config {
             hourly: section(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
-            language: part(&root, "language")?.unwrap_or_default(),
+            language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
             default_ingest: ingest(&root)?,
             mra_workspace: part(&root, "mraWorkspace")?,
             mra,
@@ -252,6 +256,7 @@ mod tests {
         let (config, warnings) = Config::parse(
             r#"{"version":1,"admins":["U1"],"defaultIngest":"mra:--all","mraWorkspace":"/w","blocklist":["U9"],"surprise":1,
                 "audience":{"default":"biz"},"escalation":{"default":["U2"]},"github":{},"slack":{"appToken":"xapp-1"}}"#,
+            Path::new(""),
         )
         .expect("a configuration");
         assert_eq!(config.people.blocklist, ["U9"]);
@@ -263,7 +268,7 @@ mod tests {
     #[test]
     fn who_stands_in_a_list_twice_is_in_it_once() {
         let text = r#"{"version":1,"admins":["U1"," U1 ","U2","U1"],"blocklist":["U9","U9"]}"#;
-        let (config, _) = Config::parse(text).expect("a configuration");
+        let (config, _) = Config::parse(text, Path::new("")).expect("a configuration");
         assert_eq!(
             (&config.people.admins[..], &config.people.blocklist[..]),
             (&["U1".into(), "U2".into()][..], &["U9".into()][..])
@@ -288,7 +293,7 @@ mod tests {
             (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),
             (r#"{"version":1,"slack":{"appToken":{"cmd":7}}}"#, "`slack.appToken` is an object, neither a text nor"),
         ] {
-            let error = Config::parse(text).expect_err(text);
+            let error = Config::parse(text, Path::new("")).expect_err(text);
             assert!(error.contains(wanted), "{error}");
         }
     }
@@ -304,7 +309,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_printed() {
-        let (config, _) = Config::parse(r#"{"version":1,"apiKey":"sk-secret"}"#).expect("a configuration");
+        let (config, _) =
+            Config::parse(r#"{"version":1,"apiKey":"sk-secret"}"#, Path::new("")).expect("a configuration");
         assert!(!format!("{config:?}").contains("sk-secret"));
     }
 
@@ -316,7 +322,7 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}");
         let (_, rest) = page.split_once("```json\n").expect("an example");
         let (example, _) = rest.split_once("```").expect("the end of the example");
-        let (_, warnings) = Config::parse(example).expect("the example");
+        let (_, warnings) = Config::parse(example, Path::new("")).expect("the example");
         assert!(warnings.is_empty(), "{warnings:?}");
     }
 }

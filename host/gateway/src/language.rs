@@ -1,52 +1,36 @@
-//! The languages that people are talked to in.
+//! Which language the gateway speaks: the `language` of gateway.json; without one, Traditional Chinese in a home that came
+//! from pmk, which knew no other; and anywhere else that of the environment, or English.
 
-use std::str::FromStr;
+use std::path::Path;
 
-use serde::Deserialize;
-use thiserror::Error;
+use pmk_core::Language;
+use pmk_system::home;
+use serde_json::{Map, Value};
 
-/// A language that the gateway speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Language {
-    /// Traditional Chinese, the language of the specifications.
-    #[default]
-    TraditionalChinese,
-    English,
+/// What names the language of the environment, the first that is set.
+const VARIABLES: [&str; 3] = ["LC_ALL", "LC_MESSAGES", "LANG"];
+
+/// Keys of gateway.json that pmk has written and nobody else does, at the top and in `slack`.
+const PMKS: [&str; 2] = ["github", "review"];
+const PMKS_OF_SLACK: [&str; 2] = ["botUserId", "workspaceName"];
+
+/// That of the environment.
+pub fn of_environment() -> Language {
+    let named = VARIABLES.iter().find_map(|name| std::env::var(name).ok().filter(|locale| !locale.trim().is_empty()));
+    named.map_or_else(Language::default, |locale| Language::of_locale(&locale))
 }
 
-/// A text that names no language.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{0}` is no language; there are `zh-TW` and `en`")]
-pub struct UnknownLanguage(String);
-
-impl Language {
-    pub(crate) const ALL: [Language; 2] = [Language::TraditionalChinese, Language::English];
-
-    /// The tag (BCP 47).
-    pub const fn tag(self) -> &'static str {
-        match self {
-            Language::TraditionalChinese => "zh-TW",
-            Language::English => "en",
-        }
-    }
+/// That of a home whose configuration names none.
+pub fn of_home(home: &Path, config: &Map<String, Value>) -> Language {
+    if came_from_pmk(home, config) { Language::TraditionalChinese } else { of_environment() }
 }
 
-impl FromStr for Language {
-    type Err = UnknownLanguage;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let named = Language::ALL.into_iter().find(|language| language.tag().eq_ignore_ascii_case(text.trim()));
-        named.ok_or_else(|| UnknownLanguage(text.to_owned()))
-    }
-}
-
-impl TryFrom<String> for Language {
-    type Error = UnknownLanguage;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
+/// Whether pmk has been at home there: its conversations lie there, or its setup has left its traces in gateway.json.
+fn came_from_pmk(home: &Path, config: &Map<String, Value>) -> bool {
+    let slack = config.get("slack").and_then(Value::as_object);
+    PMKS.iter().any(|key| config.contains_key(*key))
+        || slack.is_some_and(|slack| PMKS_OF_SLACK.iter().any(|key| slack.contains_key(*key)))
+        || home::gateway_dir(home).join("slack").is_dir()
 }
 
 #[cfg(test)]
@@ -54,9 +38,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn languages_are_named_by_their_tags() {
-        assert_eq!("EN".parse(), Ok(Language::English));
-        assert_eq!("zh-tw".parse(), Ok(Language::TraditionalChinese));
-        assert_eq!("fr".parse::<Language>(), Err(UnknownLanguage("fr".into())));
+    fn a_home_of_pmks_is_known_by_what_pmk_left() {
+        let home = tempfile::tempdir().expect("a folder");
+        let is_pmks = |config: Value| came_from_pmk(home.path(), config.as_object().expect("an object"));
+        for config in [
+            serde_json::json!({"version": 1, "github": {}}),
+            serde_json::json!({"version": 1, "review": {}}),
+            serde_json::json!({"version": 1, "slack": {"botUserId": "U1"}}),
+            serde_json::json!({"version": 1, "slack": {"workspaceName": "acme"}}),
+        ] {
+            assert!(is_pmks(config.clone()), "{config}");
+        }
+        let ours = || serde_json::json!({"version": 1, "admins": ["U1"], "slack": {"appToken": "xapp-1"}});
+        assert!(!is_pmks(ours()));
+        std::fs::create_dir_all(home.path().join("gateway/slack/users")).expect("pmk's conversations");
+        assert!(is_pmks(ours()));
     }
 }

@@ -1,5 +1,5 @@
-//! What people read: every sentence the gateway itself says in a conversation, in the language of
-//! `language` in gateway.json. The sentences are in `messages/*.ftl`, one file a language; what is filled into
+//! What people read, and what the model is told of its wishes: every sentence the gateway itself says in a conversation, in
+//! its [language](crate::language). The sentences are in `messages/*.ftl`, one file a language; what is filled into
 //! them is in one file a theme.
 
 mod admins;
@@ -7,24 +7,35 @@ mod answers;
 mod cases;
 mod commands;
 mod escalations;
+mod model;
+mod operator;
 
 use std::fmt;
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
-use pmk_core::text;
+use pmk_core::{Language, text};
 use unic_langid::LanguageIdentifier;
 
-use crate::language::Language;
-
 pub use escalations::Escalation;
+pub use operator::Notice;
 
 /// All that is said in a language.
 const fn catalogue(language: Language) -> &'static str {
     match language {
         Language::TraditionalChinese => {
-            concat!(include_str!("messages/zh-TW.ftl"), include_str!("messages/commands/zh-TW.ftl"))
+            concat!(
+                include_str!("messages/zh-TW.ftl"),
+                include_str!("messages/commands/zh-TW.ftl"),
+                include_str!("messages/model/zh-TW.ftl"),
+                include_str!("messages/operator/zh-TW.ftl")
+            )
         }
-        Language::English => concat!(include_str!("messages/en.ftl"), include_str!("messages/commands/en.ftl")),
+        Language::English => concat!(
+            include_str!("messages/en.ftl"),
+            include_str!("messages/commands/en.ftl"),
+            include_str!("messages/model/en.ftl"),
+            include_str!("messages/operator/en.ftl")
+        ),
     }
 }
 
@@ -107,8 +118,14 @@ mod tests {
 
     /// Everything that can be said.
     fn everything(messages: &Messages) -> Vec<String> {
-        let themes: [fn(&Messages) -> Vec<String>; 4] =
-            [admins::everything, answers::everything, cases::everything, escalations::everything];
+        let themes: [fn(&Messages) -> Vec<String>; 6] = [
+            admins::everything,
+            answers::everything,
+            cases::everything,
+            escalations::everything,
+            model::everything,
+            operator::everything,
+        ];
         themes.iter().flat_map(|everything| everything(messages)).collect()
     }
 

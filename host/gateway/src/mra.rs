@@ -144,7 +144,8 @@ fn result(finished: &Finished, time_limit: Duration) -> Result<String, Failure> 
         End::Exited(0) if stdout.trim().is_empty() => Err(Failure::NoAnswer { stderr }),
         End::Exited(0) if finished.stdout.is_cut() => {
             let cut = pmk_core::text::head_bytes(&stdout, MAX_RESULT_BYTES).trim();
-            Ok(format!("{cut}\n…（mra 的輸出共 {} bytes，只保留開頭）", finished.stdout.total_bytes))
+            // Of so many bytes, without words: it is part of what was found.
+            Ok(format!("{cut}\n…(mra: {MAX_RESULT_BYTES} / {} bytes)", finished.stdout.total_bytes))
         }
         End::Exited(0) => Ok(stdout.trim().to_owned()),
         End::Exited(code) => Err(Failure::Exited { code, stderr, stdout: printed(&stdout) }),

@@ -71,7 +71,7 @@ impl Preambles {
         let has_tools = learning.model.has_tools();
         let preambles = Audience::ALL.map(|audience| {
             Offer::EACH.map(|offer| {
-                let tools = if has_tools { directive::tools::definitions(offer) } else { vec![] };
+                let tools = if has_tools { directive::tools::definitions(offer, prompts.language()) } else { vec![] };
                 let system = prompts.system(audience, toolbox, offer);
                 let fenced = Preamble::without_tools(prompts.system(audience, Toolbox::Fenced, offer));
                 [Preamble::new(system.clone(), []), Preamble::new(system, tools), fenced].map(Arc::new)
@@ -162,8 +162,9 @@ fn is_news(known: &mut Option<bool>, takes: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
-    use crate::language::Language;
 
     /// What was refused is asked once more without tools: then it must not be larger.
     #[test]
@@ -173,7 +174,8 @@ mod tests {
         {
             for offer in Offer::EACH {
                 let system = |toolbox| prompts.system(audience, toolbox, offer);
-                let native = Preamble::new(system(Toolbox::Native), directive::tools::definitions(offer));
+                let native =
+                    Preamble::new(system(Toolbox::Native), directive::tools::definitions(offer, prompts.language()));
                 let fenced = Preamble::without_tools(system(Toolbox::Fenced));
                 let (fenced, native) = (fenced.tokens, native.tokens);
                 assert!(

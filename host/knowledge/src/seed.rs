@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use pmk_core::{Message, Origin, Role};
+use pmk_core::{Language, Message, Origin, Role};
 use thiserror::Error;
 
 use super::workspace::{FileProblem, Problem, Workspace};
@@ -18,11 +18,18 @@ const DOCUMENTS: [&str; 4] = ["sitemap.md", "architecture.md", "conventions.md",
 
 const PKB_FOLDER: &str = ".mra/pkb";
 
-/// How a seed begins; imported histories are recognised by it.
-const OPENING: &str = "我先把 workspace 的 PKB context 給你（請當作 ground truth，與你的印象不同時以此為準）：";
+/// How a seed begins; imported histories are recognised by it ([`SEED_PREFIXES`](pmk_core::history::SEED_PREFIXES)).
+const fn opening(language: Language) -> &'static str {
+    language.pick(
+        "Here are the team's documents (take them as ground truth: where they differ from what you remember, they hold):",
+        "我先把 workspace 的 PKB context 給你（請當作 ground truth，與你的印象不同時以此為準）：",
+    )
+}
 
 /// What makes the seed a pair.
-const ACKNOWLEDGEMENT: &str = "了解，已載入 workspace PKB context。請繼續。";
+const fn acknowledgement(language: Language) -> &'static str {
+    language.pick("I have read the documents. Please go on.", "了解，已載入 workspace PKB context。請繼續。")
+}
 
 /// So much of one document is read. The policy's cap on the seed is far below.
 const MAX_DOCUMENT_BYTES: u64 = 256 * 1024;
@@ -83,13 +90,14 @@ pub struct Packed {
 pub struct Seeder {
     ingest: Ingest,
     workspace: PathBuf,
+    language: Language,
     reported: Mutex<HashSet<FileProblem>>,
 }
 
 impl Seeder {
-    /// `workspace` is the mra workspace; a `dir:` does not need it.
-    pub fn new(ingest: Ingest, workspace: impl Into<PathBuf>) -> Self {
-        Seeder { ingest, workspace: workspace.into(), reported: Mutex::default() }
+    /// `workspace` is the mra workspace; a `dir:` does not need it. The pair speaks that language around the documents.
+    pub fn new(ingest: Ingest, workspace: impl Into<PathBuf>, language: Language) -> Self {
+        Seeder { ingest, workspace: workspace.into(), language, reported: Mutex::default() }
     }
 
     /// Packs what is there now. Never fails: what cannot be read is left out and reported once.
@@ -102,7 +110,7 @@ impl Seeder {
         packing.problems.extend(packed.err());
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         packing.problems.retain(|problem| reported.insert(problem.clone()));
-        Packed { pair: packing.pair(), problems: packing.problems }
+        Packed { pair: packing.pair(self.language), problems: packing.problems }
     }
 }
 
@@ -187,11 +195,11 @@ impl Packing {
         }
     }
 
-    fn pair(&self) -> Option<[Message; 2]> {
+    fn pair(&self, language: Language) -> Option<[Message; 2]> {
         (!self.text.is_empty()).then(|| {
             [
-                Message::text(Role::User, Origin::Seed, format!("{OPENING}{}", self.text)),
-                Message::text(Role::Assistant, Origin::SeedAck, ACKNOWLEDGEMENT),
+                Message::text(Role::User, Origin::Seed, format!("{}{}", opening(language), self.text)),
+                Message::text(Role::Assistant, Origin::SeedAck, acknowledgement(language)),
             ]
         })
     }
@@ -241,16 +249,32 @@ mod tests {
                 write(dir.path(), &format!("{repository}/.mra/pkb/{document}"), format!("{repository} {document}"));
             }
         }
-        let packed = Seeder::new(Ingest::AllRepositories, dir.path()).pack();
+        let packed = Seeder::new(Ingest::AllRepositories, dir.path(), Language::TraditionalChinese).pack();
         assert_eq!(packed.problems, []);
         let [seed, ack] = packed.pair.as_ref().unwrap();
         assert_eq!((seed.origin, ack.origin), (Origin::Seed, Origin::SeedAck));
-        assert_eq!(ack.plain_text(), ACKNOWLEDGEMENT);
+        assert_eq!(ack.plain_text(), acknowledgement(Language::TraditionalChinese));
         let text = seed.plain_text();
-        assert!(text.starts_with(pmk_core::history::SEED_PREFIX), "{text}");
+        assert!(text.starts_with("我先把 workspace 的 PKB context 給你"), "{text}");
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in {text}"));
         assert!(at("erp: sitemap.md") < at("web: sitemap.md") && at("web: sitemap.md") < at("erp: architecture.md"));
         assert!(at("=== erp: api-surface.md ===\n\nerp api-surface.md") < at("web: api-surface.md"));
+    }
+
+    #[test]
+    fn histories_recognise_a_seed_in_either_language() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "a.md", "first");
+        for language in Language::ALL {
+            let packed = Seeder::new(Ingest::Folder(dir.path().to_owned()), "", language).pack();
+            let [seed, ack] = packed.pair.unwrap().map(|message| message.plain_text());
+            let file = serde_json::json!({"messages": [{"role": "user", "content": seed}, {"role": "assistant", "content": ack}]});
+            let history = pmk_core::History::parse(&file.to_string()).unwrap();
+            assert_eq!(
+                history.messages.iter().map(|message| message.origin).collect::<Vec<_>>(),
+                [Origin::Seed, Origin::SeedAck]
+            );
+        }
     }
 
     #[test]
@@ -260,7 +284,7 @@ mod tests {
         write(dir.path(), "erp/.mra/pkb/sitemap.md", "x".repeat(300 * 1024));
         write(dir.path(), "erp/.mra/pkb/architecture.md", [0, 159, 146, 150]);
         symlink("/etc/passwd", dir.path().join("erp/.mra/pkb/conventions.md")).unwrap();
-        let seeder = Seeder::new(Ingest::AllRepositories, dir.path());
+        let seeder = Seeder::new(Ingest::AllRepositories, dir.path(), Language::TraditionalChinese);
         let packed = seeder.pack();
         assert!(seed_of(&packed).len() < 270 * 1024);
         let found = problems(&packed);
@@ -273,9 +297,9 @@ mod tests {
     #[test]
     fn a_workspace_that_is_not_there_is_one_problem() {
         let dir = tempfile::tempdir().unwrap();
-        let packed = Seeder::new(Ingest::AllRepositories, dir.path().join("gone")).pack();
+        let packed = Seeder::new(Ingest::AllRepositories, dir.path().join("gone"), Language::English).pack();
         assert_eq!((packed.pair.is_none(), problems(&packed)), (true, vec!["is missing".to_owned()]));
-        let packed = Seeder::new(Ingest::AllRepositories, dir.path()).pack();
+        let packed = Seeder::new(Ingest::AllRepositories, dir.path(), Language::TraditionalChinese).pack();
         assert!(packed.pair.is_none() && packed.problems[0].path.ends_with(".collab/repos.json"));
     }
 
@@ -290,7 +314,7 @@ mod tests {
         symlink("/etc", dir.path().join("etc")).unwrap();
         symlink("/etc/passwd", dir.path().join("passwd.md")).unwrap();
         symlink(dir.path().join("b.md"), dir.path().join("z.md")).unwrap();
-        let packed = Seeder::new(Ingest::Folder(dir.path().to_owned()), "").pack();
+        let packed = Seeder::new(Ingest::Folder(dir.path().to_owned()), "", Language::English).pack();
         let text = seed_of(&packed);
         let body = text.split_once("\n\n").unwrap().1;
         assert_eq!(
@@ -307,7 +331,7 @@ mod tests {
             write(dir.path(), &format!("{n:04}.md"), "x");
         }
         write(dir.path(), "sub/deep.md", "x");
-        let packed = Seeder::new(Ingest::Folder(dir.path().to_owned()), "").pack();
+        let packed = Seeder::new(Ingest::Folder(dir.path().to_owned()), "", Language::English).pack();
         assert_eq!(seed_of(&packed).matches("=== ").count(), MAX_FILES);
         assert!(!packed.problems.is_empty() && packed.problems.iter().all(|it| it.problem == Problem::TooMany));
     }
@@ -319,7 +343,7 @@ mod tests {
         fs::create_dir(dir.path().join("b.md.d")).unwrap();
         write(dir.path(), "locked/c.md", "x");
         fs::set_permissions(dir.path().join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
-        let packed = Seeder::new(Ingest::Folder(dir.path().to_owned()), "").pack();
+        let packed = Seeder::new(Ingest::Folder(dir.path().to_owned()), "", Language::English).pack();
         let readable = fs::read_dir(dir.path().join("locked")).is_ok();
         fs::set_permissions(dir.path().join("locked"), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(seed_of(&packed).contains("fine"));

@@ -2,7 +2,7 @@
 //!
 //! Sources, the first that has a word on a setting wins: `--set POLICY.NAME=VALUE`, the environment (three names
 //! that the shell tradition of pmk knows, [`ENV_SETTINGS`]), `policy.settings` of gateway.json, the default that the
-//! policy describes. A wrong name or value is an error that says what is accepted; only the
+//! policy describes; before that default, a setting `language` has the gateway's own. A wrong name or value is an error that says what is accepted; only the
 //! environment is forgiven, with a warning (specification 000 §4).
 
 mod bounds;
@@ -10,7 +10,7 @@ mod error;
 
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
-use pmk_core::text;
+use pmk_core::{Language, text};
 use serde::Serialize;
 
 pub use self::{
@@ -24,6 +24,8 @@ use crate::description::{Description, MAX_TEXT_CHARS, SettingKind, SettingSpec};
 pub const MAX_SESSION_TOKENS: &str = "max-session-tokens";
 /// How much of a seed is kept, in characters.
 pub const SEED_CAP: &str = "seed-cap";
+/// In which language a policy writes for the model: a text setting, a tag.
+pub const LANGUAGE: &str = "language";
 /// How much of a code-search result is kept, in characters.
 pub const MRA_RESULT_CAP: &str = "mra-result-cap";
 
@@ -92,6 +94,9 @@ pub struct Overrides {
     pub set: Vec<SetOverride>,
     /// The variables of [`ENV_SETTINGS`] that are set, by their names. The caller reads the environment.
     pub env: BTreeMap<String, String>,
+    /// The gateway's own language, for the text setting [`LANGUAGE`] of every policy that declares it and of which nobody
+    /// says otherwise.
+    pub language: Option<Language>,
     /// `policy.settings` of gateway.json: policy name → setting name → value.
     pub config: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
 }
@@ -122,6 +127,10 @@ impl Settings {
     pub fn resolve(description: &Description, overrides: &Overrides) -> Result<(Settings, Vec<Warning>), SettingError> {
         let mut values: BTreeMap<String, Value> =
             description.settings.iter().map(|spec| (spec.name.clone(), default(&spec.kind))).collect();
+        let of_language = description.setting(LANGUAGE).filter(|spec| matches!(spec.kind, SettingKind::Text { .. }));
+        if let (Some(spec), Some(language)) = (of_language, overrides.language) {
+            values.insert(spec.name.clone(), Value::Text(language.tag().to_owned()));
+        }
         for (name, given) in overrides.config.get(&description.name).into_iter().flatten() {
             let spec = declared(description, name, "policy.settings")?;
             let value = from_json(&spec.kind, given)

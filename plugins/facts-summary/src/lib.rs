@@ -7,7 +7,7 @@ mod sentences;
 mod summarize;
 mod words;
 
-use pmk_policy_sdk::{Description, Policy, export};
+use pmk_policy_sdk::{Description, LANGUAGE, Policy, export};
 
 /// The policy.
 pub struct FactsSummary;
@@ -19,6 +19,7 @@ impl Policy for FactsSummary {
         description
             .about("carries decisions, corrections, figures, dates, names and open questions into a fresh session");
         summarize::MESSAGES.declare(description);
+        LANGUAGE.declare(description);
     }
 }
 

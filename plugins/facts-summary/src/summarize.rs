@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pmk_policy_sdk::{IntegerSetting, Row, Summarize, Summary, Transcript, origin};
+use pmk_policy_sdk::{IntegerSetting, LANGUAGE, Row, Summarize, Summary, Transcript, origin};
 
 use crate::{
     FactsSummary,
@@ -100,22 +100,24 @@ impl Found {
     fn write(&self, transcript: &Transcript, summary: &Summary) {
         let max = usize::try_from(summary.max_tokens()).unwrap_or(usize::MAX);
         let mut page = Page { summary, left: max.saturating_mul(CHARS_A_HUNDRED_TOKENS) / 100 };
-        page.line(
+        let pick = |english, chinese| LANGUAGE.pick(english, chinese);
+        page.line(pick(
             "The conversation had grown too long for the model and goes on in a fresh session. These facts were taken from \
              it, the latest version of each; ask where something needed is missing.",
-        );
+            "對話太長，已在新的 session 繼續。以下是從中取出的事實，各以最新的為準；缺少需要的內容時請詢問。",
+        ));
         if !transcript.channel().is_empty() {
-            page.line(&format!("Last active channel: {}", transcript.channel()));
+            page.line(&format!("{}{}", pick("Last active channel: ", "最近的頻道："), transcript.channel()));
         }
         if let Some(task) = &self.task {
-            page.line(&format!("The latest request: {task}"));
+            page.line(&format!("{}{task}", pick("The latest request: ", "最近的要求：")));
         }
-        page.list("Corrections, which hold", &self.corrections);
-        page.list("Decisions", &self.decisions);
-        page.list("Open questions", &self.questions);
-        page.list("Figures and dates", &self.figures);
-        page.words("Names", &self.names);
-        page.words("Identifiers", &self.identifiers);
+        page.list(pick("Corrections, which hold:", "更正，以此為準："), &self.corrections);
+        page.list(pick("Decisions:", "決定："), &self.decisions);
+        page.list(pick("Open questions:", "待解的問題："), &self.questions);
+        page.list(pick("Figures and dates:", "數字與日期："), &self.figures);
+        page.words(pick("Names: ", "名稱："), &self.names);
+        page.words(pick("Identifiers: ", "識別碼："), &self.identifiers);
     }
 }
 
@@ -147,7 +149,7 @@ impl Page<'_> {
 
     /// Oldest first; where there is no room for all, the newest.
     fn list(&mut self, heading: &str, newest_first: &[String]) {
-        let mut room = self.left.saturating_sub(heading.chars().count() + 3);
+        let mut room = self.left.saturating_sub(heading.chars().count() + 2);
         let fitting = newest_first.iter().take_while(|sentence| {
             let chars = sentence.chars().count() + 3;
             let fits = chars <= room;
@@ -155,7 +157,7 @@ impl Page<'_> {
             fits
         });
         let shown: Vec<&String> = fitting.collect();
-        if !shown.is_empty() && self.line(&format!("\n{heading}:")) {
+        if !shown.is_empty() && self.line(&format!("\n{heading}")) {
             for sentence in shown.into_iter().rev() {
                 self.line(&format!("- {sentence}"));
             }
@@ -164,7 +166,7 @@ impl Page<'_> {
 
     fn words(&mut self, heading: &str, words: &[String]) {
         if !words.is_empty() {
-            self.line(&format!("\n{heading}: {}", words.join(", ")));
+            self.line(&format!("\n{heading}{}", words.join(", ")));
         }
     }
 }

@@ -79,4 +79,4 @@ pub use codes::{flag, level, origin, phase, role, rung};
 pub use platform::{Budget, CapVerdict, Description, Incoming, Overflow, Plan, Recovery, Summary, Transcript, log};
 pub use policy::{Cap, Policy, Prune, Recover, Summarize};
 pub use segments::{Row, Rows, Segment, Segments, tokens_of};
-pub use setting::{BooleanSetting, CapSettings, IntegerSetting, TextSetting};
+pub use setting::{BooleanSetting, CapSettings, IntegerSetting, LANGUAGE, TextSetting};

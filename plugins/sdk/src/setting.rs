@@ -133,6 +133,14 @@ impl BooleanSetting {
     }
 }
 
+/// In which language a policy writes for the model, `en` or `zh-TW`. The host gives every policy that declares it the
+/// gateway's own, where the operator says nothing else.
+pub const LANGUAGE: TextSetting = TextSetting::new(
+    "language",
+    "en",
+    "of what is written for the model, en or zh-TW; the gateway's own where not set",
+);
+
 /// A text setting of at most 2,000 characters, used like an [`IntegerSetting`].
 #[derive(Clone, Debug)]
 pub struct TextSetting {
@@ -155,5 +163,10 @@ impl TextSetting {
     /// The operator's value, else the default.
     pub fn value(&self) -> String {
         platform::setting_text(self.name).unwrap_or_else(|| self.default.to_owned())
+    }
+
+    /// That of the two texts that is in the language of [`LANGUAGE`].
+    pub fn pick(&self, english: &'static str, chinese: &'static str) -> &'static str {
+        if self.value().eq_ignore_ascii_case("zh-TW") { chinese } else { english }
     }
 }

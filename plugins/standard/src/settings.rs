@@ -1,6 +1,6 @@
 //! What an operator may change.
 
-use pmk_policy_sdk::{CapSettings, Description, IntegerSetting};
+use pmk_policy_sdk::{CapSettings, Description, IntegerSetting, LANGUAGE};
 
 /// The longest text that the contract can name, in characters.
 const MAX_CHARS: i64 = u32::MAX as i64;
@@ -46,4 +46,5 @@ pub fn declare(description: &Description) {
     }
     CAPS.declare(description);
     DIGEST_ABOVE.declare(description);
+    LANGUAGE.declare(description);
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pmk_policy_sdk::{Row, Segment, Summarize, Summary, Transcript, flag, origin};
+use pmk_policy_sdk::{LANGUAGE, Row, Segment, Summarize, Summary, Transcript, flag, origin};
 
 use crate::Standard;
 
@@ -52,27 +52,42 @@ impl Summarize for Standard {
         let share = u64::from(summary.max_tokens()).min(FULL_TOKENS);
         let scaled = |chars: u32| u32::try_from(u64::from(chars) * share / FULL_TOKENS).unwrap_or(chars);
 
-        summary.append(
+        let pick = |english, chinese| LANGUAGE.pick(english, chinese);
+        summary.append(pick(
             "The conversation had grown too long for the model and goes on in a fresh session. What follows was cut \
              together from its latest messages; what came before them is gone from view. Carry on from here, and ask \
              where something needed is missing.\n",
-        );
+            "對話太長，已在新的 session 繼續。以下取自最近的訊息，更早的內容已經看不到。請從這裡接著做，缺少需要的內容時請詢問。\n",
+        ));
         let channel = transcript.channel();
         if !channel.is_empty() {
-            summary.append(&format!("\nLast active channel: {channel}\n"));
+            summary.append(&format!("\n{}{channel}\n", pick("Last active channel: ", "最近的頻道：")));
         }
-        list(transcript, summary, "Latest requests, newest last", &found.requests, scaled(REQUEST_CHARS));
-        list(transcript, summary, "Latest answers, newest last", &found.answers, scaled(ANSWER_CHARS));
+        list(
+            transcript,
+            summary,
+            pick("Latest requests, newest last:", "最近的要求，最新的在最後："),
+            &found.requests,
+            scaled(REQUEST_CHARS),
+        );
+        list(
+            transcript,
+            summary,
+            pick("Latest answers, newest last:", "最近的回答，最新的在最後："),
+            &found.answers,
+            scaled(ANSWER_CHARS),
+        );
         let tools = found.tools();
         if !tools.is_empty() {
-            summary.append(&format!("\nTools used lately: {tools}\n"));
+            summary.append(&format!("\n{}{tools}\n", pick("Tools used lately: ", "最近用過的工具：")));
         }
         if !found.files.is_empty() {
-            summary.append(&format!("\nFiles talked about lately: {}\n", found.files.join(", ")));
+            let heading = pick("Files talked about lately: ", "最近談到的檔案：");
+            summary.append(&format!("\n{heading}{}\n", found.files.join(", ")));
         }
         if let Some(&open) = found.requests.first() {
             let task = one_line(&transcript.text(open, 0, scaled(REQUEST_CHARS)));
-            summary.append(&format!("\nThe task that was open last: {task}\n"));
+            summary.append(&format!("\n{}{task}\n", pick("The task that was open last: ", "最後還沒完成的事：")));
         }
     }
 }
@@ -141,7 +156,7 @@ fn list(transcript: &Transcript, summary: &Summary, heading: &str, newest_first:
     if newest_first.is_empty() || chars == 0 {
         return;
     }
-    summary.append(&format!("\n{heading}:\n"));
+    summary.append(&format!("\n{heading}\n"));
     for &index in newest_first.iter().rev() {
         // One more than is shown, to see whether anything is left out.
         let text = transcript.text(index, 0, chars + 1);

@@ -6,7 +6,7 @@ use pmk_policy_sdk::{
     rung,
     testing::{
         Conversation, Harness, Refused, Value,
-        core::{CapVerdict, Message, Origin, Role, Transcript, cap, floor},
+        core::{CapVerdict, Language, Message, Origin, Role, Transcript, cap, floor},
     },
 };
 use proptest::prelude::*;
@@ -156,7 +156,13 @@ fn a_cap_counts_characters_of_any_width() {
     let harness = Harness::<Strict>::new().with("seed-cap", 3);
     for (content, kept) in [("預算表", "預算表"), ("預算表格", "預算表\n…"), ("a👨‍👩‍👧b", "a\n…")]
     {
-        let capped = cap::apply(content, harness.cap(Origin::Seed, "erp", content, 100_000), "seed", "m1");
+        let capped = cap::apply(
+            content,
+            harness.cap(Origin::Seed, "erp", content, 100_000),
+            "seed",
+            "m1",
+            Language::TraditionalChinese,
+        );
         assert!(capped.text.starts_with(kept), "{}", capped.text);
         assert_eq!(capped.capped, kept.ends_with('…'));
     }

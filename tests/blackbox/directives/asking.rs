@@ -153,7 +153,7 @@ async fn is_confirmed(story: &'static Story, mark: &str, asked_in: &str) {
     let team = Team::new(story, "auto").await;
     let question = json!({"repo": "erp", "question": FOREIGN, "reason": story.reason});
     team.anthropic.when(story.question, Behaviour::calls([("escalate", question)]));
-    team.anthropic.when("not asked yet", Behaviour::answer("I need your word."));
+    team.anthropic.when(["not asked yet", "還沒有轉問"], Behaviour::answer("I need your word."));
     let gateway = team.connect().await;
     let asked = team.slack.mention(CHANNEL, ASKER, story.question, None);
     let proposal = team.message("proposal", |message| message.by_bot && message.text.contains(mark)).await;

@@ -18,12 +18,12 @@ pub const ASKER: &str = "U0ASK";
 pub const CONTACT: &str = "U0IT";
 pub const OTHER_CONTACT: &str = "U0ITB";
 
-/// What only the curator is told.
-pub const CURATOR: &str = "You curate a team's knowledge base";
-/// What the model is told when a contact's word has come in.
-pub const ARRIVED: &str = "先前轉問的問題有回覆了";
+/// What only the curator is told, in any language.
+pub const CURATOR: &str = "asked_as";
+/// What the model is told when a contact's word has come in, in each language.
+pub const ARRIVED: [&str; 2] = ["The question that was passed on has been answered", "先前轉問的問題有回覆了"];
 /// What the model is told once it has called `escalate`.
-pub const FORWARDED: &str = "put to the people who know";
+pub const FORWARDED: [&str; 2] = ["put to the people who know", "負責的人轉問，答案稍後才到"];
 
 /// One story, in one language.
 pub struct Story {

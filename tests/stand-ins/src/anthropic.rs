@@ -108,6 +108,27 @@ pub struct Anthropic {
     _stop: oneshot::Sender<()>,
 }
 
+/// Texts of which one tells a request.
+pub struct Needles(Vec<String>);
+
+impl From<&str> for Needles {
+    fn from(needle: &str) -> Needles {
+        Needles(vec![needle.to_owned()])
+    }
+}
+
+impl From<String> for Needles {
+    fn from(needle: String) -> Needles {
+        Needles(vec![needle])
+    }
+}
+
+impl<const N: usize> From<[&str; N]> for Needles {
+    fn from(needles: [&str; N]) -> Needles {
+        Needles(needles.map(str::to_owned).into())
+    }
+}
+
 impl Anthropic {
     /// Starts one on a free port.
     pub async fn start() -> Self {
@@ -153,8 +174,9 @@ impl Anthropic {
     /// What happens to every valid request whose system prompt, or what was said since the model last spoke,
     /// has this text. The newest rule that fits counts, before the queue; with any rule, a request that
     /// nothing fits is refused.
-    pub fn when(&self, needle: impl Into<String>, behaviour: Behaviour) {
-        self.lock().rules.push((needle.into(), behaviour));
+    pub fn when(&self, needles: impl Into<Needles>, behaviour: Behaviour) {
+        let Needles(needles) = needles.into();
+        self.lock().rules.extend(needles.into_iter().map(|needle| (needle, behaviour.clone())));
     }
 
     /// Sets the window, in the stand-in's own tokens.

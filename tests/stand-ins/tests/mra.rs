@@ -73,7 +73,7 @@ async fn a_silent_failure_is_called_twice_and_a_loud_one_once() {
     let (outcome, _) = ask(&loud.mra).await;
     let stderr = "fatal: no index for erp".into();
     assert_eq!(outcome.result, Err(Failure::Exited { code: 3, stderr, stdout: String::new() }));
-    assert!(outcome.text().contains("fatal: no index for erp"));
+    assert!(outcome.result.unwrap_err().to_string().contains("fatal: no index for erp"));
     assert_eq!(calls(&loud.script()).expect("recorded calls").len(), 1);
 }
 

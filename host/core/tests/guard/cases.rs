@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pmk_core::{
-    Applied, Archived, Block, Entry, Guard, Message, Origin, Plan, Quote, Role, Transcript, Verdict, floor, marker,
-    replace::Reduction,
+    Applied, Archived, Block, Entry, Guard, Language, Message, Origin, Plan, Quote, Role, Transcript, Verdict, floor,
+    marker, replace::Reduction,
 };
 
 const GUARD: Guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
@@ -266,7 +266,12 @@ fn the_largest_numbers_do_not_overflow() {
 
 /// A quote of an archived message that is nowhere in [`history`].
 fn quote(number: u32) -> Option<Quote> {
-    Quote::of(number, &Archived { id: 100 + i64::from(number), message: Arc::new(question()) }, 4_000)
+    Quote::of(
+        number,
+        &Archived { id: 100 + i64::from(number), message: Arc::new(question()) },
+        4_000,
+        Language::English,
+    )
 }
 
 fn recalling(quotes: &[(u32, Option<Quote>)], ranges: &[(u32, u32)], limit: u64) -> Result<Applied, u8> {
@@ -292,7 +297,7 @@ fn a_recall_is_of_something_absent_and_made_once() {
     assert_eq!(recalling(&[(5, quote(5)), (5, quote(5))], &[], u64::MAX).unwrap_err(), 8);
     let transcript = history();
     let present = Archived { id: transcript.entries()[2].id, message: Arc::clone(&transcript.entries()[2].message) };
-    let present = || Quote::of(2, &present, 9);
+    let present = || Quote::of(2, &present, 9, Language::English);
     assert_eq!(recalling(&[(2, present())], &[], u64::MAX).unwrap_err(), 8);
     assert!(recalling(&[(2, present())], &[(2, 4)], u64::MAX).is_ok(), "what the plan takes out may be quoted");
 }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use pmk_core::{
-    Block, Edit, Message, Origin, Plan, Role, Transcript,
+    Block, Edit, Language, Message, Origin, Plan, Role, Transcript,
     plan::Replaced,
     recall,
     replace::{self, Reduction},
@@ -210,7 +210,7 @@ impl<'a> Oracle<'a> {
             return None;
         }
         let mut numbers = BTreeSet::new();
-        let mut cost = u64::from(recall::frame_tokens());
+        let mut cost = u64::from(recall::frame_tokens(self.transcript.language()));
         for (number, quote) in plan.recalls() {
             let quote = quote.as_ref()?;
             let stays = (0..self.len()).any(|at| !gone.contains(&at) && self.transcript.entries()[at].id == quote.id);
@@ -271,11 +271,11 @@ impl<'a> Oracle<'a> {
             }
             let (Some(new), Some(old)) = (new.content(), old.content()) else { panic!("a call was changed") };
             let Reduction::Shorten { head, tail } = reduction else {
-                assert_eq!(new, replace::digest(old, kind, &id));
+                assert_eq!(new, replace::digest(old, kind, &id, Language::default()));
                 continue;
             };
             let chars = old.chars().count();
-            let notice = replace::notice(chars, kind, u64::from(head) + u64::from(tail), &id);
+            let notice = replace::notice(chars, kind, u64::from(head) + u64::from(tail), &id, Language::default());
             let (start, end) = new.split_once(&notice).expect("the notice");
             let (start, end) = (start.strip_suffix('\n').unwrap_or(start), end.strip_prefix('\n').unwrap_or(end));
             let boundaries: BTreeSet<usize> = old.grapheme_indices(true).map(|(at, _)| at).chain([old.len()]).collect();

@@ -10,11 +10,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pmk_core::Language;
 use pmk_system::files::{self, NoFile};
 use thiserror::Error;
 
 use super::Audience;
-use crate::{directive::Offer, language::Language};
+use crate::directive::Offer;
 
 /// The largest prompt file that is read, in bytes. It goes along with every request.
 pub const MAX_PROMPT_BYTES: u64 = 64 << 10;
@@ -34,38 +35,42 @@ impl Toolbox {
     /// The part of a system prompt that explains what is offered; nothing where nothing is.
     pub fn text(self, offer: Offer, language: Language) -> String {
         let text = match (self, language) {
-            (Toolbox::Fenced, Language::TraditionalChinese) => include_str!("prompts/toolbox-fenced.md"),
+            (Toolbox::Fenced, Language::TraditionalChinese) => include_str!("prompts/toolbox-fenced.zh-TW.md"),
             (Toolbox::Fenced, Language::English) => include_str!("prompts/toolbox-fenced.en.md"),
-            (Toolbox::Native, Language::TraditionalChinese) => include_str!("prompts/toolbox-native.md"),
+            (Toolbox::Native, Language::TraditionalChinese) => include_str!("prompts/toolbox-native.zh-TW.md"),
             (Toolbox::Native, Language::English) => include_str!("prompts/toolbox-native.en.md"),
         };
-        if !offer.is_something() {
-            return String::new();
-        }
-        let mut is_offered = true;
-        let mut kept = String::with_capacity(text.len());
-        for line in text.lines() {
-            match line {
-                "{{mra}}" => is_offered = offer.mra,
-                "{{people}}" => is_offered = offer.people,
-                "{{all}}" => is_offered = true,
-                line if is_offered => kept.extend([line, "\n"]),
-                _ => {}
-            }
-        }
-        kept.trim().to_owned()
+        if offer.is_something() { offered(text, offer) } else { String::new() }
     }
 }
 
-impl Audience {
-    /// The text for this audience that comes with the gateway, without the toolbox.
-    const fn built_in(self) -> &'static str {
-        match self {
-            Audience::Tech => include_str!("prompts/tech.md"),
-            Audience::Pm => include_str!("prompts/pm.md"),
-            Audience::Biz => include_str!("prompts/biz.md"),
-            Audience::Exec => include_str!("prompts/exec.md"),
+/// The lines that are about what is offered, and those that are about neither.
+fn offered(text: &str, offer: Offer) -> String {
+    let mut is_offered = true;
+    let mut kept = String::with_capacity(text.len());
+    for line in text.lines() {
+        match line {
+            "{{mra}}" => is_offered = offer.mra,
+            "{{people}}" => is_offered = offer.people,
+            "{{all}}" => is_offered = true,
+            line if is_offered => kept.extend([line, "\n"]),
+            _ => {}
         }
+    }
+    kept.trim().to_owned()
+}
+
+impl Audience {
+    /// The text for this audience that comes with the gateway, without the toolbox. Of code and of what is known about
+    /// it, it speaks only where `mra` is there to ask.
+    fn built_in(self, offer: Offer, language: Language) -> String {
+        let text = match self {
+            Audience::Tech => language.pick(include_str!("prompts/tech.en.md"), include_str!("prompts/tech.zh-TW.md")),
+            Audience::Pm => language.pick(include_str!("prompts/pm.en.md"), include_str!("prompts/pm.zh-TW.md")),
+            Audience::Biz => language.pick(include_str!("prompts/biz.en.md"), include_str!("prompts/biz.zh-TW.md")),
+            Audience::Exec => language.pick(include_str!("prompts/exec.en.md"), include_str!("prompts/exec.zh-TW.md")),
+        };
+        offered(text, offer)
     }
 }
 
@@ -73,7 +78,7 @@ impl Audience {
 #[derive(Clone, Debug, Default)]
 pub struct Prompts {
     overrides: [Option<String>; Audience::ALL.len()],
-    /// Of the toolbox; the model answers in the language of the question.
+    /// Of what is ours; the model answers in the language of the question.
     language: Language,
 }
 
@@ -105,15 +110,23 @@ impl Prompts {
         (prompts, problems)
     }
 
-    /// The same with the toolbox in this language.
+    /// The same with our own texts in this language.
     #[must_use]
     pub fn speaking(self, language: Language) -> Prompts {
         Prompts { language, ..self }
     }
 
+    /// The language of our own texts.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
     /// The system prompt for an audience. It carries the toolbox of what is offered, exactly once.
     pub fn system(&self, audience: Audience, toolbox: Toolbox, offer: Offer) -> String {
-        let text = self.overrides[audience as usize].as_deref().unwrap_or(audience.built_in()).trim();
+        let text = match &self.overrides[audience as usize] {
+            Some(text) => text.trim().to_owned(),
+            None => audience.built_in(offer, self.language),
+        };
         let toolbox = toolbox.text(offer, self.language);
         match text.split_once(PLACEHOLDER) {
             Some((before, after)) => format!("{before}{toolbox}{}", after.replace(PLACEHOLDER, "")),
@@ -187,7 +200,9 @@ mod tests {
         let biz = prompts.system(Audience::Biz, Toolbox::Native, Offer::ALL);
         assert!(biz.starts_with("A #") && biz.ends_with(" B"), "{biz}");
         assert!(
-            prompts.system(Audience::Tech, Toolbox::Native, Offer::ALL).starts_with(Audience::Tech.built_in().trim())
+            prompts
+                .system(Audience::Tech, Toolbox::Native, Offer::ALL)
+                .starts_with(&Audience::Tech.built_in(Offer::ALL, Language::English))
         );
     }
 
@@ -207,7 +222,11 @@ mod tests {
             ]
         ));
         for audience in Audience::ALL {
-            assert!(prompts.system(audience, Toolbox::Fenced, Offer::ALL).starts_with(audience.built_in().trim()));
+            assert!(
+                prompts
+                    .system(audience, Toolbox::Fenced, Offer::ALL)
+                    .starts_with(&audience.built_in(Offer::ALL, Language::English))
+            );
         }
     }
 
@@ -222,7 +241,8 @@ mod tests {
         for (audience, words) in
             [(Audience::Tech, "API"), (Audience::Pm, "PM"), (Audience::Biz, "IT"), (Audience::Exec, "影響（含風險）")]
         {
-            assert!(audience.built_in().contains(words), "{audience}");
+            let text = audience.built_in(Offer::ALL, Language::TraditionalChinese);
+            assert!(text.contains(words), "{audience}");
         }
     }
 
@@ -259,9 +279,21 @@ mod tests {
                 assert_eq!(fenced.contains(tag), is_offered, "{fenced}");
             }
         }
-        let is_chinese = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
-        for toolbox in TOOLBOXES {
-            assert!(!toolbox.text(Offer::ALL, Language::English).contains(is_chinese));
+    }
+
+    #[test]
+    fn of_code_is_spoken_only_where_there_is_some_to_look_into() {
+        let without = Offer { mra: false, people: true };
+        for (language, words) in [
+            (Language::English, &["code", "API", "knowledge base"]),
+            (Language::TraditionalChinese, &["程式碼", "API", "知識庫"]),
+        ] {
+            for audience in Audience::ALL {
+                let prompts = Prompts::default().speaking(language);
+                let said = |offer| prompts.system(audience, Toolbox::Native, offer).replace("do not write code", "");
+                assert!(!words.iter().any(|word| said(without).contains(word)), "{audience}: {}", said(without));
+                assert!(words.iter().any(|word| said(Offer::ALL).contains(word)), "{audience}");
+            }
         }
     }
 
@@ -269,7 +301,7 @@ mod tests {
     fn a_prompt_without_anything_to_offer_has_no_toolbox() {
         for toolbox in TOOLBOXES {
             let system = Prompts::default().system(Audience::Tech, toolbox, Offer::EACH[0]);
-            assert_eq!(system, Audience::Tech.built_in().trim());
+            assert_eq!(system, Audience::Tech.built_in(Offer::EACH[0], Language::English));
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use pmk_core::Language;
 use serde_json::Value;
 
 use super::*;
-use crate::{language::Language, ledger::Ledger};
+use crate::ledger::Ledger;
 
 struct Scene {
     home: tempfile::TempDir,

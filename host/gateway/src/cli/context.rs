@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pmk_core::Language;
 use pmk_system::error::Failure;
 use serde_json::json;
 
@@ -11,6 +12,8 @@ use super::output::{note, note_json};
 pub(super) struct Context {
     pub(super) home: PathBuf,
     pub(super) json: bool,
+    /// What people at the terminal read; errors and logs are English.
+    pub(super) language: Language,
 }
 
 impl Context {

@@ -35,6 +35,7 @@ use crate::{
     },
     gateway::Gateway,
     ledger::Ledger,
+    messages::{Messages, Notice},
     policies::Swapper,
     presence::{
         Presence,
@@ -100,12 +101,6 @@ enum Connection {
     Lines,
 }
 
-/// What was chosen for the operator; said once nothing can go wrong any more.
-struct Note {
-    what: String,
-    hint: String,
-}
-
 impl Connection {
     /// The same with its tokens got.
     fn with_tokens(self) -> Result<Connection, Failure> {
@@ -123,12 +118,7 @@ impl Run {
         let terminal = std::io::stdin().is_terminal() && !context.json;
         let mut notes = Vec::new();
         if is_dry_run()? {
-            notes.push(Note {
-                what: format!("dry run, because {DRY_RUN} is set: nothing that writes reaches Slack"),
-                hint:
-                    "the ledger goes to `dryrun-events-YYYY-MM.log`; what is answered counts as answered in this home"
-                        .into(),
-            });
+            notes.push(Notice::DryRun(DRY_RUN));
         }
         let connection = self.choose_front(&Tokens::of(&config.slack), terminal, &mut notes)?;
         logging::start(matches!(connection, Connection::Chat), context.json);
@@ -160,18 +150,21 @@ impl Run {
         state: &mut State,
         config: Config,
         connection: Connection,
-        mut notes: Vec<Note>,
+        mut notes: Vec<Notice>,
     ) -> Result<(), Failure> {
-        let loader = self.layers.loader(&context.home)?;
+        let loader = self.layers.loader(&context.home)?.speaking(config.language);
         let stack = loader.start(&config.policy)?;
         let model = self.open_model(&context.home, &config, &mut notes)?;
+        let messages = Messages::new(config.language);
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
         let store = Store::open(&context.home)?;
         store.void_leases(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
-        for Note { what, hint } in notes {
+        // Said once nothing can go wrong any more.
+        for notice in notes {
+            let (what, hint) = messages.notice(notice);
             context.notice(&what, Some(&hint));
         }
         let at_a_terminal = matches!(connection, Connection::Chat);
@@ -224,7 +217,7 @@ impl Run {
     }
 
     /// Slack where it was asked for or its tokens are there, else the console.
-    fn choose_front(&self, tokens: &Tokens, terminal: bool, notes: &mut Vec<Note>) -> Result<Connection, Failure> {
+    fn choose_front(&self, tokens: &Tokens, terminal: bool, notes: &mut Vec<Notice>) -> Result<Connection, Failure> {
         let console = if terminal { Connection::Chat } else { Connection::Lines };
         let missing = match (&tokens.app, &tokens.bot) {
             _ if self.front == Some(FrontChoice::Console) => None,
@@ -245,18 +238,15 @@ impl Run {
             }
             None if self.slack_api_url.is_some() => Err(Failure::new("the console has no use for `--slack-api-url`")
                 .hint("leave it out, or say `--front slack`")),
-            Some((what, hint)) => {
-                notes.push(Note {
-                    what: format!("front: console, because {what}"),
-                    hint: format!("{hint}, to connect Slack"),
-                });
+            Some(_) => {
+                notes.push(Notice::Console);
                 Ok(console)
             }
             None => Ok(console),
         }
     }
 
-    fn open_model(&self, home: &Path, config: &Config, notes: &mut Vec<Note>) -> Result<Arc<dyn Model>, Failure> {
+    fn open_model(&self, home: &Path, config: &Config, notes: &mut Vec<Notice>) -> Result<Arc<dyn Model>, Failure> {
         let mut environment = Environment::of_process(home);
         environment.idle_timeout = Some(Duration::from_secs_f64(config.limits.model_idle_seconds));
         environment.call_timeout = Some(Duration::from_secs_f64(config.limits.model_total_seconds));
@@ -278,10 +268,7 @@ impl Run {
                         .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
                 }),
             None => {
-                notes.push(Note {
-                    what: "model: sim, a stand-in that quotes the conversation, because no model is named".into(),
-                    hint: "`--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one".into(),
-                });
+                notes.push(Notice::Sim);
                 open(MODEL_WITHOUT_CONFIG)
             }
         }

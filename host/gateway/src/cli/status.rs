@@ -1,5 +1,5 @@
 //! `status`: how the gateway of a home does. Asked of itself where it answers, read from its files where it does not.
-//! Nothing of gateway.json is looked at, so no command that names a secret is run.
+//! Of gateway.json nothing but the language is looked at, so no command that names a secret is run.
 
 use std::{fmt::Write, process::ExitCode, time::Duration};
 
@@ -15,9 +15,10 @@ use super::{
 use crate::{
     control::{self, Reply, Request},
     ledger::Trouble,
+    messages::Messages,
     presence::{
         Signs,
-        health::{Freshness, Level, Report, Signals, judge},
+        health::{Freshness, Level, Reason, Report, Signals, judge},
         state::State,
     },
 };
@@ -42,7 +43,7 @@ struct Shown {
     report: Option<Report>,
     level: Level,
     heartbeat: Freshness,
-    reasons: Vec<String>,
+    reasons: Vec<Reason>,
 }
 
 impl StatusCommand {
@@ -51,11 +52,10 @@ impl StatusCommand {
         if context.json {
             print_json(&shown.document())?;
         } else {
-            print(&shown.page())?;
+            let messages = Messages::new(context.language);
+            print(&shown.page(&messages))?;
             if shown.trouble().is_some() {
-                note(
-                    "  hint: is there room on the disk, and may it write there? They are kept, and written once they can be",
-                );
+                note(format_args!("  hint: {}", messages.status_ledger_hint()));
             }
         }
         Ok(match shown.level {
@@ -98,34 +98,29 @@ impl Shown {
         self.report.as_ref()?.ledger.as_ref()
     }
 
-    fn page(&self) -> String {
-        let mut page = format!("{}\n", self.level.name());
-        let mut line = |name: &str, value: String| {
-            let _ = writeln!(page, "  {name:<12} {value}");
+    fn page(&self, messages: &Messages) -> String {
+        let mut page = format!("{}\n", messages.status_level(self.level.name()));
+        let mut line = |(name, value): (String, String)| {
+            // A Chinese character takes the room of two others.
+            let wide = name.chars().filter(|c| !c.is_ascii()).count();
+            let _ = writeln!(page, "  {name:<room$} {value}", room = 12 - wide.min(12));
         };
         for reason in &self.reasons {
-            line("because", reason.clone());
+            line(messages.status_because(reason.name(), reason.count()));
         }
         if let Some(pid) = self.pid {
-            line("process", pid.to_string());
+            line(messages.status_process(pid));
         }
-        if let Some(State { started_at, phase, supervised, .. }) = &self.state {
-            line("phase", format!("{}, started {started_at}", phase.name()));
-            line("supervised", if *supervised { "yes" } else { "no" }.to_owned());
+        if let Some(state) = &self.state {
+            line(messages.status_phase(state.phase.name(), &state.started_at));
+            line(messages.status_supervised(state.supervised));
         }
-        line(
-            "heartbeat",
-            match self.age {
-                Some(age) => format!("{}, {} s ago", self.heartbeat.name(), age.as_secs()),
-                None => "none".to_owned(),
-            },
-        );
+        line(messages.status_heartbeat(self.heartbeat.name(), self.age.map(|age| age.as_secs())));
         if let Some(connection) = self.report.as_ref().and_then(|report| report.connection) {
-            let (open, of, reconnects) = (connection.open, connection.of, connection.reconnects);
-            line("sockets", format!("{open} of {of} connected, {reconnects} reconnects in the last 10 minutes"));
+            line(messages.status_sockets(connection));
         }
-        if let Some(Trouble { error, since, .. }) = self.trouble() {
-            line("ledger", format!("since {since}: {error}"));
+        if let Some(trouble) = self.trouble() {
+            line(messages.status_ledger(trouble));
         }
         page
     }

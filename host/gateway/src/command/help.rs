@@ -56,8 +56,9 @@ fn written(entry: &Entry) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
-    use crate::language::Language;
 
     #[test]
     fn every_command_is_on_a_page_in_both_languages() {

@@ -208,8 +208,11 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
-    use crate::{language::Language, may::Reason};
+
+    use crate::may::Reason;
 
     /// Once, the log's English stood in Chinese sentences.
     #[test]

@@ -46,7 +46,7 @@ impl EditError {
 pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
     let _lock = lock(home)?;
     let path = real_path(home)?;
-    let mut root = read(&path)?;
+    let mut root = read(home, &path)?;
     let changed = change(&mut root)?;
     write(&path, &root)?;
     Ok(changed)
@@ -71,7 +71,7 @@ fn real_path(home: &Path) -> Result<PathBuf, EditError> {
     }
 }
 
-fn read(path: &Path) -> Result<Object, EditError> {
+fn read(home: &Path, path: &Path) -> Result<Object, EditError> {
     let text = match files::read_text(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut root = Object::default();
@@ -81,7 +81,7 @@ fn read(path: &Path) -> Result<Object, EditError> {
         text => text.map_err(failed("read", path))?,
     };
     let invalid = |what| EditError::Invalid { path: path.to_owned(), what };
-    Config::parse(&text).map_err(invalid)?;
+    Config::parse(&text, home).map_err(invalid)?;
     serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))
 }
 

@@ -1,10 +1,12 @@
 //! The same two abilities as native tools.
 
+use pmk_core::Language;
 use pmk_models::Tool;
 use serde_json::{Value, json};
 
 use super::{Directive, Kind, Offer};
-/// A tool call that cannot be carried out; the message is for the model.
+
+/// A tool call that cannot be carried out; the model is [told](crate::messages::Messages::bad_call) in its language.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCall {
     #[error("there is no tool `{0}`; there are `mra_ask` and `escalate`")]
@@ -23,42 +25,53 @@ impl Kind {
     }
 }
 
-/// The tools that can be carried out, always in this order, so that a provider's cache of the prompt holds.
-pub fn definitions(offer: Offer) -> Vec<Tool> {
-    let offered = Kind::ALL.into_iter().zip(all()).filter(|(kind, _)| offer.has(*kind));
+/// The tools that can be carried out, described in that language, always in this order, so that a provider's cache of the prompt holds.
+pub fn definitions(offer: Offer, language: Language) -> Vec<Tool> {
+    let offered = Kind::ALL.into_iter().zip(all(language)).filter(|(kind, _)| offer.has(*kind));
     offered.map(|(_, tool)| tool).collect()
 }
 
-fn all() -> [Tool; 2] {
-    let text = |description: &str| json!({"type": "string", "description": description});
+fn all(language: Language) -> [Tool; 2] {
+    let text = |english, chinese| json!({"type": "string", "description": language.pick(english, chinese)});
     [
         Tool {
             name: Kind::MraAsk.tool().into(),
-            description: "Search the source code of one repository and get a written answer. Use it when the \
-                          knowledge base does not go into enough detail: an implementation, a scope, a rule, the \
-                          exact columns. Takes up to a few minutes."
+            description: language
+                .pick(
+                    "Search the source code of one repository and get a written answer. Use it when the knowledge base \
+                     does not go into enough detail: an implementation, a scope, a rule, the exact columns. Takes up to a \
+                     few minutes.",
+                    "查一個儲存庫的程式碼，得到一段文字的回答。知識庫的摘要不夠細時使用：某段實作、scope、權限規則、確切的欄位清單。\
+                     最多要幾分鐘。",
+                )
                 .into(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
-                    "repo": text("The repository's name as the knowledge base spells it"),
-                    "question": text("One precise question that can be answered from the code"),
+                    "repo": text("The repository's name as the knowledge base spells it", "儲存庫名稱，與知識庫中的寫法相同"),
+                    "question": text("One precise question that can be answered from the code", "一個能從程式碼回答的具體問題"),
                 },
                 "required": ["repo", "question"],
             }),
         },
         Tool {
             name: Kind::Escalate.tool().into(),
-            description: "Ask the responsible people; their answer comes later, not in this turn. Use it when \
-                          nothing else can tell: the state of a live system, a business decision, an unwritten \
-                          rule."
+            description: language
+                .pick(
+                    "Ask the responsible people; their answer comes later, not in this turn. Use it when nothing else can \
+                     tell: the state of a live system, a business decision, an unwritten rule.",
+                    "請負責的人回答；答案稍後才到，不在這一輪。其他方法都不會有答案時使用：線上系統的現況、商業決策、沒有寫下來的規則。",
+                )
                 .into(),
             input_schema: json!({
                 "type": "object",
                 "properties": {
-                    "repo": text("The repository it is about, if it is about one"),
-                    "question": text("The question, understandable without the conversation, at most 2,000 characters"),
-                    "reason": text("Why nothing else has the answer"),
+                    "repo": text("The repository it is about, if it is about one", "相關的儲存庫，沒有就省略"),
+                    "question": text(
+                        "The question, understandable without the conversation, at most 2,000 characters",
+                        "不看對話也能理解的完整問題，最多 2,000 個字元",
+                    ),
+                    "reason": text("Why nothing else has the answer", "為什麼其他方法都回答不了"),
                 },
                 "required": ["question", "reason"],
             }),
@@ -102,7 +115,7 @@ mod tests {
     #[test]
     fn only_what_can_be_carried_out_is_defined() {
         for offer in Offer::EACH {
-            let names: Vec<String> = definitions(offer).into_iter().map(|tool| tool.name).collect();
+            let names: Vec<String> = definitions(offer, Language::English).into_iter().map(|tool| tool.name).collect();
             assert_eq!(
                 (names.iter().any(|name| name == "mra_ask"), names.iter().any(|name| name == "escalate")),
                 (offer.mra, offer.people)
@@ -113,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_the_schema_requires_is_enough() {
-        for definition in definitions(Offer::ALL) {
+        for definition in definitions(Offer::ALL, Language::English) {
             let required = definition.input_schema["required"].as_array().expect("a list").clone();
             let input = required.iter().map(|key| (key.as_str().expect("a name").to_owned(), json!("x"))).collect();
             assert!(read_call(&definition.name, &Value::Object(input)).is_ok(), "{}", definition.name);

@@ -10,8 +10,8 @@ use pmk_models::{ModelError, Usage};
 use super::{
     Cut, Exchange, Ports, SummaryInput,
     base::{Base, fold},
-    material::{Material, SYSTEM},
-    summary::{COMPACTED, framed},
+    material::{Material, system},
+    summary::{Frame, framed},
     window::Fold,
 };
 use crate::{ledger::Event, preambles::Preamble, store::StoreError};
@@ -72,7 +72,7 @@ async fn compact(
 
 /// The window with the summary in the place of a range, and what the request costs then.
 fn summed_up(base: &Base, transcript: &Transcript, range: Range<usize>, summary: &str) -> (Fold, u64) {
-    let message = framed(COMPACTED, summary);
+    let message = framed(Frame::Compacted, summary, transcript.language());
     let replaced = transcript.tokens_in(range.start, range.end);
     let after = base.tokens.saturating_sub(replaced) + u64::from(tokens::message(&message));
     (Fold { range, summary: Some(message), forget_dropped: false }, after)
@@ -90,11 +90,12 @@ async fn summarise(
     transcript: &Transcript,
     range: Range<usize>,
 ) -> Result<String, ModelError> {
-    let preamble = Preamble::new(SYSTEM, []);
+    let language = transcript.language();
+    let preamble = Preamble::new(system(language), []);
     let budget = exchange.capped(ports.token_budget(exchange.session, preamble.tokens), preamble.tokens);
     let part = &transcript.entries()[range];
-    let material = Material::of(part, budget.limit);
-    let input = SummaryInput { session: exchange.session, part, material: &material, limit: budget.limit };
+    let material = Material::of(part, budget.limit, language);
+    let input = SummaryInput { session: exchange.session, part, material: &material, limit: budget.limit, language };
     let mut usage = Usage::default();
     let written = ports.write_summary(input, &mut usage).await;
     exchange.tally.usage.add(usage);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, MutexGuard};
 
 use async_trait::async_trait;
-use pmk_core::{Applied, Entry, Transcript};
+use pmk_core::{Applied, Entry, Language, Transcript};
 use pmk_models::{Answer, ModelError, Request, Usage};
 use pmk_policy::{DecidedBy, OverflowInput, PruneDecision, PruneInput, Rung};
 
@@ -101,6 +101,8 @@ pub(crate) struct SummaryInput<'a> {
     pub material: &'a Material,
     /// Its hard limit.
     pub limit: u64,
+    /// What it is asked in.
+    pub language: Language,
 }
 
 /// What the admins are told of a conversation.

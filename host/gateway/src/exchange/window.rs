@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Archive, Entry, Guard, Marker, Message, Origin, Plan, Recall, Transcript};
+use pmk_core::{Applied, Archive, Entry, Guard, Language, Marker, Message, Origin, Plan, Recall, Transcript};
 
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
@@ -24,6 +24,7 @@ pub(crate) struct Window {
     dropped_turns: u32,
     marker_template: Option<String>,
     channel: String,
+    language: Language,
     archive: Option<Arc<dyn Archive>>,
 }
 
@@ -70,7 +71,7 @@ impl Window {
         rows.extend(retrieved.into_iter().map(Row::shown));
         let current = rows.len();
         rows.push(Row::shown(new_message));
-        Window { rows, current, dropped_turns, marker_template, channel, archive: None }
+        Window { rows, current, dropped_turns, marker_template, channel, language: Language::default(), archive: None }
     }
 
     /// Lets policies search what was said before.
@@ -78,11 +79,21 @@ impl Window {
         Window { archive: Some(archive), ..self }
     }
 
+    /// Says in which language the host's own words in it are.
+    pub fn speaking(self, language: Language) -> Self {
+        Window { language, ..self }
+    }
+
+    /// The language of the host's own words in it.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
     /// What a policy sees.
     pub fn transcript(&self) -> Arc<Transcript> {
         let entries = self.rows.iter().map(|row| row.entry.clone()).collect();
         let transcript = Transcript::new(entries, self.current, self.channel.clone());
-        let transcript = transcript.with_dropped_turns(self.dropped_turns);
+        let transcript = transcript.with_dropped_turns(self.dropped_turns).speaking(self.language);
         Arc::new(match &self.archive {
             Some(archive) => transcript.with_archive(Arc::clone(archive)),
             None => transcript,

@@ -189,12 +189,13 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
-    use crate::language::Language;
 
     #[test]
     fn the_words_of_seed_000() {
-        let messages = Messages::new(Language::default());
+        let messages = Messages::new(Language::TraditionalChinese);
         assert_eq!(messages.trimmed(6), ":scissors: 對話過長，已自動裁掉 6 輪舊訊息\n\n");
         assert_eq!(messages.too_long(), ":x: 對話太長，請開新 thread 重新提問");
         assert_eq!(
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_words_of_seed_003() {
-        let messages = Messages::new(Language::default());
+        let messages = Messages::new(Language::TraditionalChinese);
         assert_eq!(messages.away(), ":zzz: pmk gateway 暫離");
         assert_eq!(messages.back(Some(7)), ":wave: pmk gateway 重新上線（離線約 7 分鐘）");
         assert_eq!(messages.back(None), ":wave: pmk gateway 重新上線");

@@ -169,8 +169,11 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
-    use crate::{case::testing::case, language::Language};
+
+    use crate::case::testing::case;
 
     #[test]
     fn the_tracked_line_has_a_bullet_for_each() {

@@ -102,8 +102,9 @@ impl Messages {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
-    use crate::language::Language;
 
     #[test]
     fn the_words_of_seed_003() {

@@ -253,8 +253,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
-    use crate::language::Language;
 
     #[test]
     fn only_contacts_and_the_asker_are_pinged() {

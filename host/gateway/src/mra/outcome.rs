@@ -1,4 +1,5 @@
-//! What became of a question to `mra`: for the model, for the ledger, for the log.
+//! What became of a question to `mra`: for the ledger, for the log, and for the model, who is
+//! [told](crate::messages::Messages::mra_outcome) in its language.
 
 use std::{fmt, time::Duration};
 
@@ -96,18 +97,6 @@ impl fmt::Display for Failure {
 }
 
 impl Outcome {
-    /// What the model is told, as a user message or as a tool's result. Its first line is how an imported
-    /// history recognises it. A success still has to pass the policy's cap.
-    pub fn text(&self) -> String {
-        let call = self.question.shown();
-        match &self.result {
-            Ok(answer) => format!("這是 `{call}` 的結果，請根據它回答剛才的問題：\n\n{answer}"),
-            Err(failure) => format!(
-                "`{call}` 失敗：\n{failure}\n\n請向提問者如實說明這次查詢失敗及其原因，並就已知的部分回答，不要猜測。"
-            ),
-        }
-    }
-
     /// The data of the ledger's `mra-ask.end`.
     pub fn event(&self) -> AskEnded<'_> {
         AskEnded {
@@ -131,8 +120,6 @@ pub struct AskEnded<'a> {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::Origin;
-
     use super::*;
 
     fn outcome(result: Result<&str, Failure>) -> Outcome {
@@ -142,34 +129,6 @@ mod tests {
             retried: true,
             duration: Duration::from_millis(1234),
         }
-    }
-
-    #[test]
-    fn histories_recognise_both_messages() {
-        let failure = Failure::Exited { code: 2, stderr: "fatal: 沒有索引".into(), stdout: "[ask] reading".into() };
-        for outcome in [outcome(Ok("in app/models")), outcome(Err(failure))] {
-            let file = serde_json::json!({"messages": [
-                {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"},
-                {"role": "user", "content": outcome.text()},
-            ]});
-            let history = pmk_core::History::parse(&file.to_string()).expect("a history");
-            assert_eq!(history.messages[2].origin, Origin::MraResult, "{}", outcome.text());
-        }
-    }
-
-    #[test]
-    fn a_failure_is_told_verbatim() {
-        let (stderr, stdout) = ("fatal: 沒有索引\n  at line 3".into(), "[ask] reading\nno such index".into());
-        let told = outcome(Err(Failure::Exited { code: 2, stderr, stdout })).text();
-        assert!(
-            told.starts_with(
-                "`mra ask erp where is 'x'? and y?` 失敗：\nexit code 2\nstderr:\nfatal: 沒有索引\n  at line 3\nstdout:\n[ask] reading\nno such index\n"
-            ),
-            "{told}"
-        );
-        let silent =
-            Failure::TimedOut { after: Duration::from_secs(300), stderr: String::new(), stdout: String::new() };
-        assert_eq!(silent.to_string(), "no answer within 300 s, nothing on stderr");
     }
 
     #[test]

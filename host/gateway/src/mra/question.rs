@@ -26,7 +26,7 @@ pub struct MraQuestion {
     argument: String,
 }
 
-/// What cannot be asked; the message is for the model and the log.
+/// What cannot be asked, for the log; the model is [told](crate::messages::Messages::bad_question) in its language.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BadQuestion {
     #[error("the repository is empty")]
@@ -95,7 +95,7 @@ impl MraQuestion {
     }
 
     /// The call as a message shows it between backticks: one line, not too long, no backticks of its own.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let question = text::single_spaced(&self.argument).replace('`', "'");
         let short = pmk_core::text::head(&question, SHOWN_CHARS);
         let ellipsis =

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use pmk_core::replace::hex;
+use pmk_core::{Language, replace::hex};
 use pmk_policy::{
     Compiler, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
     compile::Abandon, settings::ENV_SETTINGS,
@@ -37,6 +37,8 @@ pub struct Named {
 pub struct Loader {
     runtime: Runtime,
     named: Named,
+    /// What policies write in that say something themselves; their own default where nobody listens to them.
+    language: Option<Language>,
 }
 
 impl Loader {
@@ -50,12 +52,18 @@ impl Loader {
 
     /// With this engine.
     pub(super) fn of(runtime: Runtime, named: Named) -> Loader {
-        Loader { runtime, named }
+        Loader { runtime, named, language: None }
+    }
+
+    /// The same for policies of a gateway that speaks this language.
+    #[must_use]
+    pub fn speaking(self, language: Language) -> Loader {
+        Loader { language: Some(language), ..self }
     }
 
     /// The same for somebody who may stop waiting.
     pub(super) fn until(&self, abandon: &Abandon) -> Loader {
-        Loader { runtime: self.runtime.until(abandon), named: self.named.clone() }
+        Loader { runtime: self.runtime.until(abandon), ..self.clone() }
     }
 
     /// What the command line says.
@@ -107,7 +115,8 @@ impl Loader {
     /// # Errors
     /// As [`load`](Loader::load).
     pub fn arm(&self, config: &PolicyConfig) -> Result<Stack, Failure> {
-        self.assemble(config, &config.files, &Overrides { config: config.settings.clone(), ..Overrides::default() })
+        let overrides = Overrides { language: self.language, config: config.settings.clone(), ..Overrides::default() };
+        self.assemble(config, &config.files, &overrides)
     }
 
     fn assemble(&self, config: &PolicyConfig, files: &[PathBuf], overrides: &Overrides) -> Result<Stack, Failure> {
@@ -157,7 +166,7 @@ impl Loader {
             .iter()
             .filter_map(|(name, _)| set_in_environment(name).map(|value| ((*name).to_owned(), value)))
             .collect();
-        Overrides { set: self.named.set.clone(), env, config: config.settings.clone() }
+        Overrides { set: self.named.set.clone(), env, language: self.language, config: config.settings.clone() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::{AWAY_AFTER, BEAT_EVERY, state::Phase};
 use crate::{ledger::Trouble, talk::Connection};
@@ -91,33 +91,85 @@ pub struct Signals {
     pub report: Option<Report>,
 }
 
+/// Why a gateway does not do well. As text in English, for programs; people read it in
+/// [their language](crate::messages::Messages::status_because).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    #[error("no gateway runs here")]
+    Nobody,
+    #[error("it is starting")]
+    Starting,
+    #[error("it runs, but its heart has stopped")]
+    HeartStopped,
+    #[error("its heartbeat is late")]
+    HeartLate,
+    #[error("it does not answer, so the state of its sockets is unknown")]
+    Silent,
+    #[error("it is reconnecting")]
+    Reconnecting,
+    #[error("it has reconnected {0} times lately")]
+    Reconnects(u32),
+    #[error("{0} {lines} to be written", lines = if *.0 == 1 { "line of the ledger waits" } else { "lines of the ledger wait" })]
+    Waiting(u64),
+}
+
+impl Reason {
+    /// The name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Reason::Nobody => "nobody",
+            Reason::Starting => "starting",
+            Reason::HeartStopped => "heart-stopped",
+            Reason::HeartLate => "heart-late",
+            Reason::Silent => "silent",
+            Reason::Reconnecting => "reconnecting",
+            Reason::Reconnects(_) => "reconnects",
+            Reason::Waiting(_) => "waiting",
+        }
+    }
+
+    /// The number in it, if there is one.
+    pub const fn count(&self) -> u64 {
+        match *self {
+            Reason::Reconnects(times) => times as u64,
+            Reason::Waiting(lines) => lines,
+            _ => 0,
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// How well it does, and what is not as it should be.
-pub fn judge(signals: &Signals) -> (Level, Vec<String>) {
+pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     if !signals.is_alive {
-        return (Level::Down, vec!["no gateway runs here".to_owned()]);
+        return (Level::Down, vec![Reason::Nobody]);
     }
     let mut reasons = Vec::new();
     let is_starting = signals.phase == Some(Phase::Starting);
     match signals.heartbeat {
-        _ if is_starting => reasons.push("it is starting".to_owned()),
-        Freshness::Stale => return (Level::Down, vec!["it runs, but its heart has stopped".to_owned()]),
-        Freshness::Aging => reasons.push("its heartbeat is late".to_owned()),
+        _ if is_starting => reasons.push(Reason::Starting),
+        Freshness::Stale => return (Level::Down, vec![Reason::HeartStopped]),
+        Freshness::Aging => reasons.push(Reason::HeartLate),
         Freshness::Fresh => {}
     }
     match &signals.report {
         None if is_starting => {}
-        None => reasons.push("it does not answer, so the state of its sockets is unknown".to_owned()),
+        None => reasons.push(Reason::Silent),
         Some(Report { connection: Some(Connection { open: 0, .. }), .. }) => {
-            reasons.push("it is reconnecting".to_owned());
+            reasons.push(Reason::Reconnecting);
         }
         Some(Report { connection: Some(connection), .. }) if connection.reconnects >= MANY_RECONNECTS => {
-            reasons.push(format!("it has reconnected {} times lately", connection.reconnects));
+            reasons.push(Reason::Reconnects(connection.reconnects));
         }
         Some(_) => {}
     }
     if let Some(Report { ledger: Some(Trouble { waiting, .. }), .. }) = &signals.report {
-        let (lines, wait) = if *waiting == 1 { ("line", "waits") } else { ("lines", "wait") };
-        reasons.push(format!("{waiting} {lines} of the ledger {wait} to be written"));
+        reasons.push(Reason::Waiting(*waiting));
     }
     (if reasons.is_empty() { Level::Healthy } else { Level::Degraded }, reasons)
 }
@@ -171,7 +223,8 @@ mod tests {
         ] {
             let (judged, reasons) = judge(&signals);
             assert_eq!(judged, level, "{signals:?}");
-            assert!(reasons.concat().contains(reason) && reasons.is_empty() == reason.is_empty(), "{reasons:?}");
+            let said: String = reasons.iter().map(ToString::to_string).collect();
+            assert!(said.contains(reason) && reasons.is_empty() == reason.is_empty(), "{reasons:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The live window: a list of references into the archive.
 
-use pmk_core::{CapVerdict, Entry, Message, cap};
+use pmk_core::{CapVerdict, Entry, Language, Message, cap};
 use rusqlite::{Connection, params};
 
 use super::{
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Opens a conversation with a seed pair: the seed is archived whole, and stands in the live window as
-    /// the cap's verdict says. Returns the entries, and the sizes of what was capped in characters, before
+    /// the cap's verdict says, its notice in that language. Returns the entries, and the sizes of what was capped in characters, before
     /// and after.
     ///
     /// # Errors
@@ -107,12 +107,13 @@ impl Store {
         session: SessionId,
         [seed, acknowledgement]: [Message; 2],
         verdict: CapVerdict,
+        language: Language,
         now_ms: i64,
     ) -> Result<(Vec<LiveEntry>, Vec<(usize, usize)>), StoreError> {
         self.write(move |conn| {
             let id = record(conn, session, None, &NewMessage::from(&seed), now_ms)?;
             let kind = seed.origin.name();
-            let (seed, sizes) = cap::message(id, seed, kind, &[verdict]);
+            let (seed, sizes) = cap::message(id, seed, kind, &[verdict], language);
             let id = record(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
             let entries = [seed, Entry::new(id, acknowledgement)];
             let mut live = Vec::with_capacity(entries.len());

@@ -1,7 +1,6 @@
 //! Taking in the answer of somebody who was asked (specification 003 §8, §9): it becomes an atom that waits for
 //! approval, and the asker gets it at once.
 
-use pmk_core::Message;
 use pmk_knowledge::{
     Atom,
     atom::{NewAtom, Source},
@@ -11,27 +10,12 @@ use pmk_knowledge::{
 
 use super::{deliver, work::Work};
 use crate::{
-    escalation::{Marker, reading},
+    escalation::Marker,
     ledger::Event,
     services::Services,
     store::{Outgoing, Purpose},
     talk::Inbound,
 };
-
-/// What stands in the conversation for the contact's reply: what was asked, and the answer word for word.
-pub(super) fn new_message(marker: &Marker, inbound: &Inbound) -> Message {
-    let reason = marker.reason.as_deref().map(|reason| format!("轉問原因：{reason}\n")).unwrap_or_default();
-    let exchange = match &marker.exchange[..] {
-        [] => String::new(),
-        said => format!("其間的往來：\n{}\n", said.iter().map(reading::line).collect::<Vec<_>>().join("\n")),
-    };
-    Message::user(format!(
-        "先前轉問的問題有回覆了。請整理成給提問者的回答：先說結論，保留所有事實、數字與名稱，不要加入回覆中沒有的內容，\
-         用提問者的語言。(The question that was passed on has been answered; write the answer for the person who asked, \
-         with nothing added.)\n\n問題：{}\n{reason}{exchange}{} 的回覆：\n{}",
-        marker.question, inbound.user, inbound.text
-    ))
-}
 
 /// The atom that the reply becomes. Whatever the extraction comes to, the reply is kept word for word.
 pub(super) fn atom(marker: &Marker, inbound: &Inbound, extraction: Option<Extraction>, now_ms: i64) -> Atom {

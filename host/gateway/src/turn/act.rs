@@ -16,6 +16,7 @@ use crate::{
         self, Directive, Flaw,
         tools::{self, BadCall},
     },
+    messages::Messages,
     mra::MraQuestion,
     services::Services,
     store::Escalating,
@@ -41,21 +42,6 @@ const MAX_CALLS: u32 = 24;
 
 /// Calls of one round that run at the same time.
 const CALLS_AT_ONCE: usize = 4;
-
-/// Told to the model when it wants more than it may.
-const USED_UP: &str =
-    "the limit of calls for this question is used up: answer now with what you have, and say what is missing";
-
-/// Told to the model when its directive cannot be read.
-const FORM: &str =
-    "write one field a line, `repo: …` and `question: …`, and end the block with three backticks; or answer without it";
-
-/// Told to the model when it repeats a directive of somebody else's.
-const ECHO: &str =
-    "not carried out: this call repeats a text of the conversation or of a result instead of being your own decision";
-
-/// Told to the model when it writes a directive beside its calls.
-const BESIDE_CALLS: &str = "not carried out: a block beside tool calls; call the tool";
 
 /// What follows from an answer.
 pub(super) enum Acted {
@@ -97,7 +83,7 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
     }
     let may_call = work.tally.rounds < MAX_TOOL_ROUNDS;
     let calls = answer.blocks.iter().filter_map(call).collect();
-    let planned = plan(work, calls, may_call).await;
+    let planned = plan(&services.messages, work, calls, may_call).await;
     let mut results = vec![];
     let mut asked = vec![];
     for (id, step) in planned {
@@ -128,7 +114,7 @@ async fn tool_calls(services: &Services, work: &mut Work<'_>, answer: Answer) ->
         .map(|(tool_use_id, Done { text, is_error, .. })| Block::ToolResult { tool_use_id, content: text, is_error })
         .collect();
     if let Some(directive) = directive::parse(&text(&answer)).directive {
-        blocks.push(Block::Text { text: format!("{BESIDE_CALLS} `{}` instead", directive.kind().tool()) });
+        blocks.push(Block::Text { text: services.messages.told_beside_calls(directive.kind()) });
         kinds.push(false);
     }
     let result = Message { role: Role::User, origin: Origin::ToolResult, blocks };
@@ -156,6 +142,7 @@ enum Step {
 
 /// What becomes of each of these calls.
 async fn plan(
+    messages: &Messages,
     work: &mut Work<'_>,
     mut calls: Vec<(String, Result<Directive, BadCall>)>,
     may_call: bool,
@@ -166,13 +153,13 @@ async fn plan(
     let echoes = echoes(work, calls.iter().map(|(_, wanted)| wanted.as_ref().ok().cloned()).collect()).await;
     let looked_at = calls.into_iter().zip(echoes).map(|((id, wanted), is_echo)| {
         let step = match wanted {
-            Ok(_) if is_echo => Step::Told(ECHO.into()),
+            Ok(_) if is_echo => Step::Told(messages.told_echo()),
             Ok(directive) => Step::Do(directive),
-            Err(bad) => Step::Told(bad.to_string()),
+            Err(bad) => Step::Told(messages.bad_call(&bad)),
         };
         (id, step)
     });
-    looked_at.chain(too_many.into_iter().map(|(id, _)| (id, Step::Told(USED_UP.into())))).collect()
+    looked_at.chain(too_many.into_iter().map(|(id, _)| (id, Step::Told(messages.told_used_up())))).collect()
 }
 
 /// Runs the questions to `mra` of one round, some at a time.
@@ -200,7 +187,7 @@ async fn fenced(services: &Services, work: &mut Work<'_>, answer: Answer) -> Res
         return match parsed.flaws.first() {
             // As a tool call that makes no sense is answered with what is wrong with it.
             Some(flaw) if may_ask => {
-                let told = mra::refused("?", "?", &format!("{flaw}; {FORM}"));
+                let told = mra::refused(services, "?", "?", &services.messages.flawed(&[*flaw]));
                 tell(services, work, text, vec![(told, false)]).await
             }
             _ => Ok(done(services, work, shown)),
@@ -254,11 +241,10 @@ async fn ask_mra(
     }
     let mut told = Vec::new();
     if !flaws.is_empty() {
-        let flaws: Vec<String> = flaws.iter().map(ToString::to_string).collect();
-        told.push((format!("not carried out: {}; {FORM}", flaws.join("; ")), false));
+        told.push((services.messages.flawed_too(flaws), false));
     }
     if work.tally.rounds == most || work.tally.wanted > MAX_CALLS {
-        told.push((mra::refused(&repo, &question, USED_UP), false));
+        told.push((mra::refused(services, &repo, &question, &services.messages.told_used_up()), false));
         if services.preambles.uses_tools() {
             work.exchange.preamble = services.preambles.of(work.ports.audience, work.ports.offer, false);
         }
@@ -308,12 +294,13 @@ async fn keep(
     }
     let mut ids =
         services.store.archive(work.turn.session, work.turn.turn, &messages, services.now_ms()).await?.into_iter();
+    let language = services.config.language;
     let mut next = || ids.next().expect("every archived message has an id");
     if work.tally.rounds == 0 {
         work.exchange.window.new_message_archived(next());
     }
-    let (said, _) = cap::message(next(), said, "", &[]);
-    let (result, sizes) = cap::message(next(), result, Origin::MraResult.name(), &verdicts);
+    let (said, _) = cap::message(next(), said, "", &[], language);
+    let (result, sizes) = cap::message(next(), result, Origin::MraResult.name(), &verdicts, language);
     note_capped(&work.ports.journal, &work.turn.inbound.user, Origin::MraResult, &sizes);
     work.exchange.window.push(said);
     work.exchange.window.push(result);

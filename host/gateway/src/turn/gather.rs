@@ -9,7 +9,7 @@ use pmk_policy::IncomingInput;
 use pmk_system::threads::offload;
 
 use super::{
-    TurnError, absorb,
+    TurnError,
     deliver::Placeholder,
     journal::Journal,
     live::LivePorts,
@@ -48,7 +48,10 @@ pub(super) async fn gather<'a>(
         live = seed(&ports, turn, live, budget).await?;
     }
     let (new_message, retrieved, atoms) = match &turn.absorbs {
-        Some(marker) => (absorb::new_message(marker, &turn.inbound), None, vec![]),
+        Some(marker) => {
+            let text = services.messages.pass_on(marker, &turn.inbound.user, &turn.inbound.text);
+            (Message::user(text), None, vec![])
+        }
         None => {
             let (retrieved, found) = retrieve(services, &turn.inbound.text).await;
             let atoms = found.iter().map(|atom| atom.id.clone()).collect();
@@ -56,15 +59,17 @@ pub(super) async fn gather<'a>(
             (Message::user(turn.inbound.text.clone()), retrieved, atoms)
         }
     };
+    let language = services.config.language;
     let case = match turn.case {
         Some(case) => services.store.case(case).await?,
         None => None,
     };
-    let shown = case.as_ref().map(case::block).into_iter().chain(retrieved);
+    let shown = case.as_ref().map(|case| case::block(case, language)).into_iter().chain(retrieved);
     let mut turns_dropped = 0;
     let archive = services.store.archive_of(turn.session, turn.archived);
-    let mut window =
-        Window::new(live, shown, new_message, turn.inbound.reply_to.channel.clone()).with_archive(Arc::new(archive));
+    let mut window = Window::new(live, shown, new_message, turn.inbound.reply_to.channel.clone())
+        .with_archive(Arc::new(archive))
+        .speaking(language);
     if let (Place::Dm(_), Some(most)) = (&turn.inbound.key.place, services.config.history_turns)
         && let Some((edit, turns)) = window.keep_turns(most.get())
     {
@@ -125,7 +130,8 @@ async fn seed(
     let Some(pair) = packed.pair else { return Ok(live) };
     let text = Arc::from(pair[0].plain_text());
     let verdict = ports.cap(IncomingInput { kind: Origin::Seed, name: String::new(), text, limit: budget.limit }).await;
-    let (entries, sizes) = ports.services.store.seed(turn.session, pair, verdict, ports.now_ms()).await?;
+    let (entries, sizes) =
+        ports.services.store.seed(turn.session, pair, verdict, ports.services.config.language, ports.now_ms()).await?;
     note_capped(&ports.journal, &turn.inbound.user, Origin::Seed, &sizes);
     Ok(store::Live { entries, ..live })
 }
@@ -149,7 +155,7 @@ async fn retrieve(services: &Services, text: &str) -> (Option<Message>, Vec<Foun
     let found = services.library.with(move |library| library.retrieve(&text, now_ms, MAX_RETRIEVED)).await;
     match found {
         Ok(found) => {
-            let message = block::retrieval_message(found.iter().map(|stored| &stored.atom));
+            let message = block::retrieval_message(found.iter().map(|stored| &stored.atom), services.config.language);
             (message, found.into_iter().map(|stored| as_found(&stored.atom)).collect())
         }
         Err(error) => {

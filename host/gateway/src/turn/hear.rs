@@ -82,10 +82,10 @@ async fn read(services: &Services, turn: &OpenTurn, marker: &Marker) -> Result<R
     }
     let journal = Journal::new(Tags::default());
     let is_contacts = turn.absorbs.is_some();
-    let text = &turn.inbound.text;
+    let (text, language) = (&turn.inbound.text, services.config.language);
     let prompt = |most| match is_contacts {
-        true => reading::contacts(marker, text, most),
-        false => reading::askers(marker, text, most),
+        true => reading::contacts(marker, text, most, language),
+        false => reading::askers(marker, text, most, language),
     };
     let said = match fitting(services, turn, prompt) {
         Some(prompt) => ask(services, &journal, turn, prompt).await,

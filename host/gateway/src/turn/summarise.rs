@@ -1,14 +1,14 @@
 //! The summary that compaction wants, written by the model: piece by piece, and the pieces' summaries once more where they are
 //! too long together.
 
-use pmk_core::{message, tokens};
+use pmk_core::{Language, message, tokens};
 use pmk_models::{Answer, ModelError, Request, Stop, Usage};
 
 use crate::{
     calibration::{Refusal, Source},
     exchange::{
         Ports, SummaryInput,
-        material::{PIECE_SHARE, SYSTEM, head, question},
+        material::{PIECE_SHARE, head, question, system},
     },
     ids::SessionId,
 };
@@ -16,17 +16,17 @@ use crate::{
 /// Has it written; what was used is added.
 pub(super) async fn summarise(
     ports: &dyn Ports,
-    SummaryInput { session, material, limit, .. }: SummaryInput<'_>,
+    SummaryInput { session, material, limit, language, .. }: SummaryInput<'_>,
     usage: &mut Usage,
 ) -> Result<String, ModelError> {
     let mut parts = Vec::with_capacity(material.pieces.len());
     for piece in &material.pieces {
-        parts.push(ask(ports, session, piece, material.most, usage).await?);
+        parts.push(ask(ports, session, (piece, language), material.most, usage).await?);
     }
     let mut summary = parts.join("\n\n");
     if u64::from(tokens::estimate(&summary)) > material.allowed() && material.pieces.len() > 1 {
         let again = head(&summary, limit / PIECE_SHARE);
-        summary = ask(ports, session, &again, material.allowed(), usage).await?;
+        summary = ask(ports, session, (&again, language), material.allowed(), usage).await?;
     }
     Ok(summary)
 }
@@ -34,14 +34,14 @@ pub(super) async fn summarise(
 async fn ask(
     ports: &dyn Ports,
     session: SessionId,
-    material: &str,
+    (material, language): (&str, Language),
     most: u64,
     usage: &mut Usage,
 ) -> Result<String, ModelError> {
-    let question = question(material);
-    let size = u64::from(tokens::estimate(SYSTEM)) + u64::from(tokens::message(&question));
+    let (system, question) = (system(language), question(material));
+    let size = u64::from(tokens::estimate(system)) + u64::from(tokens::message(&question));
     let request = Request {
-        system: SYSTEM.to_owned(),
+        system: system.to_owned(),
         messages: message::shared([question]),
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
         tools: [].into(),

@@ -62,7 +62,7 @@ impl HostBudget for State {
 
     fn recall_tokens(&mut self, _: BudgetHandle) -> wasmtime::Result<u32> {
         self.meter.charge(prices::FRAME)?;
-        Ok(recall::frame_tokens())
+        Ok(recall::frame_tokens(self.transcript()?.language()))
     }
 
     fn phase(&mut self, _: BudgetHandle) -> wasmtime::Result<u8> {

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
-use pmk_core::{recall, replace::Reduction};
+use pmk_core::{Language, recall, replace::Reduction};
 
 use super::transcript::{Draft, Transcript};
 
@@ -34,7 +34,7 @@ impl Budget {
 
     /// What a recall block costs beside what it quotes.
     pub fn recall_tokens(&self) -> u32 {
-        recall::frame_tokens()
+        recall::frame_tokens(Language::default())
     }
 
     /// Which call this is for: a [phase](crate::phase).

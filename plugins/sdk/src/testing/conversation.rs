@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, history::SEED_PREFIX};
+use pmk_core::{Block, Entry, Message, Origin, Role, Transcript, history::SEED_PREFIXES};
 use pmk_search::MemoryArchive;
 
 /// Builds a conversation message by message.
@@ -34,7 +34,7 @@ impl Conversation {
 
     /// The knowledge-base seed and its acknowledgement; they come first.
     pub fn seed(self, content: &str) -> Self {
-        self.message(Message::text(Role::User, Origin::Seed, format!("{SEED_PREFIX}\n{content}")))
+        self.message(Message::text(Role::User, Origin::Seed, format!("{}\n{content}", SEED_PREFIXES[0])))
             .message(Message::text(Role::Assistant, Origin::SeedAck, "了解"))
     }
 

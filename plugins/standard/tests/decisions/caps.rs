@@ -1,6 +1,6 @@
 use pmk_policy_sdk::testing::{
     Harness,
-    core::{CapVerdict, Origin, cap, tokens},
+    core::{CapVerdict, Language, Origin, cap, tokens},
 };
 use proptest::prelude::*;
 use standard::Standard;
@@ -48,7 +48,7 @@ proptest! {
         limit in 800u64..4_000,
     ) {
         let verdict = Harness::<Standard>::new().cap(Origin::ToolResult, "grep", &text, limit);
-        let capped = cap::apply(&text, verdict, "tool-result", "m1");
+        let capped = cap::apply(&text, verdict, "tool-result", "m1", Language::English);
         // The share is of characters as they are on average; a text can be denser where it is kept.
         prop_assert!(!capped.capped || u64::from(tokens::estimate(&text)) > limit / 4);
         prop_assert!(capped.capped || u64::from(tokens::estimate(&text)) <= limit / 4 + 1);

@@ -81,7 +81,7 @@ fn a_shrunk_result_keeps_head_and_tail() {
     let transcript = conversation.ask("and now?").transcript();
     let applied = prune(&transcript, 3_000).expect("accepted");
     let text = applied.messages(&transcript)[3].plain_text();
-    assert!(text.starts_with("HEAD") && text.ends_with("TAIL") && text.contains("tool-result cap 1200"), "{text}");
+    assert!(text.starts_with("HEAD") && text.ends_with("TAIL") && text.contains("tool-result cap of 1200"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Writes a conversation from a seed.
 
-use pmk_core::{Block, Entry, Marker, Message, Origin, Role, Transcript, history::SEED_PREFIX, testing::Rng};
+use pmk_core::{Block, Entry, Marker, Message, Origin, Role, Transcript, history::SEED_PREFIXES, testing::Rng};
 use serde_json::json;
 
 const ENGLISH: [&str; 16] = [
@@ -61,7 +61,7 @@ impl Writer {
 
     /// The knowledge-base seed and its acknowledgement.
     pub fn seed(mut self, chars: usize) -> Writer {
-        let content = format!("{SEED_PREFIX}\n{}", self.text(chars));
+        let content = format!("{}\n{}", SEED_PREFIXES[0], self.text(chars));
         self.say(Role::User, Origin::Seed, content);
         self.say(Role::Assistant, Origin::SeedAck, "了解".to_owned());
         self

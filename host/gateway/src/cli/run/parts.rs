@@ -39,7 +39,7 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
         .into_iter()
         .max_by_key(|system| tokens::estimate(system))
         .unwrap_or_default();
-    let tools: Vec<Tool> = if has_tools { directive::tools::definitions(Offer::ALL) } else { vec![] };
+    let tools: Vec<Tool> = if has_tools { directive::tools::definitions(Offer::ALL, config.language) } else { vec![] };
     let preamble = Preamble::new(system, tools);
     let does = |window: u64| TokenBudget::of(window, preamble.tokens).limit >= LEAST_ROOM;
     let window = model.window();
@@ -77,5 +77,5 @@ pub(super) fn seeder(config: &Config) -> Option<Seeder> {
         );
         return None;
     }
-    Some(Seeder::new(ingest, config.mra_workspace.clone().unwrap_or_default()))
+    Some(Seeder::new(ingest, config.mra_workspace.clone().unwrap_or_default(), config.language))
 }

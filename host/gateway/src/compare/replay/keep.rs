@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Block, CapVerdict, Entry, Message, Origin, cap};
+use pmk_core::{Block, CapVerdict, Entry, Language, Message, Origin, cap};
 use pmk_policy::IncomingInput;
 
 use super::{Replay, only};
@@ -37,7 +37,8 @@ impl Replay<'_> {
         if verdicts.iter().all(|verdict| *verdict == CapVerdict::Keep) {
             return entry.clone();
         }
-        let (kept, sizes) = cap::message(entry.id, (**message).clone(), name_of_cap.name(), &verdicts);
+        let (kept, sizes) =
+            cap::message(entry.id, (**message).clone(), name_of_cap.name(), &verdicts, Language::default());
         self.world.seen().tally.contents_capped += sizes.len() as u64;
         kept
     }

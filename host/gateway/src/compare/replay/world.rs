@@ -14,7 +14,7 @@ use crate::{
     compare::given::Given,
     exchange::{
         Alarm, Ports, SummaryInput,
-        material::{SYSTEM, question},
+        material::{question, system},
         window::{Fold, Window},
     },
     ids::SessionId,
@@ -143,8 +143,8 @@ impl Ports for World<'_> {
 
     /// What the policies sum up themselves stands for the model's words.
     async fn write_summary(&self, input: SummaryInput<'_>, _usage: &mut Usage) -> Result<String, ModelError> {
-        let SummaryInput { part, material, .. } = input;
-        let system = u64::from(tokens::estimate(SYSTEM));
+        let SummaryInput { part, material, language, .. } = input;
+        let system = u64::from(tokens::estimate(system(language)));
         for piece in &material.pieces {
             let tokens = system + u64::from(tokens::message(&question(piece)));
             let mut seen = self.seen();

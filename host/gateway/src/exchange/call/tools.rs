@@ -76,9 +76,9 @@ impl Tools {
 async fn trial(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), ModelError> {
     let request = Request {
         system: String::new(),
-        messages: message::shared([Message::user("Say OK.")]),
+        messages: message::shared([Message::user("OK?")]),
         max_answer_tokens: TRIAL_TOKENS,
-        tools: directive::tools::definitions(directive::Offer::ALL).into(),
+        tools: directive::tools::definitions(directive::Offer::ALL, exchange.window.language()).into(),
     };
     let answer = ports.ask(&request, 0).await?;
     exchange.tally.usage.add(answer.usage);

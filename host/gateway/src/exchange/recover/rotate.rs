@@ -8,7 +8,7 @@ use pmk_core::{Transcript, tokens};
 use super::super::{
     Alarm, Cut, Exchange, Ports,
     base::{Base, fold},
-    summary,
+    summary::{self, Frame},
     window::Fold,
 };
 use crate::{ledger::Event, store::StoreError};
@@ -60,7 +60,7 @@ fn most_tokens(limit: u64) -> u32 {
 /// The window with a summary in the place of what is left behind, where there is one, and what the request
 /// costs then.
 fn fresh_session(base: &Base, transcript: &Transcript, range: Range<usize>, text: &str) -> (Fold, u64) {
-    let summary = (!text.is_empty()).then(|| summary::framed(summary::ROTATED, text));
+    let summary = (!text.is_empty()).then(|| summary::framed(Frame::Rotated, text, transcript.language()));
     let cost = summary.as_ref().map_or(0, |summary| u64::from(tokens::message(summary)));
     let after = base.tokens.saturating_sub(transcript.tokens_in(range.start, range.end)) + cost;
     (Fold { range, summary, forget_dropped: true }, after)

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pmk_core::CapVerdict;
+use pmk_core::{CapVerdict, Language};
 
 use super::*;
 
@@ -25,7 +25,7 @@ async fn every_step_survives() {
     assert_eq!(first.inbound, inbound(KEY, "Ev1"));
     assert_eq!(first.placeholder, None);
     let seed = [Message::user("seed"), Message::assistant("ack")];
-    open(&home).seed(first.session, seed, CapVerdict::Keep, NOW).await.unwrap();
+    open(&home).seed(first.session, seed, CapVerdict::Keep, Language::English, NOW).await.unwrap();
     open(&home).placed(first.turn, "17.1").await.unwrap();
 
     let again = ask(&open(&home), inbox).await;

@@ -1,6 +1,6 @@
 //! What a turn puts into the archive before its end.
 
-use pmk_core::{CapVerdict, Origin, Role};
+use pmk_core::{CapVerdict, Language, Origin, Role};
 
 use super::*;
 
@@ -16,7 +16,8 @@ async fn a_seed_is_archived_whole_and_shown_as_the_cap_says() {
         Message::text(Role::Assistant, Origin::SeedAck, "了解"),
     ];
     let verdict = CapVerdict::Shorten { head: 100, tail: 0 };
-    let (entries, sizes) = store.seed(opened.session, pair.clone(), verdict, NOW).await.unwrap();
+    let (entries, sizes) =
+        store.seed(opened.session, pair.clone(), verdict, Language::TraditionalChinese, NOW).await.unwrap();
     assert_eq!((entries.len(), sizes.len(), sizes[0].0), (2, 1, 1_000));
     let shown = store.session_messages(&KEY.parse().unwrap(), false).await.unwrap();
     assert_eq!(shown[0].entry.source(), &pair[0]);

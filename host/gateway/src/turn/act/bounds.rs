@@ -25,13 +25,7 @@ pub(super) async fn count(services: &Services, work: &mut Work<'_>, kind: Kind) 
     if !work.tally.bounded.contains(&said) {
         work.tally.bounded.push_str(&said);
     }
-    if most == 0 {
-        return Ok(Some("not asked: such questions are switched off; do not try again, tell the person".into()));
-    }
-    Ok(Some(format!(
-        "not asked: there may be {most} such questions an hour for one {of}, and there have been; do not try again, tell \
-         the person"
-    )))
+    Ok(Some(services.messages.told_bounded(most, of)))
 }
 
 /// Why a repository is none that may be asked about; `None` where it is one. The operator's list decides, where there is
@@ -43,7 +37,7 @@ pub(super) async fn not_listed(services: &Services, repo: &str) -> Option<String
         return None;
     }
     let shown = listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    Some(format!("`{}` is none of the repositories that can be asked about: {}", head(repo, 100), head(&shown, 2_000)))
+    Some(services.messages.told_not_listed(head(repo, 100), head(&shown, 2_000)))
 }
 
 /// A repository that a question to people is about, if it is one that the operator has named.

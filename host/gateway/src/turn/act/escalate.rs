@@ -14,19 +14,6 @@ use crate::{
     store::{Escalating, Outgoing, Proposal, Purpose},
 };
 
-/// Told to the model when it wants to ask a second question.
-const ALREADY: &str = "not asked: people have been asked in this thread already and have not answered yet; tell the \
-    person that this question has to wait for that answer";
-
-/// Told to the model when its question would fill several messages: what is asked of people is read as it is, or not
-/// at all.
-const TOO_LONG: &str = "not asked: the question is too long for people to read; put it in at most 2,000 characters and \
-    try again, or tell the person";
-
-/// Told to the model when its question is shown to the asker first.
-const PROPOSED: &str = "not asked yet: the person has not asked this themselves, so they are shown the question, and it \
-    goes out once they say yes to it; tell them so";
-
 /// From this share of its words on a question counts as asked by the person themselves: a fifth, for it should
 /// be put so that it can be understood without the conversation.
 const LEAST_ASKED: f64 = 0.2;
@@ -62,16 +49,15 @@ pub(super) async fn escalate(
     reason: Option<String>,
 ) -> Result<(Done, Fate), TurnError> {
     if work.turn.absorbs.is_some() {
-        let why = "somebody who knows has just answered: pass on what they said";
-        return Ok((Done::refused(why), Fate::Answered));
+        return Ok((Done::refused(services.messages.told_just_answered()), Fate::Answered));
     }
     if work.tally.escalation.is_some() {
-        return Ok((Done::refused(ALREADY), Fate::Asked));
+        return Ok((Done::refused(services.messages.told_already()), Fate::Asked));
     }
     // What is confirmed reads as what is sent.
     let question = text::plain(&question).into_owned();
     if question.chars().nth(MOST_OF_A_QUESTION).is_some() {
-        return Ok((Done::refused(TOO_LONG), Fate::Refused));
+        return Ok((Done::refused(services.messages.told_too_long()), Fate::Refused));
     }
     let repo = repo.map(|repo| text::plain_line(&repo));
     let inbound = &work.turn.inbound;
@@ -80,12 +66,11 @@ pub(super) async fn escalate(
     let (front, channel) = (inbound.key.front, &inbound.reply_to.channel);
     if services.store.is_waiting(front, channel, inbound.thread()).await? {
         tracing::info!(session = %inbound.key, "an escalation is put off: the thread waits for another answer");
-        return Ok((Done::refused(ALREADY), Fate::Waiting));
+        return Ok((Done::refused(services.messages.told_already()), Fate::Waiting));
     }
     if contacts.is_empty() {
         tracing::warn!(session = %inbound.key, repo, "nobody is set up to be asked");
-        let why = "nobody is set up to be asked: tell the person so, and that an admin can change it";
-        return Ok((Done::refused(why), Fate::Nobody));
+        return Ok((Done::refused(services.messages.told_nobody()), Fate::Nobody));
     }
     if let Some(why) = bounds::count(services, work, Kind::Escalate).await? {
         return Ok((Done::refused(why), Fate::Bounded));
@@ -110,20 +95,15 @@ pub(super) async fn escalate(
         exchange: vec![],
     };
     let (told, fate, prepared) = if is_askers {
-        let told = match marker.apart {
-            None => "the question was put to the people who know, in the same thread; their answer comes later",
-            Some(_) => {
-                "the question was put to the people who know, each in a direct message; their answer comes later"
-            }
-        };
+        let told = services.messages.told_asked(marker.apart.is_some());
         let asking = outgoing(services, &inbound.key, &inbound.user, &marker);
         (told, Fate::Asked, (Escalating::Asked(inbound.key.front, marker), asking))
     } else {
         let (proposed, shown) = propose(services, work, marker);
-        (PROPOSED, Fate::Proposed, (proposed, vec![shown]))
+        (services.messages.told_proposed(), Fate::Proposed, (proposed, vec![shown]))
     };
     work.tally.escalation = Some(prepared);
-    Ok((Done { text: told.into(), is_error: false, found: false }, fate))
+    Ok((Done { text: told, is_error: false, found: false }, fate))
 }
 
 /// The question as the contacts read it: in its thread, or where they cannot see that, each in a message of their own.

@@ -32,9 +32,9 @@ pub(super) async fn admit(
     repo: &str,
     question: &str,
 ) -> Result<Result<MraQuestion, String>, TurnError> {
-    let told = |why: &str| Ok(Err(refused(repo, question, why)));
+    let told = |why: &str| Ok(Err(refused(services, repo, question, why)));
     if !work.ports.offer.mra {
-        return told("there is no code to look into here: answer without");
+        return told(&services.messages.told_no_code());
     }
     if let Some(why) = bounds::not_listed(services, repo).await {
         return told(&why);
@@ -43,7 +43,7 @@ pub(super) async fn admit(
         Ok(asked) => asked,
         Err(bad) => {
             tracing::warn!(session = %work.turn.inbound.key, %bad, "`mra` is not asked");
-            return told(&bad.to_string());
+            return told(&services.messages.bad_question(&bad));
         }
     };
     match bounds::count(services, work, Kind::MraAsk).await? {
@@ -77,7 +77,7 @@ pub(super) async fn ask(services: &Services, work: &Work<'_>, question: &MraQues
     });
     let ok = outcome.result.is_ok();
     show_call(services, work, &outcome).await;
-    Done { text: outcome.text(), is_error: !ok, found: ok }
+    Done { text: services.messages.mra_outcome(&outcome), is_error: !ok, found: ok }
 }
 
 /// Shows a call to the people, where they want to see it. It is a courtesy: the turn goes on without.
@@ -90,7 +90,7 @@ async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
         Verbosity::Summary => {}
         Verbosity::Full => {
             // No fence in it may end ours.
-            let shown = head(&outcome.text(), MAX_SHOWN_CHARS).replace("```", "` ` `");
+            let shown = head(&services.messages.mra_outcome(outcome), MAX_SHOWN_CHARS).replace("```", "` ` `");
             text = format!("{text}\n```\n{shown}\n```");
         }
     }
@@ -101,12 +101,12 @@ async fn show_call(services: &Services, work: &Work<'_>, outcome: &Outcome) {
     }
 }
 
-/// What the model is told of a question that was not asked. It begins as every failure of `mra` does.
-pub(super) fn refused(repo: &str, question: &str, why: &str) -> String {
+/// What the model is told of a question that was not asked.
+pub(super) fn refused(services: &Services, repo: &str, question: &str, why: &str) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (repo, question) = (one_line(repo), one_line(question));
     let (repo, question) = (head(&repo, 100), head(&question, 200));
-    format!("`mra ask {repo} {question}` 失敗：\n{why}")
+    services.messages.mra_refused(&format!("mra ask {repo} {question}"), why)
 }
 
 /// Begins to show on the placeholder how it goes, unless people want to see nothing of it.

@@ -1,0 +1,191 @@
+//! The command line's help in the gateway's language. English is what the arguments themselves say, in their doc comments;
+//! any other language is a catalogue, `messages/help/*.ftl`: a message for each command, with an attribute for each of its
+//! arguments. What every command has stands with the program.
+
+use std::path::PathBuf;
+
+use clap::{Arg, Command, CommandFactory};
+use fluent_bundle::{FluentBundle, FluentResource};
+use pmk_core::Language;
+use pmk_system::home;
+use unic_langid::LanguageIdentifier;
+
+use super::Arguments;
+use crate::{config::Config, language};
+
+const CHINESE: &str = include_str!("../messages/help/zh-TW.ftl");
+
+/// The command line, as people who speak that language read it.
+pub(super) fn command_line(language: Language) -> Command {
+    match language {
+        Language::English => Arguments::command(),
+        Language::TraditionalChinese => {
+            let mut command = Arguments::command();
+            // Also what clap adds by itself is to be found.
+            command.build();
+            let catalogue = Catalogue::open(CHINESE);
+            in_chinese(command, &catalogue, &[])
+        }
+    }
+}
+
+/// The language of the home that the arguments name, before anybody has read them: a home that cannot be read has none.
+pub(super) fn language(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Language {
+    let mut arguments = arguments.into_iter();
+    let mut named: Option<PathBuf> = None;
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--home") => named = arguments.next().map(PathBuf::from),
+            Some(word) => named = word.strip_prefix("--home=").map(PathBuf::from).or(named),
+            None => {}
+        }
+    }
+    let config = home::resolve(named.as_deref()).ok().and_then(|home| Config::load(&home).ok());
+    config.map_or_else(language::of_environment, |(config, _)| config.language)
+}
+
+/// Texts by the name of their command and argument.
+struct Catalogue(FluentBundle<FluentResource>);
+
+impl Catalogue {
+    fn open(texts: &str) -> Catalogue {
+        let tag: LanguageIdentifier = Language::TraditionalChinese.tag().parse().expect("our own tags are valid");
+        let resource = FluentResource::try_new(texts.to_owned());
+        let resource = resource.unwrap_or_else(|(_, errors)| panic!("the catalogue is tested: {errors:?}"));
+        let mut bundle = FluentBundle::new(vec![tag]);
+        bundle.add_resource(resource).expect("no command is in the catalogue twice: tested");
+        Catalogue(bundle)
+    }
+
+    /// What a command does.
+    fn about(&self, command: &str) -> Option<String> {
+        let pattern = self.0.get_message(command)?.value()?;
+        Some(self.0.format_pattern(pattern, None, &mut vec![]).into_owned())
+    }
+
+    /// What an argument of it says.
+    fn argument(&self, command: &str, argument: &str) -> Option<String> {
+        let pattern = self.0.get_message(command)?.get_attribute(argument)?.value();
+        Some(self.0.format_pattern(pattern, None, &mut vec![]).into_owned())
+    }
+}
+
+/// The name of a command in the catalogue.
+fn key(path: &[&str]) -> String {
+    if path.is_empty() { PROGRAM.to_owned() } else { path.join("-") }
+}
+
+const PROGRAM: &str = "pmk-host";
+/// The command that clap adds to every command that has others.
+const HELP: &str = "help";
+
+fn in_chinese(command: Command, catalogue: &Catalogue, path: &[&str]) -> Command {
+    let is_help = command.get_name() == HELP;
+    let about = if is_help { catalogue.about(HELP) } else { catalogue.about(&key(path)) };
+    let mut command = command
+        .help_template("{about-with-newline}\n用法：{usage}\n\n{all-args}{after-help}")
+        .subcommand_help_heading("指令")
+        .subcommand_value_name("指令");
+    if let Some(about) = about {
+        command = command.about(about.clone());
+        if command.get_long_about().is_some() {
+            command = command.long_about(about);
+        }
+    }
+    let of_command = if is_help { HELP.to_owned() } else { key(path) };
+    command = command.mut_args(|argument| argument_in_chinese(argument, catalogue, &of_command));
+    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    for name in names {
+        // What `help` helps with are the commands beside it.
+        let is_deeper = !is_help && name != HELP;
+        let deeper = [path, &[name.as_str()]].concat();
+        let path = if is_deeper || is_help { &deeper[..] } else { path };
+        command = command.mut_subcommand(&name, |command| in_chinese(command, catalogue, path));
+    }
+    command
+}
+
+fn argument_in_chinese(argument: Arg, catalogue: &Catalogue, command: &str) -> Arg {
+    let id = argument.get_id().as_str();
+    let said = catalogue.argument(command, id).or_else(|| catalogue.argument(PROGRAM, id));
+    let heading = if argument.is_positional() { "參數" } else { "選項" };
+    let mut argument = argument.help_heading(heading);
+    let Some(mut said) = said else { return argument };
+    let takes_values = argument.get_action().takes_values();
+    let defaults: Vec<_> = argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    if takes_values && !defaults.is_empty() && !argument.is_hide_default_value_set() {
+        said.push_str(&format!("［預設：{}］", defaults.join(" ")));
+    }
+    let possible: Vec<String> =
+        argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    if takes_values && !possible.is_empty() && !argument.is_hide_possible_values_set() {
+        said.push_str(&format!("［可用的值：{}］", possible.join("、")));
+    }
+    argument = argument.hide_default_value(true).hide_possible_values(true).help(said.clone());
+    if argument.get_long_help().is_some() { argument.long_help(said) } else { argument }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The program's commands and arguments by their names in the catalogue, as they read in this language.
+    fn texts(command: &Command, path: &[&str], found: &mut BTreeMap<String, String>) {
+        let said = |text: Option<&clap::builder::StyledStr>| text.map(ToString::to_string).unwrap_or_default();
+        let key = if command.get_name() == HELP { HELP.to_owned() } else { key(path) };
+        found.insert(key.clone(), said(command.get_about()));
+        for argument in command.get_arguments() {
+            let is_everywhere = matches!(argument.get_id().as_str(), "home" | "json" | "help" | "version");
+            let of = if is_everywhere { PROGRAM } else { &key };
+            found.insert(format!("{of}.{}", argument.get_id()), said(argument.get_help()));
+        }
+        if command.get_name() != HELP {
+            for command in command.get_subcommands() {
+                texts(command, &[path, &[command.get_name()]].concat(), found);
+            }
+        }
+    }
+
+    fn all_texts(language: Language) -> BTreeMap<String, String> {
+        let mut command = command_line(language);
+        command.build();
+        let mut found = BTreeMap::new();
+        texts(&command, &[], &mut found);
+        found
+    }
+
+    #[test]
+    fn every_command_and_argument_has_its_chinese_and_the_catalogue_nothing_else() {
+        let (english, chinese) = (all_texts(Language::English), all_texts(Language::TraditionalChinese));
+        assert!(english.len() > 100 && english.keys().eq(chinese.keys()));
+        let is_chinese = |text: &String| text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+        let missing: Vec<_> =
+            chinese.iter().filter(|(_, text)| !is_chinese(text) && !text.starts_with("tech、")).collect();
+        assert!(missing.is_empty(), "{missing:#?}");
+        let mut command = String::new();
+        let named = CHINESE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+            let (name, _) = line.split_once(" = ")?;
+            Some(match name.strip_prefix("    .") {
+                Some(argument) => format!("{command}.{argument}"),
+                None => {
+                    command = name.to_owned();
+                    command.clone()
+                }
+            })
+        });
+        let orphans: Vec<String> = named.filter(|name| !english.contains_key(name)).collect();
+        assert!(orphans.is_empty(), "{orphans:?}");
+    }
+
+    #[test]
+    fn the_home_is_found_before_the_arguments_are_read() {
+        let home = tempfile::tempdir().expect("a folder");
+        std::fs::write(home.path().join("gateway.json"), r#"{"version":1,"language":"zh-TW"}"#).expect("a file");
+        let home = home.path().display().to_string();
+        for arguments in [vec!["--home".to_owned(), home.clone()], vec!["run".to_owned(), format!("--home={home}")]] {
+            assert_eq!(language(arguments.iter().map(Into::into)), Language::TraditionalChinese, "{arguments:?}");
+        }
+    }
+}

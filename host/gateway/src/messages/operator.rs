@@ -1,0 +1,107 @@
+//! What an operator's terminal shows: notices of the start, and how the gateway does.
+
+use super::Messages;
+use crate::{ledger::Trouble, talk::Connection};
+
+/// Something that was chosen for the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The variable of that name keeps the gateway from writing to Slack.
+    DryRun(&'static str),
+    /// There are no tokens.
+    Console,
+    /// No model is named.
+    Sim,
+}
+
+impl Messages {
+    /// What was chosen, and the hint that goes with it.
+    pub fn notice(&self, notice: Notice) -> (String, String) {
+        match notice {
+            Notice::DryRun(variable) => {
+                (self.text("note-dry-run", [("variable", variable.into())]), self.text("note-dry-run-hint", []))
+            }
+            Notice::Console => (self.text("note-console", []), self.text("note-console-hint", [])),
+            Notice::Sim => (self.text("note-sim", []), self.text("note-sim-hint", [])),
+        }
+    }
+
+    /// How well it does, in a word, by the name of its level.
+    pub fn status_level(&self, level: &str) -> String {
+        self.text("status-level", [("level", level.into())])
+    }
+
+    /// Why it does not do better, by the name of the reason and the number in it: a name and a value, as the following.
+    pub fn status_because(&self, reason: &str, count: u64) -> (String, String) {
+        (self.text("status-because", []), self.text(&format!("reason-{reason}"), [("count", count.into())]))
+    }
+
+    /// Which process it is.
+    pub fn status_process(&self, pid: u32) -> (String, String) {
+        (self.text("status-process", []), pid.to_string())
+    }
+
+    /// How far it is, and since when.
+    pub fn status_phase(&self, phase: &str, since: &str) -> (String, String) {
+        let filled = [("phase", phase.into()), ("since", since.into())];
+        (self.text("status-phase", []), self.text("status-phase-is", filled))
+    }
+
+    /// Whether somebody starts it again.
+    pub fn status_supervised(&self, supervised: bool) -> (String, String) {
+        let supervised = if supervised { "yes" } else { "no" };
+        (self.text("status-supervised", []), self.text("status-supervised-is", [("supervised", supervised.into())]))
+    }
+
+    /// Its heartbeat, so many seconds old where there is one.
+    pub fn status_heartbeat(&self, heartbeat: &str, seconds: Option<u64>) -> (String, String) {
+        let value = match seconds {
+            Some(seconds) => {
+                self.text("status-heartbeat-is", [("heartbeat", heartbeat.into()), ("seconds", seconds.into())])
+            }
+            None => self.text("status-heartbeat-none", []),
+        };
+        (self.text("status-heartbeat", []), value)
+    }
+
+    /// Its sockets.
+    pub fn status_sockets(&self, Connection { open, of, reconnects }: Connection) -> (String, String) {
+        let filled = [
+            ("open", open.to_string().into()),
+            ("of", of.to_string().into()),
+            ("reconnects", reconnects.to_string().into()),
+        ];
+        (self.text("status-sockets", []), self.text("status-sockets-are", filled))
+    }
+
+    /// What keeps lines of the ledger from being written.
+    pub fn status_ledger(&self, Trouble { error, since, .. }: &Trouble) -> (String, String) {
+        let filled = [("since", since.to_string().into()), ("error", error.to_string().into())];
+        (self.text("status-ledger", []), self.text("status-ledger-is", filled))
+    }
+
+    /// What can be done about that.
+    pub fn status_ledger_hint(&self) -> String {
+        self.text("status-ledger-hint", [])
+    }
+}
+
+#[cfg(test)]
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
+    let notices = [Notice::DryRun("PMK_DRY_RUN"), Notice::Console, Notice::Sim].map(|notice| messages.notice(notice));
+    let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
+    let reasons =
+        ["nobody", "starting", "heart-stopped", "heart-late", "silent", "reconnecting", "reconnects", "waiting"];
+    let lines = [
+        messages.status_process(7),
+        messages.status_supervised(true),
+        messages.status_heartbeat("fresh", Some(3)),
+        messages.status_heartbeat("stale", None),
+        messages.status_sockets(Connection { open: 1, of: 2, reconnects: 0 }),
+        messages.status_ledger(&trouble),
+        messages.status_phase("ready", "now"),
+    ];
+    let lines = lines.into_iter().chain(reasons.iter().map(|reason| messages.status_because(reason, 2))).chain(notices);
+    let levels = ["healthy", "degraded", "down"].map(|level| messages.status_level(level));
+    lines.flat_map(|(one, two)| [one, two]).chain(levels).chain([messages.status_ledger_hint()]).collect()
+}

@@ -1,0 +1,50 @@
+# What an operator's terminal shows, in English.
+
+note-dry-run = dry run, because { $variable } is set: nothing that writes reaches Slack
+note-dry-run-hint = the ledger goes to `dryrun-events-YYYY-MM.log`; what is answered counts as answered in this home
+note-console = front: console, because there are no Slack tokens
+note-console-hint = set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json, to connect Slack
+note-sim = model: sim, a stand-in that quotes the conversation, because no model is named
+note-sim-hint = `--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one
+
+status-level = { $level ->
+    [healthy] healthy
+    [degraded] degraded
+   *[down] down
+}
+status-because = because
+status-process = process
+status-phase = phase
+status-phase-is = { $phase ->
+    [starting] starting
+   *[ready] ready
+}, started { $since }
+status-supervised = supervised
+status-supervised-is = { $supervised ->
+    [yes] yes
+   *[no] no
+}
+status-heartbeat = heartbeat
+status-heartbeat-is = { $heartbeat ->
+    [fresh] fresh
+    [aging] aging
+   *[stale] stale
+}, { $seconds } s ago
+status-heartbeat-none = none
+status-sockets = sockets
+status-sockets-are = { $open } of { $of } connected, { $reconnects } reconnects in the last 10 minutes
+status-ledger = ledger
+status-ledger-is = since { $since }: { $error }
+status-ledger-hint = is there room on the disk, and may it write there? They are kept, and written once they can be
+
+reason-nobody = no gateway runs here
+reason-starting = it is starting
+reason-heart-stopped = it runs, but its heart has stopped
+reason-heart-late = its heartbeat is late
+reason-silent = it does not answer, so the state of its sockets is unknown
+reason-reconnecting = it is reconnecting
+reason-reconnects = it has reconnected { $count } times lately
+reason-waiting = { $count ->
+    [one] { $count } line of the ledger waits
+   *[other] { $count } lines of the ledger wait
+} to be written

@@ -1,0 +1,47 @@
+# What an operator's terminal shows, in Traditional Chinese.
+
+note-dry-run = 試跑，因為設定了 { $variable }：不會寫入任何東西到 Slack
+note-dry-run-hint = 帳本寫到 `dryrun-events-YYYY-MM.log`；回答過的在這個 home 視為已回答
+note-console = front：console，因為沒有 Slack 權杖
+note-console-hint = 要連接 Slack，請設定 PMK_SLACK_APP_TOKEN 與 PMK_SLACK_BOT_TOKEN，或 gateway.json 的 `slack`
+note-sim = 模型：sim，只會引用對話的替身，因為沒有指定模型
+note-sim-hint = 要問真的模型，請設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`
+
+status-level = { $level ->
+    [healthy] 健康
+    [degraded] 部分異常
+   *[down] 沒有執行
+}
+status-because = 原因
+status-process = 行程
+status-phase = 階段
+status-phase-is = { $phase ->
+    [starting] 啟動中
+   *[ready] 就緒
+}，啟動於 { $since }
+status-supervised = 受監管
+status-supervised-is = { $supervised ->
+    [yes] 是
+   *[no] 否
+}
+status-heartbeat = 心跳
+status-heartbeat-is = { $heartbeat ->
+    [fresh] 正常
+    [aging] 偏慢
+   *[stale] 停止
+}，{ $seconds } 秒前
+status-heartbeat-none = 無
+status-sockets = 連線
+status-sockets-are = 已連上 { $open } 條，共 { $of } 條；最近 10 分鐘重連 { $reconnects } 次
+status-ledger = 帳本
+status-ledger-is = 從 { $since } 起：{ $error }
+status-ledger-hint = 磁碟還有空間嗎，可以寫入嗎？待寫的內容都留著，可以寫入時就會補上
+
+reason-nobody = 這裡沒有閘道在執行
+reason-starting = 正在啟動
+reason-heart-stopped = 閘道在執行，但心跳已經停了
+reason-heart-late = 心跳遲了
+reason-silent = 閘道沒有回應，所以不知道連線的狀況
+reason-reconnecting = 正在重新連線
+reason-reconnects = 最近重連了 { $count } 次
+reason-waiting = 帳本有 { $count } 行等著寫入
