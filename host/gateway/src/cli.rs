@@ -19,6 +19,7 @@ mod case;
 mod change;
 mod compare;
 mod context;
+mod demo;
 mod escalation;
 mod experiment;
 mod layers;
@@ -59,6 +60,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show in half a minute what policies are for
+    Demo(demo::DemoCommand),
     /// Run the gateway
     Run(run::Run),
     /// Say how the gateway does: 0 healthy, 1 degraded, 3 down, 4 cannot tell
@@ -129,9 +132,12 @@ impl Command {
     fn use_of_home(&self) -> UseOfHome {
         match self {
             Command::Run(_) => UseOfHome::Makes,
-            Command::Plan(_) | Command::Compare(_) | Command::Policy(_) | Command::Model(_) | Command::Slack(_) => {
-                UseOfHome::Takes
-            }
+            Command::Demo(_)
+            | Command::Plan(_)
+            | Command::Compare(_)
+            | Command::Policy(_)
+            | Command::Model(_)
+            | Command::Slack(_) => UseOfHome::Takes,
             Command::Status(_)
             | Command::Stop(_)
             | Command::Sessions(_)
@@ -189,6 +195,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
     home::check_trusted(&context.home)?;
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     let done = match arguments.command {
+        Command::Demo(demo) => demo.execute(&context),
         Command::Run(run) => run.execute(&context),
         Command::Status(status) => return status.execute(&context),
         Command::Stop(stop) => stop.execute(&context),

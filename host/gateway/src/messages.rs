@@ -6,6 +6,7 @@ mod admins;
 mod answers;
 mod cases;
 mod commands;
+mod demo;
 mod escalations;
 
 use std::fmt;
@@ -22,9 +23,17 @@ pub use escalations::Escalation;
 const fn catalogue(language: Language) -> &'static str {
     match language {
         Language::TraditionalChinese => {
-            concat!(include_str!("messages/zh-TW.ftl"), include_str!("messages/commands/zh-TW.ftl"))
+            concat!(
+                include_str!("messages/zh-TW.ftl"),
+                include_str!("messages/commands/zh-TW.ftl"),
+                include_str!("messages/demo/zh-TW.ftl"),
+            )
         }
-        Language::English => concat!(include_str!("messages/en.ftl"), include_str!("messages/commands/en.ftl")),
+        Language::English => concat!(
+            include_str!("messages/en.ftl"),
+            include_str!("messages/commands/en.ftl"),
+            include_str!("messages/demo/en.ftl"),
+        ),
     }
 }
 
@@ -107,8 +116,8 @@ mod tests {
 
     /// Everything that can be said.
     fn everything(messages: &Messages) -> Vec<String> {
-        let themes: [fn(&Messages) -> Vec<String>; 4] =
-            [admins::everything, answers::everything, cases::everything, escalations::everything];
+        let themes: [fn(&Messages) -> Vec<String>; 5] =
+            [admins::everything, answers::everything, cases::everything, demo::everything, escalations::everything];
         themes.iter().flat_map(|everything| everything(messages)).collect()
     }
 
