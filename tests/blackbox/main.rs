@@ -29,6 +29,7 @@ mod health;
 mod homes;
 mod hostile;
 mod incidents;
+mod init;
 mod knowledge;
 mod ladder;
 mod losing;

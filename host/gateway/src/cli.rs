@@ -22,6 +22,7 @@ mod context;
 mod demo;
 mod escalation;
 mod experiment;
+mod init;
 mod layers;
 mod logging;
 mod model;
@@ -62,6 +63,8 @@ struct Arguments {
 enum Command {
     /// Show in half a minute what policies are for
     Demo(demo::DemoCommand),
+    /// Set a gateway up: ask what it needs, and write gateway.json
+    Init(init::InitCommand),
     /// Run the gateway
     Run(run::Run),
     /// Say how the gateway does: 0 healthy, 1 degraded, 3 down, 4 cannot tell
@@ -131,7 +134,7 @@ impl Command {
 
     fn use_of_home(&self) -> UseOfHome {
         match self {
-            Command::Run(_) => UseOfHome::Makes,
+            Command::Init(_) | Command::Run(_) => UseOfHome::Makes,
             Command::Demo(_)
             | Command::Plan(_)
             | Command::Compare(_)
@@ -196,6 +199,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     let done = match arguments.command {
         Command::Demo(demo) => demo.execute(&context),
+        Command::Init(init) => init.execute(&context),
         Command::Run(run) => run.execute(&context),
         Command::Status(status) => return status.execute(&context),
         Command::Stop(stop) => stop.execute(&context),

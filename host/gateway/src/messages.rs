@@ -8,6 +8,7 @@ mod cases;
 mod commands;
 mod demo;
 mod escalations;
+mod init;
 
 use std::fmt;
 
@@ -18,6 +19,7 @@ use unic_langid::LanguageIdentifier;
 use crate::language::Language;
 
 pub use escalations::Escalation;
+pub use init::InitQuestion;
 
 /// All that is said in a language.
 const fn catalogue(language: Language) -> &'static str {
@@ -27,12 +29,14 @@ const fn catalogue(language: Language) -> &'static str {
                 include_str!("messages/zh-TW.ftl"),
                 include_str!("messages/commands/zh-TW.ftl"),
                 include_str!("messages/demo/zh-TW.ftl"),
+                include_str!("messages/init/zh-TW.ftl"),
             )
         }
         Language::English => concat!(
             include_str!("messages/en.ftl"),
             include_str!("messages/commands/en.ftl"),
             include_str!("messages/demo/en.ftl"),
+            include_str!("messages/init/en.ftl"),
         ),
     }
 }
@@ -116,8 +120,14 @@ mod tests {
 
     /// Everything that can be said.
     fn everything(messages: &Messages) -> Vec<String> {
-        let themes: [fn(&Messages) -> Vec<String>; 5] =
-            [admins::everything, answers::everything, cases::everything, demo::everything, escalations::everything];
+        let themes: [fn(&Messages) -> Vec<String>; 6] = [
+            admins::everything,
+            answers::everything,
+            cases::everything,
+            demo::everything,
+            escalations::everything,
+            init::everything,
+        ];
         themes.iter().flat_map(|everything| everything(messages)).collect()
     }
 
