@@ -1,79 +1,9 @@
 //! The chat as a person at a terminal meets it, on a real pseudo-terminal.
 
-use std::{
-    fs::File,
-    io::{Read, Write},
-    process::{Child, Command, ExitStatus},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
-    time::Instant,
-};
-
-use nix::pty::{OpenptyResult, openpty};
 use pmk_stand_ins::anthropic::{Anthropic, Behaviour};
 use serde_json::json;
 
-use crate::support::{Home, PATIENCE, exit};
-
-/// Ctrl-D.
-const END: &[u8] = b"\x04";
-
-/// A program on a terminal of its own.
-struct Terminal {
-    child: Child,
-    keyboard: File,
-    output: Receiver<Vec<u8>>,
-    screen: String,
-}
-
-impl Terminal {
-    fn start(mut command: Command) -> Terminal {
-        let OpenptyResult { master, slave } = openpty(None, None).expect("a pseudo-terminal");
-        let copy = || slave.try_clone().expect("a copy");
-        let child = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("the program starts");
-        // Only the program has the terminal now, so that its end is seen.
-        drop((command, slave));
-        let mut display = File::from(master.try_clone().expect("a copy"));
-        let (sender, output) = channel();
-        std::thread::spawn(move || {
-            let mut chunk = [0; 4096];
-            while let Ok(length @ 1..) = display.read(&mut chunk) {
-                if sender.send(chunk[..length].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Terminal { child, keyboard: File::from(master), output, screen: String::new() }
-    }
-
-    fn type_in(&mut self, keys: &[u8]) {
-        self.keyboard.write_all(keys).expect("the terminal takes keys");
-    }
-
-    /// Waits until the screen has shown this text so many times.
-    fn wait_for(&mut self, text: &str, times: usize) {
-        let start = Instant::now();
-        while self.screen.matches(text).count() < times {
-            let left = PATIENCE.saturating_sub(start.elapsed());
-            match self.output.recv_timeout(left) {
-                Ok(chunk) => self.screen.push_str(&String::from_utf8_lossy(&chunk)),
-                Err(RecvTimeoutError::Timeout) => panic!("no `{text}` {times} times in: {}", self.screen),
-                Err(RecvTimeoutError::Disconnected) => panic!("it ended without `{text}`: {}", self.screen),
-            }
-        }
-    }
-
-    fn end(mut self) -> ExitStatus {
-        self.type_in(END);
-        exit(&mut self.child)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::{support::Home, terminal::Terminal};
 
 #[test]
 fn every_pasted_line_is_answered() {

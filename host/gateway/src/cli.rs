@@ -20,9 +20,11 @@ mod case;
 mod change;
 mod compare;
 mod context;
+mod demo;
 mod escalation;
 mod experiment;
 mod help;
+mod init;
 mod layers;
 mod logging;
 mod model;
@@ -61,6 +63,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show in half a minute what policies are for
+    Demo(demo::DemoCommand),
+    /// Set a gateway up: ask what it needs, and write gateway.json
+    Init(init::InitCommand),
     /// Run the gateway
     Run(run::Run),
     /// Say how the gateway does: 0 healthy, 1 degraded, 3 down, 4 cannot tell
@@ -130,10 +136,13 @@ impl Command {
 
     fn use_of_home(&self) -> UseOfHome {
         match self {
-            Command::Run(_) => UseOfHome::Makes,
-            Command::Plan(_) | Command::Compare(_) | Command::Policy(_) | Command::Model(_) | Command::Slack(_) => {
-                UseOfHome::Takes
-            }
+            Command::Init(_) | Command::Run(_) => UseOfHome::Makes,
+            Command::Demo(_)
+            | Command::Plan(_)
+            | Command::Compare(_)
+            | Command::Policy(_)
+            | Command::Model(_)
+            | Command::Slack(_) => UseOfHome::Takes,
             Command::Status(_)
             | Command::Stop(_)
             | Command::Sessions(_)
@@ -198,6 +207,8 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
     home::check_trusted(&context.home)?;
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     let done = match arguments.command {
+        Command::Demo(demo) => demo.execute(&context),
+        Command::Init(init) => init.execute(&context),
         Command::Run(run) => run.execute(&context),
         Command::Status(status) => return status.execute(&context),
         Command::Stop(stop) => stop.execute(&context),

@@ -22,6 +22,7 @@ pub mod command;
 pub mod compare;
 pub mod config;
 pub mod control;
+pub mod demo;
 pub mod directive;
 pub mod dispatch;
 mod embedded;

@@ -6,7 +6,9 @@ mod admins;
 mod answers;
 mod cases;
 mod commands;
+mod demo;
 mod escalations;
+mod init;
 mod model;
 mod operator;
 
@@ -17,6 +19,7 @@ use pmk_core::{Language, text};
 use unic_langid::LanguageIdentifier;
 
 pub use escalations::Escalation;
+pub use init::InitQuestion;
 pub use operator::Notice;
 
 /// All that is said in a language.
@@ -27,14 +30,18 @@ const fn catalogue(language: Language) -> &'static str {
                 include_str!("messages/zh-TW.ftl"),
                 include_str!("messages/commands/zh-TW.ftl"),
                 include_str!("messages/model/zh-TW.ftl"),
-                include_str!("messages/operator/zh-TW.ftl")
+                include_str!("messages/operator/zh-TW.ftl"),
+                include_str!("messages/demo/zh-TW.ftl"),
+                include_str!("messages/init/zh-TW.ftl"),
             )
         }
         Language::English => concat!(
             include_str!("messages/en.ftl"),
             include_str!("messages/commands/en.ftl"),
             include_str!("messages/model/en.ftl"),
-            include_str!("messages/operator/en.ftl")
+            include_str!("messages/operator/en.ftl"),
+            include_str!("messages/demo/en.ftl"),
+            include_str!("messages/init/en.ftl"),
         ),
     }
 }
@@ -118,11 +125,13 @@ mod tests {
 
     /// Everything that can be said.
     fn everything(messages: &Messages) -> Vec<String> {
-        let themes: [fn(&Messages) -> Vec<String>; 6] = [
+        let themes: [fn(&Messages) -> Vec<String>; 8] = [
             admins::everything,
             answers::everything,
             cases::everything,
+            demo::everything,
             escalations::everything,
+            init::everything,
             model::everything,
             operator::everything,
         ];

@@ -57,6 +57,11 @@ pub fn check_exists(home: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether it is the one that is taken where none is named.
+pub fn is_default(home: &Path) -> bool {
+    std::env::home_dir().is_some_and(|folder| folder.join(".pmk") == home)
+}
+
 /// The folder given, else the one that the environment names, else `~/.pmk`. Absolute, because the compile
 /// cache insists on it.
 ///

@@ -84,7 +84,7 @@ pub(super) struct Run {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FrontChoice {
+pub(super) enum FrontChoice {
     Slack,
     Console,
 }

@@ -7,7 +7,7 @@ use super::{
     context::Context,
     output::{note, print_json},
 };
-use crate::front::slack::app;
+use crate::{front::slack::app, messages::Messages};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SlackCommand {
@@ -27,14 +27,8 @@ impl SlackCommand {
 fn manifest(context: &Context) -> Result<(), Failure> {
     print_json(&app::manifest())?;
     if !context.json {
-        note(format_args!(
-            "\n1. https://api.slack.com/apps?new_app=1, \"From a manifest\": choose the workspace, paste the JSON above\n\
-             2. \"Install App\": install it, and take the bot token (xoxb-…) as PMK_SLACK_BOT_TOKEN\n\
-             3. \"Basic Information\", \"App-Level Tokens\": make one with the scope `{}`,\n   \
-             and take it (xapp-…) as PMK_SLACK_APP_TOKEN\n\
-             4. pmk-host run",
-            app::CONNECT
-        ));
+        let messages = Messages::new(context.language);
+        note(format_args!("\n{}\n{}", messages.manifest_steps(app::CONNECT), messages.manifest_next()));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Plain columns, readable without colour.
 
 use pmk_core::text;
+use unicode_width::UnicodeWidthStr;
 
 /// Lays rows out in columns; the first row is the heading. Columns whose heading begins with `#` are
 /// numbers, aligned to the right, without the sign.
@@ -14,7 +15,7 @@ pub(super) fn columns(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         rows.iter()
             .enumerate()
-            .filter_map(|(row, cells)| cells.get(column).map(|cell| shown(row, cell).chars().count()))
+            .filter_map(|(row, cells)| cells.get(column).map(|cell| shown(row, cell).width()))
             .max()
             .unwrap_or(0)
     };
@@ -26,8 +27,8 @@ pub(super) fn columns(rows: &[Vec<String>]) -> String {
             .enumerate()
             .map(|(column, cell)| {
                 let cell = shown(row, cell);
-                let width = widths[column];
-                if numeric[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+                let fill = " ".repeat(widths[column].saturating_sub(cell.width()));
+                if numeric[column] { fill + &cell } else { cell + &fill }
             })
             .collect();
         out.push_str(line.join("  ").trim_end());

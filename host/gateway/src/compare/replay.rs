@@ -23,7 +23,6 @@ use pmk_policy::Stack;
 use pmk_search::MemoryArchive;
 
 use super::{
-    given::Given,
     metrics::Tally,
     questions::{Placed, Score, says},
     recording::Recording,
@@ -54,17 +53,33 @@ pub struct Arm {
 /// What all policies have in common.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The model's window.
+    /// The model's window, as far as the gateway knows.
     pub window: u64,
     /// The hard limit, where it is not what the window leaves.
     pub budget: Option<u64>,
-    /// What counts, refuses and reads.
+    /// What counts, refuses by the window that it has, and reads.
     pub sim: Sim,
     pub seed_may_go: bool,
     /// The most turns of a direct message that stay in view.
     pub history_turns: Option<NonZeroU32>,
     /// Whether window and limit are those of the receipts, where a conversation has any.
     pub by_receipts: bool,
+}
+
+/// How a turn went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The largest request, refused or not, and the one that was sent last, in tokens.
+    pub tokens_largest: u64,
+    pub tokens_sent: u64,
+    /// How often the model refused, and the rungs that were used, by name.
+    pub refusals: u64,
+    pub rungs: Vec<&'static str>,
+    /// Turns that are out of view by now, since the beginning.
+    pub turns_out_of_view: u32,
+    /// Messages out of view that the model was shown again.
+    pub recalled: usize,
+    pub answered: bool,
 }
 
 /// A request to the model.
@@ -138,14 +153,8 @@ impl<'a> Replay<'a> {
     /// All turns, and the questions where they belong.
     pub fn run(&mut self, questions: &[Placed<'_>], mut scored: impl FnMut(&str, Score)) {
         let mut questions = questions.iter().peekable();
-        for (number, turn) in self.recording.turns.iter().enumerate() {
-            self.world.seen().turn = number;
-            let given = self.recording.given.get(number);
-            if let Some(given) = given {
-                self.preamble = Arc::clone(&given.preamble);
-                self.world.given = Some(given);
-            }
-            self.take(&self.recording.entries[turn.clone()], given);
+        for number in 0..self.recording.turns.len() {
+            self.take(number);
             while let Some(placed) = questions.next_if(|placed| placed.turn <= number) {
                 scored(&placed.question.category, self.ask(placed));
             }
@@ -157,19 +166,45 @@ impl<'a> Replay<'a> {
         self.world.into_seen()
     }
 
-    /// A turn: the message, and what was recorded of what followed.
-    fn take(&mut self, entries: &[Entry], given: Option<&Given>) {
-        let Some((message, rest)) = entries.split_first() else { return };
+    /// The turn of that number: the message, and what was recorded of what followed.
+    pub fn take(&mut self, number: usize) -> Step {
+        let recording = self.recording;
+        self.world.seen().turn = number;
+        let given = recording.given.get(number);
+        if let Some(given) = given {
+            self.preamble = Arc::clone(&given.preamble);
+            self.world.given = Some(given);
+        }
+        let entries = &recording.entries[recording.turns[number].clone()];
+        let Some((message, rest)) = entries.split_first() else { return Step::default() };
+        let refused = self.world.seen().tally.overflows_met;
         let shown = given.map_or(&[][..], |given| &given.shown);
         let mut exchange = self.begin(message, shown);
         let answered = self.converse(&mut exchange, rest);
         // A turn that was given up has left nothing in view.
         let is_given_up = given.is_some_and(|given| given.is_own) && rest.is_empty();
+        let step = self.step(&exchange, answered, refused);
         self.live = exchange.window.into_live(answered && !is_given_up);
         entries.iter().for_each(|entry| self.archive.record(entry.clone()));
         let mut seen = self.world.seen();
         seen.tally.turns += 1;
         seen.tally.unanswered += u64::from(!answered);
+        step
+    }
+
+    /// How an exchange went; `refused` is what was counted before it.
+    fn step(&self, exchange: &Exchange, answered: bool, refused: u64) -> Step {
+        let seen = self.world.seen();
+        let calls = seen.calls.iter().rev().take_while(|call| call.turn == seen.turn);
+        Step {
+            tokens_largest: calls.map(|call| call.tokens).max().unwrap_or(0),
+            tokens_sent: exchange.estimate(),
+            refusals: seen.tally.overflows_met - refused,
+            rungs: exchange.tally.rungs.clone(),
+            turns_out_of_view: exchange.window.dropped_turns(),
+            recalled: exchange.tally.recalled.len(),
+            answered,
+        }
     }
 
     /// The window with the new message, as the policy leaves it.
@@ -253,17 +288,31 @@ impl<'a> Replay<'a> {
         seen.last = exchange.window.entries().cloned().collect();
     }
 
-    /// A question of the comparison, which the conversation does not remember.
-    fn ask(&self, placed: &Placed<'_>) -> Score {
-        let question = placed.question;
-        let mut aside = Replay {
+    /// The same conversation for a question that it does not remember.
+    fn aside(&self) -> Replay<'a> {
+        Replay {
             world: self.world.aside(),
             recording: self.recording,
             preamble: Arc::clone(&self.preamble),
             live: self.live.clone(),
             archive: Arc::clone(&self.archive),
-        };
+        }
+    }
+
+    /// What the stand-in says to a question now, if it takes the request, and how that went.
+    pub fn question(&self, text: &str) -> (Option<String>, Step) {
+        let mut aside = self.aside();
         // No message of the recording has this number.
+        let mut exchange = aside.begin(&Entry::new(0, Message::user(text)), &[]);
+        let takes = aside.call(&mut exchange);
+        let said = if takes { self.said(&exchange) } else { None };
+        (said, aside.step(&exchange, takes, 0))
+    }
+
+    /// A question of the comparison.
+    fn ask(&self, placed: &Placed<'_>) -> Score {
+        let question = placed.question;
+        let mut aside = self.aside();
         let mut exchange = aside.begin(&Entry::new(0, Message::user(question.text.clone())), &[]);
         let takes = aside.call(&mut exchange);
         let mut score = Score::default();
@@ -274,7 +323,8 @@ impl<'a> Replay<'a> {
         }
         if let Some(answer) = &question.answer {
             score.with_answer = 1;
-            score.answered = u64::from(takes && self.reads(&exchange, answer));
+            let said = if takes { self.said(&exchange) } else { None };
+            score.answered = u64::from(said.is_some_and(|said| says(&said, answer)));
         }
         score
     }
@@ -293,16 +343,16 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// Whether the stand-in finds the answer in the request.
-    fn reads(&self, exchange: &Exchange, answer: &str) -> bool {
+    /// What the stand-in finds in the request.
+    fn said(&self, exchange: &Exchange) -> Option<String> {
         let request = Request {
             system: exchange.preamble.system.clone(),
             messages: request::alternate(exchange.window.shared()),
             max_answer_tokens: exchange.budget.answer,
             tools: [].into(),
         };
-        let said = self.world.setup.sim.answer(&request);
-        said.is_ok_and(|said| says(&pmk_core::message::plain_text(&said.blocks), answer))
+        let said = self.world.setup.sim.answer(&request).ok()?;
+        Some(pmk_core::message::plain_text(&said.blocks))
     }
 }
 

@@ -239,6 +239,11 @@ impl Window {
         self.rows[self.current..].iter().map(|row| &row.entry)
     }
 
+    /// Turns that are out of view, since the conversation began.
+    pub fn dropped_turns(&self) -> u32 {
+        self.dropped_turns
+    }
+
     /// Everything in it, in order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.rows.iter().map(|row| &row.entry)

@@ -104,6 +104,8 @@ pub(super) fn reply(messages: &[Arc<Message>]) -> String {
 }
 
 fn quoted((before, after): (&str, &str), whole: &str) -> String {
+    // Where it was quoted before, its sign stays behind.
+    let whole = whole.trim_start_matches(['>', ' ']);
     let quoted = text::head(whole, MAX_QUOTE_CHARS);
     let cut = if quoted.len() < whole.len() { "…" } else { "" };
     format!("{before}{quoted}{cut}{after}")

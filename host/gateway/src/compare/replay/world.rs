@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pmk_core::{Applied, Block, CapVerdict, Entry, Message, Origin, Transcript, tokens};
-use pmk_models::{Answer, ModelError, Request, Stop, Usage};
+use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
 use pmk_policy::{DecidedBy, IncomingInput, Outcome as Asked, OverflowInput, PruneDecision, PruneInput, Record, Rung};
 
 use super::{Arm, Call, Seen, Setup};
@@ -53,9 +53,14 @@ impl<'a> World<'a> {
         self.given.filter(|_| self.setup.by_receipts)
     }
 
-    /// The model's window.
+    /// The model's window, as far as the gateway knows.
     fn window(&self) -> u64 {
         self.by_receipt().map_or(self.setup.window, |given| given.window)
+    }
+
+    /// What the model takes.
+    fn takes(&self) -> u64 {
+        self.by_receipt().map_or_else(|| self.setup.sim.window(), |given| given.window)
     }
 
     /// What was counted.
@@ -125,12 +130,12 @@ impl Ports for World<'_> {
         let counted = self.setup.sim.counts(estimate);
         let mut seen = self.seen();
         seen.sent(estimate, true);
-        if counted > self.window() {
+        if counted > self.takes() {
             seen.tally.overflows_met += 1;
             seen.tally.tokens_refused += estimate;
             return Err(ModelError::Overflow {
                 observed_tokens: Some(counted),
-                allowed_tokens: Some(self.window()),
+                allowed_tokens: Some(self.takes()),
                 message: String::new(),
             });
         }

@@ -1,0 +1,158 @@
+//! `demo`: half a minute of what policies are for.
+
+mod screen;
+
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::ProgressDrawTarget;
+use pmk_core::Language;
+use pmk_system::error::Failure;
+use serde_json::{Value, json};
+
+use super::{
+    context::Context,
+    output::{print, print_json},
+    table,
+};
+use crate::{
+    compare::replay::Step,
+    demo::{Demo, Outcome, WINDOW},
+    messages::Messages,
+    policies::{Loader, Named},
+};
+
+use screen::Screen;
+
+#[derive(Debug, Args)]
+pub(super) struct DemoCommand {
+    /// Print a table at once, as in a pipe
+    #[arg(long)]
+    plain: bool,
+
+    /// How long it takes to watch
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600), conflicts_with = "plain")]
+    seconds: u64,
+
+    /// The language [default: that of the gateway or the system]
+    #[arg(long, value_name = "zh-TW|en")]
+    language: Option<Language>,
+}
+
+impl DemoCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        let language = self.language.unwrap_or(context.language);
+        let messages = Messages::new(language);
+        let demo = Demo::open(&Loader::open(&context.home, Named::default())?, language)?;
+        if context.json {
+            return print_json(&document(&demo, &demo.play(|_, _| {})));
+        }
+        let title = messages.demo_title(demo.turns(), demo.policies().count(), &thousands(WINDOW));
+        print(&format!("{title}\n\n"))?;
+        let display = ProgressDrawTarget::stdout();
+        // A pipe, or a terminal on which nothing can be drawn twice.
+        if self.plain || display.is_hidden() {
+            let outcomes = demo.play(|_, _| {});
+            print(&table::columns(&rows(&messages, &outcomes)))?;
+            return print(&end(&demo, &outcomes, &messages));
+        }
+        let screen = Screen::over(&demo, &messages, display, Duration::from_secs(self.seconds));
+        let outcomes = demo.play(|turn, steps| screen.show(turn, steps));
+        screen.leave();
+        print("\n")?;
+        print(&end(&demo, &outcomes, &messages))
+    }
+}
+
+/// A row a lane, under the headings.
+fn rows(messages: &Messages, outcomes: &[Outcome]) -> Vec<Vec<String>> {
+    let [policy, largest, refused, recovery, left_out, recalled, found] = messages.demo_headings();
+    let number = |heading: String| format!("#{heading}");
+    let headings = vec![policy, number(largest), number(refused), recovery, number(left_out), number(recalled), found];
+    let lane = |outcome: &Outcome| {
+        let rungs = rungs(&outcome.steps);
+        vec![
+            messages.demo_lane(outcome.policy.as_deref()),
+            thousands(largest_request(outcome)),
+            refusals(&outcome.steps).to_string(),
+            if rungs.is_empty() { "–".to_owned() } else { rungs },
+            outcome.last.turns_out_of_view.to_string(),
+            outcome.last.recalled.to_string(),
+            messages.demo_verdict(outcome.found),
+        ]
+    };
+    [headings].into_iter().chain(outcomes.iter().map(lane)).collect()
+}
+
+/// The last question, what each lane says to it, and what to try next.
+fn end(demo: &Demo, outcomes: &[Outcome], messages: &Messages) -> String {
+    let mut page = format!("\n{}\n  {}\n\n", messages.demo_asked(demo.said_in()), demo.last());
+    for outcome in outcomes {
+        let sign = if outcome.found { '✓' } else { '✗' };
+        let answer = outcome.answer.clone().unwrap_or_else(|| messages.demo_no_answer());
+        page.push_str(&format!("{sign} {}: {answer}\n", messages.demo_lane(outcome.policy.as_deref())));
+        if outcome.last.recalled > 0 {
+            page.push_str(&format!("  {}\n", messages.demo_recalled(outcome.last.recalled)));
+        }
+    }
+    let [next, run, compare] = messages.demo_next();
+    page.push_str(&format!(
+        "\n{next}\n  pmk-host run --policy recall --window 2000\n      {run}\n  pmk-host compare --policy strict --policy \
+         recall --histories DIR\n      {compare}\n"
+    ));
+    page
+}
+
+fn refusals(steps: &[Step]) -> u64 {
+    steps.iter().map(|step| step.refusals).sum()
+}
+
+/// The rungs that were used, each once.
+fn rungs(steps: &[Step]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in steps.iter().flat_map(|step| step.rungs.iter().copied()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
+/// The largest request that was sent, refused or not.
+fn largest_request(outcome: &Outcome) -> u64 {
+    outcome.steps.iter().map(|step| step.tokens_largest).max().unwrap_or(0)
+}
+
+fn thousands(number: u64) -> String {
+    indicatif::HumanCount(number).to_string()
+}
+
+fn document(demo: &Demo, outcomes: &[Outcome]) -> Value {
+    let step = |step: &Step| {
+        json!({
+            "tokens_largest": step.tokens_largest,
+            "tokens_sent": step.tokens_sent,
+            "refusals": step.refusals,
+            "rungs": step.rungs,
+            "turns_out_of_view": step.turns_out_of_view,
+            "messages_recalled": step.recalled,
+            "answered": step.answered,
+        })
+    };
+    let lane = |outcome: &Outcome| {
+        json!({
+            "policy": outcome.policy,
+            "turns": outcome.steps.iter().map(step).collect::<Vec<_>>(),
+            "last": step(&outcome.last),
+            "answer": outcome.answer,
+            "found": outcome.found,
+        })
+    };
+    json!({
+        "window": WINDOW,
+        "turns": demo.turns(),
+        "question": demo.last(),
+        "said_in_turn": demo.said_in(),
+        "lanes": outcomes.iter().map(lane).collect::<Vec<_>>(),
+    })
+}

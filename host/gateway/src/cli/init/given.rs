@@ -1,0 +1,96 @@
+//! Secrets as they are given to `init`: where they are, or at a terminal what they are. On the command line everybody could
+//! read them.
+
+use pmk_system::error::Failure;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::config::{Json, Object};
+
+/// A secret, or where it is.
+#[derive(Clone, Debug)]
+pub(super) enum SecretGiven {
+    Literal(SecretString),
+    Env(String),
+    Command(String),
+}
+
+/// Which of Slack's tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    App,
+    Bot,
+}
+
+impl Kind {
+    /// How every one of them begins.
+    pub fn begins(self) -> &'static str {
+        match self {
+            Kind::App => "xapp-",
+            Kind::Bot => "xoxb-",
+        }
+    }
+
+    /// The key within `slack` of gateway.json.
+    pub fn key(self) -> &'static str {
+        match self {
+            Kind::App => "appToken",
+            Kind::Bot => "botToken",
+        }
+    }
+
+    /// The variable that goes before it.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Kind::App => "PMK_SLACK_APP_TOKEN",
+            Kind::Bot => "PMK_SLACK_BOT_TOKEN",
+        }
+    }
+}
+
+impl SecretGiven {
+    /// What a flag says: `env:NAME` or `cmd:COMMAND`.
+    ///
+    /// # Errors
+    /// It says neither. Nothing of the text is in the error: it may be a secret.
+    pub fn read(flag: &str, text: &str) -> Result<SecretGiven, Failure> {
+        match text.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Ok(SecretGiven::Env(name.to_owned())),
+            Some(("cmd", command)) if !command.trim().is_empty() => Ok(SecretGiven::Command(command.to_owned())),
+            _ => Err(Failure::new(format!("`{flag}` takes no secret, which others could read on the command line"))
+                .hint("say where it is, `env:NAME` or `cmd:COMMAND`")),
+        }
+    }
+
+    /// Whether it can be that token, as far as it is known already.
+    ///
+    /// # Errors
+    /// It is another one.
+    pub fn check(&self, kind: Kind) -> Result<(), Failure> {
+        let known = match self {
+            SecretGiven::Literal(secret) => Some(secret.expose_secret().to_owned()),
+            SecretGiven::Env(name) => std::env::var(name).ok(),
+            SecretGiven::Command(_) => None,
+        };
+        match known {
+            Some(token) if !token.trim().starts_with(kind.begins()) => {
+                Err(Failure::new(format!("what is given as `slack.{}` is another token", kind.key()))
+                    .hint(format!("this one begins with `{}`", kind.begins())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As gateway.json has it.
+    pub fn json(&self) -> Json {
+        let named = |key: &str, value: &str| {
+            let mut object = Object::default();
+            object.set(key, value);
+            Json::Object(object)
+        };
+        match self {
+            SecretGiven::Literal(secret) => secret.expose_secret().into(),
+            SecretGiven::Env(name) => named("env", name),
+            SecretGiven::Command(command) => named("cmd", command),
+        }
+    }
+}

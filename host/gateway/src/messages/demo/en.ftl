@@ -1,0 +1,37 @@
+
+# What `pmk-host demo` tells.
+
+demo-title = A support thread of { $turns } questions, replayed { $lanes } times. The model takes { $window } tokens.
+demo-none = no policy
+demo-none-about = None chosen, window not known: all is sent, until it is refused.
+demo-policy-about = It decides before each call what the model gets to see.
+demo-question = Question { $turn } of { $turns }: { $asked }
+demo-refused = { $refused ->
+    [0] never refused
+    [one] refused once
+   *[other] refused { $refused } times
+}
+demo-refuses = The model refuses: { $tokens } tokens are too many
+demo-recovered = recovered ({ $rungs })
+demo-left-out = { $turns ->
+    [one] 1 turn left out
+   *[other] { $turns } turns left out
+}
+demo-asked = Asked in the end, of what was said with question { $turn }:
+demo-no-answer = no answer
+demo-recalled = { $messages ->
+    [one] 1 message brought back
+   *[other] { $messages } messages brought back
+}
+demo-heading-policy = policy
+demo-heading-largest = largest request
+demo-heading-refused = refused
+demo-heading-recovery = recovery
+demo-heading-left-out = turns left out
+demo-heading-recalled = brought back
+demo-heading-found = answer
+demo-right = right
+demo-wrong = lost
+demo-next = Next:
+demo-next-run = talk, in a small window
+demo-next-compare = the same on conversations of yours
