@@ -13,12 +13,14 @@ mod commands;
 mod compare;
 #[path = "../../host/policy/tests/policies/component.rs"]
 mod component;
+mod config;
 mod console;
 mod contacts;
 mod crash;
 mod day;
 mod directives;
 mod dispatch;
+mod doctor;
 mod documents;
 mod doors;
 mod dry_run;

@@ -24,6 +24,7 @@ pub mod config;
 pub mod control;
 pub mod directive;
 pub mod dispatch;
+pub mod doctor;
 mod embedded;
 pub mod escalation;
 mod exchange;

@@ -6,10 +6,19 @@ use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::output::{note, note_json};
+use crate::config::Origin;
+
+/// What was chosen for the operator, and what else could be.
+pub(super) struct Note {
+    pub(super) what: String,
+    pub(super) hint: String,
+}
 
 /// What every subcommand gets.
 pub(super) struct Context {
     pub(super) home: PathBuf,
+    /// Who has said that it is this one.
+    pub(super) home_by: Origin,
     pub(super) json: bool,
 }
 
