@@ -13,6 +13,7 @@ mod commands;
 mod compare;
 #[path = "../../host/policy/tests/policies/component.rs"]
 mod component;
+mod config;
 mod console;
 mod contacts;
 mod crash;
@@ -20,6 +21,7 @@ mod day;
 mod demo;
 mod directives;
 mod dispatch;
+mod doctor;
 mod documents;
 mod doors;
 mod dry_run;

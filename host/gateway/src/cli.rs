@@ -19,15 +19,20 @@ mod audit;
 mod case;
 mod change;
 mod compare;
+mod config;
 mod context;
 mod demo;
+mod doctor;
 mod escalation;
 mod experiment;
 mod help;
 mod init;
 mod layers;
 mod logging;
+mod marks;
 mod model;
+mod model_choice;
+mod mra;
 mod output;
 mod plan;
 mod policy;
@@ -40,7 +45,9 @@ mod stop;
 mod store;
 mod table;
 mod text;
+mod tokens;
 
+use crate::config::Origin;
 use arguments::Json;
 use context::Context;
 use output::{note, note_json};
@@ -89,6 +96,11 @@ enum Command {
     /// Look at answers that people gave, and say which may be found
     #[command(subcommand)]
     Atoms(atoms::AtomsCommand),
+    /// Check, show and describe gateway.json
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Look at all that a gateway needs, and say what mends what is wrong
+    Doctor(doctor::DoctorCommand),
     /// Look at how models count and what their errors mean
     #[command(subcommand)]
     Model(model::ModelCommand),
@@ -123,6 +135,8 @@ enum UseOfHome {
     Wants,
     /// It does without, unless one is named.
     Takes,
+    /// It says itself what is wrong with it.
+    Examines,
 }
 
 impl Command {
@@ -140,9 +154,11 @@ impl Command {
             Command::Demo(_)
             | Command::Plan(_)
             | Command::Compare(_)
+            | Command::Config(_)
             | Command::Policy(_)
             | Command::Model(_)
             | Command::Slack(_) => UseOfHome::Takes,
+            Command::Doctor(_) => UseOfHome::Examines,
             Command::Status(_)
             | Command::Stop(_)
             | Command::Sessions(_)
@@ -195,21 +211,31 @@ fn usage(error: &clap::Error) -> Failure {
 
 fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failure> {
     let json = arguments.json == Json::Stdout;
-    let context = Context { home: home::resolve(arguments.home.as_deref())?, json, language };
-    let is_wanted = match arguments.command.use_of_home() {
-        UseOfHome::Makes => false,
+    let home_by = match &arguments.home {
+        Some(_) => Origin::CommandLine,
+        None if home::is_named(None) => Origin::Environment(home::VARIABLE.to_owned()),
+        None => Origin::Default,
+    };
+    let context = Context { home: home::resolve(arguments.home.as_deref())?, home_by, json, language };
+    let use_of_home = arguments.command.use_of_home();
+    let is_wanted = match use_of_home {
+        UseOfHome::Makes | UseOfHome::Examines => false,
         UseOfHome::Wants => true,
         UseOfHome::Takes => home::is_named(arguments.home.as_deref()),
     };
     if is_wanted {
         home::check_exists(&context.home)?;
     }
-    home::check_trusted(&context.home)?;
+    if !matches!(use_of_home, UseOfHome::Examines) {
+        home::check_trusted(&context.home)?;
+    }
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     let done = match arguments.command {
         Command::Demo(demo) => demo.execute(&context),
         Command::Init(init) => init.execute(&context),
         Command::Run(run) => run.execute(&context),
+        Command::Config(config) => return config.execute(&context),
+        Command::Doctor(doctor) => return doctor.execute(&context),
         Command::Status(status) => return status.execute(&context),
         Command::Stop(stop) => stop.execute(&context),
         Command::Plan(plan) => plan.execute(&context),

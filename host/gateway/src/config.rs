@@ -9,24 +9,30 @@ use std::{
 
 use pmk_core::Language;
 use pmk_knowledge::{Ingest, UnknownIngest};
-use pmk_system::{error::Failure, files, home, json};
+use pmk_system::{error::Failure, files, home};
 use serde_json::{Map, Value};
 
 use crate::{embedded, language, people::People};
 
 mod document;
 mod edit;
+mod effective;
 pub(crate) mod experiment;
+mod keys;
 mod people;
 mod policy;
 mod secret;
 mod sections;
+mod shape;
 mod watched;
 
+pub use effective::{Effective, Origin, Shown, effective};
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
+pub use keys::schema;
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
 pub use sections::{HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle};
+pub use shape::Problem;
 pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
@@ -34,32 +40,6 @@ pub use edit::{EditError, edit};
 
 /// The version of the format that is understood.
 const VERSION: u64 = 1;
-
-/// The keys of pmk's file that belong to parts this build does not have; they are kept, not used.
-const PMK_KEYS: &[&str] = &[
-    "version",
-    "admins",
-    "defaultIngest",
-    "mraWorkspace",
-    "blocklist",
-    "audience",
-    "escalation",
-    "apiKey",
-    "github",
-    "review",
-    "slack",
-    "model",
-    "policy",
-    "experiment",
-    "limits",
-    "hourly",
-    "language",
-    "mra",
-    "tools",
-    "queue",
-    "historyTurns",
-    "presence",
-];
 
 /// The configuration, every field with its default.
 #[derive(Clone, Debug, Default)]
@@ -113,35 +93,47 @@ impl Config {
     /// harmless comes back as warnings.
     ///
     /// # Errors
-    /// The file cannot be read, is not JSON, is of another version, or a key this gateway needs has
-    /// the wrong shape.
+    /// The file cannot be read, is not JSON, is of another version, or something in it has the wrong shape.
     pub fn load(home: &Path) -> Result<(Config, Vec<String>), Failure> {
-        // Also where it is read again: a running gateway does what it says, too.
-        home::check_trusted(home)?;
-        let path = home::config_file(home);
-        let text = match files::read_text(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let language = language::of_home(home, &Map::new());
-                return Ok((Config { language, ..Config::default() }, vec![]));
+        let (config, problems) = Config::examine(home)?;
+        match config {
+            Some(config) => {
+                Ok((config, problems.into_iter().map(|problem| format!("gateway.json: {}", problem.what)).collect()))
             }
-            Err(error) => {
-                return Err(Failure::new(format!("cannot read `{}`: {error}", path.display()))
-                    .hint("is `--home` a folder that you may read?"));
-            }
-        };
-        let (mut config, warnings) = Config::parse(&text, home).map_err(|what| {
-            Failure::new(format!("`{}`: {what}", path.display()))
-                .hint("correct the file, or say `--home DIR` for another")
-        })?;
-        for file in &mut config.policy.files {
-            *file = embedded::within(home, file);
+            None => Err(Failure::new(format!("`{}`: {}", home::config_file(home).display(), refusal(&problems))).hint(
+                "correct the file, or say `--home DIR` for another; `pmk-host config check` says all that is odd in it",
+            )),
         }
-        config.experiment = config.experiment.map(|experiment| experiment.within(home));
-        Ok((config, warnings))
     }
 
-    fn parse(text: &str, home: &Path) -> Result<(Config, Vec<String>), String> {
+    /// The same with all that is odd in the file; no configuration where something of it is grave.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn examine(home: &Path) -> Result<(Option<Config>, Vec<Problem>), Failure> {
+        let Some(text) = text_of(home)? else {
+            let language = language::of_home(home, &Map::new());
+            return Ok((Some(Config { language, ..Config::default() }), vec![]));
+        };
+        let (mut config, problems) = Config::parse(&text, home);
+        if let Some(config) = &mut config {
+            for file in &mut config.policy.files {
+                *file = embedded::within(home, file);
+            }
+            config.experiment = config.experiment.take().map(|experiment| experiment.within(home));
+        }
+        Ok((config, problems))
+    }
+
+    /// Looks at everything first, so that whoever corrects the file learns of all at once.
+    fn parse(text: &str, home: &Path) -> (Option<Config>, Vec<Problem>) {
+        let mut problems = vec![];
+        let config = Config::read(text, home, &mut problems);
+        let config = config.map_err(|what| problems.push(Problem { what, is_grave: true })).ok();
+        (config.filter(|_| problems.iter().all(|problem| !problem.is_grave)), problems)
+    }
+
+    fn read(text: &str, home: &Path, problems: &mut Vec<Problem>) -> Result<Config, String> {
         let root: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
         match root.get("version") {
@@ -149,21 +141,15 @@ impl Config {
             Some(version) => return Err(format!("it has version {version}, this build expects {VERSION}")),
             None => return Err(format!("it has no `version`, this build expects {VERSION}")),
         }
-        let mut warnings: Vec<String> = root
-            .keys()
-            .filter(|key| !PMK_KEYS.contains(&key.as_str()))
-            .map(|key| format!("gateway.json: unknown key `{key}` is ignored"))
-            .collect();
-        let limits: LimitsConfig = section(&root, "limits")?.unwrap_or_default();
-        limits.check()?;
-        let mra: MraConfig = section(&root, "mra")?.unwrap_or_default();
-        mra.check()?;
-        let queue: QueueConfig = section(&root, "queue")?.unwrap_or_default();
-        queue.check()?;
-        let policy: PolicyConfig = section(&root, "policy")?.unwrap_or_default();
-        policy.check()?;
-        let experiment: Option<ExperimentConfig> = section(&root, "experiment")?;
+        let root = Value::Object(root);
+        keys::file().look("", &root, problems);
+        let Value::Object(root) = root else { return Ok(Config::default()) };
+        if problems.iter().any(|problem| problem.is_grave) {
+            return Ok(Config::default());
+        }
+        let experiment: Option<ExperimentConfig> = part(&root, "experiment")?;
         experiment.as_ref().map_or(Ok(()), ExperimentConfig::check)?;
+        let mut warnings = vec![];
         let config = Config {
             exists: true,
             people: People {
@@ -173,22 +159,46 @@ impl Config {
                 escalation: people::pools(&root, &mut warnings),
             },
             model: part(&root, "model")?,
-            policy,
+            policy: part(&root, "policy")?.unwrap_or_default(),
             experiment,
-            limits,
-            hourly: section(&root, "hourly")?.unwrap_or_default(),
+            limits: part(&root, "limits")?.unwrap_or_default(),
+            hourly: part(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
             language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
             default_ingest: ingest(&root)?,
             mra_workspace: part(&root, "mraWorkspace")?,
-            mra,
+            mra: part(&root, "mra")?.unwrap_or_default(),
             tools: part(&root, "tools")?.unwrap_or_default(),
-            queue,
+            queue: part(&root, "queue")?.unwrap_or_default(),
             history_turns: part(&root, "historyTurns")?,
-            presence: section(&root, "presence")?.unwrap_or_default(),
+            presence: part(&root, "presence")?.unwrap_or_default(),
         };
-        Ok((config, warnings))
+        problems.extend(warnings.into_iter().map(|what| Problem { what, is_grave: false }));
+        Ok(config)
+    }
+}
+
+/// The text of the file, where there is one.
+fn text_of(home: &Path) -> Result<Option<String>, Failure> {
+    // Also where it is read again: a running gateway does what it says, too.
+    home::check_trusted(home)?;
+    let path = home::config_file(home);
+    match files::read_text(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(format!("cannot read `{}`: {error}", path.display()))
+            .hint("is `--home` a folder that you may read?")),
+    }
+}
+
+/// The first thing that is grave, and how many more there are.
+fn refusal(problems: &[Problem]) -> String {
+    let mut grave = problems.iter().filter(|problem| problem.is_grave);
+    let first = grave.next().map_or("it cannot be read", |problem| &problem.what);
+    match grave.count() {
+        0 => first.to_owned(),
+        more => format!("{first}; and {more} more"),
     }
 }
 
@@ -200,28 +210,10 @@ fn part<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) ->
     }
 }
 
-/// The same for an object, which serde would also read from a list.
-fn section<T: serde::de::DeserializeOwned>(root: &Map<String, Value>, key: &str) -> Result<Option<T>, String> {
-    match root.get(key) {
-        None | Some(Value::Null | Value::Object(_)) => part(root, key),
-        Some(other) => Err(format!("`{key}` is {}, not an object", json::kind(other))),
-    }
-}
-
-/// A list that access depends on, each once: half of it is worse than none.
+/// A list that access depends on, each once.
 fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
-    let items = match root.get(key) {
-        None | Some(Value::Null) => return Ok(vec![]),
-        Some(Value::Array(items)) => items,
-        Some(other) => return Err(format!("`{key}` is {}, not a list of user ids", json::kind(other))),
-    };
-    let user = |(index, item): (usize, &Value)| match item {
-        Value::String(user) => Ok(user.clone()),
-        other => Err(format!("`{key}[{index}]` is {}, not a user id", json::kind(other))),
-    };
     let mut users: Vec<String> = vec![];
-    for user in items.iter().enumerate().map(user) {
-        let user = user?;
+    for user in part::<Vec<String>>(root, key)?.unwrap_or_default() {
         if !users.iter().any(|other| other.trim() == user.trim()) {
             users.push(user);
         }
@@ -230,12 +222,7 @@ fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
 }
 
 fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
-    let slack = match root.get("slack") {
-        None | Some(Value::Null) => return Ok(SlackTokens::default()),
-        Some(Value::Object(slack)) => slack,
-        Some(other) => return Err(format!("`slack` is {}, not an object", json::kind(other))),
-    };
-    let token = |key: &str| Secret::read(&format!("slack.{key}"), slack.get(key));
+    let token = |key: &str| Secret::read(&format!("slack.{key}"), root.get("slack").and_then(|slack| slack.get(key)));
     Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")? })
 }
 
@@ -251,14 +238,25 @@ fn ingest(root: &Map<String, Value>) -> Result<Option<Ingest>, String> {
 mod tests {
     use super::*;
 
+    /// What is read, and what is told.
+    fn read(text: &str) -> (Config, Vec<String>) {
+        let (config, problems) = Config::parse(text, Path::new(""));
+        let told = problems.into_iter().map(|problem| problem.what).collect();
+        (config.unwrap_or_else(|| panic!("{told:?}")), told)
+    }
+
+    fn refused(text: &str) -> Vec<String> {
+        let (config, problems) = Config::parse(text, Path::new(""));
+        assert!(config.is_none(), "{text}");
+        problems.into_iter().filter(|problem| problem.is_grave).map(|problem| problem.what).collect()
+    }
+
     #[test]
     fn a_file_of_pmk_is_taken_as_it_is() {
-        let (config, warnings) = Config::parse(
+        let (config, warnings) = read(
             r#"{"version":1,"admins":["U1"],"defaultIngest":"mra:--all","mraWorkspace":"/w","blocklist":["U9"],"surprise":1,
                 "audience":{"default":"biz"},"escalation":{"default":["U2"]},"github":{},"slack":{"appToken":"xapp-1"}}"#,
-            Path::new(""),
-        )
-        .expect("a configuration");
+        );
         assert_eq!(config.people.blocklist, ["U9"]);
         assert!(config.slack.app_token.is_some() && config.slack.bot_token.is_none());
         assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -268,7 +266,7 @@ mod tests {
     #[test]
     fn who_stands_in_a_list_twice_is_in_it_once() {
         let text = r#"{"version":1,"admins":["U1"," U1 ","U2","U1"],"blocklist":["U9","U9"]}"#;
-        let (config, _) = Config::parse(text, Path::new("")).expect("a configuration");
+        let (config, _) = read(text);
         assert_eq!(
             (&config.people.admins[..], &config.people.blocklist[..]),
             (&["U1".into(), "U2".into()][..], &["U9".into()][..])
@@ -280,9 +278,29 @@ mod tests {
         for (text, wanted) in [
             ("{}", "no `version`"),
             (r#"{"version":2}"#, "version 2"),
-            (r#"{"version":1,"policy":{"file":"x"}}"#, "`policy`: unknown field `file`"),
-            (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds`"),
             ("[]", "not a JSON object"),
+            (r#"{"version":1,"policy":{"file":"x"}}"#, "unknown key `policy.file`; did you mean `files`?"),
+            (r#"{"version":1,"queue":{"zzz":1}}"#, "unknown key `queue.zzz`; there are `mode`, `debounceMs`, `most`"),
+            (r#"{"version":1,"limits":{"modelIdleSeconds":-1}}"#, "`limits.modelIdleSeconds` is -1, not a number of"),
+            (
+                r#"{"version":1,"limits":{"modelIdleSeconds":"60"}}"#,
+                "`limits.modelIdleSeconds` is a text, not a number",
+            ),
+            (r#"{"version":1,"policy":{"limits":{"memory":1}}}"#, "`policy.limits.memory`; did you mean `memoryMiB`?"),
+            (
+                r#"{"version":1,"policy":{"limits":{"memoryMiB":0}}}"#,
+                "`policy.limits.memoryMiB` is 0, not a whole number",
+            ),
+            (r#"{"version":1,"policy":{"allow":["abc"]}}"#, "`policy.allow[0]` is `abc`, not a sha256"),
+            (r#"{"version":1,"queue":{"most":101}}"#, "`queue.most` is 101, not a whole number from 1 to 100"),
+            (
+                r#"{"version":1,"queue":{"mode":"colect"}}"#,
+                "`sequential`, `collect` or `steer`; did you mean `collect`?",
+            ),
+            (r#"{"version":1,"mra":{"command":[" "]}}"#, "`mra.command` names no program"),
+            (r#"{"version":1,"historyTurns":0}"#, "`historyTurns` is 0, not a whole number from 1"),
+            (r#"{"version":1,"language":"fr"}"#, "`language` is `fr`, not `zh-TW` or `en`"),
+            (r#"{"version":1,"defaultIngest":"mra"}"#, "`defaultIngest` is `mra`, not `mra:--all` or `dir:PATH`"),
             (r#"{"version":1,"blocklist":"U9"}"#, "`blocklist` is a text, not a list of user ids"),
             (r#"{"version":1,"blocklist":["U9",7]}"#, "`blocklist[1]` is a number, not a user id"),
             (r#"{"version":1,"admins":{"U1":true}}"#, "`admins` is an object, not a list of user ids"),
@@ -293,9 +311,30 @@ mod tests {
             (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),
             (r#"{"version":1,"slack":{"appToken":{"cmd":7}}}"#, "`slack.appToken` is an object, neither a text nor"),
         ] {
-            let error = Config::parse(text, Path::new("")).expect_err(text);
-            assert!(error.contains(wanted), "{error}");
+            let refused = refused(text);
+            assert!(matches!(&refused[..], [only] if only.contains(wanted)), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn whoever_corrects_a_file_learns_of_everything_at_once() {
+        let text = r#"{"version":1,"queue":{"most":0},"limits":{"x":1},"langauge":"en","slack":{"appTokn":"xapp-1"},
+                       "audience":{"defualt":"pm"}}"#;
+        let (config, problems) = Config::parse(text, Path::new(""));
+        assert!(config.is_none());
+        assert_eq!(
+            refusal(&problems),
+            "unknown key `limits.x`; there are `modelIdleSeconds`, `modelTotalSeconds`, `slackCallSeconds`, `progressSeconds`; and 1 more"
+        );
+        let (_, told) = read(&text.replace(r#""queue":{"most":0},"limits":{"x":1},"#, ""));
+        assert_eq!(
+            told,
+            [
+                "unknown key `audience.defualt` is ignored; did you mean `default`?",
+                "unknown key `langauge` is ignored; did you mean `language`?",
+                "unknown key `slack.appTokn` is ignored; did you mean `appToken`?",
+            ]
+        );
     }
 
     #[test]
@@ -309,20 +348,19 @@ mod tests {
 
     #[test]
     fn a_secret_is_never_printed() {
-        let (config, _) =
-            Config::parse(r#"{"version":1,"apiKey":"sk-secret"}"#, Path::new("")).expect("a configuration");
+        let (config, _) = read(r#"{"version":1,"apiKey":"sk-secret"}"#);
         assert!(!format!("{config:?}").contains("sk-secret"));
     }
 
     #[test]
     fn every_key_has_its_row_in_the_reference() {
         let page = include_str!("../../../docs/settings.md");
-        let named = |key: &&str| page.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{key}`")));
-        let missing: Vec<_> = PMK_KEYS.iter().filter(|key| !named(key)).collect();
+        let named = |key: &str| page.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{key}`")));
+        let missing: Vec<_> = keys::keys().into_iter().map(|key| key.name).filter(|key| !named(key)).collect();
         assert!(missing.is_empty(), "{missing:?}");
         let (_, rest) = page.split_once("```json\n").expect("an example");
         let (example, _) = rest.split_once("```").expect("the end of the example");
-        let (_, warnings) = Config::parse(example, Path::new("")).expect("the example");
+        let (_, warnings) = read(example);
         assert!(warnings.is_empty(), "{warnings:?}");
     }
 }

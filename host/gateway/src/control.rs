@@ -29,9 +29,11 @@ use serde::{Deserialize, Serialize};
 use crate::{policies::Swapped, presence::health::Report};
 
 mod client;
+mod look;
 mod server;
 
 pub use client::{ask, ask_within};
+pub use look::{Look, look};
 pub use server::{Commands, Server};
 
 /// The most bytes of a request.

@@ -244,7 +244,7 @@ pub struct Past {
 }
 
 /// Why a front could not do something.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum FrontError {
     /// Trying again may help; not before `retry_after`, where it is known.
     #[error("{what}")]

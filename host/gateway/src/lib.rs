@@ -25,6 +25,7 @@ pub mod control;
 pub mod demo;
 pub mod directive;
 pub mod dispatch;
+pub mod doctor;
 mod embedded;
 pub mod escalation;
 mod exchange;

@@ -1,6 +1,7 @@
 //! The Messages API of Anthropic, streamed.
 
 use async_trait::async_trait;
+use jiff::SignedDuration;
 use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
@@ -89,6 +90,10 @@ impl Model for Anthropic {
 
     fn has_tools(&self) -> bool {
         true
+    }
+
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        self.endpoint.clock_ahead()
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {

@@ -6,15 +6,17 @@
 
 use std::{
     net::IpAddr,
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use pmk_system::clock;
 use reqwest::{
     Client, Response, StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
+    header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect,
 };
 use tokio::time::timeout;
@@ -111,6 +113,8 @@ pub(crate) struct Endpoint {
     client: Client,
     pub(super) url: Url,
     limits: Limits,
+    /// As the last answer said, a refusal too.
+    clock_ahead: Mutex<Option<SignedDuration>>,
 }
 
 impl Endpoint {
@@ -133,7 +137,12 @@ impl Endpoint {
         let client = client.build().map_err(|error| OpenError::Client(chain(&error)))?;
         let mut url = base_url.clone();
         url.set_path(&format!("{}{path}", base_url.path().trim_end_matches('/')));
-        Ok(Endpoint { client, url, limits })
+        Ok(Endpoint { client, url, limits, clock_ahead: Mutex::default() })
+    }
+
+    /// How far this machine's clock is ahead of the provider's, as its last answer said.
+    pub fn clock_ahead(&self) -> Option<SignedDuration> {
+        *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a body and gives the whole answer.
@@ -180,6 +189,8 @@ impl Endpoint {
     async fn attempt<A: Assemble>(&self, body: Bytes) -> Result<Answer, Failure> {
         let request = self.client.post(self.url.clone()).body(body);
         let response = self.in_time(request.send()).await.map_err(Failure::before_the_answer)?;
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner) = date.and_then(clock::ahead_of);
         if response.status() != StatusCode::OK {
             return Err(Failure::refused(self.refusal(response).await));
         }

@@ -10,6 +10,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use jiff::SignedDuration;
 use pmk_core::{Block, Message};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -259,6 +260,11 @@ pub trait Model: Send + Sync {
     /// Whether it can call the tools of a request. One that cannot never answers with a call.
     fn has_tools(&self) -> bool {
         false
+    }
+
+    /// How far this machine's clock is ahead of the provider's, as its last answer said; `None` where none did.
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        None
     }
 
     /// Asks once. Waiting and trying again are inside, where they help.

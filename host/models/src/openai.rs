@@ -2,6 +2,7 @@
 //! streamed.
 
 use async_trait::async_trait;
+use jiff::SignedDuration;
 use reqwest::{
     Url,
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
@@ -94,6 +95,10 @@ impl Model for OpenAi {
 
     fn has_tools(&self) -> bool {
         true
+    }
+
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        self.endpoint.clock_ahead()
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {

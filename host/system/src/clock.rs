@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Says what time it is: this machine's, or whatever a test or a replay goes by.
@@ -46,6 +46,12 @@ impl fmt::Debug for Clock {
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How far this machine's clock is ahead of whoever has just sent this `Date` header; to the second, as that is.
+pub fn ahead_of(date: &str) -> Option<SignedDuration> {
+    let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    Some(SignedDuration::from_millis(now_ms()) - SignedDuration::from_secs(theirs.as_second()))
 }
 
 /// A time as people read it, UTC.

@@ -36,7 +36,7 @@ pub fn compile_cache_dir(home: &Path) -> PathBuf {
 }
 
 /// The variable that names the folder where `--home` does not.
-const VARIABLE: &str = "PMK_HOME";
+pub const VARIABLE: &str = "PMK_HOME";
 
 /// Whether somebody has said which folder it is.
 pub fn is_named(given: Option<&Path>) -> bool {

@@ -7,10 +7,13 @@ use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::output::{note, note_json};
+use crate::config::Origin;
 
 /// What every subcommand gets.
 pub(super) struct Context {
     pub(super) home: PathBuf,
+    /// Who has said that it is this one.
+    pub(super) home_by: Origin,
     pub(super) json: bool,
     /// What people at the terminal read; errors and logs are English.
     pub(super) language: Language,

@@ -1,15 +1,10 @@
 //! `run`: the gateway itself.
 
-use std::{
-    io::IsTerminal,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::IsTerminal, path::Path, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
-use pmk_knowledge::{Library, find_workspace};
-use pmk_models::{self as model, Environment, Model, ModelSpec, Provider};
+use pmk_knowledge::Library;
+use pmk_models::Environment;
 use pmk_system::{
     child::supervisor,
     clock::Clock,
@@ -20,10 +15,13 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    arguments::{tokens as count, variable},
+    arguments::tokens as count,
     context::Context,
     layers::LayerArguments,
     logging,
+    model_choice::{Chosen, open_model},
+    mra,
+    tokens::{DRY_RUN, Token, Tokens, is_dry_run, slack_config},
 };
 use crate::{
     calibration::Calibration,
@@ -31,11 +29,12 @@ use crate::{
     front::{
         Front, FrontError,
         console::{Chat, Lines},
-        slack::{Slack, SlackConfig},
+        slack::Slack,
     },
     gateway::Gateway,
     ledger::Ledger,
     messages::{Messages, Notice},
+    mra::Mra,
     policies::Swapper,
     presence::{
         Presence,
@@ -48,18 +47,8 @@ use crate::{
 mod ending;
 mod parts;
 mod swapping;
-mod tokens;
 
 use ending::{lost, stop_on_signals, while_present};
-use tokens::{Token, Tokens, half};
-
-/// The model of a configuration that names none (specification 000).
-const DEFAULT_MODEL: &str = "claude-cli";
-/// The model where there is no configuration either.
-const MODEL_WITHOUT_CONFIG: &str = "sim";
-
-/// The variable that keeps a gateway from writing to Slack.
-const DRY_RUN: &str = "PMK_DRY_RUN";
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
@@ -125,8 +114,7 @@ impl Run {
         for warning in warnings {
             tracing::warn!("{warning}");
         }
-        let configured = variable("PMK_MRA_WORKSPACE").map(PathBuf::from).or(config.mra_workspace);
-        config.mra_workspace = find_workspace(configured, &std::env::current_dir().unwrap_or_default());
+        config.mra_workspace = mra::workspace(&config);
         let lock = HomeLock::take(&context.home)?;
         let mut state = State::of_this_process();
         state.write(&context.home);
@@ -154,7 +142,9 @@ impl Run {
     ) -> Result<(), Failure> {
         let loader = self.layers.loader(&context.home)?.speaking(config.language);
         let stack = loader.start(&config.policy)?;
-        let model = self.open_model(&context.home, &config, &mut notes)?;
+        let chosen = Chosen::of(self.model.as_deref(), &config);
+        let model = open_model(&chosen, self.window, Environment::of_process(&context.home), &config)?;
+        notes.extend(chosen.notice());
         let messages = Messages::new(config.language);
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
@@ -187,7 +177,7 @@ impl Run {
             calibration: Calibration::new(learnt.fit, learnt.bounds),
             takes_tools,
             prompts,
-            mra: parts::mra(&config),
+            mra: Mra::new(mra::config(&config)),
             seeder: parts::seeder(&config),
             load: Arc::new(move |policy| arms.arm(policy)),
             config,
@@ -219,18 +209,15 @@ impl Run {
     /// Slack where it was asked for or its tokens are there, else the console.
     fn choose_front(&self, tokens: &Tokens, terminal: bool, notes: &mut Vec<Notice>) -> Result<Connection, Failure> {
         let console = if terminal { Connection::Chat } else { Connection::Lines };
-        let missing = match (&tokens.app, &tokens.bot) {
-            _ if self.front == Some(FrontChoice::Console) => None,
-            (Some(app), Some(bot)) => {
-                return Ok(Connection::Slack { app: app.clone(), bot: bot.clone() });
-            }
-            // Whoever has set one of them means Slack.
-            (None, Some(_)) => return Err(half("the Slack app token (xapp-…)", "PMK_SLACK_APP_TOKEN", "appToken")),
-            (Some(_), None) => return Err(half("the Slack bot token (xoxb-…)", "PMK_SLACK_BOT_TOKEN", "botToken")),
-            (None, None) => Some((
-                "there are no Slack tokens",
-                "set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json",
-            )),
+        let missing = match self.front {
+            Some(FrontChoice::Console) => None,
+            _ => match tokens.pair()? {
+                Some((app, bot)) => return Ok(Connection::Slack { app, bot }),
+                None => Some((
+                    "there are no Slack tokens",
+                    "set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json",
+                )),
+            },
         };
         match missing {
             Some((what, hint)) if self.front == Some(FrontChoice::Slack) || self.slack_api_url.is_some() => {
@@ -243,34 +230,6 @@ impl Run {
                 Ok(console)
             }
             None => Ok(console),
-        }
-    }
-
-    fn open_model(&self, home: &Path, config: &Config, notes: &mut Vec<Notice>) -> Result<Arc<dyn Model>, Failure> {
-        let mut environment = Environment::of_process(home);
-        environment.idle_timeout = Some(Duration::from_secs_f64(config.limits.model_idle_seconds));
-        environment.call_timeout = Some(Duration::from_secs_f64(config.limits.model_total_seconds));
-        let mut open = |name: &str| -> Result<Arc<dyn Model>, Failure> {
-            let spec = name.parse::<ModelSpec>()?.with_window(self.window);
-            if let (Provider::AnthropicApi, None, Some(key)) =
-                (spec.provider, &environment.anthropic_api_key, &config.api_key)
-            {
-                environment.anthropic_api_key = Some(key.resolve()?);
-            }
-            Ok(model::open(&spec, &environment)?)
-        };
-        match self.model.as_deref().or(config.model.as_deref()) {
-            Some(named) => open(named),
-            None if config.exists && (config.is_set_up() || Tokens::of(&config.slack).are_any()) => open(DEFAULT_MODEL)
-                .map_err(|error| {
-                    let error = error.message();
-                    Failure::new(format!("gateway.json names no `model`, and the default does not do: {error}"))
-                        .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
-                }),
-            None => {
-                notes.push(Notice::Sim);
-                open(MODEL_WITHOUT_CONFIG)
-            }
         }
     }
 
@@ -301,12 +260,7 @@ impl Run {
         app_token: SecretString,
         bot_token: SecretString,
     ) -> Result<Slack, Failure> {
-        let api_url = self.slack_api_url.clone().or_else(|| variable("PMK_SLACK_API_URL"));
-        let mut slack = SlackConfig::new(app_token, bot_token);
-        slack.api_url = api_url.unwrap_or(slack.api_url);
-        slack.allow_any_api_url = self.slack_api_url.is_some();
-        slack.dry_run = is_dry_run()?;
-        slack.request_timeout = Duration::from_secs_f64(config.limits.slack_call_seconds);
+        let slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
         Slack::connect(slack).await.map_err(|error| match error {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),
@@ -320,14 +274,4 @@ fn open_ledger(home: &Path, store: &Store) -> Result<Ledger, Failure> {
         store.is_of_a_dry_run();
     }
     Ok(Ledger::open(Arc::new(store.clone()), home::gateway_dir(home)))
-}
-
-/// Whether nothing may be written to Slack.
-fn is_dry_run() -> Result<bool, Failure> {
-    match variable(DRY_RUN).as_deref().map(str::trim) {
-        None | Some("0") => Ok(false),
-        Some("1") => Ok(true),
-        // Taken for no, it would write to everybody.
-        Some(_) => Err(Failure::new(format!("{DRY_RUN} is neither 0 nor 1")).hint("set it to 1, or unset it")),
-    }
 }

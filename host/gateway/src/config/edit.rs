@@ -16,6 +16,7 @@ use thiserror::Error;
 use super::{
     Config, VERSION,
     document::{Object, WrongShape},
+    refusal,
 };
 /// Why the file was not changed.
 #[derive(Debug, Error)]
@@ -81,7 +82,9 @@ fn read(home: &Path, path: &Path) -> Result<Object, EditError> {
         text => text.map_err(failed("read", path))?,
     };
     let invalid = |what| EditError::Invalid { path: path.to_owned(), what };
-    Config::parse(&text, home).map_err(invalid)?;
+    if let (None, problems) = Config::parse(&text, home) {
+        return Err(invalid(refusal(&problems)));
+    }
     serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))
 }
 

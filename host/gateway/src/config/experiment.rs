@@ -13,10 +13,10 @@ use super::PolicyConfig;
 use crate::embedded;
 
 /// The longest name of an experiment or arm, in characters.
-const LONGEST_NAME: usize = 64;
+pub(super) const LONGEST_NAME: usize = 64;
 
 /// The largest weight; more would not tell arms apart any better.
-const MAX_WEIGHT: u32 = 1_000_000;
+pub(super) const MAX_WEIGHT: u32 = 1_000_000;
 
 /// Several policies that share the conversations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -137,9 +137,13 @@ impl ArmPolicy {
 }
 
 /// Names stand in the ledger, in tables and on command lines.
-fn check_name(key: &str, name: &str) -> Result<(), String> {
+pub(super) fn is_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.chars().count() > LONGEST_NAME || !name.chars().all(is_plain) {
+    !text.is_empty() && text.chars().count() <= LONGEST_NAME && text.chars().all(is_plain)
+}
+
+fn check_name(key: &str, name: &str) -> Result<(), String> {
+    if !is_name(name) {
         return Err(format!("`{key}` is `{name}`; use up to {LONGEST_NAME} letters, digits, `-`, `_` and `.`"));
     }
     Ok(())

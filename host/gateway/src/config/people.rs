@@ -16,7 +16,7 @@ pub(super) fn audiences(root: &Map<String, Value>, warnings: &mut Vec<String>) -
     let mut audience = |at: String, value: &Value| {
         let read = value.as_str().ok_or_else(|| "it is no text".to_owned());
         let read = read.and_then(|text| Audience::from_str(text).map_err(|error| error.to_string()));
-        read.inspect_err(|why| warnings.push(format!("gateway.json: `{at}` is ignored: {why}"))).ok()
+        read.inspect_err(|why| warnings.push(format!("`{at}` is ignored: {why}"))).ok()
     };
     let default = part.get("default").and_then(|value| audience("audience.default".into(), value));
     let mut all = |key: &str| -> BTreeMap<String, Audience> {
@@ -33,7 +33,7 @@ pub(super) fn pools(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Po
         let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
         let kept: Vec<String> = items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         if !value.is_array() || kept.len() < items.len() {
-            warnings.push(format!("gateway.json: `{at}` holds something that is no user id; it is ignored"));
+            warnings.push(format!("`{at}` holds something that is no user id; it is ignored"));
         }
         kept
     };
@@ -48,7 +48,7 @@ fn object<'a>(root: &'a Map<String, Value>, key: &str, warnings: &mut Vec<String
         None | Some(Value::Null) => None,
         Some(Value::Object(part)) => Some(part),
         Some(_) => {
-            warnings.push(format!("gateway.json: `{key}` is not an object; it is ignored"));
+            warnings.push(format!("`{key}` is not an object; it is ignored"));
             None
         }
     }

@@ -1,6 +1,4 @@
-//! The sections of gateway.json that only this gateway has: each with its defaults and what makes sense in it.
-
-use std::time::Duration;
+//! The sections of gateway.json that only this gateway has: each with its defaults. What makes sense in it is in [`keys`](super::keys).
 
 use serde::Deserialize;
 
@@ -32,16 +30,6 @@ impl MraConfig {
     /// Whether the operator has said what to run: then it may do without a workspace.
     pub fn names_a_command(&self) -> bool {
         self.command != MraConfig::default().command
-    }
-
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
-            return Err("`mra.command` names no program".into());
-        }
-        if !is_duration(self.time_limit_seconds) {
-            return Err(format!("`mra.timeLimitSeconds` is {}, not a number of seconds", self.time_limit_seconds));
-        }
-        Ok(())
     }
 }
 
@@ -77,18 +65,6 @@ pub struct QueueConfig {
 impl Default for QueueConfig {
     fn default() -> Self {
         QueueConfig { mode: QueueMode::Sequential, debounce_ms: 1_000, most: 20 }
-    }
-}
-
-impl QueueConfig {
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.debounce_ms > 60_000 {
-            return Err(format!("`queue.debounceMs` is {}, more than a minute", self.debounce_ms));
-        }
-        if !(1..=100).contains(&self.most) {
-            return Err(format!("`queue.most` is {}, not from 1 to 100", self.most));
-        }
-        Ok(())
     }
 }
 
@@ -130,22 +106,6 @@ impl Default for LimitsConfig {
     }
 }
 
-impl LimitsConfig {
-    pub(super) fn check(&self) -> Result<(), String> {
-        for (name, value) in [
-            ("modelIdleSeconds", self.model_idle_seconds),
-            ("modelTotalSeconds", self.model_total_seconds),
-            ("slackCallSeconds", self.slack_call_seconds),
-            ("progressSeconds", self.progress_seconds),
-        ] {
-            if !is_duration(value) {
-                return Err(format!("`limits.{name}` is {value}, not a number of seconds"));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// What people get to know of the gateway's being away.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -176,8 +136,4 @@ impl Default for HourlyConfig {
     fn default() -> Self {
         HourlyConfig { escalations: 20, mra_questions: 120 }
     }
-}
-
-fn is_duration(seconds: f64) -> bool {
-    seconds > 0.0 && Duration::try_from_secs_f64(seconds).is_ok()
 }

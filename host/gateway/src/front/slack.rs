@@ -9,18 +9,18 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use pmk_core::text;
 use rustls::ClientConfig;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    address::{ApiAddress, is_safe_socket},
     app::Scope,
+    credentials::Prepared,
     envelope::Reception,
     failure::CallFailure,
     hearing::Hearing,
     look_back::Pace,
     sockets::Sockets,
-    web::{Identity, Web},
+    web::{Identity, Met, Web},
 };
 use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
 use crate::report::TurnReport;
@@ -30,6 +30,7 @@ mod address;
 pub mod app;
 #[cfg(test)]
 mod cpu_time;
+pub mod credentials;
 mod delivery;
 mod dry_run;
 mod envelope;
@@ -45,14 +46,11 @@ mod markdown;
 mod mrkdwn;
 mod sockets;
 mod split;
-mod tls;
+pub mod tls;
 mod token;
 mod web;
 
 pub use address::DEFAULT_API_URL;
-
-const UNSAFE_SOCKET: &str = "Slack named a WebSocket that is neither encrypted nor on this machine";
-const UNSAFE_SOCKET_HINT: &str = "check that the Slack API address is Slack's";
 
 /// The most messages of one reply. They are some 47,000 bytes, more than ten screens of them, and at one post
 /// a second Slack takes as many seconds for them: more is easier read in a file.
@@ -165,76 +163,18 @@ impl Slack {
     /// # Errors
     /// [`FrontError::Fatal`] names the call, the kind of token and what to do.
     pub async fn connect(config: SlackConfig) -> Result<Self, FrontError> {
-        let address = ApiAddress::parse(&config.api_url, config.allow_any_api_url)?;
-        check_kind("app", config.app_token.expose_secret(), &["xapp-"])?;
-        // A token that is rotated has a longer beginning.
-        check_kind("bot", config.bot_token.expose_secret(), &["xoxb-", "xoxe.xoxb-"])?;
-        let no_tls = |error: &dyn std::error::Error| FrontError::Fatal {
-            what: format!("no TLS to reach Slack with: {error}"),
-            hint: "this is a defect of the build; please report it".to_owned(),
-        };
-        let tls = tls::client_config().map_err(|error| no_tls(&error))?;
-        let web = Web::new(&config, &address, tls.clone()).map_err(|error| no_tls(&error))?;
-        let ((me, scopes), socket) =
+        let Prepared { address, tls, web } = credentials::prepare(&config)?;
+        let (Met { me, scopes, .. }, socket) =
             tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
-        if !is_safe_socket(&socket) {
-            return Err(FrontError::Fatal { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() });
+        credentials::check_socket(&socket)?;
+        for Scope { name, without } in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
+            tracing::info!("the Slack bot token has no scope `{name}`: {}", without.unwrap_or_default());
         }
-        scopes.as_deref().map_or(Ok(()), check_scopes)?;
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let pace = Pace::new(config.timings.look_back);
         let hearing = Hearing::new(&config.timings);
         Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace, hearing })
     }
-}
-
-/// Without some scopes nothing goes, without others something less.
-fn check_scopes(granted: &str) -> Result<(), FrontError> {
-    let (lesser, needed): (Vec<&Scope>, Vec<&Scope>) =
-        app::missing(granted).into_iter().partition(|scope| scope.without.is_some());
-    for Scope { name, without } in lesser {
-        tracing::info!("the Slack bot token has no scope `{name}`: {}", without.unwrap_or_default());
-    }
-    if needed.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<String> = needed.iter().map(|scope| format!("`{}`", scope.name)).collect();
-    Err(FrontError::Fatal {
-        what: format!("the Slack bot token lacks scopes that the gateway cannot do without: {}", names.join(", ")),
-        hint:
-            "add them under OAuth & Permissions and install the app again; `pmk-host slack manifest` prints all that \
-               the app needs"
-                .to_owned(),
-    })
-}
-
-/// How Slack's tokens begin, and what they are.
-const KNOWN_KINDS: [(&str, &str); 5] = [
-    ("xapp-", "the app token"),
-    ("xoxb-", "the bot token"),
-    ("xoxp-", "a user's token"),
-    ("xoxe", "a token to rotate others with"),
-    ("xox", "a token of another kind"),
-];
-
-/// Catches tokens that are missing, misplaced or cannot be sent, before they are.
-fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontError> {
-    let token = token.trim();
-    let known = KNOWN_KINDS.into_iter().find(|(beginning, _)| token.starts_with(beginning));
-    let what = if token.is_empty() {
-        format!("the Slack {kind} token is empty")
-    } else if !prefixes.iter().any(|prefix| token.starts_with(prefix)) {
-        match known {
-            Some((beginning, what)) => format!("the Slack {kind} token begins with `{beginning}`, so it is {what}"),
-            // Nothing of it is shown: it may be a secret of something else.
-            None => format!("the Slack {kind} token is none of Slack's"),
-        }
-    } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        format!("the Slack {kind} token holds characters that no token has")
-    } else {
-        return Ok(());
-    };
-    Err(FrontError::Fatal { what, hint: format!("a Slack {kind} token begins with `{}`", prefixes[0]) })
 }
 
 #[async_trait]

@@ -119,31 +119,56 @@ impl Loader {
         self.assemble(config, &config.files, &overrides)
     }
 
+    /// The layers of a start, and what is odd about them: settings of a policy that is not among them, variables that
+    /// make no sense.
+    ///
+    /// # Errors
+    /// As [`start`](Loader::start).
+    pub fn look(&self, config: &PolicyConfig) -> Result<(Stack, Vec<String>), Failure> {
+        let (stack, odd) = self.layers(config, self.files(config), &self.overrides(config))?;
+        self.check_settings(config, std::slice::from_ref(&stack))?;
+        Ok((stack, odd))
+    }
+
     fn assemble(&self, config: &PolicyConfig, files: &[PathBuf], overrides: &Overrides) -> Result<Stack, Failure> {
+        let (stack, odd) = self.layers(config, files, overrides)?;
+        if let Some(stats) = self.runtime.cache_stats() {
+            tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
+        }
+        for odd in odd {
+            tracing::warn!("{odd}");
+        }
+        Ok(stack)
+    }
+
+    fn layers(
+        &self,
+        config: &PolicyConfig,
+        files: &[PathBuf],
+        overrides: &Overrides,
+    ) -> Result<(Stack, Vec<String>), Failure> {
         let ours = self.runtime.under(config.limits.limits(), Trust::default());
         let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD)?;
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
         let layers =
             embedded::layers(files).rev().map(|file| loading::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
-        for policy in config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str())) {
-            tracing::warn!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded");
-        }
-        if let Some(stats) = self.runtime.cache_stats() {
-            tracing::debug!(cached = stats.hits, compiled = stats.misses, "policies loaded");
-        }
+        let idle = config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str()));
+        let mut odd: Vec<String> = idle
+            .map(|policy| {
+                format!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded")
+            })
+            .collect();
         let mut warnings = Vec::new();
         let mut layer = |policy: Policy| -> Result<Layer, Failure> {
-            let (settings, odd) = Settings::resolve(policy.description(), overrides)?;
-            warnings.extend(odd);
+            let (settings, warned) = Settings::resolve(policy.description(), overrides)?;
+            warnings.extend(warned);
             Ok(Layer { policy: Arc::new(policy), settings })
         };
         let layers = layers.into_iter().map(&mut layer).collect::<Result<Vec<_>, _>>()?;
         let stack = Stack::new(layers, layer(base)?);
-        for warning in Warning::merge(warnings) {
-            tracing::warn!("{warning}");
-        }
-        Ok(stack)
+        odd.extend(Warning::merge(warnings).iter().map(ToString::to_string));
+        Ok((stack, odd))
     }
 
     /// Whether layers that were loaded before may still decide: the operator may have thought better of it.

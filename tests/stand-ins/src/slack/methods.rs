@@ -13,6 +13,7 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::{any, get, post as post_to},
 };
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use serde_json::{Value, json};
 
 use super::{
@@ -101,7 +102,15 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         let scopes = HeaderValue::from_str(&inner.rules.scopes.join(",")).expect("names");
         response.headers_mut().insert("x-oauth-scopes", scopes);
     }
+    response.headers_mut().insert(header::DATE, date(inner.rules.clock_ahead));
     response
+}
+
+/// What time it is, with a clock that is so many seconds ahead.
+fn date(ahead: i64) -> HeaderValue {
+    let now = Timestamp::now() + SignedDuration::from_secs(ahead);
+    let date = rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).expect("a year of four digits");
+    HeaderValue::from_str(&date).expect("a date")
 }
 
 fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {

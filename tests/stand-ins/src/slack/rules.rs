@@ -25,6 +25,8 @@ pub struct SlackRules {
     pub scopes: Vec<&'static str>,
     /// Channels that the bot is not a member of.
     pub foreign_channels: Vec<&'static str>,
+    /// So many seconds its clock is ahead, as its `Date` header says.
+    pub clock_ahead: i64,
     /// What the text of a message that is still to be replaced begins with.
     pub placeholder: String,
 }
@@ -42,6 +44,7 @@ impl Default for SlackRules {
             channel_messages: true,
             scopes: ALL_SCOPES.to_vec(),
             foreign_channels: vec![],
+            clock_ahead: 0,
             placeholder: ":hourglass".to_owned(),
         }
     }

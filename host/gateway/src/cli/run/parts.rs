@@ -1,18 +1,17 @@
 //! What a running gateway has beside policies, model, front and store.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use pmk_core::tokens;
 use pmk_knowledge::{Ingest, Seeder};
 use pmk_models::{Model, Tool};
-use pmk_system::{child, error::Failure};
+use pmk_system::error::Failure;
 
 use crate::{
     audience::{Audience, Prompts},
     calibration::TokenBudget,
-    config::{Config, MraConfig},
+    config::Config,
     directive::{self, Offer},
-    mra::{self, Mra},
     preambles::Preamble,
 };
 
@@ -51,20 +50,6 @@ pub(super) fn check_window(model: &dyn Model, prompts: &Prompts, config: &Config
         "a context window of {window} tokens leaves no room for a conversation beside the system prompt and the answer"
     ))
     .hint(format!("give `--window` at least {least}, or leave it out")))
-}
-
-/// How code is looked into.
-pub(super) fn mra(config: &Config) -> Mra {
-    let MraConfig { command, environment, time_limit_seconds } = &config.mra;
-    let mut words = command.iter().map(Into::into);
-    let named = environment.iter().map(String::as_str);
-    Mra::new(mra::Config {
-        program: words.next().unwrap_or_default(),
-        arguments: words.collect(),
-        workspace: config.mra_workspace.clone(),
-        environment: child::inherit(mra::INHERITED.into_iter().chain(named)),
-        time_limit: Duration::from_secs_f64(*time_limit_seconds),
-    })
 }
 
 /// What opens a session.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 /// What the bot token may do.
+#[derive(Debug)]
 pub struct Scope {
     pub name: &'static str,
     /// What goes without it, for an operator; nothing goes without those that have none.

@@ -20,8 +20,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Timings, UNSAFE_SOCKET, UNSAFE_SOCKET_HINT,
+    Timings,
     address::is_safe_socket,
+    credentials::{UNSAFE_SOCKET, UNSAFE_SOCKET_HINT},
     envelope::Reception,
     link::{Gone, Link, Served},
     web::Web,

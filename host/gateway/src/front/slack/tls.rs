@@ -4,19 +4,32 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-/// A TLS configuration that trusts what the system trusts; Mozilla's roots where the system has none, as
-/// in a container without certificates. It names its provider, so it does not depend on what else the
-/// process has installed.
-pub(super) fn client_config() -> Result<ClientConfig, rustls::Error> {
-    let mut roots = RootCertStore::empty();
+/// What is trusted.
+#[derive(Debug)]
+pub struct Roots {
+    pub store: RootCertStore,
+    /// Whether they are the system's; else they are Mozilla's, which the program brings along.
+    pub are_the_systems: bool,
+}
+
+/// The roots that the system trusts; Mozilla's where it has none, as in a container without certificates.
+pub fn roots() -> Roots {
+    let mut store = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
+    store.add_parsable_certificates(found.certs);
+    let are_the_systems = !store.is_empty();
+    if !are_the_systems {
         tracing::debug!(errors = ?found.errors, "the system has no root certificates, so Mozilla's are used");
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
+    Roots { store, are_the_systems }
+}
+
+/// A TLS configuration with these. It names its provider, so it does not depend on what else the process has
+/// installed.
+pub(super) fn client_config() -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())
+    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots().store).with_no_client_auth())
 }
 
 #[cfg(test)]

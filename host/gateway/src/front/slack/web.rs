@@ -2,9 +2,11 @@
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
+use jiff::SignedDuration;
+use pmk_system::clock;
 use reqwest::{
     Client, RequestBuilder, Response, Url,
-    header::{CONTENT_TYPE, HeaderName, RETRY_AFTER},
+    header::{CONTENT_TYPE, DATE, HeaderName, RETRY_AFTER},
     redirect,
 };
 use rustls::ClientConfig;
@@ -39,6 +41,15 @@ pub(super) struct Identity {
     pub(super) name: String,
     pub(super) team: String,
     pub(super) team_id: String,
+}
+
+/// What Slack says of the bot token.
+pub(super) struct Met {
+    pub(super) me: Identity,
+    /// What it may do, with commas between; not every server that speaks Slack's protocol says.
+    pub(super) scopes: Option<String>,
+    /// How far this machine's clock is ahead of the server's.
+    pub(super) ahead: Option<SignedDuration>,
 }
 
 /// What Slack limits together: a method, and for posts the channel with it.
@@ -104,16 +115,16 @@ impl Web {
         })
     }
 
-    /// `auth.test`: who the bot token belongs to, and what it may do, with commas between; not every server that speaks
-    /// Slack's protocol says.
-    pub(super) async fn identity(&self) -> Result<(Identity, Option<String>), CallFailure> {
+    /// `auth.test`: who the bot token belongs to, and what it may do.
+    pub(super) async fn identity(&self) -> Result<Met, CallFailure> {
         const METHOD: &str = "auth.test";
         let request = self.client.get(self.address.method(METHOD));
         let read = async |response: Response| {
-            let scopes = response.headers().get(SCOPES).and_then(|scopes| scopes.to_str().ok()).map(str::to_owned);
-            Ok((read_answer::<SlackApiAuthTestResponse>(response).await?, scopes))
+            let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+            let (scopes, ahead) = (header(SCOPES).map(str::to_owned), header(DATE).and_then(clock::ahead_of));
+            Ok((read_answer::<SlackApiAuthTestResponse>(response).await?, scopes, ahead))
         };
-        let (answer, scopes) = self.exchange((METHOD, None), Token::Bot, request, read).await?;
+        let (answer, scopes, ahead) = self.exchange((METHOD, None), Token::Bot, request, read).await?;
         let me = Identity {
             name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
             user: answer.user_id.0,
@@ -121,7 +132,7 @@ impl Web {
             team: answer.team,
             team_id: answer.team_id.0,
         };
-        Ok((me, scopes))
+        Ok(Met { me, scopes, ahead })
     }
 
     /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.

@@ -1,0 +1,104 @@
+//! `config`: what gateway.json says, whether it makes sense, and what it may say.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use pmk_models::ModelSpec;
+use pmk_system::{error::Failure, home};
+use serde_json::{Value, json};
+
+use super::{
+    arguments::variable,
+    context::Context,
+    marks::{self, BAD, ODD, WELL},
+    model_choice::Chosen,
+    output::{print, print_json},
+    table,
+};
+use crate::config::{self, Config, Effective, Origin, Problem, Shown};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Look for keys that nobody knows and values that make no sense; 1 where `run` would refuse the file
+    Check,
+    /// Show every setting, and where it comes from; secrets by their kind alone
+    Show,
+    /// Print the JSON Schema of gateway.json (draft 2020-12), for editors
+    Schema,
+}
+
+impl ConfigCommand {
+    pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
+        match self {
+            ConfigCommand::Check => check(context),
+            ConfigCommand::Show => show(context).map(|()| ExitCode::SUCCESS),
+            ConfigCommand::Schema => print_json(&config::schema()).map(|()| ExitCode::SUCCESS),
+        }
+    }
+}
+
+fn check(context: &Context) -> Result<ExitCode, Failure> {
+    let path = home::config_file(&context.home);
+    let (config, mut problems) = Config::examine(&context.home)?;
+    problems.extend(config.as_ref().and_then(of_the_model));
+    let is_well = problems.iter().all(|problem| !problem.is_grave);
+    let exists = config.is_none_or(|config| config.exists);
+    if context.json {
+        let problems: Vec<Value> = problems
+            .iter()
+            .map(
+                |problem| json!({"level": if problem.is_grave { "error" } else { "warning" }, "message": problem.what}),
+            )
+            .collect();
+        print_json(&json!({"file": path, "exists": exists, "ok": is_well, "problems": problems}))?;
+    } else {
+        let mut page: String = problems
+            .iter()
+            .map(|Problem { what, is_grave }| marks::line(if *is_grave { BAD } else { ODD }, what, None))
+            .collect();
+        if !exists {
+            page += &marks::line(WELL, &format!("there is no `{}`: everything has its default", path.display()), None);
+        } else if problems.is_empty() {
+            page += &marks::line(WELL, &format!("`{}` makes sense", path.display()), None);
+        }
+        print(&page)?;
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A model that nobody offers: a start is refused, unless its command line names another.
+pub(super) fn of_the_model(config: &Config) -> Option<Problem> {
+    let refused = config.model.as_deref()?.parse::<ModelSpec>().err()?;
+    Some(Problem { what: format!("`model`: {refused}"), is_grave: true })
+}
+
+/// What is shown of the policies where none are named.
+const STANDARD_ALONE: &str = "standard";
+
+fn show(context: &Context) -> Result<(), Failure> {
+    // Of a file that makes no sense it would be a guess what holds.
+    let (config, _) = Config::load(&context.home)?;
+    let chosen = Chosen::of(None, &config);
+    let mut settings =
+        vec![Effective { key: "home".into(), value: text(&context.home.display()), origin: context.home_by.clone() }];
+    for mut setting in config::effective(&context.home, variable)? {
+        if setting.origin == Origin::Default {
+            match setting.key.as_str() {
+                "model" => setting.value = text(&chosen.name()),
+                "policy.files" => setting.value = text(&STANDARD_ALONE),
+                _ => {}
+            }
+        }
+        settings.push(setting);
+    }
+    if context.json {
+        return print_json(&json!(settings));
+    }
+    let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];
+    rows.extend(settings.iter().map(|it| vec![it.key.clone(), it.value.to_string(), it.origin.to_string()]));
+    print(&table::columns(&rows))
+}
+
+fn text(text: &impl ToString) -> Shown {
+    Shown::Value(text.to_string().into())
+}

@@ -1,0 +1,82 @@
+//! Which model is asked: the one that somebody has named, or one that goes without saying.
+
+use std::{sync::Arc, time::Duration};
+
+use pmk_models::{self as model, Environment, Model, ModelSpec, Provider};
+use pmk_system::error::Failure;
+
+use super::tokens::Tokens;
+use crate::{config::Config, messages::Notice};
+
+/// The model of a configuration that names none (specification 000).
+const DEFAULT_MODEL: &str = "claude-cli";
+/// The model where there is no configuration either.
+const MODEL_WITHOUT_CONFIG: &str = "sim";
+
+/// The model that is asked.
+pub(super) enum Chosen {
+    /// The command line or gateway.json says so.
+    Named(String),
+    /// Somebody has set this gateway up, and named none.
+    Usual,
+    /// Nobody has set anything up.
+    StandIn,
+}
+
+impl Chosen {
+    /// What the command line names goes before the file.
+    pub(super) fn of(named: Option<&str>, config: &Config) -> Chosen {
+        match named.or(config.model.as_deref()) {
+            Some(named) => Chosen::Named(named.to_owned()),
+            None if config.exists && (config.is_set_up() || Tokens::of(&config.slack).are_any()) => Chosen::Usual,
+            None => Chosen::StandIn,
+        }
+    }
+
+    /// `PROVIDER[:NAME]`.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Chosen::Named(name) => name,
+            Chosen::Usual => DEFAULT_MODEL,
+            Chosen::StandIn => MODEL_WITHOUT_CONFIG,
+        }
+    }
+
+    /// What an operator should know of it.
+    pub(super) fn notice(&self) -> Option<Notice> {
+        matches!(self, Chosen::StandIn).then_some(Notice::Sim)
+    }
+}
+
+/// Opens it, with the limits and the key of gateway.json; the environment's key goes first. A command that the file names
+/// for the key is run here.
+///
+/// # Errors
+/// It is no model, or lacks what it needs.
+pub(super) fn open_model(
+    chosen: &Chosen,
+    window: Option<u64>,
+    mut environment: Environment,
+    config: &Config,
+) -> Result<Arc<dyn Model>, Failure> {
+    let within = |given: Option<Duration>, seconds| given.unwrap_or_else(|| Duration::from_secs_f64(seconds));
+    environment.idle_timeout = Some(within(environment.idle_timeout, config.limits.model_idle_seconds));
+    environment.call_timeout = Some(within(environment.call_timeout, config.limits.model_total_seconds));
+    let opened = (|| -> Result<Arc<dyn Model>, Failure> {
+        let spec = chosen.name().parse::<ModelSpec>()?.with_window(window);
+        if let (Provider::AnthropicApi, None, Some(key)) =
+            (spec.provider, &environment.anthropic_api_key, &config.api_key)
+        {
+            environment.anthropic_api_key = Some(key.resolve()?);
+        }
+        Ok(model::open(&spec, &environment)?)
+    })();
+    opened.map_err(|error| match chosen {
+        Chosen::Usual => {
+            let error = error.message();
+            Failure::new(format!("gateway.json names no `model`, and the default does not do: {error}"))
+                .hint("add `\"model\": \"anthropic-api\"` to gateway.json, or say `--model`")
+        }
+        Chosen::Named(_) | Chosen::StandIn => error,
+    })
+}

@@ -1,0 +1,107 @@
+//! Slack's tokens and where they come from, and with them all that it takes to connect.
+
+use std::time::Duration;
+
+use pmk_system::error::Failure;
+use secrecy::SecretString;
+
+use super::arguments::variable;
+use crate::{
+    config::{Config, Secret, SlackTokens},
+    front::slack::SlackConfig,
+};
+
+/// The variable that keeps a gateway from writing to Slack.
+pub(super) const DRY_RUN: &str = "PMK_DRY_RUN";
+
+/// Slack's tokens, those of the environment before those of the file.
+pub(super) struct Tokens {
+    pub app: Option<Token>,
+    pub bot: Option<Token>,
+}
+
+#[derive(Clone)]
+pub(super) enum Token {
+    Known(SecretString),
+    /// Got only when it is needed: it may be a command.
+    OfFile(Secret),
+}
+
+impl Tokens {
+    /// What there is of them.
+    pub fn of(file: &SlackTokens) -> Tokens {
+        let token = |name: &str, file: &Option<Secret>| match variable(name) {
+            Some(token) => Some(Token::Known(SecretString::from(token))),
+            None => file.clone().map(Token::OfFile),
+        };
+        Tokens {
+            app: token("PMK_SLACK_APP_TOKEN", &file.app_token),
+            bot: token("PMK_SLACK_BOT_TOKEN", &file.bot_token),
+        }
+    }
+
+    /// Whether one is there, or may be got.
+    pub fn are_any(&self) -> bool {
+        self.app.is_some() || self.bot.is_some()
+    }
+
+    /// Both, or none.
+    ///
+    /// # Errors
+    /// One is there, and the other is not: whoever has set one of them means Slack.
+    pub fn pair(&self) -> Result<Option<(Token, Token)>, Failure> {
+        match (&self.app, &self.bot) {
+            (Some(app), Some(bot)) => Ok(Some((app.clone(), bot.clone()))),
+            (None, Some(_)) => Err(half("the Slack app token (xapp-…)", "PMK_SLACK_APP_TOKEN", "appToken")),
+            (Some(_), None) => Err(half("the Slack bot token (xoxb-…)", "PMK_SLACK_BOT_TOKEN", "botToken")),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+impl Token {
+    /// The token itself.
+    ///
+    /// # Errors
+    /// It cannot be got.
+    pub fn resolve(&self) -> Result<SecretString, Failure> {
+        match self {
+            Token::Known(token) => Ok(token.clone()),
+            Token::OfFile(secret) => secret.resolve(),
+        }
+    }
+}
+
+fn half(what: &str, variable: &str, key: &str) -> Failure {
+    Failure::new(format!("cannot connect Slack: {what} is missing"))
+        .hint(format!("set {variable}, or `slack.{key}` in gateway.json; `--front console` does without Slack"))
+}
+
+/// All that it takes to connect, as environment and gateway.json say; an address that the command line names goes first,
+/// and may be anywhere.
+///
+/// # Errors
+/// Nobody can tell whether it is a dry run.
+pub(super) fn slack_config(
+    config: &Config,
+    api_url: Option<&str>,
+    app_token: SecretString,
+    bot_token: SecretString,
+) -> Result<SlackConfig, Failure> {
+    let mut slack = SlackConfig::new(app_token, bot_token);
+    slack.allow_any_api_url = api_url.is_some();
+    slack.api_url = api_url.map(str::to_owned).or_else(|| variable("PMK_SLACK_API_URL")).unwrap_or(slack.api_url);
+    slack.dry_run = is_dry_run()?;
+    slack.request_timeout = Duration::from_secs_f64(config.limits.slack_call_seconds);
+    Ok(slack)
+}
+
+/// Whether nothing may be written to Slack.
+pub(super) fn is_dry_run() -> Result<bool, Failure> {
+    match variable(DRY_RUN).as_deref().map(str::trim) {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        // Taken for no, it would write to everybody.
+        Some(_) => Err(Failure::new(format!("{DRY_RUN} is neither 0 nor 1")).hint("set it to 1, or unset it")),
+    }
+}

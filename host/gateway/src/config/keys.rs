@@ -1,0 +1,401 @@
+//! Every key of gateway.json: what it says, what it may be, and what holds without it.
+
+use std::ops::RangeInclusive;
+
+use pmk_core::Language;
+use pmk_knowledge::Ingest;
+use serde_json::{Value, json};
+
+use super::{
+    HourlyConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig, QueueConfig, VERSION,
+    experiment::{LONGEST_NAME, MAX_WEIGHT, is_name},
+    shape::{Key, Shape, Unknown},
+};
+use crate::audience::Audience;
+
+/// Any number of times.
+const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
+
+/// The whole file.
+pub fn file() -> Shape {
+    Shape::Object { keys: keys(), unknown: Unknown::Told }
+}
+
+/// The keys of the file.
+pub fn keys() -> Vec<Key> {
+    vec![
+        Key::new("version", Shape::Whole(VERSION..=VERSION), "The version of the format.").needed(),
+        Key::new("model", text(), "What answers: PROVIDER[:NAME]. Without it claude-cli where slack or apiKey are set, else sim.")
+            .or_null(),
+        Key::new("apiKey", Shape::Secret, "Anthropic's key.").after("ANTHROPIC_API_KEY").or_null(),
+        Key::new("slack", Shape::Object { keys: slack(), unknown: Unknown::Told }, "Slack's two tokens.").or_null(),
+        Key::new("admins", users(), "User ids: who may change the gateway from Slack, and is told when something needs a person.")
+            .or(json!([]))
+            .or_null(),
+        Key::new("blocklist", users(), "User ids: who has no effect by anything.").or(json!([])).or_null(),
+        Key::new("audience", Shape::Object { keys: audience(), unknown: Unknown::Told }, "Who reads, and how the model speaks to them.")
+            .or_null()
+            .forgiven(),
+        Key::new("escalation", Shape::Object { keys: escalation(), unknown: Unknown::Told }, "Whom to ask what the model cannot find out.")
+            .or_null()
+            .forgiven(),
+        Key::new("defaultIngest", ingest(), "What opens a conversation: mra:--all or dir:PATH.").or_null(),
+        Key::new("mraWorkspace", text(), "Where the repositories are. Without it, the workspace above the working directory.")
+            .after("PMK_MRA_WORKSPACE")
+            .or_null(),
+        Key::new("mra", Shape::object(mra()), "How mra is called.").or_null(),
+        Key::new("policy", Shape::object(policy()), "Which policies decide, with which settings and within which limits.").or_null(),
+        Key::new("experiment", Shape::object(experiment()), "Policies that are compared on live conversations.").or_null(),
+        Key::new("limits", Shape::object(limits()), "How long things may take.").or_null(),
+        Key::new("language", word(Language::ALL.map(Language::tag), true), "The language of what the gateway itself says.")
+            .or_null(),
+        Key::new("tools", word(["auto", "fenced"], false), "How the model asks for mra and for people: by tool calls where the provider has them, or by fenced directives always.")
+            .or("auto")
+            .or_null(),
+        Key::new("queue", Shape::object(queue()), "What becomes of messages that come while one is being answered.").or_null(),
+        Key::new("hourly", Shape::object(hourly()), "How often others are asked within an hour on behalf of one person, and in one conversation.")
+            .or_null(),
+        Key::new("historyTurns", Shape::Whole(1..=u32::MAX.into()), "How many turns of a direct message stay in view at most.")
+            .or_null(),
+        Key::new("presence", Shape::object(presence()), "What people get to know of the gateway's being away.").or_null(),
+        Key::new("github", Shape::Kept, "pmk's; kept, not used."),
+        Key::new("review", Shape::Kept, "pmk's; kept, not used."),
+    ]
+}
+
+fn slack() -> Vec<Key> {
+    vec![
+        Key::new("appToken", Shape::Secret, "The app-level token, xapp-….").after("PMK_SLACK_APP_TOKEN").or_null(),
+        Key::new("botToken", Shape::Secret, "The bot token, xoxb-….").after("PMK_SLACK_BOT_TOKEN").or_null(),
+    ]
+}
+
+fn audience() -> Vec<Key> {
+    let one = || word(Audience::ALL.map(Audience::name), true);
+    let by_id = |name, about| Key::new(name, Shape::Map(Box::new(one())), about).or(json!({}));
+    vec![
+        Key::new("default", one(), "Of whom nothing else is said.").or(Audience::FALLBACK.name()),
+        by_id("users", "By user id."),
+        by_id("channels", "By channel id."),
+        Key::new("domainExamples", Shape::Kept, "pmk's; kept, not used."),
+    ]
+}
+
+fn escalation() -> Vec<Key> {
+    vec![
+        Key::new("default", users(), "User ids, for every repository that has none.").or(json!([])),
+        Key::new("repos", Shape::Map(Box::new(users())), "User ids by repository.").or(json!({})),
+    ]
+}
+
+fn mra() -> Vec<Key> {
+    let MraConfig { command, environment, time_limit_seconds } = MraConfig::default();
+    vec![
+        Key::new("command", Shape::Command, "The program and its first arguments.").or(command),
+        Key::new("environment", texts(), "Variables that it gets to see beside the harmless ones.").or(environment),
+        Key::new("timeLimitSeconds", Shape::Seconds, "How long one call may take.").or(seconds(time_limit_seconds)),
+    ]
+}
+
+fn policy() -> Vec<Key> {
+    let PolicyConfig { files, settings, seed_may_go, allow: _, no_wasi, limits: _ } = PolicyConfig::default();
+    let digest = Shape::Like {
+        is_it: |text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        pattern: "^[0-9A-Fa-f]{64}$".to_owned(),
+        noun: "a sha256 of 64 hexadecimal digits, as `policy inspect` shows it".to_owned(),
+    };
+    vec![
+        Key::new(
+            "files",
+            texts(),
+            "Policies that come with the program, by name, or component files, the last on top.",
+        )
+        .or(json!(files)),
+        Key::new("settings", Shape::Map(Box::new(Shape::Free)), "Settings by policy, then by setting.")
+            .or(json!(settings)),
+        Key::new("seedMayGo", Shape::Flag, "Whether a policy may remove the seed pair.").or(seed_may_go),
+        Key::new(
+            "allow",
+            Shape::list(digest, "a list of digests"),
+            "SHA-256 of every component that may be loaded; without it any may.",
+        )
+        .or_null(),
+        Key::new("noWasi", Shape::Flag, "Whether components are refused that import anything beyond the contract.")
+            .or(no_wasi),
+        Key::new(
+            "limits",
+            Shape::object(policy_limits()),
+            "What a decision may use, what compiling may, and what a component may be made of.",
+        ),
+    ]
+}
+
+fn policy_limits() -> Vec<Key> {
+    let mut defaults = PolicyLimits::default();
+    let each = defaults.each();
+    each.map(|limit| Key::new(limit.name, Shape::Whole(limit.range), limit.about).or(*limit.value)).into()
+}
+
+fn experiment() -> Vec<Key> {
+    let name = |about| move |key| Key::new(key, name_of_an_experiment(), about).needed();
+    let policy = vec![
+        Key::new("files", texts(), "As policy.files.").or(json!([])),
+        Key::new("settings", Shape::Map(Box::new(Shape::Free)), "As policy.settings.").or(json!({})),
+    ];
+    let arm = vec![
+        name("What it is known by.")("name"),
+        Key::new("policy", Shape::object(policy), "Its policies; without it those that serve anyway.").or_null(),
+        Key::new(
+            "weight",
+            Shape::Whole(0..=MAX_WEIGHT.into()),
+            "Its share of new conversations, beside the other weights.",
+        )
+        .or(1)
+        .or_null(),
+        Key::new("shadow", Shape::Flag, "It decides and is recorded, but what it decides is not done.").or(false),
+    ];
+    let arms = Shape::List { of: Box::new(Shape::object(arm)), least: 2, noun: "a list of arms" };
+    vec![
+        name("What it is known by; another name is another experiment.")("name"),
+        Key::new("start", Shape::Moment, "From when on conversations get an arm; without it it is not on.").or_null(),
+        name("The arm that the others are compared with.")("control"),
+        Key::new("arms", arms, "The arms, the control among them.").needed(),
+    ]
+}
+
+fn name_of_an_experiment() -> Shape {
+    Shape::Like {
+        is_it: is_name,
+        pattern: format!(r"^[\p{{Alphabetic}}\p{{N}}._-]{{1,{LONGEST_NAME}}}$"),
+        noun: format!("up to {LONGEST_NAME} letters, digits, `-`, `_` and `.`"),
+    }
+}
+
+fn limits() -> Vec<Key> {
+    let LimitsConfig { model_idle_seconds, model_total_seconds, slack_call_seconds, progress_seconds } =
+        LimitsConfig::default();
+    vec![
+        Key::new("modelIdleSeconds", Shape::Seconds, "Between two pieces of an answer.")
+            .or(seconds(model_idle_seconds)),
+        Key::new("modelTotalSeconds", Shape::Seconds, "For a whole answer.").or(seconds(model_total_seconds)),
+        Key::new("slackCallSeconds", Shape::Seconds, "For one call of Slack's Web API.")
+            .or(seconds(slack_call_seconds)),
+        Key::new("progressSeconds", Shape::Seconds, "Between two lines of progress on one message.")
+            .or(seconds(progress_seconds)),
+    ]
+}
+
+fn queue() -> Vec<Key> {
+    let QueueConfig { mode: _, debounce_ms, most } = QueueConfig::default();
+    let mode = word(["sequential", "collect", "steer"], false);
+    vec![
+        Key::new(
+            "mode",
+            mode,
+            "Each for itself, those that have come meanwhile together, or also while something is looked up.",
+        )
+        .or("sequential"),
+        Key::new("debounceMs", Shape::Whole(0..=60_000), "How long to wait for more where several have come.")
+            .or(debounce_ms),
+        Key::new("most", Shape::Whole(1..=100), "How many are answered together at most.").or(most),
+    ]
+}
+
+fn hourly() -> Vec<Key> {
+    let HourlyConfig { escalations, mra_questions } = HourlyConfig::default();
+    vec![
+        Key::new("escalations", Shape::Whole(ANY), "Questions to people; 0 switches it off.").or(escalations),
+        Key::new("mraQuestions", Shape::Whole(ANY), "Questions to mra; 0 switches it off.").or(mra_questions),
+    ]
+}
+
+fn presence() -> Vec<Key> {
+    let PresenceConfig { broadcast, read_missed } = PresenceConfig::default();
+    vec![
+        Key::new("broadcast", Shape::Flag, "Whether people are told when the gateway goes and is back.").or(broadcast),
+        Key::new("readMissed", Shape::Flag, "Whether what they wrote meanwhile is read back and answered.")
+            .or(read_missed),
+    ]
+}
+
+/// A default as people write it: 60, not 60.0.
+fn seconds(seconds: f64) -> Value {
+    if seconds.fract() == 0.0 { json!(seconds as u64) } else { json!(seconds) }
+}
+
+fn ingest() -> Shape {
+    Shape::Like {
+        // An empty one is none.
+        is_it: |text| text.trim().is_empty() || text.parse::<Ingest>().is_ok(),
+        pattern: r"^\s*((mra:--all|dir:.*\S)\s*)?$".to_owned(),
+        noun: "`mra:--all` or `dir:PATH`".to_owned(),
+    }
+}
+
+fn word<const N: usize>(words: [&'static str; N], any_case: bool) -> Shape {
+    Shape::Word { words: words.to_vec(), any_case }
+}
+
+fn text() -> Shape {
+    Shape::Text("a text")
+}
+
+fn texts() -> Shape {
+    Shape::list(text(), "a list of texts")
+}
+
+fn users() -> Shape {
+    Shape::list(Shape::Text("a user id"), "a list of user ids")
+}
+
+/// The JSON Schema (draft 2020-12) of the file.
+pub fn schema() -> Value {
+    let mut schema = file().schema();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "gateway.json of pmk-host".into();
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use boon::{Compiler, SchemaIndex, Schemas};
+
+    use super::*;
+    use crate::config::Config;
+
+    /// The schema, as a program reads it that is not ours.
+    struct Validator(Schemas, SchemaIndex);
+
+    impl Validator {
+        fn new() -> Validator {
+            let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+            compiler.enable_format_assertions();
+            compiler.add_resource("gateway.json", schema()).expect("a schema");
+            let index = compiler.compile("gateway.json", &mut schemas).expect("a schema that can be used");
+            Validator(schemas, index)
+        }
+
+        fn takes(&self, document: &Value) -> bool {
+            self.0.validate(document, self.1).is_ok()
+        }
+    }
+
+    /// Values about the edges of every shape, whether they make sense or not.
+    fn values(shape: &Shape) -> Vec<Value> {
+        let mut values =
+            vec![json!(true), json!("x"), json!(-1), json!(0.5), json!([]), json!({}), json!([1]), json!([[]])];
+        match shape {
+            Shape::Whole(range) => {
+                let (from, to) = (*range.start(), *range.end());
+                values.extend([from.saturating_sub(1), from, to, to + 1].map(Value::from));
+            }
+            Shape::Seconds => values.extend([json!(0), json!(1e-9), json!(1.8e19), json!(1.9e19)]),
+            Shape::Word { words, .. } => values.extend(words.iter().map(|word| json!(word))),
+            Shape::Like { .. } => {
+                let digest = "0f".repeat(32);
+                values
+                    .extend([digest.clone(), digest + "a", "a b".into(), "ü1".into(), "n".repeat(65)].map(Value::from));
+                values.extend(["mra:--all", "mra:", "dir:/x", " dir: ", "", " "].map(Value::from));
+            }
+            Shape::Moment => values.extend(["2026-05-07T09:00:00Z", "tomorrow"].map(Value::from)),
+            Shape::Secret => {
+                values.extend([
+                    json!({"env": "A"}),
+                    json!({"cmd": "b"}),
+                    json!({"env": "A", "cmd": "b"}),
+                    json!({"env": 1}),
+                ]);
+            }
+            Shape::Command => values.extend([json!([" "]), json!(["mra", 1]), json!(["mra", "x"])]),
+            Shape::List { of, .. } => {
+                values.extend(self::values(of).into_iter().flat_map(|item| [json!([item]), json!([item, item])]));
+            }
+            Shape::Map(of) => values.extend(self::values(of).into_iter().map(|value| json!({"any": value}))),
+            Shape::Object { keys, .. } => {
+                values.push(json!({"surprise": 1}));
+                let whole: serde_json::Map<String, Value> = keys
+                    .iter()
+                    .filter(|key| key.is_needed)
+                    .filter_map(|key| Some((key.name.to_owned(), good(&key.shape)?)))
+                    .collect();
+                for key in keys {
+                    for value in self::values(&key.shape).into_iter().chain([Value::Null]) {
+                        let mut object = whole.clone();
+                        object.insert(key.name.to_owned(), value);
+                        values.push(object.into());
+                    }
+                    let mut without = whole.clone();
+                    without.remove(key.name);
+                    values.push(without.into());
+                }
+            }
+            Shape::Kept | Shape::Free | Shape::Text(_) | Shape::Flag => {}
+        }
+        values
+    }
+
+    /// One that makes sense.
+    fn good(shape: &Shape) -> Option<Value> {
+        if let Shape::List { of, .. } = shape {
+            let Shape::Object { .. } = **of else { return Some(json!([])) };
+            return Some(json!([{"name": "a"}, {"name": "b"}]));
+        }
+        values(shape).into_iter().find(|value| {
+            let mut problems = vec![];
+            shape.look("", value, &mut problems);
+            problems.is_empty()
+        })
+    }
+
+    #[test]
+    fn the_schema_takes_what_the_gateway_takes_and_nothing_else() {
+        let validator = Validator::new();
+        let (mut taken, mut refused) = (0, 0);
+        for document in values(&file()) {
+            let mut problems = vec![];
+            file().look("", &document, &mut problems);
+            // What is forgiven is told, and is in the schema all the same.
+            let forgiven = ["audience", "escalation"].iter().any(|key| document.get(key).is_some());
+            let is_well = problems.iter().all(|problem| !problem.is_grave);
+            assert!(forgiven || validator.takes(&document) == is_well, "{document}: {problems:?}");
+            if is_well { taken += 1 } else { refused += 1 }
+        }
+        assert!(taken > 150 && refused > 400, "{taken}, {refused}");
+    }
+
+    /// A file in which every value has the right shape is read, or refused in our own words.
+    #[test]
+    fn what_has_the_right_shape_can_be_read() {
+        for document in values(&file()).into_iter().filter(|document| document["version"] == 1) {
+            let (config, problems) = Config::parse(&document.to_string(), std::path::Path::new(""));
+            assert_eq!(config.is_some(), problems.iter().all(|problem| !problem.is_grave), "{document}");
+            let of_serde =
+                |what: &str| ["invalid type", "invalid value", "missing field"].iter().any(|it| what.contains(it));
+            assert!(problems.iter().all(|problem| !of_serde(&problem.what)), "{document}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_is_described_in_one_line() {
+        fn look(keys: &[Key]) {
+            for key in keys {
+                assert!(key.about.ends_with('.') && !key.about.contains('\n'), "{}", key.name);
+                if let Shape::Object { keys, .. } = &key.shape {
+                    look(keys);
+                }
+            }
+        }
+        look(&keys());
+    }
+
+    #[test]
+    fn the_example_of_the_reference_is_valid() {
+        let page = include_str!("../../../../docs/settings.md");
+        let (_, rest) = page.split_once("```json\n").expect("an example");
+        let (example, _) = rest.split_once("```").expect("its end");
+        let example: Value = serde_json::from_str(example).expect("JSON");
+        assert!(Validator::new().takes(&example));
+        let keys = example.as_object().expect("an object").keys();
+        assert!(keys.count() > 10);
+    }
+}

@@ -1,0 +1,358 @@
+//! What a value of gateway.json may be. One description serves whoever checks a file, whoever shows it, and the JSON
+//! Schema: none of them knows a key or a bound that the others do not.
+
+use std::ops::RangeInclusive;
+
+use jiff::Timestamp;
+use pmk_system::json;
+use serde_json::{Map, Value, json};
+
+use super::Secret;
+
+/// How like a known key a mistyped one is, from 0 to 1, to be taken for it.
+const LIKE: f64 = 0.8;
+
+/// So many seconds no clock can wait.
+const TOO_MANY_SECONDS: f64 = 18_446_744_073_709_551_616.0;
+
+/// Something about a file that is not as it should be, in a sentence without its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub what: String,
+    /// Whether nothing starts with such a file.
+    pub is_grave: bool,
+}
+
+/// A key, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub name: &'static str,
+    /// What it says, in one line.
+    pub about: &'static str,
+    pub shape: Shape,
+    /// What holds where the file does not say.
+    pub default: Option<Value>,
+    /// The variable that goes before the file.
+    pub variable: Option<&'static str>,
+    pub is_needed: bool,
+    /// Whether `null` is the same as leaving it out.
+    pub may_be_null: bool,
+    /// Whoever reads it leaves out and tells what makes no sense in it, and nothing is refused for it.
+    pub is_forgiven: bool,
+}
+
+/// What a value may be.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// Of no concern here: it is kept as it is, and may hold secrets.
+    Kept,
+    /// An object of which somebody else knows the keys.
+    Free,
+    /// A text, and what it is called.
+    Text(&'static str),
+    Flag,
+    Whole(RangeInclusive<u64>),
+    /// A number of seconds, more than none.
+    Seconds,
+    /// One of these words; in upper or lower case where `any_case` says so.
+    Word {
+        words: Vec<&'static str>,
+        any_case: bool,
+    },
+    /// A text of which this is true, and this a pattern; and what it is called.
+    Like {
+        is_it: fn(&str) -> bool,
+        pattern: String,
+        noun: String,
+    },
+    /// A point in time.
+    Moment,
+    Secret,
+    /// A program and its first arguments.
+    Command,
+    List {
+        of: Box<Shape>,
+        least: usize,
+        noun: &'static str,
+    },
+    /// Any keys, with values that are all of this kind.
+    Map(Box<Shape>),
+    Object {
+        keys: Vec<Key>,
+        unknown: Unknown,
+    },
+}
+
+/// What becomes of keys that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    Refused,
+    /// Ignored, and told.
+    Told,
+}
+
+impl Key {
+    /// One without a default.
+    pub fn new(name: &'static str, shape: Shape, about: &'static str) -> Key {
+        Key {
+            name,
+            about,
+            shape,
+            default: None,
+            variable: None,
+            is_needed: false,
+            may_be_null: false,
+            is_forgiven: false,
+        }
+    }
+
+    /// With what holds where the file does not say.
+    pub fn or(mut self, default: impl Into<Value>) -> Key {
+        self.default = Some(default.into());
+        self
+    }
+
+    /// With the variable that goes first.
+    pub fn after(mut self, variable: &'static str) -> Key {
+        self.variable = Some(variable);
+        self
+    }
+
+    pub fn needed(mut self) -> Key {
+        self.is_needed = true;
+        self
+    }
+
+    pub fn or_null(mut self) -> Key {
+        self.may_be_null = true;
+        self
+    }
+
+    pub fn forgiven(mut self) -> Key {
+        self.is_forgiven = true;
+        self
+    }
+
+    /// What the file says of it.
+    pub fn given<'a>(&self, object: &'a Map<String, Value>) -> Option<&'a Value> {
+        object.get(self.name).filter(|value| !(self.may_be_null && value.is_null()))
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = self.shape.schema();
+        if self.may_be_null {
+            if let Some(Value::Array(kinds)) = schema.get_mut("anyOf") {
+                kinds.push(json!({"type": "null"}));
+            } else if let Some(kind) = schema.get("type").cloned() {
+                schema["type"] = json!([kind, "null"]);
+            }
+            if let Some(Value::Array(words)) = schema.get_mut("enum") {
+                words.push(Value::Null);
+            }
+        }
+        schema["description"] = self.about.into();
+        if let Some(default) = &self.default {
+            schema["default"] = default.clone();
+        }
+        schema
+    }
+}
+
+impl Shape {
+    /// An object with these keys and no others.
+    pub fn object(keys: Vec<Key>) -> Shape {
+        Shape::Object { keys, unknown: Unknown::Refused }
+    }
+
+    /// A list of what is called so.
+    pub fn list(of: Shape, noun: &'static str) -> Shape {
+        Shape::List { of: Box::new(of), least: 0, noun }
+    }
+
+    /// What is wrong with a value that stands at this path, which is empty for the file itself.
+    pub fn look(&self, at: &str, value: &Value, problems: &mut Vec<Problem>) {
+        match (self, value) {
+            (Shape::Kept, _) => {}
+            (Shape::Secret, value) => {
+                problems.extend(Secret::read(at, Some(value)).err().map(grave));
+            }
+            (Shape::Command, Value::Array(words)) => {
+                for (n, word) in words.iter().enumerate() {
+                    Shape::Text("a text").look(&format!("{at}[{n}]"), word, problems);
+                }
+                let program = words.first().map(|word| word.as_str().unwrap_or("?"));
+                if program.is_none_or(|program| program.trim().is_empty()) {
+                    problems.push(grave(format!("`{at}` names no program")));
+                }
+            }
+            (Shape::List { of, least, .. }, Value::Array(items)) => {
+                if items.len() < *least {
+                    problems.push(grave(format!("`{at}` has {}, which is fewer than {least}", items.len())));
+                }
+                for (n, item) in items.iter().enumerate() {
+                    of.look(&format!("{at}[{n}]"), item, problems);
+                }
+            }
+            (Shape::Map(of), Value::Object(entries)) => {
+                for (name, value) in entries {
+                    of.look(&joined(at, name), value, problems);
+                }
+            }
+            (Shape::Object { keys, unknown }, Value::Object(object)) => {
+                look_at_keys(at, keys, *unknown, object, problems);
+            }
+            _ => match (self.takes(value), value) {
+                (Some(true), _) => {}
+                (Some(false), Value::String(text)) => {
+                    let meant = match self {
+                        Shape::Word { words, .. } => did_you_mean(text, words.iter().copied()),
+                        _ => String::new(),
+                    };
+                    problems.push(grave(format!("`{at}` is `{text}`, not {}{meant}", self.noun())));
+                }
+                (Some(false), value) => problems.push(grave(format!("`{at}` is {value}, not {}", self.noun()))),
+                (None, value) => {
+                    problems.push(grave(format!("`{at}` is {}, not {}", json::kind(value), self.noun())));
+                }
+            },
+        }
+    }
+
+    /// Whether a value that has nothing inside is one of these; `None` where it is of another kind.
+    fn takes(&self, value: &Value) -> Option<bool> {
+        Some(match (self, value) {
+            (Shape::Free, Value::Object(_)) | (Shape::Flag, Value::Bool(_)) | (Shape::Text(_), Value::String(_)) => {
+                true
+            }
+            (Shape::Whole(range), Value::Number(number)) => {
+                number.as_u64().is_some_and(|number| range.contains(&number))
+            }
+            (Shape::Seconds, Value::Number(number)) => {
+                number.as_f64().is_some_and(|seconds| seconds > 0.0 && seconds < TOO_MANY_SECONDS)
+            }
+            (Shape::Word { words, any_case }, Value::String(text)) => {
+                let is_it = |word: &&str| text == word || (*any_case && text.trim().eq_ignore_ascii_case(word));
+                words.iter().any(is_it)
+            }
+            (Shape::Like { is_it, .. }, Value::String(text)) => is_it(text),
+            (Shape::Moment, Value::String(text)) => text.parse::<Timestamp>().is_ok(),
+            _ => return None,
+        })
+    }
+
+    /// What it is called.
+    fn noun(&self) -> String {
+        match self {
+            Shape::Kept => "anything".to_owned(),
+            Shape::Text(noun) | Shape::List { noun, .. } => (*noun).to_owned(),
+            Shape::Flag => "true or false".to_owned(),
+            Shape::Whole(range) => format!("a whole number from {} to {}", range.start(), range.end()),
+            Shape::Seconds => "a number of seconds".to_owned(),
+            Shape::Word { words, .. } => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                match words.split_last() {
+                    Some((last, [])) => last.clone(),
+                    Some((last, others)) => format!("{} or {last}", others.join(", ")),
+                    None => "any word".to_owned(),
+                }
+            }
+            Shape::Like { noun, .. } => noun.clone(),
+            Shape::Moment => "a moment such as `2026-05-07T09:00:00Z`".to_owned(),
+            Shape::Secret => r#"a text, {"env":"NAME"} or {"cmd":"COMMAND"}"#.to_owned(),
+            Shape::Command => "a list of a program and its arguments".to_owned(),
+            Shape::Free | Shape::Map(_) | Shape::Object { .. } => "an object".to_owned(),
+        }
+    }
+
+    /// The same as JSON Schema.
+    pub fn schema(&self) -> Value {
+        match self {
+            Shape::Kept => json!({}),
+            Shape::Free => json!({"type": "object"}),
+            Shape::Text(_) => json!({"type": "string"}),
+            Shape::Flag => json!({"type": "boolean"}),
+            Shape::Whole(range) => json!({"type": "integer", "minimum": range.start(), "maximum": range.end()}),
+            Shape::Seconds => {
+                json!({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": TOO_MANY_SECONDS})
+            }
+            Shape::Word { words, .. } => json!({"type": "string", "enum": words}),
+            Shape::Like { pattern, .. } => json!({"type": "string", "pattern": pattern}),
+            Shape::Moment => json!({"type": "string", "format": "date-time"}),
+            Shape::Secret => {
+                let one_of = |name: &str| {
+                    let properties = json!({name: {"type": "string"}});
+                    json!({"type": "object", "properties": properties, "required": [name], "additionalProperties": false})
+                };
+                json!({"anyOf": [{"type": "string"}, one_of("env"), one_of("cmd")]})
+            }
+            Shape::Command => json!({
+                "type": "array", "items": {"type": "string"}, "minItems": 1, "prefixItems": [{"type": "string", "pattern": r"\S"}],
+            }),
+            Shape::List { of, least: 0, .. } => json!({"type": "array", "items": of.schema()}),
+            Shape::List { of, least, .. } => json!({"type": "array", "items": of.schema(), "minItems": least}),
+            Shape::Map(of) => json!({"type": "object", "additionalProperties": of.schema()}),
+            Shape::Object { keys, unknown } => {
+                let properties: Map<String, Value> =
+                    keys.iter().map(|key| (key.name.to_owned(), key.schema())).collect();
+                let needed: Vec<&str> = keys.iter().filter(|key| key.is_needed).map(|key| key.name).collect();
+                let mut schema = json!({"type": "object", "properties": properties});
+                if !needed.is_empty() {
+                    schema["required"] = json!(needed);
+                }
+                if *unknown == Unknown::Refused {
+                    schema["additionalProperties"] = json!(false);
+                }
+                schema
+            }
+        }
+    }
+}
+
+fn look_at_keys(at: &str, keys: &[Key], unknown: Unknown, object: &Map<String, Value>, problems: &mut Vec<Problem>) {
+    for (name, value) in object {
+        let Some(key) = keys.iter().find(|key| key.name == name) else {
+            let path = joined(at, name);
+            let meant = did_you_mean(name, keys.iter().map(|key| key.name));
+            problems.push(match unknown {
+                Unknown::Told => Problem { what: format!("unknown key `{path}` is ignored{meant}"), is_grave: false },
+                Unknown::Refused if meant.is_empty() => {
+                    let names: Vec<String> = keys.iter().map(|key| format!("`{}`", key.name)).collect();
+                    grave(format!("unknown key `{path}`; there are {}", names.join(", ")))
+                }
+                Unknown::Refused => grave(format!("unknown key `{path}`{meant}")),
+            });
+            continue;
+        };
+        if key.may_be_null && value.is_null() {
+            continue;
+        }
+        let mut found = vec![];
+        key.shape.look(&joined(at, name), value, &mut found);
+        // Their reader tells what is wrong with values; of keys that it does not know it has nothing to say.
+        found.retain(|problem| !key.is_forgiven || !problem.is_grave);
+        problems.extend(found);
+    }
+    for key in keys.iter().filter(|key| key.is_needed && !object.contains_key(key.name)) {
+        problems.push(grave(format!("`{}` is missing", joined(at, key.name))));
+    }
+}
+
+fn grave(what: String) -> Problem {
+    Problem { what, is_grave: true }
+}
+
+/// The path of a key.
+pub fn joined(at: &str, name: &str) -> String {
+    if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
+}
+
+/// The known word that a mistyped one is most like, as the end of a sentence; nothing where it is like none.
+fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let word = word.to_lowercase();
+    known
+        .map(|known| (strsim::jaro_winkler(&word, &known.to_lowercase()), known))
+        .filter(|(like, _)| *like >= LIKE)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| format!("; did you mean `{known}`?"))
+        .unwrap_or_default()
+}

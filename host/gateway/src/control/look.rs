@@ -1,0 +1,59 @@
+//! How the gateway of a home does: asked of itself where it answers, read from its files where it does not. Nothing of
+//! gateway.json is looked at, so no command that names a secret is run.
+
+use std::{path::Path, time::Duration};
+
+use pmk_system::{clock, error::Failure, home::HomeLock};
+
+use super::{Reply, Request, ask_within};
+use crate::presence::{
+    Signs,
+    health::{Freshness, Level, Reason, Report, Signals, judge},
+    state::State,
+};
+
+/// How long a running gateway may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is known of it.
+#[derive(Debug)]
+pub struct Look {
+    pub pid: Option<u32>,
+    pub state: Option<State>,
+    pub beat_ms: Option<i64>,
+    pub age: Option<Duration>,
+    /// What it says itself; `None` where it does not answer.
+    pub report: Option<Report>,
+    pub level: Level,
+    pub heartbeat: Freshness,
+    pub reasons: Vec<Reason>,
+}
+
+/// Looks at the gateway of this home.
+///
+/// # Errors
+/// Nobody can tell whether one runs.
+pub fn look(home: &Path) -> Result<Look, Failure> {
+    let holder = HomeLock::holder_of(home)?;
+    let pid = holder.as_ref().map(|holder| holder.pid);
+    // What another process has left says nothing about this one.
+    let state = State::read(home).filter(|state| Some(state.pid) == pid);
+    let beat_ms = Signs::of(home).read().beat_ms;
+    let age = beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
+    let report = match holder {
+        Some(_) => match ask_within(home, &Request::Status, PATIENCE) {
+            Ok(Reply::Status(report)) => Some(report),
+            Ok(_) | Err(_) => None,
+        },
+        None => None,
+    };
+    let heartbeat = Freshness::of(age);
+    let signals = Signals {
+        is_alive: holder.is_some(),
+        phase: state.as_ref().map(|state| state.phase),
+        heartbeat,
+        report: report.clone(),
+    };
+    let (level, reasons) = judge(&signals);
+    Ok(Look { pid, state, beat_ms, age, report, level, heartbeat, reasons })
+}

@@ -1,0 +1,36 @@
+//! gateway.json: as `config check` looks at it.
+
+use std::path::Path;
+
+use pmk_system::{error::Failure, home};
+
+use super::{Finding, State};
+use crate::config::{Config, Problem};
+
+const NAME: &str = "gateway.json";
+const PAGE: &str = "docs/settings.md";
+
+/// Of a home that cannot be used.
+pub(super) fn left_out() -> Vec<Finding> {
+    vec![Finding::left_out(NAME, "not read, because of the home")]
+}
+
+pub(super) fn look(home: &Path, config: &Result<(Option<Config>, Vec<Problem>), Failure>) -> Vec<Finding> {
+    let (config, problems) = match config {
+        Ok(read) => read,
+        Err(failure) => return vec![Finding::failed(NAME, failure.clone(), PAGE)],
+    };
+    if problems.is_empty() {
+        let there_is_none = config.as_ref().is_some_and(|config| !config.exists);
+        let what = if there_is_none { "there is none: everything has its default" } else { "it makes sense" };
+        return vec![Finding::well(NAME, what)];
+    }
+    let hint = format!("correct `{}`, see {PAGE}", home::config_file(home).display());
+    problems
+        .iter()
+        .map(|Problem { what, is_grave }| {
+            let state = if *is_grave { State::Bad } else { State::Odd };
+            Finding::new(NAME, state, what.clone(), Some(hint.clone()))
+        })
+        .collect()
+}

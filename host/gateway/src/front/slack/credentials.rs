@@ -1,0 +1,142 @@
+//! What is known of Slack's two tokens: of which kind they are, who the bot is, what it may do.
+
+use jiff::SignedDuration;
+use reqwest::Url;
+use rustls::ClientConfig;
+use secrecy::ExposeSecret;
+
+use super::{
+    SlackConfig,
+    address::{ApiAddress, is_safe_socket},
+    app::{self, Scope},
+    failure::CallFailure,
+    tls,
+    web::{Met, Web},
+};
+use crate::front::FrontError;
+
+pub(super) const UNSAFE_SOCKET: &str = "Slack named a WebSocket that is neither encrypted nor on this machine";
+pub(super) const UNSAFE_SOCKET_HINT: &str = "check that the Slack API address is Slack's";
+
+/// What Slack says of both tokens, each by itself.
+#[derive(Debug)]
+pub struct Examined {
+    pub bot: Result<Bot, FrontError>,
+    /// Whether Socket Mode would be opened for the app.
+    pub socket: Result<(), FrontError>,
+}
+
+/// Whose the bot token is.
+#[derive(Debug)]
+pub struct Bot {
+    pub name: String,
+    pub team: String,
+    /// The scopes that something goes without; an error names those that nothing goes without. `None` where nobody says.
+    pub scopes: Option<Result<Vec<&'static Scope>, FrontError>>,
+    /// How far this machine's clock is ahead of Slack's.
+    pub ahead: Option<SignedDuration>,
+}
+
+/// Asks Slack about both tokens. No connection is opened: that would take a share of the events.
+pub async fn examine(config: &SlackConfig) -> Examined {
+    let web = match prepare(config) {
+        Ok(Prepared { web, .. }) => web,
+        Err(error) => return Examined { bot: Err(error.clone()), socket: Err(error) },
+    };
+    let (met, socket) = tokio::join!(web.identity(), web.open_connection());
+    let bot = met.map_err(CallFailure::at_start).map(|Met { me, scopes, ahead }| Bot {
+        name: me.name,
+        team: me.team,
+        scopes: scopes.as_deref().map(lesser_scopes),
+        ahead,
+    });
+    Examined { bot, socket: socket.map_err(CallFailure::at_start).and_then(|url| check_socket(&url)) }
+}
+
+/// What asks Slack.
+pub(super) struct Prepared {
+    pub(super) address: ApiAddress,
+    pub(super) tls: ClientConfig,
+    pub(super) web: Web,
+}
+
+/// Made once address and tokens look like Slack's. Nothing is sent yet.
+pub(super) fn prepare(config: &SlackConfig) -> Result<Prepared, FrontError> {
+    let address = ApiAddress::parse(&config.api_url, config.allow_any_api_url)?;
+    for kind in kinds(config) {
+        kind?;
+    }
+    let no_tls = |error: &dyn std::error::Error| FrontError::Fatal {
+        what: format!("no TLS to reach Slack with: {error}"),
+        hint: "this is a defect of the build; please report it".to_owned(),
+    };
+    let tls = tls::client_config().map_err(|error| no_tls(&error))?;
+    let web = Web::new(config, &address, tls.clone()).map_err(|error| no_tls(&error))?;
+    Ok(Prepared { address, tls, web })
+}
+
+/// Whether the WebSocket is one that may be opened.
+pub(super) fn check_socket(url: &Url) -> Result<(), FrontError> {
+    if is_safe_socket(url) {
+        return Ok(());
+    }
+    Err(FrontError::Fatal { what: UNSAFE_SOCKET.to_owned(), hint: UNSAFE_SOCKET_HINT.to_owned() })
+}
+
+/// The scopes that a bot token lacks, and that something goes without.
+///
+/// # Errors
+/// It lacks some that nothing goes without.
+pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<&'static Scope>, FrontError> {
+    let (lesser, needed): (Vec<&Scope>, Vec<&Scope>) =
+        app::missing(granted).into_iter().partition(|scope| scope.without.is_some());
+    if needed.is_empty() {
+        return Ok(lesser);
+    }
+    let names: Vec<String> = needed.iter().map(|scope| format!("`{}`", scope.name)).collect();
+    Err(FrontError::Fatal {
+        what: format!("the Slack bot token lacks scopes that the gateway cannot do without: {}", names.join(", ")),
+        hint:
+            "add them under OAuth & Permissions and install the app again; `pmk-host slack manifest` prints all that \
+               the app needs"
+                .to_owned(),
+    })
+}
+
+/// How Slack's tokens begin, and what they are.
+const KNOWN_KINDS: [(&str, &str); 5] = [
+    ("xapp-", "the app token"),
+    ("xoxb-", "the bot token"),
+    ("xoxp-", "a user's token"),
+    ("xoxe", "a token to rotate others with"),
+    ("xox", "a token of another kind"),
+];
+
+/// Whether the app token and the bot token are what they should be, as far as can be seen before they are sent.
+pub fn kinds(config: &SlackConfig) -> [Result<(), FrontError>; 2] {
+    [
+        check_kind("app", config.app_token.expose_secret(), &["xapp-"]),
+        // A token that is rotated has a longer beginning.
+        check_kind("bot", config.bot_token.expose_secret(), &["xoxb-", "xoxe.xoxb-"]),
+    ]
+}
+
+/// Catches tokens that are missing, misplaced or cannot be sent, before they are.
+fn check_kind(kind: &str, token: &str, prefixes: &[&str]) -> Result<(), FrontError> {
+    let token = token.trim();
+    let known = KNOWN_KINDS.into_iter().find(|(beginning, _)| token.starts_with(beginning));
+    let what = if token.is_empty() {
+        format!("the Slack {kind} token is empty")
+    } else if !prefixes.iter().any(|prefix| token.starts_with(prefix)) {
+        match known {
+            Some((beginning, what)) => format!("the Slack {kind} token begins with `{beginning}`, so it is {what}"),
+            // Nothing of it is shown: it may be a secret of something else.
+            None => format!("the Slack {kind} token is none of Slack's"),
+        }
+    } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        format!("the Slack {kind} token holds characters that no token has")
+    } else {
+        return Ok(());
+    };
+    Err(FrontError::Fatal { what, hint: format!("a Slack {kind} token begins with `{}`", prefixes[0]) })
+}

@@ -1,0 +1,100 @@
+//! `config`: gateway.json checked, shown and described.
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Home, finish};
+
+fn shown(home: &Home, finished: &Finished) -> String {
+    let text = format!("{}{}", finished.stdout, finished.stderr);
+    format!("{}\n{}", finished.status, text.replace(&home.path().display().to_string(), "HOME"))
+}
+
+fn columns(line: &str) -> Vec<&str> {
+    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+}
+
+#[test]
+fn whatever_is_odd_is_named_with_what_was_meant() {
+    let home = Home::new();
+    let mut pages = shown(&home, &home.run(&["config", "check"], ""));
+    for file in [
+        json!({"version": 1, "model": "sim", "queue": {"most": 5}}),
+        json!({"version": 1, "langauge": "en", "slack": {"appTokn": "xapp-1"}, "audience": {"users": {"U1": "king"}}}),
+        json!({"version": 1, "model": "gpt", "limits": {"modelIdleSecond": 5}, "queue": {"mode": "colect", "most": 0}}),
+        json!({"version": 1, "model": "gpt"}),
+        json!({"version": 1, "apiKey": {"environment": "sk-ant-secret"}}),
+        json!({"version": 2}),
+    ] {
+        home.write("gateway.json", file.to_string());
+        pages += &shown(&home, &home.run(&["config", "check"], ""));
+    }
+    insta::assert_snapshot!(pages);
+    assert!(!pages.contains("sk-ant-secret"), "{pages}");
+    let document = home.run(&["--json", "config", "check"], "");
+    assert_eq!((document.status.code(), document.json()["ok"].clone()), (Some(1), json!(false)));
+    assert_eq!(document.json()["problems"][0]["level"], "error");
+}
+
+/// What `check` lets pass a start takes, and what it does not a start refuses in the same words.
+#[test]
+fn a_start_says_what_the_check_says() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"model":"sim","policy":{"limits":{"fuelBas":1}},"presense":{}}"#);
+    let (checked, refused) = (home.run(&["--json", "config", "check"], ""), home.run(&["run"], ""));
+    assert_eq!((checked.status.code(), refused.status.code()), (Some(1), Some(1)));
+    let problems = checked.json()["problems"].clone();
+    for problem in problems.as_array().expect("a list").iter().filter(|problem| problem["level"] == "error") {
+        let what = problem["message"].as_str().expect("a text");
+        assert!(refused.stderr.contains(what), "{}", refused.stderr);
+    }
+    home.write("gateway.json", r#"{"version":1,"model":"sim","presense":{}}"#);
+    let (checked, started) = (home.run(&["config", "check"], "").ok(), home.run(&["run"], "").ok());
+    let warning = "unknown key `presense` is ignored; did you mean `presence`?";
+    assert!(checked.stdout.contains(warning) && started.stderr.contains(warning), "{}", started.stderr);
+}
+
+#[test]
+fn every_setting_is_shown_with_where_it_comes_from_and_no_secret() {
+    let home = Home::new();
+    home.write(
+        "gateway.json",
+        json!({
+            "version": 1, "language": "en", "limits": {"modelIdleSeconds": 20}, "apiKey": {"cmd": "echo sk-ant-secret"},
+            "slack": {"appToken": "xapp-secret", "botToken": {"env": "BOT"}}, "github": {"token": "ghp-secret"},
+        })
+        .to_string(),
+    );
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command.env("PMK_SLACK_BOT_TOKEN", "xoxb-secret").env("PMK_MRA_WORKSPACE", "/srv/code");
+        command.env("PMK_SEED_CAP", "5000").env("OPENAI_API_KEY", "sk-secret");
+        finish(command, "").ok()
+    };
+    let page = run(&["config", "show"]);
+    // How wide the columns are depends on where homes are.
+    let narrow: Vec<String> = shown(&home, &page).lines().map(|line| columns(line).join(" | ")).collect();
+    insta::assert_snapshot!(narrow.join("\n"));
+    let document = run(&["--json", "config", "show"]);
+    for secret in ["xapp-secret", "xoxb-secret", "sk-ant-secret", "sk-secret", "ghp-secret"] {
+        assert!(!page.stdout.contains(secret) && !document.stdout.contains(secret), "{secret}");
+    }
+    let of = |key: &str| -> Value {
+        let settings = document.json();
+        let found = settings.as_array().expect("a list").iter().find(|setting| setting["key"] == key);
+        found.unwrap_or_else(|| panic!("{key}")).clone()
+    };
+    assert_eq!(of("home")["from"], "command-line");
+    assert_eq!(of("limits.modelIdleSeconds"), json!({"key": "limits.modelIdleSeconds", "value": 20, "from": "file"}));
+    assert_eq!(of("limits.modelTotalSeconds")["from"], "default");
+    assert_eq!(of("slack.botToken")["from"], json!({"environment": "PMK_SLACK_BOT_TOKEN"}));
+    assert_eq!(of("slack.appToken")["value"], json!({"secret": "a secret"}));
+}
+
+#[test]
+fn the_schema_is_one_document() {
+    let home = Home::new();
+    let schema = home.run(&["config", "schema"], "").ok().json();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let wall = &schema["properties"]["policy"]["properties"]["limits"]["properties"]["wallMs"];
+    assert_eq!((&wall["minimum"], &wall["maximum"], &wall["default"]), (&json!(100), &json!(600_000), &json!(5_000)));
+}

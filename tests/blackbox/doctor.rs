@@ -1,0 +1,244 @@
+//! `doctor`: what a gateway needs, a line each, over the stand-ins.
+
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, process::Command};
+
+use pmk_stand_ins::{
+    anthropic::{self, Anthropic},
+    slack::{Slack, SlackRules},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Finished, Home, PATIENCE, finish},
+    workspace::{Gateway, rules},
+};
+
+/// A home that is set up, a workspace and a model.
+struct Clinic {
+    home: Home,
+    slack: Slack,
+    anthropic: Anthropic,
+}
+
+impl Clinic {
+    async fn new(rules: SlackRules) -> Clinic {
+        let (home, slack, anthropic) = (Home::new(), Slack::start(rules).await, Anthropic::start().await);
+        home.write("gateway.json", config().to_string());
+        std::fs::create_dir(home.path().join("code")).expect("a folder");
+        std::fs::set_permissions(home.path(), Permissions::from_mode(0o700)).expect("a mode");
+        Clinic { home, slack, anthropic }
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let mut command = self.home.command(&[&["doctor"], more].concat());
+        command
+            .env("PMK_SLACK_API_URL", self.slack.api_url())
+            .env("PMK_SLACK_APP_TOKEN", &self.slack.rules().app_token)
+            .env("PMK_SLACK_BOT_TOKEN", &self.slack.rules().bot_token)
+            .env("ANTHROPIC_API_KEY", anthropic::KEY)
+            .env("ANTHROPIC_BASE_URL", self.anthropic.url())
+            .env("PMK_MRA_WORKSPACE", self.home.path().join("code"));
+        command
+    }
+
+    fn was_not_asked(&self) -> bool {
+        ["auth.test", "apps.connections.open"].iter().all(|method| self.slack.calls(method).is_empty())
+    }
+
+    async fn look(&self) -> String {
+        self.shown(&examine(self.command(&[])).await)
+    }
+
+    /// The page and the exit code, without what differs between machines.
+    fn shown(&self, finished: &Finished) -> String {
+        let page = format!("{}{}", finished.stdout, finished.stderr);
+        let rules = self.slack.rules();
+        for secret in [&rules.app_token, &rules.bot_token, anthropic::KEY, "sk-wrong"] {
+            assert!(!page.contains(secret), "{page}");
+        }
+        let page = page.replace(&self.home.path().display().to_string(), "HOME");
+        let mut shown = format!("{}\n", finished.status);
+        for line in page.lines() {
+            let line = between(line, "uid ", ",", "UID");
+            let line = between(&line, "mode 700, ", " MiB", "N");
+            shown += &between(&line, "tls           ", " root", "N");
+            shown.push('\n');
+        }
+        shown
+    }
+
+    /// The same without what is well.
+    async fn complaints(&self, command: Command) -> String {
+        let shown = self.shown(&examine(command).await);
+        shown.lines().filter(|line| !line.starts_with('✓')).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn config() -> Value {
+    json!({
+        "version": 1, "model": "anthropic-api:claude-haiku-4-5", "policy": {"files": ["strict"]},
+        "mra": {"command": ["sh"]},
+    })
+}
+
+/// A line with another word between these two.
+fn between(line: &str, before: &str, after: &str, word: &str) -> String {
+    let Some((head, rest)) = line.split_once(before) else { return line.to_owned() };
+    let Some((_, tail)) = rest.split_once(after) else { return line.to_owned() };
+    format!("{head}{before}{word}{after}{tail}")
+}
+
+async fn examine(command: Command) -> Finished {
+    tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it ends")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_is_well() {
+    let clinic = Clinic::new(rules()).await;
+    insta::assert_snapshot!(clinic.look().await);
+    let document = examine(clinic.command(&["--json"])).await.ok().json();
+    assert_eq!(document["ok"], true);
+    assert_eq!(document["findings"][0]["state"], "well");
+    assert_eq!(clinic.slack.sockets(), 0, "no connection takes a share of the events");
+    let asked = clinic.anthropic.requests();
+    assert!(asked.iter().all(|asked| asked.body["max_tokens"] == 1), "{asked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_goes_over_the_network_that_is_to_stay_offline() {
+    let clinic = Clinic::new(rules()).await;
+    insta::assert_snapshot!(clinic.complaints(clinic.command(&["--offline"])).await);
+    assert!(clinic.was_not_asked() && clinic.anthropic.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_do_not_do_are_named() {
+    let clinic = Clinic::new(rules()).await;
+    let rules = clinic.slack.rules();
+    let mut half = clinic.command(&[]);
+    half.env_remove("PMK_SLACK_APP_TOKEN");
+    let mut swapped = clinic.command(&[]);
+    swapped.env("PMK_SLACK_APP_TOKEN", &rules.bot_token).env("PMK_SLACK_BOT_TOKEN", &rules.app_token);
+    let mut revoked = clinic.command(&[]);
+    revoked.env("PMK_SLACK_BOT_TOKEN", "xoxb-revoked");
+    let mut none = clinic.command(&[]);
+    none.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+    let mut shown = String::new();
+    for command in [half, swapped, revoked, none] {
+        shown += &(clinic.complaints(command).await + "\n");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+/// Once, it took a reading of the log to find a wrong token.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_refuses_a_token_of_the_wrong_kind_before_anything_is_sent() {
+    let clinic = Clinic::new(rules()).await;
+    let mut command = clinic.home.command(&["run", "--model", "sim"]);
+    command.env("PMK_SLACK_API_URL", clinic.slack.api_url());
+    command.env("PMK_SLACK_APP_TOKEN", "xoxb-1").env("PMK_SLACK_BOT_TOKEN", "xoxb-1");
+    let refused = examine(command).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(
+        refused.stderr,
+        "error: the Slack app token begins with `xoxb-`, so it is the bot token\n  \
+         hint: a Slack app token begins with `xapp-`\n"
+    );
+    assert!(clinic.was_not_asked());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_scopes_are_named_with_what_goes_without() {
+    let mut shown = String::new();
+    for taken in [&["chat:write", "im:history"][..], &["files:write"]] {
+        let clinic = Clinic::new(rules().without_scopes(taken)).await;
+        shown += &(clinic.complaints(clinic.command(&[])).await + "\n");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_refuses_is_told() {
+    let clinic = Clinic::new(rules()).await;
+    let mut wrong = clinic.command(&[]);
+    wrong.env("ANTHROPIC_API_KEY", "sk-wrong");
+    let mut without = clinic.command(&[]);
+    without.env_remove("ANTHROPIC_API_KEY");
+    let mut shown = String::new();
+    clinic.home.write("gateway.json", r#"{"version":1}"#);
+    let mut nobody = clinic.command(&[]);
+    nobody.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+    let nobody = clinic.complaints(nobody).await;
+    clinic.home.write("gateway.json", config().to_string());
+    for command in [wrong, without, clinic.command(&["--model", "sim"])] {
+        shown += &(clinic.complaints(command).await + "\n");
+    }
+    insta::assert_snapshot!(shown + &nobody);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_off_is_told() {
+    let mut shown = String::new();
+    for clock_ahead in [600, -120] {
+        let clinic = Clinic::new(SlackRules { clock_ahead, ..rules() }).await;
+        shown += &(clinic.complaints(clinic.command(&[])).await + "\n");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_home_that_others_may_enter_is_told() {
+    let clinic = Clinic::new(rules()).await;
+    let mut shown = String::new();
+    for mode in [0o755, 0o777] {
+        std::fs::set_permissions(clinic.home.path(), Permissions::from_mode(mode)).expect("a mode");
+        shown += &(clinic.complaints(clinic.command(&["--offline"])).await + "\n");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_cannot_be_gone_by_leaves_the_rest_out() {
+    let clinic = Clinic::new(rules()).await;
+    let mut shown = String::new();
+    for (key, value) in [("langauge", json!("en")), ("queue", json!({"mots": 1}))] {
+        let mut config = config();
+        config[key] = value;
+        clinic.home.write("gateway.json", config.to_string());
+        shown += &(clinic.complaints(clinic.command(&[])).await + "\n");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_and_the_workspace_are_tried() {
+    let clinic = Clinic::new(rules()).await;
+    let mut shown = String::new();
+    for (key, value) in [
+        ("policy", json!({"files": ["nowhere.wasm"]})),
+        ("policy", json!({"files": ["strict"], "settings": {"strict": {"no-such": 1}}})),
+        ("policy", json!({"files": ["strict"], "settings": {"strickt": {"seed-cap": 1}}})),
+        ("mra", json!({"command": ["no-such-program"]})),
+    ] {
+        let mut config = config();
+        config[key] = value;
+        clinic.home.write("gateway.json", config.to_string());
+        shown += &(clinic.complaints(clinic.command(&["--offline"])).await + "\n");
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_runs_is_told_and_not_disturbed() {
+    let clinic = Clinic::new(rules()).await;
+    let gateway = Gateway::asking(&clinic.home, &clinic.slack, &clinic.anthropic, &[]);
+    assert!(clinic.slack.await_connected(PATIENCE).await);
+    assert!(clinic.slack.await_reply(&clinic.slack.dm("U1", "hello"), PATIENCE).await.is_some());
+    let sockets = clinic.slack.open_sockets();
+    let document = examine(clinic.command(&["--json"])).await.json();
+    let findings = document["findings"].as_array().expect("a list").clone();
+    let told = findings.iter().find(|finding| finding["check"] == "gateway").expect("a line");
+    assert!(told["what"].as_str().is_some_and(|what| what.contains(&gateway.pid().to_string())), "{told}");
+    assert_eq!(clinic.slack.open_sockets(), sockets);
+    assert!(gateway.terminate().success());
+}
