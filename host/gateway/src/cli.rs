@@ -27,6 +27,7 @@ mod model;
 mod output;
 mod plan;
 mod policy;
+mod recorded;
 mod run;
 mod sessions;
 mod size_limit;
