@@ -36,6 +36,7 @@ mod mra;
 mod output;
 mod plan;
 mod policy;
+mod recorded;
 mod run;
 mod sessions;
 mod size_limit;

@@ -3,9 +3,9 @@
 //!
 //! [`histories`] finds the conversations of a folder and [`recording`] is one of them; [`questions`] asks what
 //! could still be answered. [`replay`] does with a policy what a turn does, by the same rules and with the
-//! same guard; [`runner`] does it for all conversations at once, and keeps of each only its [`metrics`].
-//! [`prices`] says what that costs, [`pmk_statistics`] which differences are shown, and [`report`] is what
-//! people and machines read.
+//! same guard; [`runner`] does it for all conversations at once, and keeps of each only its [`metrics`]. [`standing`] is
+//! what the last request held. [`prices`] says what that costs, [`pmk_statistics`] which differences are shown, and
+//! [`report`] is what people and machines read.
 
 mod given;
 pub mod histories;
@@ -17,3 +17,4 @@ pub mod recording;
 pub mod replay;
 pub mod report;
 pub mod runner;
+pub mod standing;

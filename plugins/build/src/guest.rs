@@ -1,5 +1,6 @@
-//! Runs cargo for wasm. Everything the guest build needs is in its environment, so that the host's
-//! configuration is neither used nor changed.
+//! How cargo is run for wasm. Everything the guest build needs is in its environment, so that the host's
+//! configuration is neither used nor changed. Whoever asks runs it: a program to its end, or an author's desk that may be left
+//! meanwhile.
 
 use std::{
     env,
@@ -27,23 +28,40 @@ const STACK_BYTES: u32 = 128 * 1024;
 /// Debian's `wasi-libc`, which a standard library built for WASI links.
 const WASI_LIBC: &str = "/usr/lib/wasm32-wasi";
 
-/// Compiles a policy to a core module with plain cargo, and says where it is.
-///
-/// # Errors
-/// When cargo fails; it has said why on standard error.
-pub fn build_module(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Result<PathBuf, Error> {
+/// A build that is yet to be run.
+#[derive(Debug)]
+pub struct Build {
+    /// What to run; it says on standard error why it fails.
+    pub command: Command,
+    /// Where its result will be.
+    pub artifact: PathBuf,
+}
+
+impl Build {
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// It does not start, or fails.
+    pub fn run(mut self) -> Result<PathBuf, Error> {
+        run(&mut self.command)?;
+        Ok(self.artifact)
+    }
+}
+
+/// Compiles a policy to a core module with plain cargo.
+pub fn module(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Build {
     let mut cargo = command(workspace, toolchain, Target::Unknown);
     // The crate is also an `rlib` for native tests, which would keep the linker from optimising across crates.
     cargo.args(["rustc", "--crate-type", "cdylib", "--release", "--target", Target::Unknown.triple()]);
-    run(cargo.args(["--package", policy]).args(locked(workspace)))?;
-    Ok(artifact(workspace, Target::Unknown, policy))
+    cargo.args(["--package", policy]).args(locked(workspace));
+    Build { command: cargo, artifact: artifact(workspace, Target::Unknown, policy) }
 }
 
-/// Compiles a policy to a component with cargo-component, and says where it is.
+/// Compiles a policy to a component with cargo-component.
 ///
 /// # Errors
-/// When cargo-component, or the folder it looks for, is missing; when it fails.
-pub fn build_component(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Result<PathBuf, Error> {
+/// When cargo-component, or the folder it looks for, is missing.
+pub fn component(workspace: &Workspace, toolchain: &Toolchain, policy: &str) -> Result<Build, Error> {
     let found = Command::new("cargo-component").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         return Err(Error::NoCargoComponent);
@@ -53,8 +71,8 @@ pub fn build_component(workspace: &Workspace, toolchain: &Toolchain, policy: &st
         return Err(Error::NoTargetFolder(folder));
     }
     let mut cargo = command(workspace, toolchain, Target::Wasip1);
-    run(cargo.args(["component", "build", "--release", "--package", policy]).args(locked(workspace)))?;
-    Ok(artifact(workspace, Target::Wasip1, policy))
+    cargo.args(["component", "build", "--release", "--package", policy]).args(locked(workspace));
+    Ok(Build { command: cargo, artifact: artifact(workspace, Target::Wasip1, policy) })
 }
 
 /// A project that was never built has no lock file yet.

@@ -1,6 +1,6 @@
 //! Rebuilds every policy under `plugins/` as a component, with whichever toolchain the machine has.
 //!
-//! [`policies`] finds the crates, [`toolchain`] what can compile them, [`guest`] runs cargo for wasm, and
+//! [`policies`] finds the crates, [`toolchain`] what can compile them, [`guest`] says how cargo is run for wasm, and
 //! [`component`] turns the result into a component and says what is in it.
 
 pub mod component;

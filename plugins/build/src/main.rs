@@ -68,8 +68,8 @@ fn build(
 ) -> Result<Component, Error> {
     let read = |path: PathBuf| fs::read(&path).map_err(|source| Error::File { path, source });
     if cargo_component {
-        Component::read(policy, read(guest::build_component(workspace, toolchain, policy)?)?)
+        Component::read(policy, read(guest::component(workspace, toolchain, policy)?.run()?)?)
     } else {
-        Component::of_module(policy, &read(guest::build_module(workspace, toolchain, policy)?)?)
+        Component::of_module(policy, &read(guest::module(workspace, toolchain, policy).run()?)?)
     }
 }

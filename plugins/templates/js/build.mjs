@@ -5,7 +5,7 @@ import { componentize } from '@bytecodealliance/componentize-js';
 
 const { component } = await componentize({
   sourcePath: 'src/policy.js',
-  witPath: 'wit',
+  witPath: 'vendor/wit',
   worldName: 'prune-policy',
   // None of them has anything to say to a policy.
   disableFeatures: ['random', 'clocks', 'http', 'fetch-event', 'stdio'],

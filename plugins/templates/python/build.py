@@ -4,5 +4,5 @@ import sys
 
 from componentize_py import script
 
-sys.argv = ["componentize-py", "-d", "wit", "-w", "prune-policy", "componentize", "policy", "-o", "{{name}}.wasm"]
+sys.argv = ["componentize-py", "-d", "vendor/wit", "-w", "prune-policy", "componentize", "policy", "-o", "{{name}}.wasm"]
 script()

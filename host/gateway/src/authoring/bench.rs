@@ -22,6 +22,9 @@ use super::{
 /// Messages of the conversations; the last is the longest real session seen.
 const SIZES: [usize; 3] = [100, 1_000, 15_276];
 
+/// Older messages of each, which are no longer in view and can be searched.
+pub const ARCHIVED: usize = 10_000;
+
 /// Decisions that are timed at least, however long they take.
 const LEAST: usize = 10;
 
@@ -88,7 +91,7 @@ pub fn run(stage: &Stage, time: Duration, started: &mut dyn FnMut(&str)) -> Vec<
     let mut measured = Vec::new();
     stage::quietly(|| {
         for messages in SIZES {
-            let transcript = Arc::new(histories::long(messages));
+            let transcript = Arc::new(histories::long_with_archive(messages, ARCHIVED));
             if exports.prune {
                 started(&format!("prune, {messages} messages"));
                 measured.push(measure(Decision::Prune, Some(messages), time, &|| prune(&stack, &transcript)));
@@ -112,7 +115,7 @@ pub fn run(stage: &Stage, time: Duration, started: &mut dyn FnMut(&str)) -> Vec<
     measured
 }
 
-/// Half of the conversation has to go.
+/// Half of the conversation has to go. What is searched is in memory, and indexed before the first one counts.
 fn prune(stack: &Stack, transcript: &Arc<Transcript>) -> Vec<Record> {
     let limit = transcript.total_tokens() / 2;
     stack

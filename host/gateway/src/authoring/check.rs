@@ -18,7 +18,7 @@ use super::{
     stage::{self, Stage},
 };
 
-/// With extreme settings the length of a conversation adds nothing but time.
+/// Beyond this, in a quick check and with extreme settings, the length of a conversation adds nothing but time.
 const SHORT_MESSAGES: usize = 500;
 
 /// What came of it all.
@@ -42,18 +42,32 @@ impl Report {
     }
 }
 
+/// Asks a policy what most mistakes show in: its defaults, on conversations that are not long. `asked` is called after
+/// each question.
+pub fn quick(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
+    let mut examiner = Examiner::new(limits, asked);
+    stage::quietly(|| {
+        let (exports, stack) = (stage.policy().exports(), stage.with_defaults());
+        questions::all(&mut examiner, exports, &stack, &short(histories), &prune::FEWER_PERCENTS);
+    });
+    examiner.report()
+}
+
 /// Asks a policy everything. `asked` is called after each question, for whoever shows progress.
 pub fn run(stage: &Stage, histories: &[Named], limits: &Limits, asked: &mut dyn FnMut()) -> Report {
     let exports = stage.policy().exports();
     let mut examiner = Examiner::new(limits, asked);
     stage::quietly(|| {
         questions::all(&mut examiner, exports, &stage.with_defaults(), histories, &prune::PERCENTS);
-        let short: Vec<Named> =
-            histories.iter().filter(|named| named.transcript.len() <= SHORT_MESSAGES).cloned().collect();
+        let short = short(histories);
         for variant in variants::of(stage) {
             examiner.set(&variant.set);
             questions::all(&mut examiner, exports, &variant.stack, &short, &prune::FEWER_PERCENTS);
         }
     });
     examiner.report()
+}
+
+fn short(histories: &[Named]) -> Vec<Named> {
+    histories.iter().filter(|named| named.transcript.len() <= SHORT_MESSAGES).cloned().collect()
 }

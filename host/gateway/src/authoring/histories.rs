@@ -54,6 +54,11 @@ pub fn long(messages: usize) -> Transcript {
     Writer::new(13).turns(messages / 2).asks()
 }
 
+/// The same with so many older messages that only the archive has.
+pub fn long_with_archive(messages: usize, archived: usize) -> Transcript {
+    Writer::new(13).turns((archived + messages) / 2).asks_when_gone(archived)
+}
+
 /// The conversations of these files and of the `*.json` and `*.jsonl` in these folders.
 ///
 /// # Errors
@@ -110,6 +115,9 @@ mod tests {
         assert_eq!(of("summary and marker").dropped_turns(), 41);
         assert_eq!(of("nobody asks").new_message(), None);
         assert_eq!(of("long").len(), LONG + 1);
+        let searched = long_with_archive(100, 400);
+        assert_eq!((searched.len(), searched.archived()), (101, 500));
+        assert!(searched.archive().is_some_and(|archive| archive.read(0..1)[0].id < searched.entries()[0].id));
         let origins = |name: &str| of(name).entries().iter().map(|entry| entry.message.origin).collect::<Vec<_>>();
         assert!(origins("tool-heavy").contains(&Origin::ToolResult));
         assert!(origins("seed pair").contains(&Origin::MraResult));

@@ -1,7 +1,7 @@
 //! Writes a project for a policy: one that builds, is tested and keeps the newest turns.
 //!
-//! The Rust SDK is on no registry. So a Rust project brings it along, as this program has it embedded, unless it is told
-//! where one is.
+//! What an author reads and changes is a handful of files. All else is in one folder, [`VENDORED`]: the contract, and for
+//! Rust the SDK, which is on no registry, as this program has it embedded, unless the project is told where one is.
 
 mod embedded;
 mod name;
@@ -16,6 +16,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use self::name::{Name, NameError};
+
+/// The folder of a project that nobody has to look into.
+pub const VENDORED: &str = "vendor";
 
 /// What a policy is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,17 @@ impl ScaffoldError {
     }
 }
 
+/// A project that was written.
+#[derive(Debug)]
+pub struct Written {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The files that an author reads, sorted.
+    pub own: Vec<String>,
+    /// How many files are in [`VENDORED`].
+    pub vendored: usize,
+}
+
 /// A project that is yet to be written.
 #[derive(Debug)]
 pub struct Project {
@@ -80,11 +94,11 @@ impl Project {
         Ok(Project { name, language, sdk })
     }
 
-    /// Writes it into a new folder of its name. Returns the folder and how many files are in it.
+    /// Writes it into a new folder of its name.
     ///
     /// # Errors
     /// The folder is there already, or something cannot be written.
-    pub fn write(&self, parent: &Path) -> Result<(PathBuf, usize), ScaffoldError> {
+    pub fn write(&self, parent: &Path) -> Result<Written, ScaffoldError> {
         let folder = parent.join(self.name.as_str());
         fs::create_dir(&folder).map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists => ScaffoldError::Exists(folder.clone()),
@@ -96,29 +110,22 @@ impl Project {
             let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, content));
             made.map_err(|source| ScaffoldError::Unwritable { path, source })?;
         }
-        Ok((folder, files.len()))
+        let (vendored, mut own): (Vec<String>, Vec<String>) =
+            files.into_iter().map(|(name, _)| name).partition(|name| is_vendored(name));
+        own.sort();
+        Ok(Written { folder, own, vendored: vendored.len() })
     }
 
     /// What to type next, one command a line.
     pub fn next_steps(&self) -> Vec<String> {
-        let (name, library) = (self.name.as_str(), self.name.library());
+        let name = self.name.as_str();
         let steps: Vec<String> = match self.language {
-            Language::Rust => vec![
-                "cargo test".into(),
-                "cargo component build --release".into(),
-                format!("pmk-host policy check target/wasm32-wasip1/release/{library}.wasm"),
-            ],
-            Language::JavaScript => vec![
-                "npm install".into(),
-                "npm test".into(),
-                "npm run build".into(),
-                format!("pmk-host policy check {name}.wasm"),
-            ],
+            Language::Rust => vec!["cargo test".into(), "pmk-host policy dev".into()],
+            Language::JavaScript => vec!["npm install".into(), "npm test".into(), "pmk-host policy dev".into()],
             Language::Python => vec![
                 "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt".into(),
-                "python3 -m unittest discover tests -t .".into(),
-                ".venv/bin/python build.py".into(),
-                format!("pmk-host policy check {name}.wasm"),
+                "python3 -m unittest tests.test_newest".into(),
+                "pmk-host policy dev".into(),
             ],
         };
         std::iter::once(format!("cd {name}")).chain(steps).collect()
@@ -129,7 +136,7 @@ impl Project {
         match self.language {
             Language::Rust => {
                 let own = self.template("rust").into_iter();
-                let own = own.filter(|(path, _)| self.sdk.is_none() || !path.starts_with("pmk/"));
+                let own = own.filter(|(path, _)| self.sdk.is_none() || !is_vendored(path));
                 let brought: &[(&str, &str)] = if self.sdk.is_none() { &embedded::RUST } else { &[] };
                 own.chain(embedded::copies(brought)).collect()
             }
@@ -139,13 +146,13 @@ impl Project {
     }
 
     fn with_contract(&self, template: &str) -> Vec<(String, String)> {
-        self.template(template).into_iter().chain(embedded::copies(&embedded::CONTRACT)).collect()
+        self.template(template).into_iter().chain(embedded::copies(&embedded::OTHERS)).collect()
     }
 
     /// The files of a template, filled in.
     fn template(&self, language: &str) -> Vec<(String, String)> {
         let (sdk, wit) = match &self.sdk {
-            None => ("pmk/rust/sdk".to_owned(), "pmk/wit/policy.wit".to_owned()),
+            None => (format!("{VENDORED}/rust/sdk"), format!("{VENDORED}/wit/policy.wit")),
             Some(sdk) => (sdk.display().to_string(), sdk.join("../../wit/policy.wit").display().to_string()),
         };
         let values = [
@@ -162,6 +169,10 @@ impl Project {
         let filled = |content: String| values.iter().fold(content, |text, (name, value)| text.replace(name, value));
         embedded::copies(&[(&root, "")]).map(|(path, content)| (path, filled(content))).collect()
     }
+}
+
+fn is_vendored(path: &str) -> bool {
+    Path::new(path).starts_with(VENDORED)
 }
 
 /// The absolute path of an SDK.

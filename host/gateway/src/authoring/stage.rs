@@ -12,8 +12,8 @@ pub struct Stage(Arc<Policy>);
 
 impl Stage {
     /// Puts a policy on it.
-    pub fn new(policy: Policy) -> Stage {
-        Stage(Arc::new(policy))
+    pub fn new(policy: impl Into<Arc<Policy>>) -> Stage {
+        Stage(policy.into())
     }
 
     /// The policy.

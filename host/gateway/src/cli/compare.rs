@@ -19,10 +19,10 @@ use pmk_system::error::{Failure, OrHint};
 
 use super::{
     arguments::{Json, tokens},
-    context::{Context, block_on},
+    context::Context,
     logging,
     output::{print, print_json},
-    table,
+    recorded, table,
 };
 use crate::{
     compare::{
@@ -38,7 +38,6 @@ use crate::{
     },
     config::{Config, PolicyConfig},
     policies::{Loader, Named},
-    store::Store,
     transfer::TransferError,
 };
 
@@ -156,23 +155,15 @@ impl CompareCommand {
 
     /// Where the conversations are, and what of it cannot be read.
     fn sources(&self, home: &Path) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
-        let Some(folder) = &self.histories else {
-            let store = Store::open_existing(home)?;
-            let sessions = block_on(async { Ok(store.sessions().await?) })?;
-            if sessions.is_empty() {
-                return Err(Failure::new(format!("there are no conversations in `{}`", home.display()))
-                    .hint("name a home where some are, or a folder of recorded ones with `--histories`"));
-            }
-            let kept = sessions.into_iter().map(|session| Source::Kept(store.clone(), session.key));
-            return Ok((kept.collect(), vec![]));
-        };
-        let (found, problems) = histories::find(folder, self.questions.as_deref())
-            .map_err(|error| Failure::new(error).hint("give `--histories` a folder that you may read"))?;
-        if found.is_empty() {
-            return Err(TransferError::NothingFound { path: folder.clone() })
-                .or_hint("`.json`, `.jsonl` and full exports are looked for, in folders within it, too");
+        if let Some(folder) = &self.histories {
+            return recorded::of_folder(folder, self.questions.as_deref());
         }
-        Ok((found.into_iter().map(Source::from).collect(), problems))
+        let kept = recorded::of_home(home)?;
+        if kept.is_empty() {
+            return Err(Failure::new(format!("there are no conversations in `{}`", home.display()))
+                .hint("name a home where some are, or a folder of recorded ones with `--histories`"));
+        }
+        Ok((kept, vec![]))
     }
 
     fn setup(&self, spec: &ModelSpec, config: &Config) -> Result<Setup, Failure> {

@@ -1,8 +1,9 @@
-//! `policy new|inspect|check|test|bench`: what a policy's author has at the desk; `policy use`: which ones decide.
+//! `policy new|dev|inspect|check|test|bench`: what a policy's author has at the desk; `policy use`: which ones decide.
 
 mod bench;
 mod check;
 mod choice;
+mod dev;
 mod inspect;
 mod new;
 mod test;
@@ -16,6 +17,8 @@ use super::{context::Context, logging};
 pub(super) enum PolicyCommand {
     /// Write a project for a policy of your own, which builds at once
     New(new::New),
+    /// Build, check and compare a project on every save
+    Dev(dev::Dev),
     /// Show name, version, exports, imports, settings, digest and size of a component
     Inspect(inspect::Inspect),
     /// Hold a component against every rule of the guard: all its decisions, many conversations, extreme settings
@@ -33,6 +36,7 @@ impl PolicyCommand {
         logging::start(true, context.json);
         match self {
             PolicyCommand::New(new) => new.run(context),
+            PolicyCommand::Dev(dev) => dev.run(context),
             PolicyCommand::Inspect(inspect) => inspect.run(context),
             PolicyCommand::Use(choice) => choice.run(context),
             PolicyCommand::Check(check) => check.run(context),

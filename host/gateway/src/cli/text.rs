@@ -2,6 +2,7 @@
 
 use pmk_policy::Record;
 pub(super) use pmk_system::clock::time;
+use unicode_width::UnicodeWidthChar;
 
 /// What somebody else wrote, without characters that would steer the terminal or deceive who reads it.
 pub(super) fn printable(text: &str) -> String {
@@ -13,6 +14,20 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
     let line = printable(&pmk_core::text::single_spaced(text));
     let short = pmk_core::text::head(&line, max);
     if short.len() < line.len() { format!("{short}…") } else { line }
+}
+
+/// One line of at most so many columns: Chinese takes two a character.
+pub(super) fn columns(text: &str, max: usize) -> String {
+    let line = one_line(text, max);
+    let mut width = 0;
+    let wide = line.char_indices().find(|(_, char)| {
+        width += char.width().unwrap_or(0);
+        width > max
+    });
+    match wide {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
 }
 
 /// What a policy said in a decision, and where it was when it trapped, a line each.
@@ -31,5 +46,6 @@ mod tests {
         assert_eq!(printable("a\x1b[2Jb\r\n\tc\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}");
         assert_eq!(one_line("a\nb\x07  c", 9), "a b\u{fffd} c");
         assert_eq!(one_line("預算很多", 2), "預算…");
+        assert_eq!((columns("預算很多", 5).as_str(), columns("預算", 4).as_str()), ("預算…", "預算"));
     }
 }

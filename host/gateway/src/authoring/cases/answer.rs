@@ -6,7 +6,7 @@ use pmk_core::CapVerdict;
 use pmk_policy::{CapDecision, Outcome, PruneDecision, Record, RecoverDecision, SummaryDecision};
 
 use super::Difference;
-use crate::authoring::recorded::Recorded;
+use crate::authoring::{ranges::ranges, recorded::Recorded};
 
 /// An answer: what each of its lines says.
 pub(super) type Lines = BTreeMap<String, String>;
@@ -110,25 +110,9 @@ fn said(outcome: &Outcome) -> String {
     }
 }
 
-/// Ascending indexes, as `0-1, 62-82`.
-fn ranges(indexes: &[usize]) -> String {
-    let runs = indexes.chunk_by(|a, b| a + 1 == *b);
-    let shown = runs.map(|run| match run {
-        [first, .., last] => format!("{first}-{last}"),
-        run => run.iter().map(usize::to_string).collect(),
-    });
-    shown.collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn indexes_are_shown_as_ranges() {
-        assert_eq!(ranges(&[0, 1, 5, 7, 8, 9]), "0-1, 5, 7-9");
-        assert_eq!(ranges(&[]), "");
-    }
 
     #[test]
     fn what_is_missing_or_new_is_a_difference() {

@@ -1,6 +1,9 @@
 //! Writes a conversation from a seed.
 
+use std::sync::Arc;
+
 use pmk_core::{Block, Entry, Marker, Message, Origin, Role, Transcript, history::SEED_PREFIXES, testing::Rng};
+use pmk_search::MemoryArchive;
 use serde_json::json;
 
 const ENGLISH: [&str; 16] = [
@@ -39,6 +42,9 @@ const CHINESE: [&str; 16] = [
     "第42行",
     "。",
 ];
+/// Where all of it is said.
+const CHANNEL: &str = "general";
+
 const TOOLS: [&str; 4] = ["read_file", "grep", "run_tests", "list_dir"];
 
 /// A conversation while it is written, and where its chance comes from.
@@ -160,9 +166,22 @@ impl Writer {
         self.finish(current)
     }
 
+    /// The new message, when so many of the oldest messages are in the archive alone; it has all that were stored.
+    pub fn asks_when_gone(mut self, gone: usize) -> Transcript {
+        self.question();
+        let mut entries = self.entries();
+        let archive = MemoryArchive::of(&entries[..entries.len() - 1]);
+        let window = entries.split_off(gone);
+        let current = window.len() - 1;
+        Transcript::new(window, current, CHANNEL).with_archive(Arc::new(archive))
+    }
+
+    fn entries(self) -> Vec<Entry> {
+        (1..).zip(self.messages).map(|(id, message)| Entry::new(id, message)).collect()
+    }
+
     fn finish(self, current: usize) -> Transcript {
-        let entries = (1..).zip(self.messages).map(|(id, message)| Entry::new(id, message)).collect();
-        Transcript::new(entries, current, "general")
+        Transcript::new(self.entries(), current, CHANNEL)
     }
 
     fn say(&mut self, role: Role, origin: Origin, text: String) {

@@ -5,16 +5,16 @@ static FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"
 
 /// What a Rust project brings along: where it is in the repository, and where in the project.
 pub(super) const RUST: [(&str, &str); 6] = [
-    ("plugins/sdk/src/", "pmk/rust/sdk/src/"),
-    ("plugins/sdk/wit/", "pmk/rust/sdk/wit/"),
-    ("host/core/src/", "pmk/rust/core/src/"),
-    ("host/search/src/", "pmk/rust/search/src/"),
-    ("wit/", "pmk/wit/"),
-    ("LICENSE-", "pmk/LICENSE-"),
+    ("plugins/sdk/src/", "vendor/rust/sdk/src/"),
+    ("plugins/sdk/wit/", "vendor/rust/sdk/wit/"),
+    ("host/core/src/", "vendor/rust/core/src/"),
+    ("host/search/src/", "vendor/rust/search/src/"),
+    ("wit/", "vendor/wit/"),
+    ("LICENSE-", "vendor/LICENSE-"),
 ];
 
-/// What the other languages need of it.
-pub(super) const CONTRACT: [(&str, &str); 1] = [("wit/", "wit/")];
+/// What the other languages need of it. They decide the same, so the case that they begin with is the same.
+pub(super) const OTHERS: [(&str, &str); 2] = [("wit/", "vendor/wit/"), ("plugins/templates/rust/cases/", "cases/")];
 
 /// The files whose paths begin with one of these, with the paths that they get instead.
 pub(super) fn copies(moves: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {

@@ -5,7 +5,7 @@ use super::*;
 fn written(language: Language) -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().expect("a folder");
     let project = Project::new("newest".parse().expect("a name"), language, None).expect("a project");
-    let (folder, _) = project.write(parent.path()).expect("it is written");
+    let folder = project.write(parent.path()).expect("it is written").folder;
     (parent, folder)
 }
 
@@ -15,7 +15,7 @@ fn nothing_is_left_to_be_filled_in() {
         let project = Project::new("newest".parse().expect("a name"), language, None).expect("a project");
         for (path, content) in project.files() {
             // The contract's marker has one brace.
-            assert!(path.starts_with("pmk/rust/") || !content.contains("{{"), "{path}");
+            assert!(is_vendored(&path) || !content.contains("{{"), "{path}");
         }
     }
 }
@@ -32,14 +32,16 @@ fn nothing_is_written_over() {
 #[test]
 fn the_sdk_comes_along_unless_there_is_one() {
     let (_parent, folder) = written(Language::Rust);
-    for file in ["pmk/rust/sdk/src/lib.rs", "pmk/rust/core/src/guard.rs", "pmk/wit/policy.wit", "pmk/LICENSE-MIT"] {
+    for file in
+        ["vendor/rust/sdk/src/lib.rs", "vendor/rust/core/src/guard.rs", "vendor/wit/policy.wit", "vendor/LICENSE-MIT"]
+    {
         assert!(folder.join(file).is_file(), "{file}");
     }
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/sdk");
     let parent = tempfile::tempdir().expect("a folder");
     let project = Project::new("newest".parse().expect("a name"), Language::Rust, Some(&sdk)).expect("a project");
-    let (folder, _) = project.write(parent.path()).expect("it is written");
-    assert!(!folder.join("pmk").exists());
+    let folder = project.write(parent.path()).expect("it is written").folder;
+    assert!(!folder.join(VENDORED).exists());
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("the manifest");
     assert!(manifest.contains(&format!("{:?}", sdk.canonicalize().expect("a path"))), "{manifest}");
 }
@@ -69,9 +71,9 @@ fn version(value: &str) -> &str {
 fn the_dependencies_that_come_along_are_those_of_the_workspace() {
     let workspace = include_str!("../../../../../Cargo.toml");
     for (own, brought) in [
-        (include_str!("../../../../core/Cargo.toml"), "plugins/templates/rust/pmk/rust/core/Cargo.toml"),
-        (include_str!("../../../../search/Cargo.toml"), "plugins/templates/rust/pmk/rust/search/Cargo.toml"),
-        (include_str!("../../../../../plugins/sdk/Cargo.toml"), "plugins/templates/rust/pmk/rust/sdk/Cargo.toml"),
+        (include_str!("../../../../core/Cargo.toml"), "plugins/templates/rust/vendor/rust/core/Cargo.toml"),
+        (include_str!("../../../../search/Cargo.toml"), "plugins/templates/rust/vendor/rust/search/Cargo.toml"),
+        (include_str!("../../../../../plugins/sdk/Cargo.toml"), "plugins/templates/rust/vendor/rust/sdk/Cargo.toml"),
     ] {
         let (_, brought) = embedded::copies(&[(brought, "")]).next().expect("the manifest");
         let registered = registered(&brought);

@@ -54,6 +54,7 @@ impl Bench {
                 "policy": stage.policy().identity(),
                 "size_bytes": stage.policy().size_bytes(),
                 "load": loading,
+                "archived": bench::ARCHIVED,
                 "decisions": measured,
             }));
         }
@@ -81,6 +82,9 @@ fn page(policy: &Policy, loading: Loading, measured: &[Measured]) -> String {
                 Confinement::No => "that this kernel cannot confine",
             }
         ));
+    }
+    if policy.capabilities().iter().any(|capability| capability.reads_archive()) {
+        out.push_str(&format!("archive   {} older messages to search, made up and in memory\n", bench::ARCHIVED));
     }
     let heading = ["DECISION", "#MESSAGES", "#A SECOND", "#ON ALL CORES", "#P50 µs", "#P95 µs", "#FUEL", "#MEMORY kB"];
     let rows = measured.iter().map(|measured| {

@@ -109,7 +109,8 @@ fn page(policy: &Policy, histories: &[Named], report: &Report) -> String {
     out
 }
 
-fn found(name: &str, failed: u32, first: &Finding) -> String {
+/// The first bad answer of a kind, and what to do about it.
+pub(super) fn found(name: &str, failed: u32, first: &Finding) -> String {
     let mut out = format!("\n{name}: {failed} failed, the first with {}\n", one_line(&first.situation, 200));
     for set in &first.settings {
         out.push_str(&format!("  set   {}\n", one_line(set, 100)));

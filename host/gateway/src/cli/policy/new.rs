@@ -10,7 +10,7 @@ use super::super::{
     context::Context,
     output::{print, print_json},
 };
-use crate::authoring::scaffold::{Language, Name, NameError, Project, ScaffoldError};
+use crate::authoring::scaffold::{Language, Name, NameError, Project, ScaffoldError, VENDORED, Written};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct New {
@@ -50,14 +50,24 @@ impl New {
     pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
         let name: Name = self.name.parse().map_err(|error: NameError| Failure::new(&error).hint(error.hint()))?;
         let project = Project::new(name, self.lang.into(), self.sdk.as_deref())?;
-        let (folder, files) = project.write(Path::new(""))?;
+        let Written { folder, own, vendored } = project.write(Path::new(""))?;
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let next = project.next_steps();
         if context.json {
-            return print_json(&json!({"folder": folder, "files": files, "next": next}));
+            return print_json(&json!({"folder": folder, "files": own, "vendored": vendored, "next": next}));
         }
-        let next: String = next.iter().map(|step| format!("  {step}\n")).collect();
-        print(&format!("wrote {files} files to `{}`; next:\n{next}", folder.display()))
+        let indented = |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
+        let brought = match vendored {
+            0 => String::new(),
+            _ => format!("and in `{VENDORED}` what they stand on, which nobody has to read\n"),
+        };
+        print(&format!(
+            "wrote `{}`, {} files:\n{}{brought}next:\n{}",
+            folder.display(),
+            own.len(),
+            indented(&own),
+            indented(&next)
+        ))
     }
 }
 

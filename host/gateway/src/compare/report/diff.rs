@@ -1,13 +1,12 @@
 //! One conversation side by side: what of it the last request of each policy held.
 
-use std::collections::HashMap;
-
 use pmk_core::{Entry, Origin, Role, text};
 
 use crate::compare::{
     recording::Recording,
-    replay::{Arm, Replay, Setup, unquoted},
+    replay::{Arm, Setup},
     runner::Replayed,
+    standing::{Standing, State, words},
 };
 
 /// The most characters of a message that are shown.
@@ -18,19 +17,6 @@ const MAX_INSERTED_CHARS: usize = 4_000;
 
 /// So many messages in a row that all policies treat alike are shown as one line.
 const LEAST_RUN: usize = 6;
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    Kept,
-    /// A part of it stands for it.
-    Shortened,
-    /// It is gone, and quoted again for this request.
-    Recalled,
-    /// A summary stands for it.
-    Summarised,
-    Dropped,
-}
 
 /// A line of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +61,8 @@ pub fn most_telling(conversations: &[Replayed]) -> Option<usize> {
 impl Diff {
     /// Replays a conversation once more, to its last request.
     pub fn of(arms: &[Arm], setup: &Setup, conversation: String, recording: &Recording) -> Diff {
-        let ends: Vec<End> = arms.iter().map(|arm| End::of(arm, setup, recording)).collect();
-        let asked = ends.iter().filter_map(|end| end.standing.keys().max()).max().copied().unwrap_or(0);
+        let ends: Vec<Standing> = arms.iter().map(|arm| Standing::of(arm, setup, recording, &[])).collect();
+        let asked = ends.iter().map(Standing::newest).max().unwrap_or(0);
         // What was answered to the last request was in none.
         let entries = recording.entries.iter().take_while(|entry| entry.id <= asked);
         let rows = entries.enumerate().map(|(number, entry)| Row::Message {
@@ -86,51 +72,14 @@ impl Diff {
             states: ends.iter().map(|end| end.state(entry)).collect(),
         });
         let rows = folded(rows.collect());
-        Diff { conversation, rows, inserted: ends.into_iter().map(|end| end.inserted).collect() }
+        Diff { conversation, rows, inserted: ends.iter().map(inserted).collect() }
     }
 }
 
-/// The last request of a policy.
-struct End {
-    /// Recorded messages by their id, and whether they stand whole.
-    standing: HashMap<i64, bool>,
-    summarised: std::collections::HashSet<i64>,
-    recalled: Vec<String>,
-    inserted: Vec<(&'static str, String)>,
-}
-
-impl End {
-    fn of(arm: &Arm, setup: &Setup, recording: &Recording) -> End {
-        let mut replay = Replay::new(arm, setup, recording);
-        replay.run(&[], |_, _| {});
-        let seen = replay.seen();
-        let (recorded, inserted): (Vec<&Entry>, Vec<&Entry>) = seen.last.iter().partition(|entry| entry.id > 0);
-        let texts = |entry: &&&Entry| entry.message.origin == Origin::Recall;
-        End {
-            standing: recorded.iter().map(|entry| (entry.id, entry.original.is_none())).collect(),
-            recalled: inserted.iter().filter(texts).map(|entry| unquoted(&entry.message.plain_text())).collect(),
-            inserted: inserted
-                .iter()
-                .map(|entry| {
-                    let text = entry.message.plain_text();
-                    (entry.message.origin.name(), excerpt(&text, MAX_INSERTED_CHARS))
-                })
-                .collect(),
-            summarised: seen.summarised,
-        }
-    }
-
-    fn state(&self, entry: &Entry) -> State {
-        match self.standing.get(&entry.id) {
-            Some(true) => State::Kept,
-            Some(false) => State::Shortened,
-            None if self.recalled.iter().any(|block| block.contains(entry.message.plain_text().trim())) => {
-                State::Recalled
-            }
-            None if self.summarised.contains(&entry.id) => State::Summarised,
-            None => State::Dropped,
-        }
-    }
+/// What the host put in: what it is, and what it says.
+fn inserted(end: &Standing) -> Vec<(&'static str, String)> {
+    let said = end.inserted.iter();
+    said.map(|message| (message.origin.name(), excerpt(&message.plain_text(), MAX_INSERTED_CHARS))).collect()
 }
 
 fn who(entry: &Entry) -> &'static str {
@@ -139,19 +88,6 @@ fn who(entry: &Entry) -> &'static str {
         (_, Origin::User) => "person",
         (_, other) => other.name(),
     }
-}
-
-/// What is in a message; a call of a tool by its name.
-fn words(entry: &Entry) -> String {
-    let calls = entry.message.blocks.iter().filter_map(|block| match block {
-        pmk_core::Block::ToolUse { name, input, .. } => Some(format!("[{name} {input}]")),
-        _ => None,
-    });
-    std::iter::once(entry.message.plain_text())
-        .chain(calls)
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 fn excerpt(words: &str, most: usize) -> String {

@@ -7,10 +7,11 @@ use super::{
     Report,
     chart::{self, Point},
     curve,
-    diff::{Diff, Row, State},
+    diff::{Diff, Row},
     markup::escape,
     table,
 };
+use crate::compare::standing::State;
 
 const STYLE: &str = include_str!("page.css");
 

@@ -1,0 +1,176 @@
+//! What is saved in a project.
+//!
+//! The operating system tells that something has happened; whether a file is another one now is seen by its content, so
+//! that what a build writes anew as it was begins no other. Where nobody tells, as on some network file systems, it is
+//! looked at now and then.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, hash_map::DefaultHasher},
+    fs,
+    hash::{Hash, Hasher},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::{sync::Notify, time::sleep};
+
+/// How long nothing may have been saved: an editor saves in several steps, and people save several files.
+const SETTLES_AFTER: Duration = Duration::from_millis(150);
+/// How often files are looked at although nobody has told of a change.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(2);
+
+/// Larger files are told apart by size and time.
+const MAX_READ_BYTES: u64 = 1 << 20;
+
+/// Folders that tools fill. So are those, and the files, that begin with a dot.
+const LEFT_OUT: [&str; 3] = ["target", "node_modules", "__pycache__"];
+
+/// The files of a project as they were seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents(BTreeMap<PathBuf, u64>);
+
+/// Looks at the files of a project.
+pub struct Watch {
+    folder: PathBuf,
+    /// What the build leaves, which nobody writes by hand.
+    built: PathBuf,
+    told: Arc<Notify>,
+    watcher: Option<RecommendedWatcher>,
+    followed: BTreeSet<PathBuf>,
+}
+
+impl Watch {
+    /// Watches a folder, but for the component that is built in it.
+    pub fn new(folder: &Path, built: &Path) -> Watch {
+        let told = Arc::new(Notify::new());
+        let teller = Arc::clone(&told);
+        let tell = move |event: notify::Result<Event>| {
+            if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+                teller.notify_one();
+            }
+        };
+        let watcher = notify::recommended_watcher(tell)
+            .inspect_err(|error| tracing::debug!(%error, "the project cannot be watched, but is looked at"))
+            .ok();
+        Watch { folder: folder.to_owned(), built: built.to_owned(), told, watcher, followed: BTreeSet::new() }
+    }
+
+    /// The files as they are now.
+    pub fn look(&mut self) -> Contents {
+        let mut contents = Contents::default();
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            self.follow(&folder);
+            // What is gone while it is looked at is seen the next time.
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let (path, name) = (entry.path(), entry.file_name());
+                let Ok(kind) = entry.file_type() else { continue };
+                if is_left_out(&name.to_string_lossy()) || path == self.built {
+                    continue;
+                }
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if let Some(content) = content(&path) {
+                    contents.0.insert(path, content);
+                }
+            }
+        }
+        contents
+    }
+
+    /// Waits until the files are no longer as they were seen, and have stayed so for a moment.
+    pub async fn other_than(&mut self, seen: &Contents) {
+        let mut last = self.look();
+        loop {
+            if last != *seen {
+                sleep(SETTLES_AFTER).await;
+                let now = self.look();
+                if now == last {
+                    return;
+                }
+                last = now;
+                continue;
+            }
+            tokio::select! {
+                () = self.told.notified() => {}
+                () = sleep(LOOKED_AT_EVERY) => {}
+            }
+            last = self.look();
+        }
+    }
+
+    /// Each folder for itself: `target` has tens of thousands of files.
+    fn follow(&mut self, folder: &Path) {
+        let Some(watcher) = &mut self.watcher else { return };
+        if !self.followed.contains(folder) && watcher.watch(folder, RecursiveMode::NonRecursive).is_ok() {
+            self.followed.insert(folder.to_owned());
+        }
+    }
+}
+
+/// Whether a name is one that tools make: hidden ones, lock files, copies of an editor.
+fn is_left_out(name: &str) -> bool {
+    name.starts_with('.') || name.ends_with('~') || name.ends_with(".lock") || LEFT_OUT.contains(&name)
+}
+
+fn content(path: &Path) -> Option<u64> {
+    let metadata = path.metadata().ok().filter(fs::Metadata::is_file)?;
+    let mut hasher = DefaultHasher::new();
+    if metadata.len() > MAX_READ_BYTES {
+        (metadata.len(), metadata.modified().ok()).hash(&mut hasher);
+    } else {
+        fs::read(path).ok()?.hash(&mut hasher);
+    }
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    //! In virtual time, on real files.
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_storm_of_saves_is_one_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, content: &str| fs::write(folder.path().join(name), content).expect("a file");
+        write("lib.rs", "0");
+        let mut watch = Watch::new(folder.path(), Path::new("none"));
+        let seen = watch.look();
+        let storm = async {
+            for save in 1..=5 {
+                write("lib.rs", &save.to_string());
+                sleep(SETTLES_AFTER - Duration::from_millis(1)).await;
+            }
+        };
+        let begun = Instant::now();
+        tokio::join!(watch.other_than(&seen), storm);
+        assert!(begun.elapsed() >= 5 * (SETTLES_AFTER - Duration::from_millis(1)));
+        assert_eq!(fs::read_to_string(folder.path().join("lib.rs")).expect("a file"), "5");
+    }
+
+    #[test]
+    fn what_tools_leave_and_what_stays_the_same_is_no_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, content: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, content).expect("a file");
+        };
+        write("src/lib.rs", "1");
+        let mut watch = Watch::new(folder.path(), &folder.path().join("mine.wasm"));
+        let seen = watch.look();
+        for name in ["mine.wasm", "Cargo.lock", "target/x/y.rs", ".git/HEAD", "src/.lib.rs.swp", "src/lib.rs~"] {
+            write(name, "2");
+            assert_eq!(watch.look(), seen, "{name}");
+        }
+        write("src/lib.rs", "1");
+        assert_eq!(watch.look(), seen, "saved as it was");
+        write("src/more/other.rs", "1");
+        assert_ne!(watch.look(), seen, "in a new folder");
+    }
+}

@@ -1,0 +1,306 @@
+//! `policy dev`: what each save of a project changes.
+
+mod page;
+
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use pmk_models::sim::{Sim, SimConfig};
+use pmk_policy::SetOverride;
+use pmk_system::error::Failure;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::super::{
+    arguments::tokens,
+    context::{Context, block_on},
+    output::print,
+    recorded,
+};
+use crate::{
+    authoring::dev::{
+        Desk, Tried,
+        builder::{BuildError, Builder, BuilderError},
+        sessions::{self, Session},
+        watch::Watch,
+    },
+    compare::{questions::Questions, replay::Setup},
+    config::Config,
+    policies::{Loader, Named, busy},
+    store::Store,
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Dev {
+    /// The folder of the project
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+
+    /// The command that builds it, for the shell [default: cargo component or plain cargo, `npm run build` or `build.py`,
+    /// as the project looks]
+    #[arg(long, value_name = "COMMAND", requires = "component")]
+    build: Option<String>,
+
+    /// The component that `--build` leaves, in the project
+    #[arg(long, value_name = "FILE", requires = "build")]
+    component: Option<PathBuf>,
+
+    /// A folder of recorded conversations, as `compare` takes it [default: those of the home, else built-in ones]
+    #[arg(long, value_name = "DIR")]
+    histories: Option<PathBuf>,
+
+    /// Questions about them, as `compare` takes them
+    #[arg(long, value_name = "FILE")]
+    questions: Option<PathBuf>,
+
+    /// The most conversations
+    #[arg(long, value_name = "N", default_value = "50")]
+    most: NonZeroUsize,
+
+    /// The model's context window in tokens [default: that of the receipts; without any, half of each conversation is
+    /// the limit]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
+    window: Option<u64>,
+
+    /// The hard limit in tokens
+    #[arg(long, value_name = "N", value_parser = tokens, allow_negative_numbers = true)]
+    budget: Option<u64>,
+
+    /// A setting of the policy
+    #[arg(long, value_name = "POLICY.NAME=VALUE")]
+    set: Vec<SetOverride>,
+
+    /// Build once, compare with the component that is there already, and end; 1 where the build or a check fails
+    #[arg(long)]
+    once: bool,
+}
+
+/// A build, and what came of it.
+struct Round {
+    number: usize,
+    took: Duration,
+    outcome: Result<Tried, Failed>,
+}
+
+/// There is nothing new to try out.
+struct Failed {
+    failure: Failure,
+    /// What the compiler said.
+    said: String,
+}
+
+/// What a round is told about.
+struct Told {
+    /// Where the conversations are from.
+    from: String,
+    /// How many there are.
+    count: usize,
+    /// What was there before the first build.
+    before: Option<PathBuf>,
+}
+
+impl Dev {
+    pub(super) fn run(self, context: &Context) -> Result<(), Failure> {
+        let folder = std::path::absolute(&self.dir)
+            .map_err(|error| Failure::new(format!("there is no folder `{}`: {error}", self.dir.display())))?;
+        let builder = match (&self.build, &self.component) {
+            (Some(build), Some(component)) => Builder::given(&folder, build, component)?,
+            _ => Builder::find(&folder)?,
+        };
+        let watch = Watch::new(&folder, builder.component());
+        let (desk, told) = self.desk(context)?;
+        block_on(async {
+            let cannot = |error| Failure::new(format!("cannot listen for signals: {error}"));
+            let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+            let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
+            tokio::select! {
+                done = self.work(context, &builder, watch, desk, told) => done,
+                _ = terminate.recv() => Ok(()),
+                _ = interrupt.recv() => Ok(()),
+            }
+        })
+    }
+
+    /// What builds are tried on.
+    fn desk(&self, context: &Context) -> Result<(Desk, Told), Failure> {
+        let (config, warnings) = Config::load(&context.home)?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        let setup = self.setup(&config);
+        let questions = self.questions.as_deref().map(Questions::read).transpose()?;
+        let (sessions, from) = self.sessions(context, &setup)?;
+        for session in &sessions {
+            for problem in session.questions(questions.as_ref()).1 {
+                context.warn(&format!("`{}`: {problem}", session.name));
+            }
+        }
+        let loader = Loader::open(&context.home, Named { set: self.set.clone(), ..Named::default() })?;
+        let told = Told { from, count: sessions.len(), before: None };
+        Ok((Desk::new(loader, config.policy, sessions, questions), told))
+    }
+
+    fn setup(&self, config: &Config) -> Setup {
+        let sim = SimConfig::default();
+        let window = self.window.unwrap_or(sim.window);
+        Setup {
+            window,
+            budget: self.budget,
+            sim: Sim::new(SimConfig { window, delay_ms: 0, ..sim }),
+            seed_may_go: config.policy.seed_may_go,
+            history_turns: config.history_turns,
+            by_receipts: !self.has_limit(),
+        }
+    }
+
+    fn has_limit(&self) -> bool {
+        self.window.is_some() || self.budget.is_some()
+    }
+
+    /// The conversations, and what they are in words.
+    fn sessions(&self, context: &Context, setup: &Setup) -> Result<(Vec<Session>, String), Failure> {
+        let sources = match &self.histories {
+            Some(folder) => {
+                let (found, problems) = recorded::of_folder(folder, self.questions.as_deref())?;
+                problems.iter().for_each(|problem| context.warn(&problem.to_string()));
+                found
+            }
+            None if Store::path(&context.home).exists() => recorded::of_home(&context.home)?,
+            None => vec![],
+        };
+        if sources.is_empty() {
+            return Ok((sessions::built_in(setup, self.has_limit()), "that are built in".to_owned()));
+        }
+        let (found, problems) = sessions::of(sources, self.most.get(), setup, self.has_limit());
+        problems.iter().for_each(|problem| context.warn(problem));
+        let from = self.histories.as_ref().unwrap_or(&context.home);
+        if found.is_empty() {
+            return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display()))
+                .hint("each file is a JSON list of messages, an object with `messages`, or a message a line"));
+        }
+        Ok((found, format!("of `{}`", from.display())))
+    }
+
+    /// A round, and after every save another one.
+    async fn work(
+        &self,
+        context: &Context,
+        builder: &Builder,
+        mut watch: Watch,
+        desk: Desk,
+        mut told: Told,
+    ) -> Result<(), Failure> {
+        let mut desk = Some(desk);
+        if builder.component().exists() {
+            told.before = Some(builder.component().to_owned());
+            let component = builder.component().to_owned();
+            aside(&mut desk, move |desk| desk.begin_with(&component)).await?;
+        }
+        for number in 1.. {
+            let seen = watch.look();
+            let round = round(number, builder, &mut desk).await?;
+            print(&if context.json { page::document(&round, &told) } else { page::text(&round, &told) })?;
+            if self.once {
+                return round.verdict();
+            }
+            if number == 1 {
+                let (folder, component) = (self.dir.display(), shown(builder.component()));
+                context.notice(
+                    &format!("watching `{folder}`, Ctrl-C ends it; the last good build is `{component}`"),
+                    None,
+                );
+            }
+            watch.other_than(&seen).await;
+        }
+        Ok(())
+    }
+}
+
+/// Builds, and tries out what was built. What fails leaves the build before as it is.
+async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Result<Round, Failure> {
+    let begun = Instant::now();
+    let bar = busy(&format!("building with {}", builder.what()));
+    let built = builder.build(&CancellationToken::new()).await;
+    bar.set_message("comparing");
+    let outcome = match built {
+        Ok(file) => {
+            let load = file.clone();
+            let tried = aside(desk, move |desk| desk.try_out(&load)).await?;
+            match tried {
+                Ok(tried) => builder.keep(&file).map(|()| tried).map_err(Failed::from),
+                Err(failure) => Err(Failed { failure, said: String::new() }),
+            }
+        }
+        Err(error) => Err(error.into()),
+    };
+    bar.finish_and_clear();
+    Ok(Round { number, took: begun.elapsed(), outcome })
+}
+
+/// Does what takes long on a thread of its own, so that whoever wants to leave need not wait for it.
+async fn aside<T: Send + 'static>(
+    desk: &mut Option<Desk>,
+    work: impl FnOnce(&mut Desk) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let bug = || Failure::new("trying the policy out failed by a bug of this program");
+    let mut taken = desk.take().ok_or_else(bug)?;
+    let (done, came) = oneshot::channel();
+    thread::spawn(move || {
+        let result = work(&mut taken);
+        let _ = done.send((taken, result));
+    });
+    let (taken, result) = came.await.map_err(|_| bug())?;
+    *desk = Some(taken);
+    Ok(result)
+}
+
+impl Round {
+    /// What a program that looks at the exit code is told.
+    fn verdict(self) -> Result<(), Failure> {
+        match self.outcome {
+            Err(failed) => Err(failed.failure),
+            Ok(tried) => match tried.check.failed() {
+                0 => Ok(()),
+                failed => Err(Failure::new(format!("the policy gave {failed} bad answers"))
+                    .hint("correct the first one of each kind; `pmk-host policy check` asks for more")),
+            },
+        }
+    }
+}
+
+impl From<BuildError> for Failed {
+    fn from(error: BuildError) -> Failed {
+        let failure = Failure::new(&error);
+        match error {
+            BuildError::Failed { said, .. } => Failed { failure: failure.hint("what it said is above"), said },
+            BuildError::Nothing { .. } => {
+                let hint = "`--component` names the file that the build leaves, in the project's folder";
+                Failed { failure: failure.hint(hint), said: String::new() }
+            }
+            _ => Failed { failure, said: String::new() },
+        }
+    }
+}
+
+impl From<BuilderError> for Failure {
+    fn from(error: BuilderError) -> Failure {
+        match error.hint() {
+            Some(hint) => Failure::new(&error).hint(hint),
+            None => Failure::new(&error),
+        }
+    }
+}
+
+/// A file as the author would name it.
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(&here).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,30 @@
+//! Where recorded conversations come from, as the command line says it.
+
+use std::path::{Path, PathBuf};
+
+use pmk_system::error::{Failure, OrHint};
+
+use super::context::block_on;
+use crate::{
+    compare::histories::{self, Source},
+    store::Store,
+    transfer::TransferError,
+};
+
+/// The conversations of a folder, at least one, and what of it cannot be read. The questions are none.
+pub(super) fn of_folder(folder: &Path, questions: Option<&Path>) -> Result<(Vec<Source>, Vec<TransferError>), Failure> {
+    let (found, problems) = histories::find(folder, questions)
+        .map_err(|error| Failure::new(error).hint("give `--histories` a folder that you may read"))?;
+    if found.is_empty() {
+        return Err(TransferError::NothingFound { path: PathBuf::from(folder) })
+            .or_hint("`.json`, `.jsonl` and full exports are looked for, in folders within it, too");
+    }
+    Ok((found.into_iter().map(Source::from).collect(), problems))
+}
+
+/// The conversations that a home has kept.
+pub(super) fn of_home(home: &Path) -> Result<Vec<Source>, Failure> {
+    let store = Store::open_existing(home)?;
+    let sessions = block_on(async { Ok(store.sessions().await?) })?;
+    Ok(sessions.into_iter().map(|session| Source::Kept(store.clone(), session.key)).collect())
+}

@@ -1,0 +1,95 @@
+//! Where a policy leaves a recorded conversation: what of it the last request held.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use pmk_core::{Block, Entry, Message, Origin};
+use serde::Serialize;
+
+use super::{
+    questions::{Placed, Score},
+    recording::Recording,
+    replay::{Arm, Replay, Setup, unquoted},
+};
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    Kept,
+    /// A part of it stands for it.
+    Shortened,
+    /// It is gone, and quoted again for this request.
+    Recalled,
+    /// A summary stands for it.
+    Summarised,
+    Dropped,
+}
+
+/// The last request of a policy.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Tokens of its messages.
+    pub tokens: u64,
+    /// What the host put in.
+    pub inserted: Vec<Arc<Message>>,
+    /// How each question went, in the order in which they were asked.
+    pub scores: Vec<Score>,
+    /// Recorded messages by their id, and whether they stand whole.
+    standing: HashMap<i64, bool>,
+    summarised: HashSet<i64>,
+    recalled: Vec<String>,
+}
+
+impl Standing {
+    /// Replays a conversation to its last request, and asks these questions where they belong.
+    pub fn of(arm: &Arm, setup: &Setup, recording: &Recording, questions: &[Placed<'_>]) -> Standing {
+        let mut replay = Replay::new(arm, setup, recording);
+        let mut scores = Vec::with_capacity(questions.len());
+        replay.run(questions, |_, score| scores.push(score));
+        let seen = replay.seen();
+        let (recorded, inserted): (Vec<&Entry>, Vec<&Entry>) = seen.last.iter().partition(|entry| entry.id > 0);
+        let recalled = inserted.iter().filter(|entry| entry.message.origin == Origin::Recall);
+        Standing {
+            tokens: seen.last.iter().map(|entry| u64::from(entry.tokens)).sum(),
+            scores,
+            standing: recorded.iter().map(|entry| (entry.id, entry.original.is_none())).collect(),
+            recalled: recalled.map(|entry| unquoted(&entry.message.plain_text())).collect(),
+            inserted: inserted.iter().map(|entry| Arc::clone(&entry.message)).collect(),
+            summarised: seen.summarised,
+        }
+    }
+
+    /// The number of the newest recorded message in it; 0 without any.
+    pub fn newest(&self) -> i64 {
+        self.standing.keys().max().copied().unwrap_or(0)
+    }
+
+    /// What became of a recorded message.
+    pub fn state(&self, entry: &Entry) -> State {
+        match self.standing.get(&entry.id) {
+            Some(true) => State::Kept,
+            Some(false) => State::Shortened,
+            None if self.recalled.iter().any(|block| block.contains(entry.message.plain_text().trim())) => {
+                State::Recalled
+            }
+            None if self.summarised.contains(&entry.id) => State::Summarised,
+            None => State::Dropped,
+        }
+    }
+}
+
+/// What is in a message; a call of a tool by its name.
+pub fn words(entry: &Entry) -> String {
+    let calls = entry.message.blocks.iter().filter_map(|block| match block {
+        Block::ToolUse { name, input, .. } => Some(format!("[{name} {input}]")),
+        _ => None,
+    });
+    std::iter::once(entry.message.plain_text())
+        .chain(calls)
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,156 @@
+//! `policy dev`: what each save of a project changes. The components are those of older contracts, which never change,
+//! and the command that builds is `cp`.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Home, Running, finish, is_alive, repository, until};
+
+/// A project with a conversation of 30 turns, and questions about two of them.
+struct Project(Home);
+
+impl Project {
+    fn new() -> Project {
+        let project = Project(Home::new());
+        for folder in ["mine", "histories"] {
+            fs::create_dir(project.path(folder)).expect("a folder");
+        }
+        let said =
+            |number: usize| format!("Part {number} ships in week {}, {}.", 2 * number, "as was agreed ".repeat(20));
+        let turns = (1..=30).flat_map(|turn| {
+            let (question, answer) = (format!("When does part {turn} ship?"), said(turn));
+            [
+                json!({"id": format!("q{turn}"), "role": "user", "content": question}),
+                json!({"id": format!("a{turn}"), "role": "assistant", "content": answer}),
+            ]
+        });
+        project.write("histories/parts.json", &Value::from_iter(turns).to_string());
+        let asked = |turn: usize| {
+            json!({"conversation": "parts", "question": format!("Which week was it for part {turn}?"),
+                   "evidence": [format!("a{turn}")]})
+        };
+        project.write("questions.json", &json!([asked(15), asked(29)]).to_string());
+        project
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).expect("a file");
+    }
+
+    /// An author saves a policy: that of an older contract.
+    fn save(&self, policy: &str) {
+        let component = repository(&format!("tests/contract-1.0.0/{policy}.wasm"));
+        fs::copy(component, self.path("mine/source.wasm")).expect("a component");
+    }
+
+    fn command(&self, build: &str, more: &[&str]) -> Command {
+        let dev = ["policy", "dev", "mine", "--build", build, "--component", "mine.wasm", "--histories", "histories"];
+        let mut command =
+            self.0.command(&[&dev[..], &["--questions", "questions.json", "--budget", "1800"], more].concat());
+        command.current_dir(self.0.path());
+        command
+    }
+
+    fn once(&self, build: &str) -> Finished {
+        finish(self.command(build, &["--once"]), "")
+    }
+}
+
+const COPY: &str = "cp source.wasm mine.wasm";
+
+#[test]
+fn what_a_build_changes_is_shown_against_the_one_before() {
+    let project = Project::new();
+    project.save("standard");
+    let mut shown = project.once(COPY).ok().stdout;
+    project.save("strict");
+    shown.push_str(&project.once(COPY).ok().stdout);
+    shown.push_str(&project.once(COPY).ok().stdout);
+    let failed = project.once("echo 'error: no such thing' >&2; exit 1");
+    assert_eq!(failed.status.code(), Some(1));
+    shown.push_str(&format!("{}{}", failed.stdout, failed.stderr));
+    insta::with_settings!({filters => vec![(r"\d+\.\d s\n", "[n] s\n")]}, { insta::assert_snapshot!(shown) });
+}
+
+#[test]
+fn every_save_is_built_and_the_last_good_one_stays() {
+    let project = Project::new();
+    project.save("strict");
+    project.write("mine/build.sh", COPY);
+    let dev = Running::telling(project.command("sh build.sh", &["--json"]), std::process::Stdio::null());
+    let round = || dev.next_of("build");
+    let first = round();
+    assert_eq!((&first["build"], &first["before"]), (&json!(1), &Value::Null), "{first:#}");
+    assert_eq!(first["now"]["answered"], 2, "{first:#}");
+
+    project.save("standard");
+    let changed = round();
+    assert_eq!(changed["policy"]["name"], "standard", "{changed:#}");
+    assert_eq!(changed["changed"][0]["lost"], json!(["Which week was it for part 15?"]), "{changed:#}");
+
+    project.write("mine/build.sh", "echo no such thing >&2; exit 1");
+    let failed = round();
+    assert_eq!((&failed["outcome"], &failed["said"]), (&json!("failed"), &json!("no such thing")), "{failed:#}");
+
+    // Held against the last one that was good, not against nothing.
+    project.write("mine/build.sh", &format!("{COPY} # again"));
+    let same = round();
+    assert_eq!((&same["outcome"], &same["changed"]), (&json!("built"), &json!([])), "{same:#}");
+
+    // Whether the first of two saves is built depends on how soon the second one follows; that the second is does not.
+    project.save("strict");
+    project.write("mine/build.sh", &format!("{COPY} # and again"));
+    let back = round();
+    assert_eq!(back["policy"]["name"], "strict", "{back:#}");
+    project.write("mine/notes.txt", "one");
+    project.write("mine/notes.txt", "two");
+    project.save("standard");
+    let name = |round: Value| round["policy"]["name"].as_str().map(str::to_owned);
+    while name(round()).as_deref() != Some("standard") {}
+    assert_eq!(
+        fs::read(project.path("mine/mine.wasm")).expect("a component"),
+        fs::read(repository("tests/contract-1.0.0/standard.wasm")).expect("a component")
+    );
+
+    let interrupted = Command::new("kill").args(["-INT", &dev.pid().to_string()]).status();
+    assert!(interrupted.expect("kill is installed").success());
+    let (status, left) = dev.until_it_ends();
+    assert!(status.success() && left.is_empty(), "{status}: {left:?}");
+}
+
+#[test]
+fn what_is_built_while_it_is_left_goes_with_it() {
+    let project = Project::new();
+    project.write("mine/build.sh", "echo $$ > ../started; sleep 1000");
+    let dev = Running::start(project.command("exec sh build.sh", &["--json"]));
+    let builder =
+        until("the build", || fs::read_to_string(project.path("started")).ok().filter(|pid| pid.ends_with('\n')));
+    assert!(Command::new("kill").args(["-INT", &dev.pid().to_string()]).status().expect("kill").success());
+    assert!(dev.until_it_ends().0.success());
+    until("its end", || (!is_alive(builder.trim())).then_some(()));
+}
+
+#[test]
+fn what_cannot_be_built_is_said() {
+    let project = Project::new();
+    let mut shown = String::new();
+    for arguments in [
+        &["mine"][..],
+        &["nowhere"],
+        &["mine", "--build", "true", "--component", "mine.wasm", "--once"],
+        &["mine", "--histories", "mine", "--build", "true", "--component", "mine.wasm"],
+        &["mine", "--build", "echo text > mine.wasm", "--component", "mine.wasm", "--once"],
+    ] {
+        let mut command = project.0.command(&[&["policy", "dev"], arguments].concat());
+        command.current_dir(project.0.path());
+        let finished = finish(command, "");
+        assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.stdout);
+        shown.push_str(&finished.stderr);
+    }
+    insta::assert_snapshot!(shown.replace(&format!("{}/", project.0.path().display()), ""));
+}
