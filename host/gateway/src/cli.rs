@@ -5,7 +5,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{
-    ArgAction, Parser, Subcommand,
+    ArgAction, CommandFactory, Parser, Subcommand,
     builder::{BoolValueParser, TypedValueParser},
 };
 use pmk_system::{error::Failure, home};
@@ -18,6 +18,7 @@ mod audit;
 mod case;
 mod change;
 mod compare;
+mod completions;
 mod context;
 mod escalation;
 mod experiment;
@@ -41,9 +42,12 @@ use arguments::Json;
 use context::Context;
 use output::{note, note_json};
 
+/// The program's name.
+const NAME: &str = "pmk-host";
+
 /// A Slack to LLM gateway whose context-budget decisions are WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "pmk-host", version, about, max_term_width = 100)]
+#[command(name = NAME, version, about, max_term_width = 100)]
 struct Arguments {
     /// The folder that holds configuration, store and ledger [env: PMK_HOME] [default: ~/.pmk]
     #[arg(long, global = true, value_name = "DIR")]
@@ -104,6 +108,8 @@ enum Command {
     /// Back up, check, restore and renew the database of conversations
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Print what a shell completes this command line with
+    Completions(completions::Completions),
 }
 
 /// What a command needs of its home.
@@ -129,9 +135,12 @@ impl Command {
     fn use_of_home(&self) -> UseOfHome {
         match self {
             Command::Run(_) => UseOfHome::Makes,
-            Command::Plan(_) | Command::Compare(_) | Command::Policy(_) | Command::Model(_) | Command::Slack(_) => {
-                UseOfHome::Takes
-            }
+            Command::Plan(_)
+            | Command::Compare(_)
+            | Command::Policy(_)
+            | Command::Model(_)
+            | Command::Slack(_)
+            | Command::Completions(_) => UseOfHome::Takes,
             Command::Status(_)
             | Command::Stop(_)
             | Command::Sessions(_)
@@ -145,6 +154,11 @@ impl Command {
             | Command::Store(_) => UseOfHome::Wants,
         }
     }
+}
+
+/// The command line as data: for its manual.
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -206,6 +220,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Escalation(escalation) => escalation.execute(&context),
         Command::Experiment(experiment) => experiment.execute(&context),
         Command::Store(store) => store.execute(&context),
+        Command::Completions(completions) => completions.execute(),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

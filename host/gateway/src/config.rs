@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
-//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns` and `presence`.
+//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns`, `presence` and `health`.
 
 use std::{
     num::NonZeroU32,
@@ -25,7 +25,9 @@ mod watched;
 pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
-pub use sections::{HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle};
+pub use sections::{
+    HealthConfig, HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle,
+};
 pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
@@ -58,6 +60,7 @@ const PMK_KEYS: &[&str] = &[
     "queue",
     "historyTurns",
     "presence",
+    "health",
 ];
 
 /// The configuration, every field with its default.
@@ -90,6 +93,8 @@ pub struct Config {
     pub history_turns: Option<NonZeroU32>,
     /// What people get to know of its being away.
     pub presence: PresenceConfig,
+    /// Where a machine asks how it does.
+    pub health: HealthConfig,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
 }
@@ -183,6 +188,7 @@ impl Config {
             queue,
             history_turns: part(&root, "historyTurns")?,
             presence: section(&root, "presence")?.unwrap_or_default(),
+            health: section(&root, "health")?.unwrap_or_default(),
         };
         Ok((config, warnings))
     }
@@ -283,6 +289,7 @@ mod tests {
             (r#"{"version":1,"admins":{"U1":true}}"#, "`admins` is an object, not a list of user ids"),
             (r#"{"version":1,"policy":[["a.wasm"]]}"#, "`policy` is a list, not an object"),
             (r#"{"version":1,"experiment":[]}"#, "`experiment` is a list, not an object"),
+            (r#"{"version":1,"health":{"listen":"8086"}}"#, "`health`: `listen` is `8086`, not an address with a port"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
             (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, neither a text nor"),
             (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),

@@ -38,7 +38,10 @@ use crate::{
     policies::Swapper,
     presence::{
         Presence,
+        manager::Manager,
+        probes,
         state::{Phase, State},
+        vitals::Vitals,
     },
     services::{Parts, Services, SharedLibrary},
     store::Store,
@@ -162,6 +165,9 @@ impl Run {
         connection: Connection,
         mut notes: Vec<Note>,
     ) -> Result<(), Failure> {
+        let vitals = Vitals::starting(&context.home);
+        let manager = Arc::new(Manager::of_environment(Arc::clone(&vitals)));
+        let _probes = probes::start(config.health.listen, &vitals).await?;
         let loader = self.layers.loader(&context.home)?;
         let stack = loader.start(&config.policy)?;
         let model = self.open_model(&context.home, &config, &mut notes)?;
@@ -205,9 +211,11 @@ impl Run {
         let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
         let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
         // Nothing of the start can fail from here on.
-        let presence = Presence::begin(&context.home, ending::presence(&services, &gateway)).await?;
+        let presence = Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager)).await?;
         state.phase = Phase::Ready;
         state.write(&context.home);
+        vitals.set_ready(swapping::report(&services));
+        manager.ready();
         let finished = tokio::select! {
             finished = while_present(&gateway, &presence, &asked) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.

@@ -1,8 +1,8 @@
 //! The sections of gateway.json that only this gateway has: each with its defaults and what makes sense in it.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{audience::Toolbox, mra, progress};
 
@@ -160,6 +160,22 @@ impl Default for PresenceConfig {
     fn default() -> Self {
         PresenceConfig { broadcast: true, read_missed: true }
     }
+}
+
+/// Where a machine asks how the gateway does.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct HealthConfig {
+    /// The address that answers over HTTP; without one, none does.
+    #[serde(deserialize_with = "address")]
+    pub listen: Option<SocketAddr>,
+}
+
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let wrong =
+        |_| D::Error::custom(format!("`listen` is `{text}`, not an address with a port, as `127.0.0.1:8086` is"));
+    text.parse().map(Some).map_err(wrong)
 }
 
 /// How often others are asked within an hour on behalf of one person, and in one conversation.
