@@ -118,6 +118,7 @@ async fn one_that_does_not_answer_is_degraded_and_its_sockets_are_unknown() {
     gateway.say(&question("Ev1", "hello"));
     gateway.next_of("turn");
     signal(gateway.pid(), "STOP");
+    until("every thread has stopped", || is_stopped(gateway.pid()).then_some(()));
     let shown = home.run(&["status"], "");
     assert_eq!(shown.status.code(), Some(1), "{}", shown.stdout);
     settings().bind(|| insta::assert_snapshot!("silent", shown.stdout));
@@ -163,6 +164,15 @@ fn stop_ends_it_in_an_orderly_way_and_says_when_there_is_none() {
     gateway.kill();
     assert_eq!(home.run(&["stop"], "").ok().stdout, "not running\n");
     assert_eq!(home.run(&["status", "--json"], "").json()["phase"], Value::Null);
+}
+
+/// A signal is sent to a process and stops its threads one after the other.
+fn is_stopped(pid: u32) -> bool {
+    let mut threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    threads.all(|thread| {
+        let stat = fs::read_to_string(thread.expect("a thread").path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('T'))
+    })
 }
 
 fn signal(pid: u32, signal: &str) {

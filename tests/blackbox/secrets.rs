@@ -43,6 +43,26 @@ async fn tokens_of_a_variable_and_of_a_command_connect_slack() {
     assert_eq!(std::fs::read_to_string(counted).expect("it ran"), "run\n", "once");
 }
 
+/// By its path, and as systemd hands a credential over: by its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_files_connect_slack() {
+    let slack = Slack::start(rules()).await;
+    let home = Home::new();
+    let app = home.write("app-token", format!("{}\n", slack.rules().app_token));
+    home.write("bot-token", &slack.rules().bot_token);
+    home.write("gateway.json", with_slack(&json!({"file": app}), &json!({"file": "bot-token"})).to_string());
+    let mut command = command(&home, &slack, &[]);
+    command.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+    command.env("CREDENTIALS_DIRECTORY", home.path());
+    let gateway = Gateway::spawn(&home, command);
+    assert!(slack.await_connected(PATIENCE).await);
+    assert!(gateway.terminate().success());
+    let credential = json!({"file": "bot-token"});
+    let refused = run_with(&with_slack(&credential, &credential), &[], &[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains("names the credential `bot-token`, and no service manager"), "{}", refused.stderr);
+}
+
 /// Once, a key's command was run whatever model was asked, and a token could be neither a variable nor a command.
 #[test]
 fn a_secret_that_is_not_needed_is_not_got() {
@@ -97,11 +117,17 @@ fn a_command_that_is_waited_for_is_named_and_does_not_outlive_a_gateway_that_is_
 fn what_gives_no_token_is_one_clear_line() {
     let mut shown = String::new();
     let good = json!("xoxb-1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "\n").expect("a file");
     for (what, app) in [
         ("a variable that is not set", json!({"env": "PMK_NO_SUCH_TOKEN"})),
         ("a command that fails", json!({"cmd": "exit 3"})),
         ("a command that prints nothing", json!({"cmd": "true"})),
-        ("neither", json!({"file": "token"})),
+        ("a file that is not there", json!({"file": "/no/such/token"})),
+        ("a file with nothing in it", json!({"file": empty})),
+        ("a credential without who hands it over", json!({"file": "token"})),
+        ("none of these", json!({"path": "token"})),
     ] {
         let finished = run_with(&with_slack(&app, &good), &[], &[]);
         assert_eq!(finished.status.code(), Some(1), "{what}");
@@ -111,6 +137,7 @@ fn what_gives_no_token_is_one_clear_line() {
         } else {
             finished.stderr.replace(home, "[home]/gateway.json")
         };
+        let stderr = stderr.replace(&folder.path().display().to_string(), "[folder]");
         shown += &format!("== {what}\n{stderr}");
     }
     insta::assert_snapshot!(shown);

@@ -5,7 +5,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{
-    ArgAction, FromArgMatches, Parser, Subcommand,
+    ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand,
     builder::{BoolValueParser, TypedValueParser},
 };
 use pmk_core::Language;
@@ -19,6 +19,7 @@ mod audit;
 mod case;
 mod change;
 mod compare;
+mod completions;
 mod config;
 mod context;
 mod demo;
@@ -53,9 +54,12 @@ use arguments::Json;
 use context::Context;
 use output::{note, note_json};
 
+/// The program's name.
+const NAME: &str = "pmk-host";
+
 /// A Slack to LLM gateway whose context-budget decisions are WebAssembly components.
 #[derive(Debug, Parser)]
-#[command(name = "pmk-host", version, about, max_term_width = 100)]
+#[command(name = NAME, version, about, max_term_width = 100)]
 struct Arguments {
     /// The folder that holds configuration, store and ledger [env: PMK_HOME] [default: ~/.pmk]
     #[arg(long, global = true, value_name = "DIR")]
@@ -125,6 +129,8 @@ enum Command {
     /// Back up, check, restore and renew the database of conversations
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Print what a shell completes this command line with
+    Completions(completions::Completions),
 }
 
 /// What a command needs of its home.
@@ -158,7 +164,8 @@ impl Command {
             | Command::Config(_)
             | Command::Policy(_)
             | Command::Model(_)
-            | Command::Slack(_) => UseOfHome::Takes,
+            | Command::Slack(_)
+            | Command::Completions(_) => UseOfHome::Takes,
             Command::Doctor(_) => UseOfHome::Examines,
             Command::Status(_)
             | Command::Stop(_)
@@ -173,6 +180,11 @@ impl Command {
             | Command::Store(_) => UseOfHome::Wants,
         }
     }
+}
+
+/// The command line as data: for its manual.
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -253,6 +265,7 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
         Command::Escalation(escalation) => escalation.execute(&context),
         Command::Experiment(experiment) => experiment.execute(&context),
         Command::Store(store) => store.execute(&context),
+        Command::Completions(completions) => completions.execute(),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
-//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns` and `presence`.
+//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns`, `presence` and `health`.
 
 use std::{
     num::NonZeroU32,
@@ -31,7 +31,9 @@ pub use experiment::{ArmConfig, ArmPolicy, ExperimentConfig};
 pub use keys::schema;
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
-pub use sections::{HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle};
+pub use sections::{
+    HealthConfig, HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle,
+};
 pub use shape::Problem;
 pub use watched::{Trial, Watched};
 
@@ -71,6 +73,8 @@ pub struct Config {
     pub history_turns: Option<NonZeroU32>,
     /// What people get to know of its being away.
     pub presence: PresenceConfig,
+    /// Where a machine asks how it does.
+    pub health: HealthConfig,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
 }
@@ -173,6 +177,7 @@ impl Config {
             queue: part(&root, "queue")?.unwrap_or_default(),
             history_turns: part(&root, "historyTurns")?,
             presence: part(&root, "presence")?.unwrap_or_default(),
+            health: part(&root, "health")?.unwrap_or_default(),
         };
         problems.extend(warnings.into_iter().map(|what| Problem { what, is_grave: false }));
         Ok(config)
@@ -306,6 +311,7 @@ mod tests {
             (r#"{"version":1,"admins":{"U1":true}}"#, "`admins` is an object, not a list of user ids"),
             (r#"{"version":1,"policy":[["a.wasm"]]}"#, "`policy` is a list, not an object"),
             (r#"{"version":1,"experiment":[]}"#, "`experiment` is a list, not an object"),
+            (r#"{"version":1,"health":{"listen":"8086"}}"#, "`health.listen` is `8086`, not an address with a port"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
             (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, neither a text nor"),
             (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),

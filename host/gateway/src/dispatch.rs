@@ -23,7 +23,7 @@ use std::{
 
 use async_trait::async_trait;
 use pmk_core::SessionKey;
-use pmk_system::{clock::Clock, error::Failure};
+use pmk_system::{clock::Clock, error::Failure, threads::offload};
 use tokio::{sync::Semaphore, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -172,6 +172,12 @@ impl Dispatcher {
             Some(why) => Err(why.clone()),
             None => drained,
         }
+    }
+
+    /// Returns once the queues could be had, which nobody keeps for longer than a moment.
+    pub async fn prove_alive(&self) {
+        let queues = Arc::clone(&self.queues);
+        offload(move || drop(queues::lock(&queues))).await;
     }
 
     /// How many messages only the sweep has found since the start.

@@ -5,6 +5,7 @@
 //! - [`outage`]: what those tell the next run, and what a clock tells one whose machine slept.
 //! - [`broadcast`]: who is told, at most once an hour.
 //! - [`state`], [`health`]: what `status` shows.
+//! - [`vitals`]: the same for whoever asks this process: a load balancer by [`probes`], the service manager by [`manager`].
 //! - [`missed`]: Slack sends again for about five minutes; what is older is read back.
 //!
 //! What is owed after an outage (people to tell, conversations to read) is in the store before anything says that the
@@ -12,10 +13,13 @@
 
 mod broadcast;
 pub mod health;
+pub mod manager;
 mod missed;
 mod outage;
+pub mod probes;
 mod signs;
 pub mod state;
+pub mod vitals;
 
 use std::{convert::Infallible, path::Path, sync::Arc, time::Duration};
 
@@ -36,10 +40,15 @@ use crate::{
 pub use outage::AWAY_AFTER;
 pub use signs::Signs;
 
+use manager::Manager;
 use outage::Reading;
+use vitals::Vitals;
 
 /// How often the heartbeat is written.
 pub const BEAT_EVERY: Duration = Duration::from_secs(30);
+
+/// How long the proof of life before a beat may take.
+const PROVED_WITHIN: Duration = Duration::from_secs(15);
 
 /// For so long after its end people are told of an outage whom nobody could tell before. Later it is no news.
 const OWED_FOR: Duration = Duration::from_secs(60 * 60);
@@ -61,6 +70,8 @@ pub struct Ports {
     /// What must end before the gateway does.
     pub tasks: TaskTracker,
     pub dispatcher: Arc<Dispatcher>,
+    pub vitals: Arc<Vitals>,
+    pub manager: Arc<Manager>,
 }
 
 /// The presence of one run.
@@ -87,10 +98,10 @@ impl Presence {
         Ok(presence)
     }
 
-    /// Beats, and makes good what is owed, for as long as it is polled: each beside the other, for reading back takes
-    /// minutes, and a heart that waits for it would seem to have stopped.
+    /// Beats, makes good what is owed, and keeps the service manager told, for as long as it is polled: each beside the
+    /// other, for reading back takes minutes, and a heart that waits for it would seem to have stopped.
     pub async fn keep(&self) -> Infallible {
-        tokio::join!(self.keep_beating(), self.keep_making_good()).0
+        tokio::join!(self.keep_beating(), self.keep_making_good(), self.ports.manager.keep_told(self)).0
     }
 
     async fn keep_beating(&self) -> Infallible {
@@ -108,8 +119,23 @@ impl Presence {
                 }
             }
             last = now;
-            self.beat();
+            match tokio::time::timeout(PROVED_WITHIN, self.prove_alive()).await {
+                Ok(Ok(())) => self.beat(),
+                Ok(Err(error)) => tracing::error!(%error, "the heart does not beat: nothing can be stored"),
+                Err(_) => tracing::error!("the heart does not beat: what every message goes through does not answer"),
+            }
         }
+    }
+
+    /// What every message goes through has just done something: the store has committed, and the queues could be had. Waits
+    /// for as long as one of them is stuck.
+    ///
+    /// # Errors
+    /// Nothing can be stored.
+    pub(crate) async fn prove_alive(&self) -> Result<(), StoreError> {
+        self.ports.store.commit_nothing().await?;
+        self.ports.dispatcher.prove_alive().await;
+        Ok(())
     }
 
     /// What cannot be done now is tried again a beat later.
@@ -122,6 +148,8 @@ impl Presence {
 
     /// Somebody has asked the gateway to end, or its input has: that is remembered, and people are told.
     pub async fn leave(&self) {
+        self.ports.vitals.set_leaving();
+        self.ports.manager.stopping();
         let now_ms = self.ports.clock.now_ms();
         self.signs.leave_marker(now_ms);
         let broadcast = self.may_broadcast();

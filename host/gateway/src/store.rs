@@ -220,6 +220,14 @@ impl Store {
         self.shared.writer.lost().await
     }
 
+    /// Returns once the thread that writes has committed: nothing, which costs the disk nothing.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub async fn commit_nothing(&self) -> Result<(), StoreError> {
+        self.write(|_| Ok(())).await
+    }
+
     async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,

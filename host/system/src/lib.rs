@@ -2,7 +2,7 @@
 //!
 //! Where things are kept is a [`home`], which one process holds at a time; what is read of others' files goes through [`files`]
 //! and [`lines`], each within a bound, and a [`stamp`] tells whether one is another than before. Programs that are started
-//! are a [`child`], and do not outlive us. [`clock`] is the one place that reads the time, [`panics`] the one that catches
+//! are a [`child`], and do not outlive us; what has started us is a [`service`] manager. [`clock`] is the one place that reads the time, [`panics`] the one that catches
 //! what should not have happened, and [`threads`] says who does what blocks. What went wrong is said to an operator as an [`error::Failure`], and what is wrong with
 //! somebody's [`json`] in the same words everywhere.
 
@@ -17,5 +17,6 @@ pub mod json;
 pub mod lines;
 pub mod ownership;
 pub mod panics;
+pub mod service;
 pub mod stamp;
 pub mod threads;

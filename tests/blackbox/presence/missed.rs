@@ -183,6 +183,9 @@ async fn a_kill_while_it_reads_back_loses_nothing_and_repeats_nothing() {
     for asked in asked.as_flattened() {
         answered(&slack, asked).await;
     }
+    // One before it may have done all of that; only this one listens for signals.
+    let is_ready = || home.run(&["status", "--json"], "").json()["phase"] == "ready";
+    until_async("it is ready", || is_ready().then_some(())).await;
     assert!(gateway.terminate().success());
     for asked in asked.as_flattened() {
         assert_eq!(answers(&slack, asked).len(), 1, "{:#?}", slack.messages(&asked.channel));

@@ -38,7 +38,10 @@ use crate::{
     policies::Swapper,
     presence::{
         Presence,
+        manager::Manager,
+        probes,
         state::{Phase, State},
+        vitals::Vitals,
     },
     services::{Parts, Services, SharedLibrary},
     store::Store,
@@ -140,12 +143,15 @@ impl Run {
         connection: Connection,
         mut notes: Vec<Notice>,
     ) -> Result<(), Failure> {
+        let messages = Messages::new(config.language);
+        let vitals = Vitals::starting(&context.home);
+        let manager = Arc::new(Manager::of_environment(Arc::clone(&vitals), Messages::new(config.language)));
+        let _probes = probes::start(config.health.listen, &vitals).await?;
         let loader = self.layers.loader(&context.home)?.speaking(config.language);
         let stack = loader.start(&config.policy)?;
         let chosen = Chosen::of(self.model.as_deref(), &config);
         let model = open_model(&chosen, self.window, Environment::of_process(&context.home), &config)?;
         notes.extend(chosen.notice());
-        let messages = Messages::new(config.language);
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
         let store = Store::open(&context.home)?;
@@ -188,9 +194,11 @@ impl Run {
         let swapper = Swapper::new(&context.home, swapping::ports(&services), loader, &policies);
         let mut swaps = swapping::start(lock, swapper, &services, gateway.dispatcher(), at_a_terminal)?;
         // Nothing of the start can fail from here on.
-        let presence = Presence::begin(&context.home, ending::presence(&services, &gateway)).await?;
+        let presence = Presence::begin(&context.home, ending::presence(&services, &gateway, &vitals, &manager)).await?;
         state.phase = Phase::Ready;
         state.write(&context.home);
+        vitals.set_ready(swapping::report(&services));
+        manager.ready();
         let finished = tokio::select! {
             finished = while_present(&gateway, &presence, &asked) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.

@@ -139,6 +139,7 @@ fn walk(
                 Value::Object(source) if source.contains_key("env") => {
                     Shown::Secret { secret: "a secret, of a variable" }
                 }
+                Value::Object(source) if source.contains_key("file") => Shown::Secret { secret: "a secret, of a file" },
                 _ => Shown::Secret { secret: "a secret, of a command" },
             },
             _ => Shown::Value(value),

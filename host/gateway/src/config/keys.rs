@@ -1,13 +1,14 @@
 //! Every key of gateway.json: what it says, what it may be, and what holds without it.
 
-use std::ops::RangeInclusive;
+use std::{net::SocketAddr, ops::RangeInclusive};
 
 use pmk_core::Language;
 use pmk_knowledge::Ingest;
 use serde_json::{Value, json};
 
 use super::{
-    HourlyConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig, QueueConfig, VERSION,
+    HealthConfig, HourlyConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig, QueueConfig,
+    VERSION,
     experiment::{LONGEST_NAME, MAX_WEIGHT, is_name},
     shape::{Key, Shape, Unknown},
 };
@@ -58,6 +59,7 @@ pub fn keys() -> Vec<Key> {
         Key::new("historyTurns", Shape::Whole(1..=u32::MAX.into()), "How many turns of a direct message stay in view at most.")
             .or_null(),
         Key::new("presence", Shape::object(presence()), "What people get to know of the gateway's being away.").or_null(),
+        Key::new("health", Shape::object(health()), "Where a machine asks how the gateway does.").or_null(),
         Key::new("github", Shape::Kept, "pmk's; kept, not used."),
         Key::new("review", Shape::Kept, "pmk's; kept, not used."),
     ]
@@ -218,6 +220,19 @@ fn presence() -> Vec<Key> {
     ]
 }
 
+fn health() -> Vec<Key> {
+    let HealthConfig { listen: None } = HealthConfig::default() else { unreachable!("nothing listens unless told") };
+    let address = Shape::Like {
+        is_it: |text| text.parse::<SocketAddr>().is_ok(),
+        pattern: r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$".to_owned(),
+        noun: "an address with a port, as `127.0.0.1:8086` is".to_owned(),
+    };
+    vec![
+        Key::new("listen", address, "The address that answers /healthz and /readyz over HTTP; without it none does.")
+            .or_null(),
+    ]
+}
+
 /// A default as people write it: 60, not 60.0.
 fn seconds(seconds: f64) -> Value {
     if seconds.fract() == 0.0 { json!(seconds as u64) } else { json!(seconds) }
@@ -296,12 +311,14 @@ mod tests {
                 values
                     .extend([digest.clone(), digest + "a", "a b".into(), "ü1".into(), "n".repeat(65)].map(Value::from));
                 values.extend(["mra:--all", "mra:", "dir:/x", " dir: ", "", " "].map(Value::from));
+                values.extend(["127.0.0.1:8086", "[::1]:0", "localhost:80", "127.0.0.1"].map(Value::from));
             }
             Shape::Moment => values.extend(["2026-05-07T09:00:00Z", "tomorrow"].map(Value::from)),
             Shape::Secret => {
                 values.extend([
                     json!({"env": "A"}),
                     json!({"cmd": "b"}),
+                    json!({"file": "/c"}),
                     json!({"env": "A", "cmd": "b"}),
                     json!({"env": 1}),
                 ]);

@@ -4,6 +4,7 @@ use std::{
     ffi::OsStr,
     io,
     os::unix::process::CommandExt,
+    path::{Path, PathBuf},
     process::{Output, Stdio},
     sync::mpsc::{self, RecvTimeoutError},
     thread,
@@ -13,7 +14,7 @@ use std::{
 use pmk_system::{
     child::supervisor,
     error::{Failure, OrHint},
-    json,
+    files, json,
 };
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -21,6 +22,9 @@ use serde_json::Value;
 
 /// After so long, whoever waits for the start is told what it waits for.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
+
+/// Names the folder in which systemd has put the credentials of a unit.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// A secret, and where in gateway.json it stands.
 #[derive(Clone, Debug)]
@@ -35,6 +39,7 @@ enum Source {
     Literal(SecretString),
     Env(OfEnvironment),
     Command(OfCommand),
+    File(OfFile),
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -47,6 +52,12 @@ struct OfEnvironment {
 #[serde(deny_unknown_fields)]
 struct OfCommand {
     cmd: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfFile {
+    file: PathBuf,
 }
 
 impl Secret {
@@ -65,7 +76,7 @@ impl Secret {
         };
         let source = source.ok_or_else(|| {
             let kind = json::kind(value);
-            format!(r#"`{key}` is {kind}, neither a text nor {{"env":"NAME"}} nor {{"cmd":"COMMAND"}}"#)
+            format!(r#"`{key}` is {kind}, neither a text nor {{"env":"NAME"}} nor {{"file":"PATH"}} nor {{"cmd":"COMMAND"}}"#)
         })?;
         Ok(Some(Secret { key: key.to_owned(), source }))
     }
@@ -73,12 +84,13 @@ impl Secret {
     /// The secret itself.
     ///
     /// # Errors
-    /// The variable is not set, or the command fails or prints nothing.
+    /// The variable is not set, the file cannot be read or is empty, or the command fails or prints nothing.
     pub fn resolve(&self) -> Result<SecretString, Failure> {
         match &self.source {
             Source::Literal(secret) => Ok(secret.clone()),
             Source::Env(OfEnvironment { env }) => self.of_environment(env),
             Source::Command(OfCommand { cmd }) => self.of_command(cmd),
+            Source::File(OfFile { file }) => self.of_file(file),
         }
     }
 
@@ -88,6 +100,31 @@ impl Secret {
             Failure::new(format!("`{}` of gateway.json names the variable `{name}`, which is not set", self.key))
                 .hint("set it where the gateway is started")
         })
+    }
+
+    /// A relative path is one of the credentials that the service manager hands over.
+    fn of_file(&self, file: &Path) -> Result<SecretString, Failure> {
+        let key = &self.key;
+        let path = match std::env::var_os(CREDENTIALS) {
+            Some(folder) => Path::new(&folder).join(file),
+            None if file.is_absolute() => file.to_owned(),
+            None => {
+                let file = file.display();
+                return Err(Failure::new(format!(
+                    "`{key}.file` of gateway.json names the credential `{file}`, and no service manager hands any over"
+                ))
+                .hint(format!("say where the file is, from `/` on; a name alone is looked for in ${CREDENTIALS}")));
+            }
+        };
+        let shown = path.display();
+        let text = files::read_text(&path)
+            .map_err(|error| format!("`{key}.file` of gateway.json: cannot read `{shown}`: {error}"))
+            .or_hint("is it there, and may the account of the gateway read it?")?;
+        match text.trim() {
+            "" => Err(Failure::new(format!("`{key}.file` of gateway.json: `{shown}` is empty"))
+                .hint("the file holds the secret, and nothing else")),
+            text => Ok(SecretString::from(text.to_owned())),
+        }
     }
 
     fn of_command(&self, command: &str) -> Result<SecretString, Failure> {
@@ -155,6 +192,8 @@ mod tests {
             (json!({"cmd": "true"}), "printed nothing"),
             (json!({"cmd": "printf '\\377'"}), "no text"),
             (json!({"env": "A", "cmd": "b"}), "neither a text nor"),
+            (json!({"file": "/no/such/file"}), "cannot read `/no/such/file`"),
+            (json!({"file": "bot-token"}), "names the credential `bot-token`, and no service manager"),
             (json!(["xoxb-secret"]), "is a list, neither"),
         ] {
             let error = resolve(value.clone()).expect_err("no secret");

@@ -1,5 +1,7 @@
 //! The sections of gateway.json that only this gateway has: each with its defaults. What makes sense in it is in [`keys`](super::keys).
 
+use std::net::SocketAddr;
+
 use serde::Deserialize;
 
 use crate::{audience::Toolbox, mra, progress};
@@ -120,6 +122,14 @@ impl Default for PresenceConfig {
     fn default() -> Self {
         PresenceConfig { broadcast: true, read_missed: true }
     }
+}
+
+/// Where a machine asks how the gateway does.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct HealthConfig {
+    /// The address that answers over HTTP; without one, none does.
+    pub listen: Option<SocketAddr>,
 }
 
 /// How often others are asked within an hour on behalf of one person, and in one conversation.

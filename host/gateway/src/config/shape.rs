@@ -258,7 +258,7 @@ impl Shape {
             }
             Shape::Like { noun, .. } => noun.clone(),
             Shape::Moment => "a moment such as `2026-05-07T09:00:00Z`".to_owned(),
-            Shape::Secret => r#"a text, {"env":"NAME"} or {"cmd":"COMMAND"}"#.to_owned(),
+            Shape::Secret => r#"a text, {"env":"NAME"}, {"file":"PATH"} or {"cmd":"COMMAND"}"#.to_owned(),
             Shape::Command => "a list of a program and its arguments".to_owned(),
             Shape::Free | Shape::Map(_) | Shape::Object { .. } => "an object".to_owned(),
         }
@@ -283,7 +283,7 @@ impl Shape {
                     let properties = json!({name: {"type": "string"}});
                     json!({"type": "object", "properties": properties, "required": [name], "additionalProperties": false})
                 };
-                json!({"anyOf": [{"type": "string"}, one_of("env"), one_of("cmd")]})
+                json!({"anyOf": [{"type": "string"}, one_of("env"), one_of("file"), one_of("cmd")]})
             }
             Shape::Command => json!({
                 "type": "array", "items": {"type": "string"}, "minItems": 1, "prefixItems": [{"type": "string", "pattern": r"\S"}],

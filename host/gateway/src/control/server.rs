@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{MAX_REQUEST_BYTES, Reply, Request};
-use crate::{dispatch::Dispatcher, policies::Swapper, presence::health::Report, store::Unparked};
+use crate::{dispatch::Dispatcher, policies::Swapper, presence::vitals::Reporter, store::Unparked};
 
 /// How long a caller may take to say what it wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub struct Commands {
     pub swapper: Arc<Swapper>,
     pub dispatcher: Arc<Dispatcher>,
     /// How the gateway does, for an operator.
-    pub report: Arc<dyn Fn() -> Report + Send + Sync>,
+    pub report: Reporter,
 }
 
 /// Takes commands; the socket goes when this is dropped.

@@ -36,6 +36,18 @@ impl Messages {
         (self.text("status-because", []), self.text(&format!("reason-{reason}"), [("count", count.into())]))
     }
 
+    /// Both in one line.
+    pub fn status_in_a_line<'a>(&self, level: &str, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
+        let reasons: Vec<String> =
+            reasons.into_iter().map(|(reason, count)| self.status_because(reason, count).1).collect();
+        let level = self.status_level(level);
+        if reasons.is_empty() {
+            return level;
+        }
+        let reasons = reasons.join(&self.text("status-reasons-between", []));
+        self.text("status-in-a-line", [("level", level.into()), ("reasons", reasons.into())])
+    }
+
     /// Which process it is.
     pub fn status_process(&self, pid: u32) -> (String, String) {
         (self.text("status-process", []), pid.to_string())
@@ -90,8 +102,17 @@ impl Messages {
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
     let notices = [Notice::DryRun("PMK_DRY_RUN"), Notice::Console, Notice::Sim].map(|notice| messages.notice(notice));
     let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
-    let reasons =
-        ["nobody", "starting", "heart-stopped", "heart-late", "silent", "reconnecting", "reconnects", "waiting"];
+    let reasons = [
+        "nobody",
+        "starting",
+        "heart-stopped",
+        "heart-late",
+        "silent",
+        "leaving",
+        "reconnecting",
+        "reconnects",
+        "waiting",
+    ];
     let lines = [
         messages.status_process(7),
         messages.status_supervised(true),
@@ -102,6 +123,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.status_phase("ready", "now"),
     ];
     let lines = lines.into_iter().chain(reasons.iter().map(|reason| messages.status_because(reason, 2))).chain(notices);
+    let line = messages.status_in_a_line("degraded", [("starting", 0), ("waiting", 2)]);
     let levels = ["healthy", "degraded", "down"].map(|level| messages.status_level(level));
-    lines.flat_map(|(one, two)| [one, two]).chain(levels).chain([messages.status_ledger_hint()]).collect()
+    lines.flat_map(|(one, two)| [one, two]).chain(levels).chain([messages.status_ledger_hint(), line]).collect()
 }

@@ -105,6 +105,8 @@ pub enum Reason {
     HeartLate,
     #[error("it does not answer, so the state of its sockets is unknown")]
     Silent,
+    #[error("it ends")]
+    Leaving,
     #[error("it is reconnecting")]
     Reconnecting,
     #[error("it has reconnected {0} times lately")]
@@ -122,6 +124,7 @@ impl Reason {
             Reason::HeartStopped => "heart-stopped",
             Reason::HeartLate => "heart-late",
             Reason::Silent => "silent",
+            Reason::Leaving => "leaving",
             Reason::Reconnecting => "reconnecting",
             Reason::Reconnects(_) => "reconnects",
             Reason::Waiting(_) => "waiting",

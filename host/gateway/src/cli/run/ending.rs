@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     gateway::Gateway,
     ledger::{Event, Ledger},
-    presence::{self, Presence},
+    presence::{self, Presence, manager::Manager, vitals::Vitals},
     services::Services,
     store::StoreError,
 };
@@ -21,7 +21,12 @@ pub(super) fn lost(ledger: &Ledger, stop: &CancellationToken, how: StoreError) -
 }
 
 /// What presence needs of the services.
-pub(super) fn presence(services: &Services, gateway: &Gateway) -> presence::Ports {
+pub(super) fn presence(
+    services: &Services,
+    gateway: &Gateway,
+    vitals: &Arc<Vitals>,
+    manager: &Arc<Manager>,
+) -> presence::Ports {
     presence::Ports {
         clock: services.clock.clone(),
         store: services.store.clone(),
@@ -33,6 +38,8 @@ pub(super) fn presence(services: &Services, gateway: &Gateway) -> presence::Port
         stop: services.stop.clone(),
         tasks: services.tasks.clone(),
         dispatcher: Arc::clone(gateway.dispatcher()),
+        vitals: Arc::clone(vitals),
+        manager: Arc::clone(manager),
     }
 }
 

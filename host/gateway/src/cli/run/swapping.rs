@@ -13,7 +13,7 @@ use crate::{
     control::{Commands, Server},
     dispatch::Dispatcher,
     policies::{self, By, Ports, Swapper},
-    presence::health::Report,
+    presence::{health::Report, vitals::Reporter},
     services::Services,
 };
 
@@ -62,7 +62,7 @@ pub(super) fn ports(services: &Services) -> Ports {
 }
 
 /// How the gateway does, for an operator.
-fn report(services: &Services) -> Arc<dyn Fn() -> Report + Send + Sync> {
+pub(super) fn report(services: &Services) -> Reporter {
     let (front, ledger) = (Arc::clone(&services.front), services.ledger.clone());
     Arc::new(move || Report { connection: front.connection(), ledger: ledger.trouble() })
 }

@@ -13,6 +13,8 @@ status-level = { $level ->
    *[down] down
 }
 status-because = because
+status-in-a-line = { $level }: { $reasons }
+status-reasons-between = {"; "}
 status-process = process
 status-phase = phase
 status-phase-is = { $phase ->
@@ -42,6 +44,7 @@ reason-starting = it is starting
 reason-heart-stopped = it runs, but its heart has stopped
 reason-heart-late = its heartbeat is late
 reason-silent = it does not answer, so the state of its sockets is unknown
+reason-leaving = it ends
 reason-reconnecting = it is reconnecting
 reason-reconnects = it has reconnected { $count } times lately
 reason-waiting = { $count ->

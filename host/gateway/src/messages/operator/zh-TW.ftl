@@ -13,6 +13,8 @@ status-level = { $level ->
    *[down] 沒有執行
 }
 status-because = 原因
+status-in-a-line = { $level }：{ $reasons }
+status-reasons-between = ；
 status-process = 行程
 status-phase = 階段
 status-phase-is = { $phase ->
@@ -42,6 +44,7 @@ reason-starting = 正在啟動
 reason-heart-stopped = 閘道在執行，但心跳已經停了
 reason-heart-late = 心跳遲了
 reason-silent = 閘道沒有回應，所以不知道連線的狀況
+reason-leaving = 正在結束
 reason-reconnecting = 正在重新連線
 reason-reconnects = 最近重連了 { $count } 次
 reason-waiting = 帳本有 { $count } 行等著寫入

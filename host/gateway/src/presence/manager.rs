@@ -1,0 +1,98 @@
+//! What the service manager is told: that the gateway is ready, how it does, that it lives, that it ends. Where there is
+//! none, nobody is told anything.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use pmk_system::{service::ServiceManager, threads::offload};
+
+use super::{
+    Presence,
+    vitals::{Condition, Vitals},
+};
+use crate::messages::Messages;
+
+/// How often it is looked how the gateway does.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// A watchdog is told so many times within its time: one word that comes late ends nobody.
+const WORDS_A_WATCH: u32 = 4;
+
+/// The manager of this process.
+pub struct Manager {
+    service: Option<ServiceManager>,
+    vitals: Arc<Vitals>,
+    messages: Messages,
+    /// What it was told last of how the gateway does.
+    said: Mutex<String>,
+    /// Whether the operator knows that it does not listen.
+    told: AtomicBool,
+}
+
+impl Manager {
+    /// As the environment names it.
+    pub fn of_environment(vitals: Arc<Vitals>, messages: Messages) -> Manager {
+        let service = ServiceManager::of_environment().unwrap_or_else(|error| {
+            tracing::warn!("the service manager cannot be told anything: NOTIFY_SOCKET: {error}");
+            None
+        });
+        Manager { service, vitals, messages, said: Mutex::default(), told: AtomicBool::new(false) }
+    }
+
+    /// The gateway is ready.
+    pub fn ready(&self) {
+        self.tell(Some("READY=1"));
+    }
+
+    /// It was asked to end, or its input has ended.
+    pub fn stopping(&self) {
+        self.tell(Some("STOPPING=1"));
+    }
+
+    /// Says how the gateway does whenever that changes, and to a watchdog that it lives, each time after it has proved it.
+    pub(super) async fn keep_told(self: &Arc<Self>, presence: &Presence) -> Infallible {
+        let Some(service) = &self.service else { return std::future::pending().await };
+        let watch = service.watchdog();
+        let every =
+            watch.map_or(LOOK_EVERY, |watch| (watch / WORDS_A_WATCH).clamp(Duration::from_millis(1), LOOK_EVERY));
+        loop {
+            tokio::time::sleep(every).await;
+            let alive = match watch {
+                Some(watch) => matches!(tokio::time::timeout(watch, presence.prove_alive()).await, Ok(Ok(()))),
+                None => false,
+            };
+            let this = Arc::clone(self);
+            offload(move || this.tell(alive.then_some("WATCHDOG=1"))).await;
+        }
+    }
+
+    /// Tells it that, and how the gateway does where that is news.
+    fn tell(&self, word: Option<&str>) {
+        let Some(service) = &self.service else { return };
+        let Condition { level, reasons, .. } = self.vitals.now();
+        let reasons = reasons.iter().map(|reason| (reason.name(), reason.count()));
+        let line = self.messages.status_in_a_line(level.name(), reasons);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = (*said != line).then(|| format!("STATUS={line}"));
+        let words: Vec<&str> = word.into_iter().chain(status.as_deref()).collect();
+        if words.is_empty() {
+            return;
+        }
+        match service.tell(&words) {
+            Ok(()) => {
+                *said = line;
+                self.told.store(false, Ordering::Relaxed);
+            }
+            Err(error) if !self.told.swap(true, Ordering::Relaxed) => {
+                tracing::warn!("the service manager does not listen: {error}");
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How the gateway does, over HTTP, for machines that look after it: `/healthz` and `/readyz`, on an address that the
+//! operator chooses.
+//!
+//! HTTP is hyper's, which is in the tree for the models. Whoever calls is a stranger: a caller has a few seconds in all, a
+//! head of 8 KiB, and one answer; a body is not read.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use pmk_system::{error::Failure, threads::offload};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+};
+
+use super::{
+    health::Level,
+    vitals::{Condition, Vitals},
+};
+
+/// How long a caller may take for everything.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So many callers are answered at once; more wait.
+const AT_ONCE: usize = 32;
+
+/// The most bytes of a request's head.
+const MAX_HEAD_BYTES: usize = 8 << 10;
+
+/// Answers on this address for as long as the set is kept; where there is none, nobody is answered.
+///
+/// # Errors
+/// The address is taken, or not one of this machine's.
+pub async fn start(listen: Option<SocketAddr>, vitals: &Arc<Vitals>) -> Result<JoinSet<()>, Failure> {
+    let mut tasks = JoinSet::new();
+    if let Some(address) = listen {
+        let cannot = |error: io::Error| {
+            Failure::new(format!("cannot listen on {address}: {error}"))
+                .hint("`health.listen` in gateway.json says where; port 0 takes any that is free")
+        };
+        let listener = TcpListener::bind(address).await.map_err(cannot)?;
+        tracing::info!("health: http://{}/healthz", listener.local_addr().map_err(cannot)?);
+        tasks.spawn(serve(listener, Arc::clone(vitals)));
+    }
+    Ok(tasks)
+}
+
+async fn serve(listener: TcpListener, vitals: Arc<Vitals>) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    // They end with this future.
+    let mut callers = JoinSet::new();
+    loop {
+        while callers.try_join_next().is_some() {}
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let vitals = Arc::clone(&vitals);
+                callers.spawn(async move {
+                    // Whoever says nothing sensible, or nothing in time, gets no answer and is no news.
+                    let _ = tokio::time::timeout(PATIENCE, converse(stream, &vitals)).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "somebody who asked how the gateway does was not answered");
+                // Where there are no handles left, the next call fails at once, too.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, vitals: &Arc<Vitals>) -> hyper::Result<()> {
+    let service = service_fn(|request| answer(request, Arc::clone(vitals)));
+    http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+async fn answer(request: Request<Incoming>, vitals: Arc<Vitals>) -> Result<Response<String>, hyper::http::Error> {
+    let is_well = match request.uri().path() {
+        "/healthz" => |now: &Condition| now.level != Level::Down,
+        "/readyz" => |now: &Condition| now.ready,
+        _ => return refusal(StatusCode::NOT_FOUND, "ask /healthz or /readyz\n"),
+    };
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        return refusal(StatusCode::METHOD_NOT_ALLOWED, "ask by GET or HEAD\n");
+    }
+    let now = offload(move || vitals.now()).await;
+    let status = if is_well(&now) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, "application/json")
+        .header(CACHE_CONTROL, "no-store")
+        .body(serde_json::to_string(&now).unwrap_or_default() + "\n")
+}
+
+fn refusal(status: StatusCode, what: &str) -> Result<Response<String>, hyper::http::Error> {
+    Response::builder()
+        .status(status)
+        .header(ALLOW, "GET, HEAD")
+        .header(CONTENT_TYPE, "text/plain")
+        .body(what.to_owned())
+}

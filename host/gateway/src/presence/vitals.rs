@@ -1,0 +1,74 @@
+//! How the gateway of this process does, for a machine that asks it: the same that `status` finds from outside.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use pmk_system::clock;
+use serde::Serialize;
+
+use super::{
+    Signs,
+    health::{Freshness, Level, Reason, Report, Signals, judge},
+    state::Phase,
+};
+
+/// What a running gateway says of itself.
+pub type Reporter = Arc<dyn Fn() -> Report + Send + Sync>;
+
+/// What is known of this process.
+pub struct Vitals {
+    signs: Signs,
+    /// There once it is ready.
+    reporter: OnceLock<Reporter>,
+    is_leaving: AtomicBool,
+}
+
+/// How it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Condition {
+    pub level: Level,
+    /// Whether a message that comes now is heard and answered.
+    pub ready: bool,
+    /// What is not as it should be.
+    pub reasons: Vec<Reason>,
+}
+
+impl Vitals {
+    /// Of a gateway that starts in this home.
+    pub fn starting(home: &Path) -> Arc<Vitals> {
+        Arc::new(Vitals { signs: Signs::of(home), reporter: OnceLock::new(), is_leaving: AtomicBool::new(false) })
+    }
+
+    /// From now on it is ready. The first call counts.
+    pub fn set_ready(&self, reporter: Reporter) {
+        let _ = self.reporter.set(reporter);
+    }
+
+    /// From now on it takes nothing in.
+    pub fn set_leaving(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// How it does now. Reads the heartbeat's file.
+    pub fn now(&self) -> Condition {
+        let report = self.reporter.get().map(|report| report());
+        let age = self.signs.read().beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
+        let is_leaving = self.is_leaving.load(Ordering::Relaxed);
+        let hears = report.as_ref().is_some_and(|report| report.connection.is_none_or(|sockets| sockets.open > 0));
+        let (level, mut reasons) = judge(&Signals {
+            is_alive: true,
+            phase: Some(if report.is_some() { Phase::Ready } else { Phase::Starting }),
+            heartbeat: Freshness::of(age),
+            report,
+        });
+        if is_leaving {
+            reasons.push(Reason::Leaving);
+        }
+        Condition { level, ready: hears && level != Level::Down && !is_leaving, reasons }
+    }
+}

@@ -1,0 +1,143 @@
+//! `/healthz` and `/readyz`: what a load balancer or an orchestrator hears, and what strangers can do there.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    time::Duration,
+};
+
+use pmk_stand_ins::slack::Slack;
+use serde_json::{Value, json};
+
+use crate::{
+    presence::age,
+    support::{Home, PATIENCE, finish, until, until_async},
+    workspace::{Gateway, command, rules},
+};
+
+/// A home whose gateway answers on any free port.
+fn home() -> Home {
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "health": {"listen": "127.0.0.1:0"}}).to_string());
+    home
+}
+
+/// Where it answers.
+fn address(gateway: &Gateway) -> String {
+    until("an address", || {
+        let log = gateway.log();
+        let (_, rest) = log.split_once("health: http://")?;
+        Some(rest.split_once("/healthz")?.0.to_owned())
+    })
+}
+
+fn connect(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
+}
+
+/// What comes back for these bytes. One that is refused halfway may find the connection gone.
+fn say(address: &str, request: &[u8]) -> String {
+    let mut stream = connect(address);
+    let _ = stream.write_all(request);
+    let mut answer = vec![];
+    match stream.read_to_end(&mut answer) {
+        Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
+        _ => String::from_utf8_lossy(&answer).into_owned(),
+    }
+}
+
+/// The code, and the document where there is one.
+fn ask(address: &str, method: &str, path: &str) -> (u16, Value) {
+    let answer = say(address, format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{head}"));
+    (code, serde_json::from_str(body).unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_hears_what_status_says() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = home();
+    let gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_sockets(2, PATIENCE).await);
+    let address = address(&gateway);
+    let healthy = json!({"level": "healthy", "ready": true, "reasons": []});
+    until_async("both sockets are heard", || (ask(&address, "GET", "/healthz").1 == healthy).then_some(())).await;
+    assert_eq!(ask(&address, "GET", "/healthz"), (200, healthy.clone()));
+    assert_eq!(ask(&address, "GET", "/readyz?verbose"), (200, healthy));
+    assert_eq!(ask(&address, "HEAD", "/healthz"), (200, Value::Null));
+    assert_eq!(ask(&address, "POST", "/healthz").0, 405);
+    assert_eq!(ask(&address, "GET", "/metrics").0, 404);
+    // Late, and then none at all.
+    for (ago, health, ready) in [(40, 200, 200), (70, 503, 503)] {
+        age(&home, Duration::from_secs(ago));
+        let status = home.run(&["status", "--json"], "").json();
+        let (code, heard) = ask(&address, "GET", "/healthz");
+        assert_eq!((code, &heard["level"], &heard["reasons"]), (health, &status["level"], &status["reasons"]));
+        assert_eq!(ask(&address, "GET", "/readyz").0, ready, "{heard}");
+    }
+    assert!(gateway.terminate().success());
+    assert!(TcpStream::connect(&address).is_err(), "nobody is left");
+}
+
+/// Slack that takes connections and says nothing.
+#[test]
+fn one_that_starts_is_alive_and_not_ready() {
+    let slack = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let home = home();
+    let config = json!({"version": 1, "health": {"listen": "127.0.0.1:0"}, "limits": {"slackCallSeconds": 3600}});
+    home.write("gateway.json", config.to_string());
+    let mut command = home.command(&["run", "--front", "slack", "--model", "sim"]);
+    command.env("PMK_SLACK_API_URL", format!("http://{}/api", slack.local_addr().expect("a port")));
+    command.env("PMK_SLACK_APP_TOKEN", "xapp-1").env("PMK_SLACK_BOT_TOKEN", "xoxb-1");
+    let gateway = Gateway::spawn(&home, command);
+    let address = address(&gateway);
+    let starting = json!({"level": "degraded", "ready": false, "reasons": ["it is starting"]});
+    assert_eq!(ask(&address, "GET", "/healthz"), (200, starting.clone()));
+    assert_eq!(ask(&address, "GET", "/readyz"), (503, starting));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_get_an_error_or_nothing_and_keep_nobody_else_waiting() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = home();
+    let gateway = Gateway::spawn(&home, command(&home, &slack, &[]));
+    let address = address(&gateway);
+    let long = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
+    let many = format!("GET /healthz HTTP/1.1\r\n{}\r\n", "X: 1\r\n".repeat(10_000));
+    for garbage in
+        [&b"\0\xff\xfe\r\n\r\n"[..], b"\x16\x03\x01\x02\0\x01\0", b"hello\r\n\r\n", long.as_bytes(), many.as_bytes()]
+    {
+        let answer = say(&address, garbage);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    // As many as are answered at once, but one, who say half of something and wait.
+    let mut slow: Vec<TcpStream> = (0..31).map(|_| connect(&address)).collect();
+    for stream in &mut slow {
+        stream.write_all(b"GET /hea").expect("it listens");
+    }
+    assert_eq!(ask(&address, "GET", "/healthz").0, 200);
+    for mut stream in slow {
+        let mut answer = vec![];
+        let ended = stream.read_to_end(&mut answer);
+        assert!(ended.is_ok() || ended.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
+        assert_eq!(answer, b"");
+    }
+    // One who leaves at once.
+    connect(&address).shutdown(Shutdown::Both).expect("gone");
+    assert_eq!(ask(&address, "GET", "/healthz").0, 200);
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_named_at_the_start() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "health": {"listen": taken.1}}).to_string());
+    let refused = finish(home.command(&["run", "--model", "sim"]), "");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains(&format!("cannot listen on {}: ", taken.1)), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: `health.listen` in gateway.json"), "{}", refused.stderr);
+}
