@@ -10,7 +10,7 @@ use pmk_models::{
 use pmk_stand_ins::anthropic::{self, Anthropic, Behaviour};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Running, component, finish, of_type, question, replies, stand_in};
+use crate::support::{Home, Running, component, finish, of_type, peak_memory, question, replies, stand_in};
 
 /// About as many tokens as the session of specification 000 had, in characters.
 const SEED_CHARS: usize = 88_292;
@@ -321,12 +321,4 @@ fn seed_001_the_session_of_15_276_entries_recovers_within_four_times_its_size() 
     let sizes: Vec<usize> = anthropic.requests().iter().map(|request| request.body.to_string().len()).collect();
     assert!(sizes.len() == 1 && sizes[0] < 10_000, "{sizes:?}");
     assert!(home.ledger().iter().any(|event| event["type"] == "context.exceeded"));
-}
-
-/// The most memory a process has had, in bytes.
-fn peak_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux tells");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the high-water mark");
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib << 10
 }

@@ -8,9 +8,12 @@ use std::{
     time::Instant,
 };
 
-use nix::pty::{OpenptyResult, Winsize, openpty};
+use nix::{
+    pty::{OpenptyResult, Winsize, openpty},
+    sys::termios::{LocalFlags, tcgetattr},
+};
 
-use crate::support::{PATIENCE, exit};
+use crate::support::{PATIENCE, exit, until};
 
 /// Ctrl-D.
 const END: &[u8] = b"\x04";
@@ -50,6 +53,15 @@ impl Terminal {
     /// As a person types.
     pub fn type_in(&mut self, keys: &[u8]) {
         self.keyboard.write_all(keys).expect("the terminal takes keys");
+    }
+
+    /// Types what is not to be shown, once it is not.
+    pub fn type_unseen(&mut self, keys: &[u8]) {
+        until("a terminal that shows nothing", || {
+            let shows = tcgetattr(&self.keyboard).expect("a terminal").local_flags.contains(LocalFlags::ECHO);
+            (!shows).then_some(())
+        });
+        self.type_in(keys);
     }
 
     /// Waits until the screen has shown this text so many times.

@@ -190,7 +190,7 @@ pub fn command() -> clap::Command {
 /// Parses the arguments and runs the subcommand.
 pub fn main() -> ExitCode {
     let language = help::language(std::env::args_os().skip(1));
-    let arguments = match read(help::command_line(language)) {
+    let arguments = match read(language) {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") => {
             note_json(&usage(&error).document());
@@ -209,10 +209,13 @@ pub fn main() -> ExitCode {
     failed
 }
 
-/// The arguments, read as this command line has them.
-fn read(mut command: clap::Command) -> Result<Arguments, clap::Error> {
-    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+/// The arguments. Only where something is shown instead of them are its texts wanted, which take 3 MB to make.
+fn read(language: Language) -> Result<Arguments, clap::Error> {
+    Arguments::try_parse().or_else(|_| {
+        let mut command = help::command_line(language);
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    })
 }
 
 /// Arguments that make no sense, without the page on usage.

@@ -304,7 +304,7 @@ mod tests {
             ),
             (r#"{"version":1,"mra":{"command":[" "]}}"#, "`mra.command` names no program"),
             (r#"{"version":1,"historyTurns":0}"#, "`historyTurns` is 0, not a whole number from 1"),
-            (r#"{"version":1,"language":"fr"}"#, "`language` is `fr`, not `zh-TW` or `en`"),
+            (r#"{"version":1,"language":"fr"}"#, "`language` is `fr`, not `en` or `zh-TW`"),
             (r#"{"version":1,"defaultIngest":"mra"}"#, "`defaultIngest` is `mra`, not `mra:--all` or `dir:PATH`"),
             (r#"{"version":1,"blocklist":"U9"}"#, "`blocklist` is a text, not a list of user ids"),
             (r#"{"version":1,"blocklist":["U9",7]}"#, "`blocklist[1]` is a number, not a user id"),

@@ -38,15 +38,15 @@ pub(super) struct InitCommand {
     #[arg(long)]
     front: Option<FrontChoice>,
 
-    /// Where Anthropic's key is: env:NAME or cmd:COMMAND
+    /// Where Anthropic's key is: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     api_key: Option<String>,
 
-    /// Where Slack's app-level token is: env:NAME or cmd:COMMAND
+    /// Where Slack's app-level token is: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     app_token: Option<String>,
 
-    /// Where Slack's bot token is: env:NAME or cmd:COMMAND
+    /// Where Slack's bot token is: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     bot_token: Option<String>,
 }
@@ -170,7 +170,7 @@ impl Answers {
         let named = key.into_iter().chain(tokens).filter_map(|(given, variable)| match given {
             None => Some(variable.to_owned()),
             Some(SecretGiven::Env(name)) => Some(name.clone()),
-            Some(SecretGiven::Command(_) | SecretGiven::Literal(_)) => None,
+            Some(SecretGiven::Command(_) | SecretGiven::File(_) | SecretGiven::Literal(_)) => None,
         });
         named.filter(|name| super::arguments::variable(name).is_none()).collect()
     }

@@ -11,6 +11,7 @@ use crate::config::{Json, Object};
 pub(super) enum SecretGiven {
     Literal(SecretString),
     Env(String),
+    File(String),
     Command(String),
 }
 
@@ -48,16 +49,17 @@ impl Kind {
 }
 
 impl SecretGiven {
-    /// What a flag says: `env:NAME` or `cmd:COMMAND`.
+    /// What a flag says: `env:NAME`, `file:PATH` or `cmd:COMMAND`.
     ///
     /// # Errors
-    /// It says neither. Nothing of the text is in the error: it may be a secret.
+    /// It says none of them. Nothing of the text is in the error: it may be a secret.
     pub fn read(flag: &str, text: &str) -> Result<SecretGiven, Failure> {
         match text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Ok(SecretGiven::Env(name.to_owned())),
+            Some(("file", path)) if !path.is_empty() => Ok(SecretGiven::File(path.to_owned())),
             Some(("cmd", command)) if !command.trim().is_empty() => Ok(SecretGiven::Command(command.to_owned())),
             _ => Err(Failure::new(format!("`{flag}` takes no secret, which others could read on the command line"))
-                .hint("say where it is, `env:NAME` or `cmd:COMMAND`")),
+                .hint("say where it is, `env:NAME`, `file:PATH` or `cmd:COMMAND`")),
         }
     }
 
@@ -69,7 +71,7 @@ impl SecretGiven {
         let known = match self {
             SecretGiven::Literal(secret) => Some(secret.expose_secret().to_owned()),
             SecretGiven::Env(name) => std::env::var(name).ok(),
-            SecretGiven::Command(_) => None,
+            SecretGiven::File(_) | SecretGiven::Command(_) => None,
         };
         match known {
             Some(token) if !token.trim().starts_with(kind.begins()) => {
@@ -90,6 +92,7 @@ impl SecretGiven {
         match self {
             SecretGiven::Literal(secret) => secret.expose_secret().into(),
             SecretGiven::Env(name) => named("env", name),
+            SecretGiven::File(path) => named("file", path),
             SecretGiven::Command(command) => named("cmd", command),
         }
     }
