@@ -11,9 +11,9 @@ fn every_pasted_line_is_answered() {
     let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
     // Typed ahead, before the first prompt, then pasted in one go at a prompt.
     terminal.type_in(b"one\ntwo\nthree\n");
-    terminal.wait_for("standard: ", 3);
+    terminal.wait_for("standard：", 3);
     terminal.type_in(b"four\rfive\rsix\r");
-    terminal.wait_for("standard: ", 6);
+    terminal.wait_for("standard：", 6);
     assert!(terminal.end().success());
     let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
     let asked: Vec<&str> = shown.lines().map(str::trim).filter(|line| line.chars().all(char::is_alphabetic)).collect();
@@ -25,7 +25,7 @@ fn help_is_no_question() {
     let home = Home::new();
     let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
     terminal.type_in(b"/help\r");
-    terminal.wait_for("Ctrl-D  leave", 1);
+    terminal.wait_for("/quit      離開", 1);
     assert!(terminal.end().success());
     let sessions = home.run(&["--json", "sessions", "list"], "").ok().json();
     assert_eq!(sessions, serde_json::json!([]));
@@ -40,7 +40,7 @@ fn a_question_that_waits_for_a_word_gets_it() {
     anthropic.when("hello", Behaviour::answer("```escalate\nquestion: May the auditors see the payroll?\n```"));
     let mut terminal = Terminal::start(home.asking(&anthropic, &[]));
     terminal.type_in(b"/yes\r");
-    terminal.wait_for("nothing waits for your word", 1);
+    terminal.wait_for("Nothing waits for your word", 1);
     terminal.type_in(b"hello\r");
     terminal.wait_for("may I ask the people who know this", 1);
     terminal.type_in(b"/yes\r");
@@ -57,5 +57,69 @@ fn a_terminal_speaks_json_lines_when_told_to() {
     terminal.wait_for("\"type\":\"turn\"", 1);
     assert!(terminal.screen.contains("\"type\":\"accepted\""), "{}", terminal.screen);
     assert!(!terminal.screen.contains('›'), "{}", terminal.screen);
+    assert!(terminal.end().success());
+}
+
+/// A home of a person who reads English.
+fn english() -> Home {
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "language": "en"}).to_string());
+    home
+}
+
+#[test]
+fn four_lines_say_what_there_is_and_nothing_of_it_is_a_question() {
+    let home = english();
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim", "--policy", "strict"]));
+    terminal.wait_for("/quit leaves", 1);
+    let opening: Vec<&str> = terminal.screen.lines().take(4).map(str::trim_end).collect();
+    insta::assert_snapshot!(opening.join("\n"));
+    terminal.type_in(b"/hlep\r");
+    terminal.wait_for("There is no /hlep", 1);
+    terminal.type_in(b"/policy\r");
+    terminal.wait_for("• strict 1.0.0", 1);
+    terminal.type_in(b"/context\r");
+    terminal.wait_for("In view: 0 messages", 1);
+    terminal.type_in(b"hello\r");
+    terminal.wait_for("strict: ", 1);
+    terminal.type_in(b"/context\r");
+    terminal.wait_for("In view: 2 messages", 1);
+    terminal.type_in(b"exit\r");
+    assert!(terminal.wait().success());
+    let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
+    assert!(shown.contains("hello") && !shown.contains("hlep") && !shown.contains("/context"), "{shown}");
+}
+
+#[test]
+fn ctrl_c_empties_a_line_and_twice_leaves() {
+    let home = english();
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
+    terminal.wait_for("›", 1);
+    terminal.type_in(b"never sent\x03");
+    terminal.wait_for("Ctrl-C once more leaves", 1);
+    terminal.type_in(b"hello\r");
+    terminal.wait_for("standard: ", 1);
+    terminal.type_in(b"\x03");
+    terminal.wait_for("Ctrl-C once more leaves", 2);
+    terminal.type_in(b"\x03");
+    assert!(terminal.wait().success());
+    let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
+    assert!(shown.contains("hello") && !shown.contains("never"), "{shown}");
+}
+
+#[test]
+fn a_slow_model_is_told_of_and_its_markdown_is_shown_as_what_it_means() {
+    let home = english();
+    let anthropic = Anthropic::start_blocking();
+    let text = "**Done** :white_check_mark:\n\n- one &#27;[2J\n- `two`";
+    let answer = Behaviour::slow(text, std::time::Duration::from_millis(1_200));
+    anthropic.when("hello", answer);
+    let mut terminal = Terminal::start(home.asking(&anthropic, &[]));
+    terminal.type_in(b"hello\r");
+    terminal.wait_for("⏳ the model has not answered yet (3 s)", 1);
+    terminal.wait_for("✅", 1);
+    terminal.wait_for("• one \u{fffd}[2J", 1);
+    terminal.wait_for("standard: ", 1);
+    assert!(!terminal.screen.contains("**") && !terminal.screen.contains("(10 s)"), "{}", terminal.screen);
     assert!(terminal.end().success());
 }

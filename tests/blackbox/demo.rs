@@ -50,7 +50,7 @@ fn the_model_refuses_once_and_only_recall_brings_back_what_was_lost() {
 #[test]
 fn a_terminal_watches_the_lanes_fill() {
     let home = Home::cold();
-    let mut command = home.command(&["demo", "--language", "en", "--seconds", "1"]);
+    let mut command = home.command(&["demo", "--language", "en", "--seconds", "6"]);
     command.env("TERM", "xterm");
     let mut terminal = Terminal::start(command);
     terminal.wait_for("The model refuses:", 1);

@@ -11,6 +11,7 @@ pub mod help;
 mod order;
 pub mod show;
 mod table;
+pub mod window;
 mod words;
 
 pub use clerk::{Clerk, Failed, Listed};

@@ -5,6 +5,7 @@
 mod admins;
 mod answers;
 mod cases;
+mod chat;
 mod commands;
 mod demo;
 mod escalations;
@@ -33,6 +34,7 @@ const fn catalogue(language: Language) -> &'static str {
                 include_str!("messages/operator/zh-TW.ftl"),
                 include_str!("messages/demo/zh-TW.ftl"),
                 include_str!("messages/init/zh-TW.ftl"),
+                include_str!("messages/chat/zh-TW.ftl"),
             )
         }
         Language::English => concat!(
@@ -42,6 +44,7 @@ const fn catalogue(language: Language) -> &'static str {
             include_str!("messages/operator/en.ftl"),
             include_str!("messages/demo/en.ftl"),
             include_str!("messages/init/en.ftl"),
+            include_str!("messages/chat/en.ftl"),
         ),
     }
 }
@@ -125,7 +128,9 @@ mod tests {
 
     /// Everything that can be said.
     fn everything(messages: &Messages) -> Vec<String> {
-        let themes: [fn(&Messages) -> Vec<String>; 8] = [
+        let themes: [fn(&Messages) -> Vec<String>; 10] = [
+            commands::everything,
+            chat::everything,
             admins::everything,
             answers::everything,
             cases::everything,
@@ -150,6 +155,17 @@ mod tests {
         for language in Language::ALL {
             for text in everything(&Messages::new(language)) {
                 assert!(!text.trim().is_empty() && !text.contains(['{', '$']), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_emoji_is_one_on_a_terminal_too() {
+        for language in Language::ALL {
+            for said in everything(&Messages::new(language)) {
+                let shown = gh_emoji::Replacer::new().replace_all(&said).into_owned();
+                let is_name = |word: &str| word.len() > 2 && word.starts_with(':') && word.ends_with(':');
+                assert!(!shown.split_whitespace().any(is_name), "{shown}");
             }
         }
     }

@@ -4,7 +4,7 @@ use std::{io::IsTerminal, path::Path, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
 use pmk_knowledge::Library;
-use pmk_models::Environment;
+use pmk_models::{Environment, Provider};
 use pmk_system::{
     child::supervisor,
     clock::Clock,
@@ -28,7 +28,7 @@ use crate::{
     config::Config,
     front::{
         Front, FrontError,
-        console::{Chat, Lines},
+        console::{Chat, Lines, Opening},
         slack::Slack,
     },
     gateway::Gateway,
@@ -159,12 +159,22 @@ impl Run {
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
         // Said once nothing can go wrong any more.
+        let at_a_terminal = matches!(connection, Connection::Chat);
+        // The first screen of the chat says what these do.
+        notes.retain(|notice| !at_a_terminal || matches!(notice, Notice::DryRun(_)));
         for notice in notes {
             let (what, hint) = messages.notice(notice);
             context.notice(&what, Some(&hint));
         }
-        let at_a_terminal = matches!(connection, Connection::Chat);
-        let (front, lines) = self.open_front(&config, connection).await?;
+        let policies: Vec<String> =
+            stack.layers().iter().rev().map(|layer| layer.policy.identity().name.clone()).collect();
+        let is_named = model.provider() != Provider::Sim.name();
+        let opening = Opening {
+            model: is_named.then(|| format!("{}:{}", model.provider(), model.name())),
+            window: model.window(),
+            policies: &policies,
+        };
+        let (front, lines) = self.open_front(&config, connection, &opening).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
@@ -246,13 +256,15 @@ impl Run {
         &self,
         config: &Config,
         connection: Connection,
+        opening: &Opening<'_>,
     ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>), Failure> {
         Ok(match connection {
             Connection::Slack { app, bot } => {
                 (Arc::new(self.connect_slack(config, app.resolve()?, bot.resolve()?).await?), None)
             }
             Connection::Chat => {
-                (Arc::new(Chat::start().or_hint("pipe JSON lines in instead, as `docs/console.md` shows")?), None)
+                let chat = Chat::start(Messages::new(config.language), opening);
+                (Arc::new(chat.or_hint("pipe JSON lines in instead, as `docs/console.md` shows")?), None)
             }
             Connection::Lines => {
                 let lines = Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?;

@@ -11,6 +11,10 @@ pub enum Order {
     Help,
     /// The same of those for admins.
     AdminHelp,
+    /// Say what the model gets to see of the conversation that it is said in.
+    Context,
+    /// Say which policies decide that.
+    Policies,
     /// Say how the gateway is set up.
     Status,
     ListAudiences,

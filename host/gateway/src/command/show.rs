@@ -197,12 +197,12 @@ fn why(messages: &Messages, reason: &str) -> String {
 }
 
 /// Foreign words as code, which is shown as it is.
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     let line = one_line(text).replace('`', "'");
     if line.is_empty() { "-".to_owned() } else { format!("`{line}`") }
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     printable(&single_spaced(text)).into_owned()
 }
 

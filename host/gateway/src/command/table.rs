@@ -51,8 +51,8 @@ impl Entry {
     }
 }
 
-/// Something about the cases of a channel, which everybody in it may want.
-const fn case(
+/// Something about a conversation or its channel, which everybody in it may want.
+const fn everybodys(
     words: &'static [&'static str],
     arguments: &'static str,
     on_host: &'static [&'static str],
@@ -74,12 +74,14 @@ pub const TABLE: &[Entry] = &[
         on_host: &[],
         order: |given| exactly(given).map(|[]| Order::Help),
     },
-    case(&["open"], "TITLE", &[], |given| {
+    everybodys(&["context"], "", &["sessions", "show"], |given| exactly(given).map(|[]| Order::Context)),
+    everybodys(&["policy"], "", &["policy", "inspect"], |given| exactly(given).map(|[]| Order::Policies)),
+    everybodys(&["open"], "TITLE", &[], |given| {
         if given.is_empty() { Err(Wrong::Missing { at: 0 }) } else { Ok(Order::Case(OnCase::Open(given.join(" ")))) }
     }),
-    case(&["show"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Show))),
-    case(&["close"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Close))),
-    case(&["cases"], "", &["case", "list"], |given| exactly(given).map(|[]| Order::Case(OnCase::List))),
+    everybodys(&["show"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Show))),
+    everybodys(&["close"], "", &[], |given| exactly(given).map(|[]| Order::Case(OnCase::Close))),
+    everybodys(&["cases"], "", &["case", "list"], |given| exactly(given).map(|[]| Order::Case(OnCase::List))),
     admins(&["admin", "help"], "", &[], "help", |given| exactly(given).map(|[]| Order::AdminHelp)),
     admins(&["admin", "status"], "", &[], "status", |given| exactly(given).map(|[]| Order::Status)),
     admins(&["admin", "audience", "set"], "@user tech|pm|biz|exec", &["audience", "set"], "audience.set", |given| {

@@ -17,6 +17,7 @@ use crate::{
     admins::Admins,
     config::{ExperimentConfig, PolicyConfig, Trial, Watched},
     guard_rail,
+    ids::SessionId,
     ledger::{Event, InExperiment, Ledger, LoadedArm},
     messages::Messages,
     policies::{Deciding, Policies, Promotion},
@@ -107,9 +108,24 @@ impl RunningExperiment {
                 }
             }
         };
-        let Some(arm) = on.acting(&drawn) else { return Ok((self.ports.policies.serving(), None)) };
+        Ok(self.of_arm(&on, &drawn))
+    }
+
+    /// The same for a look, which draws nothing.
+    ///
+    /// # Errors
+    /// The store does not say which arm it has.
+    pub(crate) async fn decides_for(&self, session: SessionId) -> Result<(Deciding, Option<InExperiment>), StoreError> {
+        let Some(on) = self.on() else { return Ok((self.ports.policies.serving(), None)) };
+        let drawn = self.ports.store.arm(&on.config.name, session).await?;
+        Ok(drawn.map_or_else(|| (self.ports.policies.serving(), None), |drawn| self.of_arm(&on, &drawn)))
+    }
+
+    fn of_arm(&self, on: &On, drawn: &str) -> (Deciding, Option<InExperiment>) {
+        let Some(arm) = on.acting(drawn) else { return (self.ports.policies.serving(), None) };
         let policies = arm.policies.clone().unwrap_or_else(|| self.ports.policies.serving());
-        Ok((policies, Some(InExperiment { experiment: experiment.into(), arm: Arc::clone(&arm.name) })))
+        let experiment = on.config.name.as_str().into();
+        (policies, Some(InExperiment { experiment, arm: Arc::clone(&arm.name) }))
     }
 
     /// Does what a changed gateway.json asks for: begins an experiment once its arms are loaded, or ends one.

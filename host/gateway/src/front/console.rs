@@ -19,7 +19,7 @@ mod lines;
 mod output;
 mod parse;
 
-pub use chat::Chat;
+pub use chat::{Chat, Opening};
 pub use lines::Lines;
 
 /// Who talks when a line or a terminal does not say.

@@ -49,6 +49,48 @@ impl Messages {
         self.text("status", filled)
     }
 
+    /// How much of a conversation the model gets to see.
+    pub fn window(&self, messages: usize, tokens: u64, limit: u64) -> String {
+        let filled = [("messages", messages.into()), ("tokens", grouped(tokens)), ("limit", grouped(limit))];
+        self.text("window", filled)
+    }
+
+    /// Turns that have left it.
+    pub fn window_dropped(&self, turns: u32) -> String {
+        self.text("window-dropped", [("turns", turns.into())])
+    }
+
+    /// Turns in it that are not listed.
+    pub fn window_older(&self, turns: usize, tokens: u64) -> String {
+        self.text("window-older", [("turns", turns.into()), ("tokens", grouped(tokens))])
+    }
+
+    /// Messages in it that belong together, by the origin of the first and what it says.
+    pub fn window_group(&self, origin: &str, text: &str, messages: usize, tokens: u64) -> String {
+        let filled = [
+            ("origin", origin.into()),
+            ("text", code(text).into()),
+            ("messages", messages.into()),
+            ("tokens", grouped(tokens)),
+        ];
+        self.text("window-group", filled)
+    }
+
+    /// Goes before the policies.
+    pub fn policies(&self) -> String {
+        self.text("policies", [])
+    }
+
+    /// One of them, and what it decides.
+    pub fn policy_layer(&self, name: &str, digest: &str, decides: &str) -> String {
+        self.text("policy-layer", [("name", name.into()), ("digest", digest.into()), ("decides", decides.into())])
+    }
+
+    /// They are those of an arm.
+    pub fn policy_of_arm(&self, experiment: &str, arm: &str) -> String {
+        self.text("policy-of-arm", [("experiment", experiment.into()), ("arm", arm.into())])
+    }
+
     /// Goes before those who have another audience.
     pub fn default_audience(&self, audience: &str) -> String {
         self.text("default-audience", [("audience", audience.into())])
@@ -98,6 +140,26 @@ impl Messages {
         let filled = filled.iter().map(|(name, value)| (*name, FluentValue::from(code(value))));
         self.fill(sentence, filled.collect())
     }
+}
+
+/// A number as people read it.
+fn grouped(number: u64) -> FluentValue<'static> {
+    indicatif::HumanCount(number).to_string().into()
+}
+
+#[cfg(test)]
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
+    vec![
+        messages.window(1, 5_000, 7_000),
+        messages.window(2, 5, 7_000),
+        messages.window_dropped(2),
+        messages.window_older(2, 7),
+        messages.window_group("user", "x", 2, 7),
+        messages.window_group("tool-result", "x", 1, 7),
+        messages.policies(),
+        messages.policy_layer("standard", "12", "cap"),
+        messages.policy_of_arm("x", "a"),
+    ]
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ policy-suspended = :rotating_light: Policy { $policy } has failed { $failures } 
 policy-refused = :rotating_light: The changed policies cannot be used, the ones before still decide: { $reason }
 front-refused = :rotating_light: Slack takes no new connections from me; those that are open still work, and I keep trying: { $what } (hint: { $hint })
 front-accepted = :white_check_mark: Slack takes connections from me again
-arm-stopped-for-failures = :octagonal_sign: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because its policies failed in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
-arm-stopped-for-overflows = :octagonal_sign: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because prompts were too long in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
+arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because its policies failed in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
+arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because prompts were too long in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` is not begun: { $why }
 files-not-read = :paperclip: { $files ->
     [one] The attached file was not read, only the text

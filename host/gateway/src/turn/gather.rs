@@ -106,7 +106,7 @@ pub(super) async fn gather<'a>(
 }
 
 /// The audience of who reads the answer: of the asker, where an answer to them has come in.
-fn audience(services: &Services, turn: &OpenTurn) -> crate::audience::Audience {
+pub(super) fn audience(services: &Services, turn: &OpenTurn) -> crate::audience::Audience {
     let reader = turn.absorbs.as_ref().and_then(|marker| marker.asker_user_id.as_deref());
     let channel = match &turn.inbound.key.place {
         Place::Channel(channel) => Some(channel.as_str()),

@@ -1,153 +1,249 @@
-//! The terminal chat: a prompt, the answer under it, and in a dim line what the policy did.
+//! The terminal chat: a prompt, the answer above it, and in a dim line what the policy did.
 
 use std::{
+    collections::HashMap,
     io::{self, Write},
-    sync::PoisonError,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use async_trait::async_trait;
+use dialoguer::console::Term;
+use indicatif::HumanCount;
 use pmk_core::text;
-use rustyline::{DefaultEditor, ExternalPrinter, error::ReadlineError};
-use tokio::sync::{Mutex, mpsc};
-use tokio_util::sync::CancellationToken;
+use rustyline::{ExternalPrinter, error::ReadlineError};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed};
+use super::{DEFAULT_CHANNEL, DEFAULT_USER, Typed as Said};
 use crate::{
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
+    messages::Messages,
     report::{QuestionReport, TurnReport},
     talk::{Reaction, ReplyTo},
 };
 
-/// What `/help` says.
-const HELP: &str = "\
-type a question and press Enter; what was said before is remembered, also from the last time
-  /help   this page
-  /pmk    what else the gateway can be told to do: `/pmk help`
-  /yes    your word on the question that you were shown last, where one waits for it; or /no
-  Ctrl-D  leave; the answers under way still come
-the dim line tells which policy decided what the model got to see, and how much that was";
-const PROMPT: &str = "› ";
-const ANSWER: Style = AnsiColor::Cyan.on_default();
+mod keyboard;
+mod markdown;
+
+use keyboard::Typed;
+
 const DIM: Style = Style::new().dimmed();
+/// Lines are no longer than this, however wide the terminal is: longer ones are hard to read.
+const MOST_COLUMNS: usize = 100;
+/// After so many seconds without an answer it is said that there is none yet, then after each minute.
+const WAITED: [u64; 3] = [3, 10, 30];
 
 /// The front for a person at a terminal.
 pub struct Chat {
-    printer: Mutex<Box<dyn ExternalPrinter + Send>>,
-    lines: Mutex<mpsc::Receiver<String>>,
-    colour: bool,
+    screen: Arc<Screen>,
+    typed: tokio::sync::Mutex<mpsc::Receiver<Typed>>,
+    messages: Arc<Messages>,
     /// The message that asked for a word last.
-    asked: std::sync::Mutex<Option<String>>,
+    asked: Mutex<Option<String>>,
+    /// Of the questions that are answered now, by their event, what tells that they are.
+    waiting: Mutex<HashMap<String, AbortOnDropHandle<()>>>,
+}
+
+/// What is to be known at the first prompt.
+pub struct Opening<'a> {
+    /// `PROVIDER:NAME`, or nothing but the stand-in.
+    pub model: Option<String>,
+    /// How many tokens it takes.
+    pub window: u64,
+    /// The policies that decide, the last on top.
+    pub policies: &'a [String],
 }
 
 impl Chat {
-    /// Takes the terminal over.
+    /// Takes the terminal over, once it shows what there is.
     ///
     /// # Errors
     /// The terminal does not allow line editing.
-    pub fn start() -> Result<Chat, ReadlineError> {
-        let mut editor = DefaultEditor::new()?;
-        let printer = editor.create_external_printer()?;
-        let (sender, lines) = mpsc::channel(1);
-        std::thread::Builder::new().name("console-input".into()).spawn(move || {
-            while let Ok(line) = editor.readline(PROMPT) {
-                if line.trim().is_empty() {
-                    continue;
-                }
-                // An entry that cannot be remembered is only missing from the history.
-                let _ = editor.add_history_entry(&line);
-                if sender.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        })?;
-        let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    pub fn start(messages: Messages, opening: &Opening<'_>) -> Result<Chat, ReadlineError> {
+        let is_coloured = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+        let window = HumanCount(opening.window).to_string();
+        let model = opening.model.as_deref();
+        let lines = [
+            messages.chat_begin(env!("CARGO_PKG_VERSION")),
+            messages.chat_model(model.unwrap_or_default(), &window, model.is_none()),
+            messages.chat_policy(&opening.policies.join(" + ")),
+            messages.chat_keys(),
+        ];
+        let screen = Screen { printer: Mutex::new(None), is_coloured };
+        screen.print(&screen.dim(&lines.join("\n"))).map_err(io::Error::other)?;
+        let (printer, typed) = keyboard::start()?;
+        *screen.printer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(printer));
         Ok(Chat {
-            printer: Mutex::new(Box::new(printer)),
-            lines: Mutex::new(lines),
-            colour,
-            asked: std::sync::Mutex::default(),
+            screen: Arc::new(screen),
+            typed: tokio::sync::Mutex::new(typed),
+            messages: Arc::new(messages),
+            asked: Mutex::default(),
+            waiting: Mutex::default(),
         })
     }
 
-    /// Whether a line is a word on what was asked last; then it is one, as a reaction would be.
-    async fn is_word(&self, line: &str, intake: &dyn Intake) -> Result<bool, FrontError> {
-        let reaction = match line.trim() {
-            "/yes" => "✅",
-            "/no" => "❌",
-            _ => return Ok(false),
-        };
-        // Replaced as a whole.
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(ts) = asked else {
-            self.print(DIM, "nothing waits for your word").await?;
-            return Ok(true);
-        };
-        let (user, channel) = (DEFAULT_USER.to_owned(), DEFAULT_CHANNEL.to_owned());
-        if let Err(error) = intake.react(Reaction { user, channel, ts, reaction: reaction.into() }).await {
-            self.print(DIM, &format!("your word had no effect: {error}")).await?;
-        }
-        Ok(true)
+    fn tell(&self, text: &str) -> Result<(), FrontError> {
+        self.screen.print(&self.screen.dim(text))
     }
 
-    async fn print(&self, style: Style, text: &str) -> Result<(), FrontError> {
-        let text = text::printable(text);
-        let line = if self.colour { format!("{style}{text}{style:#}\n") } else { format!("{text}\n") };
-        let mut printer = self.printer.lock().await;
-        // Without a prompt there is nothing to print around.
-        printer.print(line.clone()).or_else(|_| write(&line)).map_err(|_| FrontError::Closed)
+    /// A word on what was asked last, as a reaction would be.
+    async fn give_word(&self, reaction: &str, intake: &dyn Intake) -> Result<(), FrontError> {
+        // Replaced as a whole.
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(ts) = asked else { return self.tell(&self.messages.chat_no_word()) };
+        let (user, channel) = (DEFAULT_USER.to_owned(), DEFAULT_CHANNEL.to_owned());
+        match intake.react(Reaction { user, channel, ts, reaction: reaction.to_owned() }).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.tell(&self.messages.chat_no_effect(&error.to_string())),
+        }
+    }
+
+    async fn say(&self, text: String, intake: &dyn Intake) -> Result<(), FrontError> {
+        let (user, channel) = (DEFAULT_USER.into(), DEFAULT_CHANNEL.into());
+        let said = Said { event_id: None, user, channel, thread_ts: None, text };
+        let Some(message) = said.inbound() else { return Ok(()) };
+        match intake.accept(message).await {
+            Ok(_) => Ok(()),
+            Err(error) => self.tell(&self.messages.chat_not_stored(&error.to_string())),
+        }
+    }
+
+    fn no_longer_waiting(&self, event_id: &str) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(event_id);
     }
 }
 
-fn write(line: &str) -> io::Result<()> {
+/// What a line asks for.
+enum Wanted<'a> {
+    Help,
+    Leave,
+    Word(&'static str),
+    /// Something to be answered, by the model or the gateway.
+    Message(&'a str),
+    Unknown(&'a str),
+}
+
+impl Wanted<'_> {
+    fn of(line: &str) -> Wanted<'_> {
+        match line.trim() {
+            "/help" => Wanted::Help,
+            "/quit" | "/exit" | "quit" | "exit" => Wanted::Leave,
+            "/yes" => Wanted::Word("✅"),
+            "/no" => Wanted::Word("❌"),
+            "/context" => Wanted::Message("/pmk context"),
+            "/policy" => Wanted::Message("/pmk policy"),
+            word if is_mistyped(word) => Wanted::Unknown(word),
+            _ => Wanted::Message(line),
+        }
+    }
+}
+
+/// Whether it looks like one of our words and is none; a path is a question.
+fn is_mistyped(line: &str) -> bool {
+    let word = line.strip_prefix('/').filter(|word| !word.eq_ignore_ascii_case("pmk"));
+    word.is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic()))
+}
+
+/// What is written on.
+struct Screen {
+    /// There once a prompt is.
+    printer: Mutex<Option<Box<dyn ExternalPrinter + Send>>>,
+    is_coloured: bool,
+}
+
+impl Screen {
+    /// What the gateway itself says, line by line.
+    fn dim(&self, text: &str) -> String {
+        let lines = text::printable(text);
+        let lines = markdown::with_emoji(&lines)
+            .lines()
+            .flat_map(|line| markdown::wrapped(line, columns()))
+            .collect::<Vec<_>>();
+        lines
+            .iter()
+            .map(|line| if self.is_coloured { format!("{DIM}{line}{DIM:#}\n") } else { format!("{line}\n") })
+            .collect()
+    }
+
+    fn markdown(&self, source: &str) -> String {
+        markdown::render(source, columns(), self.is_coloured)
+    }
+
+    /// Writes lines, above the prompt where there is one.
+    fn print(&self, lines: &str) -> Result<(), FrontError> {
+        let mut printer = self.printer.lock().unwrap_or_else(PoisonError::into_inner);
+        let printed = printer.as_mut().map(|printer| printer.print(lines.to_owned()));
+        match printed {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => write(lines).map_err(|_| FrontError::Closed),
+        }
+    }
+}
+
+/// How long a line may be.
+fn columns() -> usize {
+    let columns = Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns));
+    columns.min(MOST_COLUMNS)
+}
+
+fn write(lines: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(line.as_bytes())?;
+    stdout.write_all(lines.as_bytes())?;
     stdout.flush()
 }
 
 #[async_trait]
 impl Front for Chat {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let mut lines = self.lines.lock().await;
+        let mut typed = self.typed.lock().await;
         loop {
-            let line = tokio::select! {
+            let next = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
-                line = lines.recv() => line,
+                next = typed.recv() => next,
             };
-            // Ctrl-D, Ctrl-C or a closed terminal.
-            let Some(text) = line else { return Ok(()) };
-            if text.trim() == "/help" {
-                self.print(DIM, HELP).await?;
-                continue;
-            }
-            if self.is_word(&text, intake).await? {
-                continue;
-            }
-            let said = Typed {
-                event_id: None,
-                user: DEFAULT_USER.into(),
-                channel: DEFAULT_CHANNEL.into(),
-                thread_ts: None,
-                text,
+            let line = match next {
+                None => return Ok(()),
+                Some(Typed::Cleared) => {
+                    self.tell(&self.messages.chat_leave())?;
+                    continue;
+                }
+                Some(Typed::Line(line)) => line,
             };
-            let Some(message) = said.inbound() else { continue };
-            if let Err(error) = intake.accept(message).await {
-                self.print(DIM, &format!("your message was not stored: {error}")).await?;
+            match Wanted::of(&line) {
+                Wanted::Leave => return Ok(()),
+                Wanted::Help => self.tell(&self.messages.chat_help())?,
+                Wanted::Unknown(word) => self.tell(&self.messages.chat_unknown(word))?,
+                Wanted::Word(reaction) => self.give_word(reaction, intake).await?,
+                Wanted::Message(text) => self.say(text.to_owned(), intake).await?,
             }
         }
     }
 
+    /// Nothing is posted that a reply could replace; it is told when that takes its time.
     async fn placeholder(
         &self,
-        _event_id: &str,
+        event_id: &str,
         _reply_to: &ReplyTo,
         _text: &str,
     ) -> Result<Option<String>, FrontError> {
+        let (screen, messages, begun) = (Arc::clone(&self.screen), Arc::clone(&self.messages), Instant::now());
+        let telling = tokio::spawn(async move {
+            for seconds in WAITED.into_iter().chain((60..).step_by(60)) {
+                tokio::time::sleep_until(begun + Duration::from_secs(seconds)).await;
+                if screen.print(&screen.dim(&messages.chat_waits(seconds))).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.insert(event_id.to_owned(), AbortOnDropHandle::new(telling));
         Ok(None)
     }
 
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
-        self.print(DIM, &progress.text).await
+        self.tell(&progress.text)
     }
 
     fn split(&self, text: &str) -> Vec<String> {
@@ -156,30 +252,65 @@ impl Front for Chat {
 
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
         let id = part.replaces.map_or_else(|| format!("{}.{}", part.event_id, part.number), str::to_owned);
+        self.no_longer_waiting(part.event_id);
         // What only tells something comes alone; what asks for a word comes after an answer.
         if part.kind == Kind::Notice && part.number > 0 {
             *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
         }
-        self.print(ANSWER, &part.speech.text).await.map(|()| Some(id))
+        self.screen.print(&self.screen.markdown(&part.speech.text)).map(|()| Some(id))
     }
 
     fn takes_words(&self) -> bool {
         true
     }
 
-    async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
-        // Nothing was decided for a command.
-        let Some(QuestionReport { policy, tokens, turns_dropped, messages_replaced, .. }) = report.question() else {
+    async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
+        self.no_longer_waiting(event_id);
+        // Nothing was decided for a command, nor where the model was not asked.
+        let Some(QuestionReport { policy, tokens, turns_dropped, messages_replaced, recalled, .. }) = report.question()
+        else {
             return Ok(());
         };
-        let policy = policy.as_ref().map_or("?", |policy| &policy.name);
-        let mut line = format!("{policy}: {} of {} tokens", tokens.after, tokens.limit);
-        if *turns_dropped > 0 {
-            line.push_str(&format!(", {turns_dropped} turns dropped"));
+        if tokens.limit == 0 {
+            return Ok(());
         }
-        if *messages_replaced > 0 {
-            line.push_str(&format!(", {messages_replaced} messages shortened"));
+        let shown = |number: u64| HumanCount(number).to_string();
+        let policy = policy.as_ref().map(|policy| policy.name.as_str());
+        let mut parts = vec![self.messages.chat_turn(policy, &shown(tokens.after), &shown(tokens.limit))];
+        parts.extend((*turns_dropped > 0).then(|| self.messages.chat_dropped(*turns_dropped)));
+        parts.extend((*messages_replaced > 0).then(|| self.messages.chat_shortened(*messages_replaced)));
+        parts.extend((!recalled.is_empty()).then(|| self.messages.chat_recalled(recalled.len())));
+        self.tell(&parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_words_are_told_from_questions() {
+        let of = |line| match Wanted::of(line) {
+            Wanted::Help => "help".to_owned(),
+            Wanted::Leave => "leave".to_owned(),
+            Wanted::Word(word) => word.to_owned(),
+            Wanted::Message(text) => format!("says {text}"),
+            Wanted::Unknown(word) => format!("unknown {word}"),
+        };
+        for (line, wanted) in [
+            (" /help ", "help"),
+            ("exit", "leave"),
+            ("/quit", "leave"),
+            ("quit smoking, how?", "says quit smoking, how?"),
+            ("/context", "says /pmk context"),
+            ("/hlep", "unknown /hlep"),
+            ("/pmk", "says /pmk"),
+            ("/PMK help", "says /PMK help"),
+            ("/etc/passwd", "says /etc/passwd"),
+            ("/tmp is full", "says /tmp is full"),
+            ("/", "says /"),
+        ] {
+            assert_eq!(of(line), wanted, "{line}");
         }
-        self.print(DIM, &line).await
     }
 }

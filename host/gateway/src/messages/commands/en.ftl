@@ -13,6 +13,8 @@ only-in-dm = :no_entry_sign: `/pmk admin` works in a direct message (DM) only; n
 only-admins = :no_entry_sign: For admins only; nothing was done
 
 about-help = this page
+about-context = what I get to see of this conversation
+about-policy = which policies decide that
 about-open = opens a case in this channel: what I am asked in it from then on belongs to it
 about-show = what is known of the case that is open in this channel
 about-close = closes it
@@ -36,6 +38,31 @@ about-admin-admins-list = who the admins are
 about-admin-admins-add = makes a person an admin
 about-admin-admins-remove = makes a person an admin no longer
 about-admin-audit = the last changes, 20 unless you say otherwise, refused ones too
+
+window = :mag: In view: { $messages ->
+    [one] { $messages } message
+   *[other] { $messages } messages
+}, { $tokens } of { $limit } tokens
+window-dropped = - left out before them: { $turns ->
+    [one] { $turns } turn
+   *[other] { $turns } turns
+}
+window-older = - { $tokens } tokens in { $turns ->
+    [one] { $turns } earlier turn
+   *[other] { $turns } earlier turns
+}
+window-group = - { $tokens } tokens in { $messages ->
+    [one] { $messages } message
+   *[other] { $messages } messages
+}: { $origin ->
+    [user] { $text }
+    [seed] what opened the conversation
+    [summary] a summary of what was before
+   *[other] { $origin }
+}
+policies = :clipboard: Who decides, the first that can:
+policy-layer = - { $name } ({ $digest }): { $decides }
+policy-of-arm = - as the arm { $arm } of the experiment { $experiment }
 
 status = :gear: How the gateway is set up
     - mra workspace: { $workspace }

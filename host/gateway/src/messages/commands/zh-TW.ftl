@@ -13,6 +13,8 @@ only-in-dm = :no_entry_sign: `/pmk admin` 只能在 DM 使用，沒有執行任�
 only-admins = :no_entry_sign: 限管理員使用，沒有執行任何動作
 
 about-help = 這份說明
+about-context = 我看得到這個對話的哪些部分
+about-policy = 由哪些策略決定
 about-open = 在這個頻道開案，之後在這裡問我的都屬於這個案件
 about-show = 顯示這個頻道進行中的案件
 about-close = 結案
@@ -36,6 +38,19 @@ about-admin-admins-list = 列出管理員
 about-admin-admins-add = 加入管理員
 about-admin-admins-remove = 移除管理員
 about-admin-audit = 最近的異動，預設 20 筆，被拒絕的也列出
+
+window = :mag: 看得到的：{ $messages } 則訊息，{ $tokens } / { $limit } token
+window-dropped = - 更早略去的：{ $turns } 輪
+window-older = - 較早的 { $turns } 輪：{ $tokens } token
+window-group = - { $messages } 則訊息，{ $tokens } token：{ $origin ->
+    [user] { $text }
+    [seed] 對話開頭附上的內容
+    [summary] 先前內容的摘要
+   *[other] { $origin }
+}
+policies = :clipboard: 由誰決定，依序詢問：
+policy-layer = - { $name }（{ $digest }）：{ $decides }
+policy-of-arm = - 屬於實驗 { $experiment } 的實驗組 { $arm }
 
 status = :gear: 目前的設定
     - mra workspace：{ $workspace }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pmk_core::Place;
+use pmk_core::{Entry, Place};
 use pmk_knowledge::reaction::ReactionVerdict;
 use pmk_system::threads::offload;
 
-use super::super::TurnError;
+use super::super::{TurnError, gather::audience};
 use crate::{
     admin::Actor,
     case::{self},
     casework::{Casework, CaseworkError},
-    command::{Clerk, Failed, OnCase, Order, ParsedCommand, help, show},
+    command::{Clerk, Failed, OnCase, Order, ParsedCommand, help, show, window},
     config::Config,
     ledger::Event,
     may::{Action, Reason},
@@ -42,7 +42,7 @@ pub(super) async fn carry_out(
             ParsedCommand::Entry { .. } | ParsedCommand::Group { .. } | ParsedCommand::Unknown { .. } => usage,
         });
     };
-    Ok(answer(services, turn, clerk, order, action).await)
+    answer(services, turn, clerk, order, action).await
 }
 
 /// Notes a refusal, and passes the words for it on.
@@ -51,11 +51,22 @@ async fn refuse(clerk: Clerk, action: String, arguments: String, why: &'static s
     words
 }
 
-async fn answer(services: &Services, turn: &OpenTurn, clerk: Clerk, order: Order, action: String) -> String {
+async fn answer(
+    services: &Services,
+    turn: &OpenTurn,
+    clerk: Clerk,
+    order: Order,
+    action: String,
+) -> Result<String, TurnError> {
     let (messages, people) = (&services.messages, services.people.people());
     let done = match order {
         Order::Help => Ok(help::page(messages, Action::Command)),
         Order::AdminHelp => Ok(help::page(messages, Action::Administer)),
+        Order::Context => Ok(context(services, turn).await?),
+        Order::Policies => {
+            let (deciding, place) = services.experiment.decides_for(turn.session).await?;
+            Ok(window::policies(messages, deciding.stack(), place.as_ref()))
+        }
         Order::Status => {
             let Config { mra_workspace, default_ingest, .. } = &services.config;
             let workspace = mra_workspace.as_ref().map(|path| path.display().to_string());
@@ -80,7 +91,18 @@ async fn answer(services: &Services, turn: &OpenTurn, clerk: Clerk, order: Order
             offload(move || clerk.change(&action, &made)).await.map(|()| show::changed(messages, &change))
         }
     };
-    done.unwrap_or_else(|failed| show::failed(messages, &failed))
+    Ok(done.unwrap_or_else(|failed| show::failed(messages, &failed)))
+}
+
+/// What the next question would be asked with, without itself.
+async fn context(services: &Services, turn: &OpenTurn) -> Result<String, TurnError> {
+    let Services { store, messages, preambles, calibrator, .. } = services;
+    let dropped = store.session(&turn.inbound.key).await?.dropped_turns;
+    let stored = store.session_messages(&turn.inbound.key, false).await?;
+    let entries: Vec<&Entry> = stored.iter().map(|stored| &stored.entry).collect();
+    let preamble = preambles.of(audience(services, turn), services.offer(&turn.inbound.user), true);
+    let budget = calibrator.token_budget(turn.session, preamble.tokens, services.now_ms());
+    Ok(window::window(messages, &entries, dropped, budget.limit))
 }
 
 /// The same order that comes again after a crash is one order: it has the same event id.

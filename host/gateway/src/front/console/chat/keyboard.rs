@@ -1,0 +1,47 @@
+//! What is typed, on a thread of its own, which waits for keys.
+
+use std::time::{Duration, Instant};
+
+use rustyline::{DefaultEditor, ExternalPrinter, error::ReadlineError};
+use tokio::sync::mpsc;
+
+const PROMPT: &str = "› ";
+/// Twice within this time is twice.
+const TWICE: Duration = Duration::from_secs(3);
+
+/// Something that was typed.
+#[derive(Debug)]
+pub(super) enum Typed {
+    Line(String),
+    /// Ctrl-C: what stood in the line is gone. The second in a row ends all.
+    Cleared,
+}
+
+/// Begins to read. Without any end, whoever leaves is not waited for.
+pub(super) fn start() -> Result<(impl ExternalPrinter + Send + 'static, mpsc::Receiver<Typed>), ReadlineError> {
+    let mut editor = DefaultEditor::new()?;
+    let printer = editor.create_external_printer()?;
+    let (sender, typed) = mpsc::channel(1);
+    let read = move || {
+        let mut cleared_at: Option<Instant> = None;
+        loop {
+            let next = match editor.readline(PROMPT) {
+                Ok(line) if line.trim().is_empty() => continue,
+                Ok(line) => {
+                    // An entry that cannot be remembered is only missing from the history.
+                    let _ = editor.add_history_entry(&line);
+                    Typed::Line(line)
+                }
+                Err(ReadlineError::Interrupted) if cleared_at.is_none_or(|at| at.elapsed() > TWICE) => Typed::Cleared,
+                // Ctrl-D, Ctrl-C again, or a closed terminal.
+                Err(_) => return,
+            };
+            cleared_at = matches!(next, Typed::Cleared).then(Instant::now);
+            if sender.blocking_send(next).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("console-input".into()).spawn(read)?;
+    Ok((printer, typed))
+}

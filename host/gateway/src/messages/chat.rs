@@ -1,0 +1,111 @@
+//! What the chat at a terminal says.
+
+use super::Messages;
+
+impl Messages {
+    /// What is typed here goes where: the first line.
+    pub fn chat_begin(&self, version: &str) -> String {
+        self.text("chat-begin", [("version", version.into())])
+    }
+
+    /// What answers, and how much it takes in; a hint where it is only the stand-in.
+    pub fn chat_model(&self, model: &str, window: &str, is_stand_in: bool) -> String {
+        let id = if is_stand_in { "chat-model-sim" } else { "chat-model" };
+        self.text(id, [("model", model.into()), ("window", window.into())])
+    }
+
+    /// What decides what the model sees.
+    pub fn chat_policy(&self, policies: &str) -> String {
+        self.text("chat-policy", [("policies", policies.into())])
+    }
+
+    /// What else can be typed, in a line.
+    pub fn chat_keys(&self) -> String {
+        self.text("chat-keys", [])
+    }
+
+    /// What else can be typed, a line each.
+    pub fn chat_help(&self) -> String {
+        self.text("chat-help", [])
+    }
+
+    /// There is no such word.
+    pub fn chat_unknown(&self, word: &str) -> String {
+        self.text("chat-unknown", [("word", word.into())])
+    }
+
+    /// Ctrl-C was pressed at an empty line, or has emptied it.
+    pub fn chat_leave(&self) -> String {
+        self.text("chat-leave", [])
+    }
+
+    /// An answer takes its time: so many seconds until now.
+    pub fn chat_waits(&self, seconds: u64) -> String {
+        self.text("chat-waits", [("seconds", seconds.into())])
+    }
+
+    /// Nothing was asked that a word could be for.
+    pub fn chat_no_word(&self) -> String {
+        self.text("chat-no-word", [])
+    }
+
+    /// A word had no effect.
+    pub fn chat_no_effect(&self, error: &str) -> String {
+        self.text("chat-no-effect", [("error", error.into())])
+    }
+
+    /// A message was not stored.
+    pub fn chat_not_stored(&self, error: &str) -> String {
+        self.text("chat-not-stored", [("error", error.into())])
+    }
+
+    /// What was decided for a turn. Numbers come as they are to be shown.
+    pub fn chat_turn(&self, policy: Option<&str>, tokens: &str, limit: &str) -> String {
+        let size = self.text("chat-turn", [("tokens", tokens.into()), ("limit", limit.into())]);
+        policy.map_or_else(
+            || size.clone(),
+            |policy| self.text("chat-decided", [("policy", policy.into()), ("size", size.clone().into())]),
+        )
+    }
+
+    /// So many turns left the window.
+    pub fn chat_dropped(&self, turns: u32) -> String {
+        self.text("chat-dropped", [("turns", turns.into())])
+    }
+
+    /// So many messages were shortened.
+    pub fn chat_shortened(&self, messages: usize) -> String {
+        self.text("chat-shortened", [("messages", messages.into())])
+    }
+
+    /// So many messages of the archive were shown again.
+    pub fn chat_recalled(&self, messages: usize) -> String {
+        self.text("chat-recalled", [("messages", messages.into())])
+    }
+}
+
+#[cfg(test)]
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
+    vec![
+        messages.chat_begin("1"),
+        messages.chat_model("sim", "8,000", true),
+        messages.chat_model("openai:x", "8,000", false),
+        messages.chat_policy("standard"),
+        messages.chat_keys(),
+        messages.chat_help(),
+        messages.chat_unknown("/x"),
+        messages.chat_leave(),
+        messages.chat_waits(3),
+        messages.chat_no_word(),
+        messages.chat_no_effect("no"),
+        messages.chat_not_stored("no"),
+        messages.chat_turn(Some("standard"), "5", "100"),
+        messages.chat_turn(None, "5", "100"),
+        messages.chat_dropped(1),
+        messages.chat_dropped(2),
+        messages.chat_shortened(1),
+        messages.chat_shortened(2),
+        messages.chat_recalled(1),
+        messages.chat_recalled(2),
+    ]
+}
