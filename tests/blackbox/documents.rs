@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::support::{Home, program, repository};
+use crate::support::{Home, program, question, replies, repository};
 
 mod pages;
 
@@ -210,6 +210,23 @@ fn the_map_has_every_crate_and_every_module_and_nothing_else() {
         .collect();
     assert!(modules.len() > 20, "{modules:?}");
     assert_eq!(mapped("| module | what it is |"), modules);
+}
+
+/// Ten things that newcomers say first, in both languages.
+#[test]
+fn what_the_readme_shows_is_answered_so() {
+    let readme = std::fs::read_to_string(repository("README.md")).expect("the page");
+    let (_, rest) = readme.split_once("```text\n› ").expect("a conversation");
+    let (shown, _) = rest.split_once("```").expect("its end");
+    let exchanges: Vec<(&str, &str)> =
+        shown.trim().split("\n› ").map(|exchange| exchange.split_once('\n').expect("an answer")).collect();
+    assert_eq!(exchanges.len(), 10);
+    let home = Home::new();
+    let input: String =
+        (0..).zip(&exchanges).map(|(at, (said, _))| question(&format!("Ev{at}"), said) + "\n").collect();
+    let lines = home.run(&["run", "--model", "sim"], &input).ok().lines();
+    let answered: Vec<&str> = exchanges.iter().map(|(_, answer)| *answer).collect();
+    assert_eq!(replies(&lines), answered);
 }
 
 #[test]

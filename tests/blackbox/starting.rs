@@ -156,3 +156,24 @@ fn a_damaged_compile_cache_is_no_news() {
     let stderr = home.run(&["run", "--model", "sim"], "").ok().stderr;
     assert!(!stderr.contains("WARN"), "{stderr}");
 }
+
+#[test]
+fn the_log_has_one_line_at_the_start_and_one_a_turn() {
+    let home = Home::new();
+    let mut command = home.command(&["run", "--model", "sim", "--policy", "strict"]);
+    command.env_remove("PMK_LOG");
+    let input = question("Ev1", "hello") + "\n" + &question("Ev2", "/pmk help") + "\n" + &question("Ev3", "hello");
+    let log = finish(command, &input).ok().stderr;
+    let lines: Vec<&str> = log.lines().filter_map(|line| line.split_once(" INFO ")).map(|(_, line)| line).collect();
+    let [ready, turns @ ..] = &lines[..] else { panic!("{log}") };
+    let home = home.path().display();
+    let version = env!("CARGO_PKG_VERSION");
+    let starts = format!("ready version=\"{version}\" model=\"sim:sim\" policies=\"strict 1.0.0 over standard 1.0.0\"");
+    assert!(ready.starts_with(&starts) && ready.contains(&format!("home={home}")), "{ready}");
+    assert_eq!(turns.len(), 3, "{log}");
+    for (turn, says) in turns.iter().zip(["policy=\"strict\" tokens=", "command=\"pmk\"", "policy=\"strict\" tokens="])
+    {
+        assert!(turn.starts_with("turn session=console:dm:U1 event_id=\"Ev") && turn.contains(says), "{turn}");
+        assert!(turn.contains(" ms="), "{turn}");
+    }
+}

@@ -10,7 +10,7 @@ mod watch;
 
 pub use load::{Loader, Named, open_for_authoring};
 pub use loading::{busy, load};
-pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper};
+pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper, identities, names};
 pub use watch::follow;
 
 use std::{

@@ -35,7 +35,7 @@ use crate::{
     ledger::Ledger,
     messages::{Messages, Notice},
     mra::Mra,
-    policies::Swapper,
+    policies::{self, Swapper},
     presence::{
         Presence,
         manager::Manager,
@@ -166,14 +166,11 @@ impl Run {
             let (what, hint) = messages.notice(notice);
             context.notice(&what, Some(&hint));
         }
-        let policies: Vec<String> =
-            stack.layers().iter().rev().map(|layer| layer.policy.identity().name.clone()).collect();
-        let is_named = model.provider() != Provider::Sim.name();
-        let opening = Opening {
-            model: is_named.then(|| format!("{}:{}", model.provider(), model.name())),
-            window: model.window(),
-            policies: &policies,
-        };
+        let named_model = format!("{}:{}", model.provider(), model.name());
+        let layers = policies::names(&policies::identities(&stack));
+        let is_stand_in = model.provider() == Provider::Sim.name();
+        let opening =
+            Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &layers };
         let (front, lines) = self.open_front(&config, connection, &opening).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
@@ -209,6 +206,8 @@ impl Run {
         state.write(&context.home);
         vitals.set_ready(swapping::report(&services));
         manager.ready();
+        let home = context.home.display();
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = layers, %home, "ready");
         let finished = tokio::select! {
             finished = while_present(&gateway, &presence, &asked) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.

@@ -388,11 +388,12 @@ impl Chosen {
     }
 }
 
-fn identities(stack: &Stack) -> Vec<Identity> {
+pub fn identities(stack: &Stack) -> Vec<Identity> {
     stack.layers().iter().map(|layer| layer.policy.identity().clone()).collect()
 }
 
-fn names(layers: &[Identity]) -> String {
+/// Policies in a line, the deciding one first.
+pub fn names(layers: &[Identity]) -> String {
     layers.iter().map(Identity::to_string).collect::<Vec<_>>().join(" over ")
 }
 

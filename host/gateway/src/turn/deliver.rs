@@ -11,6 +11,7 @@ use super::{TurnError, journal::Journal};
 use crate::{
     front::{Delivery, FrontError, Kind, Lookup},
     ledger::Event,
+    report::{QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
     store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
     talk::{Inbound, ReplyTo, Speech},
@@ -221,8 +222,27 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     }
     services.front.report(&inbound.event_id, &answered.report).await?;
     // The last part is marked together with the turn.
-    journal.note(processed(&answered, reply_ts, services.now_ms()));
-    Ok(services.store.finish(answered.turn, sent, journal.take(), services.now_ms()).await?)
+    let now_ms = services.now_ms();
+    journal.note(processed(&answered, reply_ts, now_ms));
+    services.store.finish(answered.turn, sent, journal.take(), now_ms).await?;
+    log(&answered, now_ms);
+    Ok(())
+}
+
+/// One line a turn, for whoever watches.
+fn log(Answered { report, received_at_ms, .. }: &Answered, now_ms: i64) {
+    let TurnReport { event_id, session, kind, .. } = report;
+    let ms = now_ms - received_at_ms;
+    match kind {
+        TurnKind::Command { command } => tracing::info!(%session, event_id, command, ms, "turn"),
+        TurnKind::Question(question) => {
+            let QuestionReport { policy, tokens, turns_dropped, calls, rungs, .. } = &**question;
+            let policy = policy.as_ref().map(|policy| policy.name.as_str());
+            let rungs = (!rungs.is_empty()).then(|| rungs.join(","));
+            let TokenReport { after: tokens, limit, .. } = tokens;
+            tracing::info!(%session, event_id, policy, tokens, limit, turns_dropped, rungs, calls, ms, "turn");
+        }
+    }
 }
 
 async fn deliver_part(

@@ -49,11 +49,11 @@ pub struct Chat {
 /// What is to be known at the first prompt.
 pub struct Opening<'a> {
     /// `PROVIDER:NAME`, or nothing but the stand-in.
-    pub model: Option<String>,
+    pub model: Option<&'a str>,
     /// How many tokens it takes.
     pub window: u64,
-    /// The policies that decide, the last on top.
-    pub policies: &'a [String],
+    /// The policies that decide, in a line.
+    pub policies: &'a str,
 }
 
 impl Chat {
@@ -64,11 +64,10 @@ impl Chat {
     pub fn start(messages: Messages, opening: &Opening<'_>) -> Result<Chat, ReadlineError> {
         let is_coloured = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
         let window = HumanCount(opening.window).to_string();
-        let model = opening.model.as_deref();
         let lines = [
             messages.chat_begin(env!("CARGO_PKG_VERSION")),
-            messages.chat_model(model.unwrap_or_default(), &window, model.is_none()),
-            messages.chat_policy(&opening.policies.join(" + ")),
+            messages.chat_model(opening.model.unwrap_or_default(), &window, opening.model.is_none()),
+            messages.chat_policy(opening.policies),
             messages.chat_keys(),
         ];
         let screen = Screen { printer: Mutex::new(None), is_coloured };

@@ -4,7 +4,7 @@
 chat-begin = pmk-host { $version }: ask something and press Enter; it remembers what was said
 chat-model = model   { $model }, takes { $window } tokens
 chat-model-sim = model   sim, a stand-in that quotes you; `pmk-host init` chooses a real one
-chat-policy = policy  { $policies }; `pmk-host demo` shows what another does
+chat-policy = policy  { $policies }; see `pmk-host demo`
 chat-keys = /help shows what else there is, /quit leaves
 chat-help = /help      this page
     /context   what of this conversation the model gets to see

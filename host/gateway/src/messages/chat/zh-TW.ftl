@@ -4,7 +4,7 @@
 chat-begin = pmk-host { $version }：輸入問題後按 Enter；之前說過的都記得
 chat-model = 模型  { $model }，可容納 { $window } token
 chat-model-sim = 模型  sim，只會引用你說過的話；`pmk-host init` 可以選真的模型
-chat-policy = 策略  { $policies }；`pmk-host demo` 示範其他策略的作用
+chat-policy = 策略  { $policies }；其他策略見 `pmk-host demo`
 chat-keys = /help 說明還能輸入什麼，/quit 離開
 chat-help = /help      這份說明
     /context   模型看得到這個對話的哪些部分
