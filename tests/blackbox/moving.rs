@@ -6,7 +6,10 @@ use std::{fs, path::Path};
 use pmk_core::{Message, testing};
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, Running, component, finish, of_type, question};
+use crate::{
+    support::{Finished, Home, Running, component, finish, of_type, question},
+    terminal::Terminal,
+};
 
 const KEY: &str = "console:dm:U1";
 const SEED: &str = "我先把 workspace 的 PKB context 給你（請當作 ground truth）";
@@ -361,4 +364,24 @@ fn a_full_disk_keeps_all_of_a_conversation_out() {
     assert_eq!(conversations(&home), 1, "nothing of the large one is there, and the small one is");
     home.run(&["sessions", "import", &desk.path("large.json"), "--key", "slack:dm:U2"], "").ok();
     assert_eq!(conversations(&home), 2);
+}
+
+#[test]
+fn an_import_that_takes_long_says_what_it_does() {
+    let home = Home::new();
+    home.run(&["run", "--model", "sim"], &question("Ev1", "hello")).ok();
+    let exported = home.path().join("all.jsonl");
+    home.run(&["sessions", "export", "--all", "--to", &exported.display().to_string()], "").ok();
+    let other = Home::new();
+    other.run(&["run", "--model", "sim"], "").ok();
+    // Somebody else writes for as long as it takes to be noticed.
+    let store = rusqlite::Connection::open(other.path().join("gateway/pmk-host.db")).expect("the store");
+    store.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes now");
+    let mut command = other.command(&["sessions", "import", &exported.display().to_string()]);
+    command.env("TERM", "xterm");
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for("reading the first conversation", 1);
+    store.execute_batch("ROLLBACK").expect("others write again");
+    terminal.wait_for("imported from", 1);
+    assert!(terminal.wait().success());
 }

@@ -52,3 +52,4 @@ pub mod store;
 pub mod talk;
 pub mod transfer;
 pub mod turn;
+mod waiting;

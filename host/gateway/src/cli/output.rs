@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use pmk_system::{error::Failure, json};
 
+use crate::waiting;
+
 /// Prints data. A reader that has seen enough is no error.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
@@ -22,7 +24,7 @@ pub(super) fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
 
 /// Says something that is no data. Where standard error is gone there is nobody left to tell.
 pub(super) fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = waiting::beside(|| writeln!(io::stderr(), "{text}"));
 }
 
 /// The same on one line of JSON.

@@ -12,7 +12,10 @@ use super::{
     context::{Context, block_on},
     output::{note, print_json},
 };
-use crate::store::{BackupError, Store, StoreError};
+use crate::{
+    store::{BackupError, Store, StoreError},
+    waiting::Waiting,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
@@ -57,7 +60,9 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
+    let waiting = Waiting::when_long("copying the database");
     let bytes = block_on(async { Ok(Store::open_existing(&context.home)?.back_up(file).await?) })?;
+    drop(waiting);
     if context.json {
         return print_json(&json!({"backup": file, "bytes": bytes}));
     }
@@ -67,6 +72,7 @@ fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
 
 fn check(context: &Context) -> Result<(), Failure> {
     let path = Store::path(&context.home);
+    let waiting = Waiting::when_long("looking for damage");
     let problems = block_on(async {
         let found = match Store::open_existing(&context.home) {
             Ok(store) => store.check().await,
@@ -78,6 +84,7 @@ fn check(context: &Context) -> Result<(), Failure> {
             found => Ok(found?),
         }
     })?;
+    drop(waiting);
     if context.json {
         print_json(&json!({"store": path, "sound": problems.is_empty(), "problems": problems}))?;
     }
@@ -102,6 +109,7 @@ fn put(
     change: impl FnOnce(&HomeLock) -> Result<Vec<PathBuf>, BackupError>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let lock = HomeLock::take(&context.home)?;
+    let _waiting = Waiting::when_long("putting the database in its place");
     Ok(change(&lock)?)
 }
 

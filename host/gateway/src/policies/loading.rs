@@ -1,15 +1,11 @@
 //! Loading a component, with something to look at meanwhile: one with an interpreter in it compiles for seconds.
 
-use std::{
-    path::{Component, Path},
-    time::Duration,
-};
+use std::path::{Component, Path};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use pmk_policy::{LoadError, Policy, Runtime, compile::Taken};
 use pmk_system::error::Failure;
 
-use crate::embedded;
+use crate::{embedded, waiting::Waiting};
 
 /// From this size on compiling takes long enough to be noticed.
 const LARGE_BYTES: u64 = 1 << 20;
@@ -24,10 +20,11 @@ pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
         return Ok(Policy::from_bytes(runtime, format!("{} (embedded)", file.display()), bytes)?);
     }
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let bar = (bytes >= LARGE_BYTES).then(|| busy(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20)));
+    let waiting =
+        (bytes >= LARGE_BYTES).then(|| Waiting::now(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20)));
     let loaded = Policy::load(runtime, file);
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
+    if let Some(waiting) = waiting {
+        drop(waiting);
     }
     if let Some(Taken { cpu_ms, peak_bytes, confined }) = loaded.as_ref().ok().and_then(Policy::compiled) {
         let (file, peak_mib) = (file.display(), peak_bytes >> 20);
@@ -43,13 +40,4 @@ pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
 /// Whether something is named as the embedded ones are.
 fn is_word(file: &Path) -> bool {
     file.extension().is_none() && matches!(file.components().collect::<Vec<_>>()[..], [Component::Normal(_)])
-}
-
-/// Something to look at while this is done. It is on standard error, and only where that is a terminal.
-pub fn busy(doing: &str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{spinner} {msg}, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = ProgressBar::new_spinner().with_style(style).with_message(doing.to_owned());
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }

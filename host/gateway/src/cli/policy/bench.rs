@@ -18,6 +18,7 @@ use crate::{
         stage::Stage,
     },
     policies,
+    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -45,10 +46,10 @@ impl Bench {
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot make a folder for compiled components: {error}"))
             .or_hint("see that there is room in the folder for temporary files")?;
-        let bar = policies::busy("loading it with an empty cache");
+        let waiting = Waiting::now("loading it with an empty cache");
         let loading = bench::loading(&self.file, *runtime.limits(), scratch.path())?;
-        let measured = bench::run(&stage, self.time, &mut |what| bar.set_message(format!("timing {what}")));
-        bar.finish_and_clear();
+        let measured = bench::run(&stage, self.time, &mut |what| waiting.says(format!("timing {what}")));
+        drop(waiting);
         if context.json {
             return print_json(&json!({
                 "policy": stage.policy().identity(),

@@ -20,6 +20,7 @@ use crate::{
         stage::Stage,
     },
     policies,
+    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -38,13 +39,13 @@ impl Check {
         histories.extend(histories::given(&self.history)?);
         let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
-        let bar = policies::busy("asking");
+        let waiting = Waiting::now("asking");
         let mut asked = 0;
         let report = check::run(&stage, &histories, runtime.limits(), &mut || {
             asked += 1;
-            bar.set_message(format!("{asked} questions asked"));
+            waiting.says(format!("{asked} questions asked"));
         });
-        bar.finish_and_clear();
+        drop(waiting);
         if context.json {
             print_json(&document(stage.policy(), &histories, &report))?;
         } else {

@@ -34,8 +34,9 @@ use crate::{
     },
     compare::{questions::Questions, replay::Setup},
     config::Config,
-    policies::{Loader, Named, busy},
+    policies::{Loader, Named},
     store::Store,
+    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -227,9 +228,9 @@ impl Dev {
 /// Builds, and tries out what was built. What fails leaves the build before as it is.
 async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Result<Round, Failure> {
     let begun = Instant::now();
-    let bar = busy(&format!("building with {}", builder.what()));
+    let waiting = Waiting::now(&format!("building with {}", builder.what()));
     let built = builder.build(&CancellationToken::new()).await;
-    bar.set_message("comparing");
+    waiting.says("comparing");
     let outcome = match built {
         Ok(file) => {
             let load = file.clone();
@@ -241,7 +242,7 @@ async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Res
         }
         Err(error) => Err(error.into()),
     };
-    bar.finish_and_clear();
+    drop(waiting);
     Ok(Round { number, took: begun.elapsed(), outcome })
 }
 

@@ -20,6 +20,7 @@ use crate::{
     },
     store::Store,
     transfer::{TransferError, full, pmk, tree},
+    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -48,10 +49,12 @@ impl Export {
             // The oldest first, so that an import puts them in the same order.
             None => store.sessions().await?.into_iter().rev().map(|session| session.key).collect(),
         };
+        let waiting = Waiting::when_long(&format!("writing {}", conversations(keys.len())));
         let failed = match self.format {
             Format::Full => write_full(store, &keys, &to).await.map(|()| 0)?,
             Format::Pmk => self.write_pmk(context, store, &keys, &to).await?,
         };
+        drop(waiting);
         let written = keys.len() - failed;
         if context.json {
             print_json(&json!({"exported": written, "failed": failed, "to": to}))?;

@@ -18,6 +18,7 @@ use crate::{
     },
     store::{SessionDump, Store, StoreError},
     transfer::{TransferError, full, pmk, tree},
+    waiting::Waiting,
 };
 
 /// How many repairs of one conversation are told singly.
@@ -50,8 +51,15 @@ impl Import {
                 Err(StoreError::Missing { .. }) => Store::open(&context.home)?,
                 opened => opened?,
             };
-            let mut tally =
-                Tally { context, store: &store, replace: self.replace, done: vec![], cases: vec![], failures: vec![] };
+            let mut tally = Tally {
+                context,
+                store: &store,
+                replace: self.replace,
+                done: vec![],
+                cases: vec![],
+                failures: vec![],
+                waiting: Waiting::when_long("reading the first conversation"),
+            };
             match source {
                 Source::Full(file) => tally.full(file).await?,
                 Source::Pmk { found, problems, metas } => {
@@ -111,6 +119,7 @@ struct Tally<'a> {
     cases: Vec<Value>,
     /// Conversations that stay outside, with what they are called.
     failures: Vec<(String, Failure)>,
+    waiting: Waiting,
 }
 
 impl Tally<'_> {
@@ -170,6 +179,7 @@ impl Tally<'_> {
                     "renumbered": restored.renumbered,
                     "repairs": repairs,
                 }));
+                self.waiting.says(format!("{} imported", conversations(self.done.len())));
                 Ok(())
             }
             Err(error @ (StoreError::Exists(_) | StoreError::Leased { .. } | StoreError::LeaseLost { .. })) => {
@@ -222,6 +232,7 @@ impl Tally<'_> {
     }
 
     fn outcome(mut self, path: &Path) -> Result<(), Failure> {
+        drop(self.waiting);
         let (imported, failed) = (self.done.len(), self.failures.len());
         if imported == 0 && failed == 1 {
             return Err(self.failures.remove(0).1);
