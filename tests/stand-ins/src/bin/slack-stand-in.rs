@@ -24,6 +24,8 @@ enum Order {
     Dm { user: String, text: String },
     /// A person mentions the bot in a channel.
     Mention { channel: String, user: String, text: String },
+    /// So many replies in a channel are waited for, and told.
+    Replies { channel: String, least: usize },
     /// Every socket is announced to close, and closed a moment later.
     Disconnect { reason: String },
     /// Every connection breaks.
@@ -62,6 +64,10 @@ async fn carry_out(slack: &Slack, order: Order) -> Value {
     match order {
         Order::Dm { user, text } => sent(slack.dm(&user, &text)),
         Order::Mention { channel, user, text } => sent(slack.mention(&channel, &user, &text, None)),
+        Order::Replies { channel, least } => {
+            until_async("the replies", || (slack.replies(&channel).len() >= least).then_some(())).await;
+            json!(slack.replies(&channel).iter().map(|message| &message.text).collect::<Vec<_>>())
+        }
         Order::Disconnect { reason } => {
             slack.disconnect(&reason);
             json!({})
