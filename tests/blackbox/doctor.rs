@@ -60,7 +60,8 @@ impl Clinic {
         let mut shown = format!("{}\n", finished.status);
         for line in page.lines() {
             let line = between(line, "uid ", ",", "UID");
-            let line = between(&line, "mode 700, ", " MiB", "N");
+            let line = between(&between(&line, "mode 700, ", " MiB", "N"), "還有 ", " MiB", "N");
+            let line = between(&between(&line, "uid ", "，", "UID"), "這個系統的 ", " 張", "N");
             shown += &between(&line, "tls           ", " root", "N");
             shown.push('\n');
         }
@@ -82,13 +83,13 @@ fn config() -> Value {
 }
 
 /// A line with another word between these two.
-fn between(line: &str, before: &str, after: &str, word: &str) -> String {
+pub fn between(line: &str, before: &str, after: &str, word: &str) -> String {
     let Some((head, rest)) = line.split_once(before) else { return line.to_owned() };
     let Some((_, tail)) = rest.split_once(after) else { return line.to_owned() };
     format!("{head}{before}{word}{after}{tail}")
 }
 
-async fn examine(command: Command) -> Finished {
+pub async fn examine(command: Command) -> Finished {
     tokio::task::spawn_blocking(move || finish(command, "")).await.expect("it ends")
 }
 
@@ -102,6 +103,36 @@ async fn all_is_well() {
     assert_eq!(clinic.slack.sockets(), 0, "no connection takes a share of the events");
     let asked = clinic.anthropic.requests();
     assert!(asked.iter().all(|asked| asked.body["max_tokens"] == 1), "{asked:?}");
+}
+
+/// Errors alone are English: they are what somebody searches for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_found_is_in_the_language_of_the_home_and_english_for_programs() {
+    let clinic = Clinic::new(rules().without_scopes(&["files:write", "commands"])).await;
+    let is_chinese = |text: &str| text.chars().any(|c| ('\u{3000}'..='\u{ffef}').contains(&c));
+    let mut config = config();
+    config["langauge"] = "x".into();
+    config["language"] = "zh-TW".into();
+    clinic.home.write("gateway.json", config.to_string());
+    let mut alone = clinic.command(&["--offline", "--model", "sim"]);
+    alone.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN").env_remove("PMK_MRA_WORKSPACE");
+    let mut revoked = clinic.command(&[]);
+    revoked.env("PMK_SLACK_BOT_TOKEN", "xoxb-revoked").env("ANTHROPIC_API_KEY", "sk-wrong");
+    let mut shown = clinic.look().await;
+    for command in [clinic.command(&["--offline"]), alone, revoked] {
+        shown += &clinic.shown(&examine(command).await);
+    }
+    insta::assert_snapshot!(shown);
+    for command in [clinic.command(&["--json"]), clinic.command(&["--json", "--offline"])] {
+        let document = examine(command).await.stdout;
+        assert!(!is_chinese(&document), "{document}");
+    }
+    config["language"] = "en".into();
+    clinic.home.write("gateway.json", config.to_string());
+    let mut english = clinic.command(&[]);
+    english.env("LANG", "zh_TW.UTF-8");
+    let english = clinic.shown(&examine(english).await);
+    assert!(!is_chinese(&english), "{english}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,24 +1,43 @@
 //! From nothing to a gateway that answers.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, process::Command};
 
+use pmk_stand_ins::{
+    anthropic::{self, Anthropic},
+    slack::Slack,
+};
 use serde_json::json;
 
 use crate::{
+    doctor::{between, examine},
     support::{Home, finish},
     terminal::Terminal,
+    workspace::rules,
 };
+
+/// A home that nobody else may enter.
+fn home() -> Home {
+    let home = Home::new();
+    std::fs::set_permissions(home.path(), Permissions::from_mode(0o700)).expect("a mode");
+    home
+}
 
 fn written(home: &Home) -> serde_json::Value {
     let text = std::fs::read_to_string(home.path().join("gateway.json")).expect("gateway.json");
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// Without what differs between machines.
+fn shown(home: &Home, told: &str) -> String {
+    let told = told.replace(&home.path().display().to_string(), "HOME");
+    told.lines().map(|line| between(line, "tls           ", " root", "N") + "\n").collect()
+}
+
 #[test]
 fn flags_say_all_of_it_and_the_gateway_runs_with_what_was_written() {
-    let home = Home::new();
-    let told = home.run(&["init", "--model", "sim", "--language", "en", "--front", "console"], "").ok();
-    insta::assert_snapshot!(told.stdout.replace(&home.path().display().to_string(), "HOME"));
+    let home = home();
+    let flags = ["init", "--model", "sim", "--language", "en", "--front", "console", "--offline"];
+    insta::assert_snapshot!(shown(&home, &home.run(&flags, "").ok().stdout));
     assert_eq!(written(&home), json!({"version": 1, "language": "en", "model": "sim"}));
     let mode = std::fs::metadata(home.path().join("gateway.json")).expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -28,12 +47,13 @@ fn flags_say_all_of_it_and_the_gateway_runs_with_what_was_written() {
 
 #[test]
 fn slack_comes_with_its_manifest_and_what_has_to_be_set() {
-    let home = Home::new();
+    let home = home();
     let slack = ["--app-token", "env:APP", "--bot-token", "cmd:pass slack/bot", "--api-key", "env:KEY"];
-    let told = home.run(&[&["init", "--model", "anthropic-api", "--language", "en"][..], &slack].concat(), "").ok();
+    let flags = ["init", "--model", "anthropic-api", "--language", "en", "--offline"];
+    let told = home.run(&[&flags[..], &slack].concat(), "").ok();
     let (manifest, rest) = told.stdout.rsplit_once("}\n").expect("a manifest");
     assert!(manifest.contains("\"socket_mode_enabled\": true"), "{manifest}");
-    insta::assert_snapshot!(rest.replace(&home.path().display().to_string(), "HOME"));
+    insta::assert_snapshot!(shown(&home, rest));
     assert!(told.stderr.contains("connections:write"), "{}", told.stderr);
     let tokens = json!({"appToken": {"env": "APP"}, "botToken": {"cmd": "pass slack/bot"}});
     let expected =
@@ -43,9 +63,9 @@ fn slack_comes_with_its_manifest_and_what_has_to_be_set() {
 
 #[test]
 fn what_is_there_already_stays() {
-    let home = Home::new();
+    let home = home();
     home.write("gateway.json", r#"{"version":1,"admins":["U1"],"strange":[1],"language":"zh-TW"}"#);
-    home.run(&["init", "--model", "sim", "--language", "en"], "").ok();
+    home.run(&["init", "--model", "sim", "--language", "en", "--offline"], "").ok();
     let expected = json!({"version": 1, "admins": ["U1"], "strange": [1], "language": "en", "model": "sim"});
     assert_eq!(written(&home), expected);
     home.write("gateway.json", "{");
@@ -54,9 +74,24 @@ fn what_is_there_already_stays() {
     assert_eq!(std::fs::read_to_string(home.path().join("gateway.json")).expect("the file"), "{");
 }
 
+/// Once, a key that the file had already was to be set all the same.
+#[test]
+fn only_what_is_missing_is_to_be_set() {
+    let home = home();
+    home.write("gateway.json", r#"{"version":1,"apiKey":{"cmd":"echo key"}}"#);
+    let awaited = |model: &str, set: &[(&str, &str)]| {
+        let mut command = home.command(&["init", "--json", "--offline", "--model", model]);
+        command.envs(set.iter().copied());
+        finish(command, "").ok().json()["variables"].clone()
+    };
+    assert_eq!(awaited("anthropic-api", &[]), json!([]));
+    assert_eq!(awaited("openai:x", &[]), json!(["OPENAI_API_KEY"]));
+    assert_eq!(awaited("openai:x", &[("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")]), json!([]));
+}
+
 #[test]
 fn what_cannot_be_is_said_and_nothing_is_written() {
-    let home = Home::new();
+    let home = home();
     let mut told = String::new();
     let sim = ["init", "--model", "sim"];
     for arguments in [
@@ -80,8 +115,8 @@ fn what_cannot_be_is_said_and_nothing_is_written() {
 
 #[test]
 fn a_terminal_is_asked_and_shows_no_secret() {
-    let home = Home::new();
-    let mut command = home.command(&["init"]);
+    let home = home();
+    let mut command = home.command(&["init", "--offline"]);
     command.env("TERM", "xterm");
     let mut terminal = Terminal::start(command);
     terminal.wait_for("Language / 語言", 1);
@@ -107,4 +142,49 @@ fn a_terminal_is_asked_and_shows_no_secret() {
         "slack": {"botToken": "xoxb-hidden"},
     });
     assert_eq!(written(&home), expected);
+}
+
+/// `init` that is told where both of Slack's tokens and the key are, and where they go.
+fn with_slack(home: &Home, slack: &Slack, anthropic: &Anthropic, more: &[&str]) -> Command {
+    let given = ["init", "--model", "anthropic-api:claude-haiku-4-5", "--api-key", "env:KEY"];
+    let tokens = ["--app-token", "env:APP", "--bot-token", "env:BOT"];
+    let mut command = home.command(&[&given[..], &tokens, more].concat());
+    let rules = slack.rules();
+    command.env("APP", &rules.app_token).env("BOT", &rules.bot_token).env("KEY", anthropic::KEY);
+    command.env("PMK_SLACK_API_URL", slack.api_url()).env("ANTHROPIC_BASE_URL", anthropic.url());
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_given_is_tried_at_once() {
+    let (home, slack, anthropic) = (home(), Slack::start(rules()).await, Anthropic::start().await);
+    let told = examine(with_slack(&home, &slack, &anthropic, &["--language", "en"])).await.ok();
+    let (_, rest) = told.stdout.rsplit_once("}\n").expect("a manifest");
+    insta::assert_snapshot!(shown(&home, rest));
+    assert!(!slack.calls("auth.test").is_empty() && !anthropic.requests().is_empty());
+    let before = (slack.calls("auth.test").len(), anthropic.requests().len());
+    examine(with_slack(&home, &slack, &anthropic, &["--offline"])).await.ok();
+    assert_eq!((slack.calls("auth.test").len(), anthropic.requests().len()), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bot_token_that_slack_refuses_is_found_out_and_the_file_is_written() {
+    let (home, slack, anthropic) = (home(), Slack::start(rules()).await, Anthropic::start().await);
+    let mut page = String::new();
+    for language in ["en", "zh-TW"] {
+        let mut command = with_slack(&home, &slack, &anthropic, &["--language", language]);
+        command.env("BOT", "xoxb-revoked");
+        let told = examine(command).await.ok();
+        page += told.stdout.rsplit_once("}\n").expect("a manifest").1;
+        assert_eq!(written(&home)["slack"]["botToken"], json!({"env": "BOT"}));
+    }
+    let page = page.lines().map(|line| between(line, "這個系統的 ", " 張", "N") + "\n").collect::<String>();
+    insta::assert_snapshot!(shown(&home, &page));
+    let mut command = with_slack(&home, &slack, &anthropic, &["--json", "--language", "zh-TW"]);
+    command.env("BOT", "xoxb-revoked");
+    let document = examine(command).await.ok().json();
+    let findings = document["findings"].as_array().expect("a list");
+    let bot = findings.iter().find(|finding| finding["check"] == "slack bot").expect("a finding");
+    assert_eq!(bot["state"], "bad");
+    assert!(document["next"].as_str().is_some_and(|next| next.ends_with(" doctor")), "{document}");
 }

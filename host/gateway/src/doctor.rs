@@ -1,8 +1,9 @@
 //! What a gateway needs, looked at before or while it runs: one [`Finding`] a check, in a fixed order, with what mends
 //! it. The checks that wait for others run at the same time, none for longer than [`PATIENCE`]; nothing is changed, and
-//! no token is ever in what is found.
+//! no token is ever in what is found. Findings are in the language of the [`Messages`] that say them, but for errors,
+//! which are English everywhere.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use pmk_policy::Stack;
 use pmk_system::{error::Failure, threads::offload};
@@ -11,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     config::{Config, Problem},
+    messages::{DoctorRemark, Messages},
     mra,
 };
 
@@ -57,6 +59,13 @@ pub enum State {
 /// Gets something, and may wait for a command or a compiler.
 pub type Getting<T> = Box<dyn FnOnce() -> Result<T, Failure> + Send>;
 
+/// What has to be got before it can be looked at.
+pub enum Part<T> {
+    Get(Getting<T>),
+    /// Nobody can get it before these variables are set, and nobody says that they should be already.
+    Awaits(Vec<String>),
+}
+
 /// What is looked at.
 pub struct Subject {
     pub home: PathBuf,
@@ -70,55 +79,74 @@ pub struct Subject {
 
 /// What a gateway is made of.
 pub struct Parts {
-    pub slack: Getting<Access>,
-    pub model: Getting<Answering>,
+    pub slack: Part<Access>,
+    pub model: Part<Answering>,
     pub policies: Getting<(Stack, Vec<String>)>,
     pub mra: mra::Config,
 }
 
 /// Looks at everything.
-pub async fn examine(subject: Subject) -> Vec<Finding> {
+pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> {
     let Subject { home, config, parts, offline } = subject;
     let about_home = offload({
-        let home = home.clone();
-        move || home::look(&home)
+        let (home, messages) = (home.clone(), Arc::clone(&messages));
+        move || home::look(&home, &messages)
     });
     let about_running = offload({
-        let home = home.clone();
-        move || running::look(&home)
+        let (home, messages) = (home.clone(), Arc::clone(&messages));
+        move || running::look(&home, &messages)
     });
-    let about_tls = offload(tls::look);
+    let about_tls = offload({
+        let messages = Arc::clone(&messages);
+        move || tls::look(&messages)
+    });
     let (about_parts, about_home, about_running, about_tls) =
-        tokio::join!(look_at(parts, offline), about_home, about_running, about_tls);
+        tokio::join!(look_at(parts, offline, &messages), about_home, about_running, about_tls);
     let mut findings = about_home;
     // What is wrong with the home keeps the file in it from being read.
     let is_read = config.is_ok() || findings.iter().all(|finding| finding.state != State::Bad);
-    findings.extend(if is_read { config::look(&home, &config) } else { config::left_out() });
+    findings.extend(if is_read { config::look(&home, &config, &messages) } else { config::left_out(&messages) });
     findings.push(about_tls);
     findings.extend(about_parts);
     findings.push(about_running);
     findings
 }
 
-async fn look_at(parts: Option<Parts>, offline: bool) -> Vec<Finding> {
+async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Vec<Finding> {
     let Some(Parts { slack, model, policies, mra }) = parts else {
         let names = [slack::NAME, clock::NAME, model::NAME, policies::NAME, workspace::NAME];
-        return names.map(|name| Finding::left_out(name, "not looked at, because of gateway.json")).into();
+        return names.map(|name| Finding::left_out(name, messages.doctor(DoctorRemark::BecauseOfConfig))).into();
     };
-    let ((slack, slack_clock), (model, model_clock), policies) =
-        tokio::join!(slack::look(slack, offline), model::look(model, offline), policies::look(policies));
+    let ((slack, slack_clock), (model, model_clock), policies) = tokio::join!(
+        slack::look(slack, offline, messages),
+        model::look(model, offline, messages),
+        policies::look(policies, messages)
+    );
     let mut findings = slack;
-    findings.push(clock::look([("Slack", slack_clock), ("the model", model_clock)]));
-    findings.extend([model, policies, workspace::look(&mra)]);
+    findings.push(clock::look(slack_clock, model_clock, messages));
+    findings.extend([model, policies, workspace::look(&mra, messages)]);
     findings
 }
 
 /// Gets something within the time that a check has. What takes longer is left to itself, and ends with the program.
-async fn get<T: Send + 'static>(getting: Getting<T>) -> Result<T, Failure> {
+///
+/// # Errors
+/// It cannot be got, or not yet: what is found then.
+async fn get<T: Send + 'static>(
+    check: &'static str,
+    part: Part<T>,
+    page: &str,
+    messages: &Messages,
+) -> Result<T, Finding> {
+    let getting = match part {
+        Part::Get(getting) => getting,
+        Part::Awaits(variables) => return Err(Finding::left_out(check, messages.doctor_until_set(&variables))),
+    };
     match timeout(PATIENCE, offload(getting)).await {
-        Ok(got) => got,
-        Err(_) => Err(Failure::new(format!("what it takes was not there within {} s", PATIENCE.as_secs()))
-            .hint("a command that gateway.json names for a secret takes too long: run it by hand")),
+        Ok(got) => got.map_err(|failure| Finding::failed(check, failure, page, messages)),
+        Err(_) => {
+            Err(Finding::bad(check, messages.doctor_late(PATIENCE.as_secs()), messages.doctor(DoctorRemark::LateHint)))
+        }
     }
 }
 
@@ -144,8 +172,8 @@ impl Finding {
     }
 
     /// What does not go; where nothing better is known, this page helps.
-    fn failed(check: &'static str, failure: Failure, page: &str) -> Finding {
+    fn failed(check: &'static str, failure: Failure, page: &str, messages: &Messages) -> Finding {
         let (what, hint) = failure.into_parts();
-        Finding::bad(check, what, hint.unwrap_or_else(|| format!("see {page}")))
+        Finding::bad(check, what, hint.unwrap_or_else(|| messages.doctor_see(page)))
     }
 }

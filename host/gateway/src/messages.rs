@@ -8,6 +8,7 @@ mod cases;
 mod chat;
 mod commands;
 mod demo;
+mod doctor;
 mod escalations;
 mod init;
 mod model;
@@ -19,6 +20,7 @@ use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentB
 use pmk_core::{Language, text};
 use unic_langid::LanguageIdentifier;
 
+pub use doctor::{ClockOf, DoctorRemark, HomeFound, ModelFound, MraFound};
 pub use escalations::Escalation;
 pub use init::InitQuestion;
 pub use operator::Notice;
@@ -35,6 +37,7 @@ const fn catalogue(language: Language) -> &'static str {
                 include_str!("messages/demo/zh-TW.ftl"),
                 include_str!("messages/init/zh-TW.ftl"),
                 include_str!("messages/chat/zh-TW.ftl"),
+                include_str!("messages/doctor/zh-TW.ftl"),
             )
         }
         Language::English => concat!(
@@ -45,6 +48,7 @@ const fn catalogue(language: Language) -> &'static str {
             include_str!("messages/demo/en.ftl"),
             include_str!("messages/init/en.ftl"),
             include_str!("messages/chat/en.ftl"),
+            include_str!("messages/doctor/en.ftl"),
         ),
     }
 }
@@ -128,13 +132,14 @@ mod tests {
 
     /// Everything that can be said.
     fn everything(messages: &Messages) -> Vec<String> {
-        let themes: [fn(&Messages) -> Vec<String>; 10] = [
+        let themes: [fn(&Messages) -> Vec<String>; 11] = [
             commands::everything,
             chat::everything,
             admins::everything,
             answers::everything,
             cases::everything,
             demo::everything,
+            doctor::everything,
             escalations::everything,
             init::everything,
             model::everything,

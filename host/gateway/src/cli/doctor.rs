@@ -1,6 +1,6 @@
 //! `doctor`: what a gateway needs, a line each, and what mends it.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use pmk_core::Language;
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     config::Config,
-    doctor::{self, Access, Answering, Finding, PATIENCE, Parts, State, Subject},
+    doctor::{self, Access, Answering, Finding, PATIENCE, Part, Parts, State, Subject},
     messages::Messages,
     policies::Loader,
 };
@@ -42,45 +42,61 @@ pub(super) struct DoctorCommand {
 
 impl DoctorCommand {
     pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
-        // A command that gets a secret is ended with this program.
-        supervisor::enable();
-        let offline = self.offline;
-        let config = Config::examine(&context.home).map(|(config, mut problems)| {
-            if self.model.is_none() {
-                problems.extend(config.as_ref().and_then(of_the_model));
-            }
-            (config, problems)
-        });
-        let parts = match &config {
-            Ok((Some(config), _)) => Some(self.parts(context, config)?),
-            _ => None,
-        };
-        let subject = Subject { home: context.home.clone(), config, parts, offline };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
-        let findings = runtime.block_on(doctor::examine(subject));
-        // What took too long is not waited for.
-        runtime.shutdown_background();
-        show(context, &findings)?;
+        let subject = subject(&context.home, self.layers, self.model, self.offline);
+        // Programs read English.
+        let language = if context.json { Language::English } else { context.language };
+        let findings = examine(subject, Messages::new(language))?;
+        if context.json {
+            print_json(&json!({"ok": is_well(&findings), "findings": findings}))?;
+        } else {
+            print(&page(&findings))?;
+        }
         Ok(if is_well(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
 
-    /// What a gateway would be made of.
-    fn parts(self, context: &Context, config: &Config) -> Result<Parts, Failure> {
-        let config = Arc::new(Config { mra_workspace: mra::workspace(config), ..config.clone() });
-        let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
-        let loader = self.layers.loader(&context.home)?;
-        let mut environment = Environment::of_process(&context.home);
-        (environment.idle_timeout, environment.call_timeout) = (Some(PATIENCE), Some(PATIENCE));
-        Ok(Parts {
-            slack: Box::new(move || access(&slack)),
-            model: Box::new(move || answers(self.model.as_deref(), environment, &answering)),
-            policies: Box::new(move || decide(&loader, &deciding)),
-            mra: mra::config(&config),
-        })
+/// All that there is to look at in a home.
+pub(super) fn subject(home: &Path, layers: LayerArguments, model: Option<String>, offline: bool) -> Subject {
+    let config = Config::examine(home).map(|(config, mut problems)| {
+        if model.is_none() {
+            problems.extend(config.as_ref().and_then(of_the_model));
+        }
+        (config, problems)
+    });
+    let parts = match &config {
+        Ok((Some(config), _)) => Some(parts(home, layers, model, config)),
+        _ => None,
+    };
+    Subject { home: home.to_owned(), config, parts, offline }
+}
+
+/// What a gateway would be made of.
+fn parts(home: &Path, layers: LayerArguments, model: Option<String>, config: &Config) -> Parts {
+    let config = Arc::new(Config { mra_workspace: mra::workspace(config), ..config.clone() });
+    let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
+    let mut environment = Environment::of_process(home);
+    (environment.idle_timeout, environment.call_timeout) = (Some(PATIENCE), Some(PATIENCE));
+    let home = home.to_owned();
+    Parts {
+        slack: Part::Get(Box::new(move || access(&slack))),
+        model: Part::Get(Box::new(move || answers(model.as_deref(), environment, &answering))),
+        policies: Box::new(move || decide(&layers.loader(&home)?, &deciding)),
+        mra: mra::config(&config),
     }
+}
+
+/// Looks at it, and waits no longer than a check may take.
+pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Finding>, Failure> {
+    // A command that gets a secret is ended with this program.
+    supervisor::enable();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    let findings = runtime.block_on(doctor::examine(subject, Arc::new(messages)));
+    // What took too long is not waited for.
+    runtime.shutdown_background();
+    Ok(findings)
 }
 
 fn access(config: &Config) -> Result<Access, Failure> {
@@ -91,9 +107,7 @@ fn access(config: &Config) -> Result<Access, Failure> {
 fn answers(named: Option<&str>, environment: Environment, config: &Config) -> Result<Answering, Failure> {
     let chosen = Chosen::of(named, config);
     let model = open_model(&chosen, None, environment, config)?;
-    // As all that it says, in English.
-    let note = chosen.notice().map(|notice| Messages::new(Language::English).notice(notice));
-    Ok(Answering { model, note: note.map(|(what, hint)| (what.trim_start_matches("model: ").to_owned(), hint)) })
+    Ok(Answering { model, is_unnamed: matches!(chosen, Chosen::StandIn) })
 }
 
 /// The layers of a start; those of an experiment's arms are only tried.
@@ -111,25 +125,21 @@ fn decide(loader: &Loader, config: &Config) -> Result<(Stack, Vec<String>), Fail
     Ok(loaded)
 }
 
-fn is_well(findings: &[Finding]) -> bool {
+/// Whether everything goes.
+pub(super) fn is_well(findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.state != State::Bad)
 }
 
-fn show(context: &Context, findings: &[Finding]) -> Result<(), Failure> {
-    if context.json {
-        return print_json(&json!({"ok": is_well(findings), "findings": findings}));
-    }
-    let page: String = findings
-        .iter()
-        .map(|Finding { check, state, what, hint }| {
-            let mark = match state {
-                State::Well => WELL,
-                State::Odd => ODD,
-                State::Bad => BAD,
-                State::LeftOut => LEFT_OUT,
-            };
-            marks::line(mark, &format!("{check:<12}  {what}"), hint.as_deref())
-        })
-        .collect();
-    print(&page)
+/// A line each, and below it what mends it.
+pub(super) fn page<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> String {
+    let line = |Finding { check, state, what, hint }: &Finding| {
+        let mark = match state {
+            State::Well => WELL,
+            State::Odd => ODD,
+            State::Bad => BAD,
+            State::LeftOut => LEFT_OUT,
+        };
+        marks::line(mark, &format!("{check:<12}  {what}"), hint.as_deref())
+    };
+    findings.into_iter().map(line).collect()
 }

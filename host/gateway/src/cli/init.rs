@@ -1,5 +1,6 @@
 //! `init`: from nothing to a gateway.json that `run` takes. What a flag says is not asked, and without a terminal nothing is.
 
+mod awaited;
 mod given;
 mod questions;
 
@@ -13,15 +14,20 @@ use serde_json::json;
 
 use super::{
     context::Context,
+    doctor,
+    layers::LayerArguments,
     output::{note, print, print_json},
     run::FrontChoice,
+    tokens::Tokens,
 };
 use crate::{
     config::{self, Config, EditError, Object},
+    doctor::{Access, Finding, Part, State},
     front::slack::app,
     messages::Messages,
 };
 
+use awaited::Awaited;
 use given::{Kind, SecretGiven};
 
 #[derive(Debug, Args)]
@@ -49,6 +55,10 @@ pub(super) struct InitCommand {
     /// Where Slack's bot token is: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     bot_token: Option<String>,
+
+    /// Leave out what goes over the network
+    #[arg(long)]
+    offline: bool,
 }
 
 /// Secrets by the flags. Clap would show those that are written out in its errors.
@@ -87,23 +97,29 @@ impl InitCommand {
         let messages = Messages::new(answers.language);
         config::edit(&context.home, |root| write(root, &answers))
             .map_err(|error: EditError| Failure::new(&error).hint(error.hint()))?;
-        let variables = answers.variables();
-        let run = match home::is_default(&context.home) {
-            true => "pmk-host run".to_owned(),
-            false => format!("pmk-host --home {} run", context.home.display()),
-        };
+        let (config, _) = Config::load(&context.home)?;
+        let awaited = Awaited::by(&answers, &config);
         let path = home::config_file(&context.home);
         if context.json {
+            let findings = examine(context, &answers, &config, awaited.clone(), self.offline, Language::English)?;
             let manifest = answers.slack.is_some().then(app::manifest);
-            return print_json(&json!({"path": path, "variables": variables, "manifest": manifest, "next": run}));
+            return print_json(&json!({
+                "path": path, "variables": awaited.variables(), "manifest": manifest, "findings": findings,
+                "next": next(context, &findings),
+            }));
         }
         if answers.slack.is_some() && !is_asked {
             tell_of_the_app(&messages)?;
         }
         let mut told = vec![messages.init_written(&path.display().to_string())];
-        told.extend(variables.iter().map(|name| messages.init_variable(name)));
-        told.push(messages.init_next(&run));
-        print(&format!("{}\n", told.join("\n")))
+        told.extend(awaited.variables().iter().map(|name| messages.init_variable(name)));
+        // Before anybody is asked, which takes its time.
+        print(&format!("{}\n", told.join("\n")))?;
+        let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
+        print(&doctor::page(findings.iter().filter(|finding| is_told(finding))))?;
+        let next = next(context, &findings);
+        let last = if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) };
+        print(&format!("{last}\n"))
     }
 
     fn secrets(&self) -> Result<Secrets, Failure> {
@@ -156,24 +172,6 @@ impl Answers {
             slack.flat_map(|slack| [(Kind::App, slack.app_token.as_ref()), (Kind::Bot, slack.bot_token.as_ref())]);
         tokens.filter_map(|(kind, given)| Some((kind, given?)))
     }
-
-    /// The variables that have to be set where the gateway runs.
-    fn variables(&self) -> Vec<String> {
-        let key = match self.model.provider {
-            Provider::AnthropicApi => Some((self.api_key.as_ref(), "ANTHROPIC_API_KEY")),
-            Provider::OpenAi => Some((None, "OPENAI_API_KEY")),
-            Provider::ClaudeCli | Provider::Sim => None,
-        };
-        let tokens = self.slack.iter().flat_map(|slack| {
-            [(slack.bot_token.as_ref(), Kind::Bot.variable()), (slack.app_token.as_ref(), Kind::App.variable())]
-        });
-        let named = key.into_iter().chain(tokens).filter_map(|(given, variable)| match given {
-            None => Some(variable.to_owned()),
-            Some(SecretGiven::Env(name)) => Some(name.clone()),
-            Some(SecretGiven::Command(_) | SecretGiven::File(_) | SecretGiven::Literal(_)) => None,
-        });
-        named.filter(|name| super::arguments::variable(name).is_none()).collect()
-    }
 }
 
 /// What was not asked for stays as it is.
@@ -187,6 +185,44 @@ fn write(root: &mut Object, answers: &Answers) -> Result<(), EditError> {
         root.object_at(&["slack"])?.set(kind.key(), given.json());
     }
     Ok(())
+}
+
+/// What a doctor finds, but for what nobody can look at before variables are set.
+fn examine(
+    context: &Context,
+    answers: &Answers,
+    config: &Config,
+    awaited: Awaited,
+    offline: bool,
+    language: Language,
+) -> Result<Vec<Finding>, Failure> {
+    let mut subject = doctor::subject(&context.home, LayerArguments::default(), None, offline);
+    if let Some(parts) = &mut subject.parts {
+        if !awaited.by_model.is_empty() {
+            parts.model = Part::Awaits(awaited.by_model);
+        }
+        if !awaited.by_slack.is_empty() {
+            parts.slack = Part::Awaits(awaited.by_slack);
+        } else if answers.slack.is_none() && !Tokens::of(&config.slack).are_any() {
+            parts.slack = Part::Get(Box::new(|| Ok(Access::Console)));
+        }
+    }
+    doctor::examine(subject, Messages::new(language))
+}
+
+/// Whether it is about what was given, or should be known.
+fn is_told(finding: &Finding) -> bool {
+    let is_given = matches!(finding.check, "gateway.json" | "tls" | "model") || finding.check.starts_with("slack");
+    is_given || matches!(finding.state, State::Odd | State::Bad)
+}
+
+/// The command that comes next: to run it, or to look again.
+fn next(context: &Context, findings: &[Finding]) -> String {
+    let command = if doctor::is_well(findings) { "run" } else { "doctor" };
+    match home::is_default(&context.home) {
+        true => format!("pmk-host {command}"),
+        false => format!("pmk-host --home {} {command}", context.home.display()),
+    }
 }
 
 /// The manifest, and what to do with it.

@@ -11,7 +11,7 @@ use crate::{
     policies::{Loader, Named},
 };
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct LayerArguments {
     /// A policy that comes with the program, by name, or a component file; several are layers, the last on top
     /// [default: the standard policy alone]

@@ -94,6 +94,14 @@ impl Secret {
         }
     }
 
+    /// The variable that it is in, where it is in one.
+    pub fn variable(&self) -> Option<&str> {
+        match &self.source {
+            Source::Env(OfEnvironment { env }) => Some(env),
+            Source::Literal(_) | Source::Command(_) | Source::File(_) => None,
+        }
+    }
+
     fn of_environment(&self, name: &str) -> Result<SecretString, Failure> {
         let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         set.map(SecretString::from).ok_or_else(|| {

@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 
 use super::Finding;
+use crate::messages::{ClockOf, DoctorRemark, Messages};
 
 pub(super) const NAME: &str = "clock";
 
@@ -11,31 +12,33 @@ const ODD: SignedDuration = SignedDuration::from_secs(60);
 /// So far off, what is signed, bounded or repeated in time goes wrong.
 const BAD: SignedDuration = SignedDuration::from_secs(300);
 
-/// How far it is ahead of whom; the first who has said so counts.
-pub(super) fn look(ahead: [(&str, Option<SignedDuration>); 2]) -> Finding {
-    let Some((whose, ahead)) = ahead.into_iter().find_map(|(whose, ahead)| Some((whose, ahead?))) else {
-        return Finding::left_out(NAME, "compared only where Slack or the model answers");
+/// How far it is ahead of Slack's, or else of the model's.
+pub(super) fn look(slack: Option<SignedDuration>, model: Option<SignedDuration>, messages: &Messages) -> Finding {
+    let (whose, ahead) = match (slack, model) {
+        (Some(ahead), _) => (ClockOf::Slack, ahead),
+        (None, Some(ahead)) => (ClockOf::Model, ahead),
+        (None, None) => return Finding::left_out(NAME, messages.doctor(DoctorRemark::ClockUnknown)),
     };
     let off = ahead.abs();
     if off <= ODD {
-        return Finding::well(NAME, format!("within a minute of what {whose} says"));
+        return Finding::well(NAME, messages.doctor_clock(whose));
     }
-    let minutes = off.as_secs().saturating_add(30) / 60;
-    let way = if ahead.is_negative() { "behind" } else { "ahead of" };
-    let what = format!("{minutes} min {way} what {whose} says");
-    let hint = "set it, best by NTP: `timedatectl set-ntp true`";
+    let (what, hint) = (messages.doctor_clock_off(whose, ahead), messages.doctor(DoctorRemark::ClockHint));
     if off > BAD { Finding::bad(NAME, what, hint) } else { Finding::odd(NAME, what, hint) }
 }
 
 #[cfg(test)]
 mod tests {
+    use pmk_core::Language;
+
     use super::*;
     use crate::doctor::State;
 
     #[test]
     fn it_is_judged_by_the_minute() {
+        let messages = Messages::new(Language::English);
         let of = |seconds| {
-            let found = look([("Slack", None), ("the model", Some(SignedDuration::from_secs(seconds)))]);
+            let found = look(None, Some(SignedDuration::from_secs(seconds)), &messages);
             (found.state, found.what)
         };
         for (seconds, state, what) in [
@@ -48,6 +51,6 @@ mod tests {
         ] {
             assert_eq!(of(seconds), (state, what.to_owned()), "{seconds}");
         }
-        assert_eq!(look([("Slack", None), ("the model", None)]).state, State::LeftOut);
+        assert_eq!(look(None, None, &messages).state, State::LeftOut);
     }
 }

@@ -5,27 +5,34 @@ use std::path::Path;
 use pmk_system::{error::Failure, home};
 
 use super::{Finding, State};
-use crate::config::{Config, Problem};
+use crate::{
+    config::{Config, Problem},
+    messages::{DoctorRemark, Messages},
+};
 
 const NAME: &str = "gateway.json";
 const PAGE: &str = "docs/settings.md";
 
 /// Of a home that cannot be used.
-pub(super) fn left_out() -> Vec<Finding> {
-    vec![Finding::left_out(NAME, "not read, because of the home")]
+pub(super) fn left_out(messages: &Messages) -> Vec<Finding> {
+    vec![Finding::left_out(NAME, messages.doctor(DoctorRemark::BecauseOfHome))]
 }
 
-pub(super) fn look(home: &Path, config: &Result<(Option<Config>, Vec<Problem>), Failure>) -> Vec<Finding> {
+pub(super) fn look(
+    home: &Path,
+    config: &Result<(Option<Config>, Vec<Problem>), Failure>,
+    messages: &Messages,
+) -> Vec<Finding> {
     let (config, problems) = match config {
         Ok(read) => read,
-        Err(failure) => return vec![Finding::failed(NAME, failure.clone(), PAGE)],
+        Err(failure) => return vec![Finding::failed(NAME, failure.clone(), PAGE, messages)],
     };
     if problems.is_empty() {
         let there_is_none = config.as_ref().is_some_and(|config| !config.exists);
-        let what = if there_is_none { "there is none: everything has its default" } else { "it makes sense" };
-        return vec![Finding::well(NAME, what)];
+        let what = if there_is_none { DoctorRemark::ConfigNone } else { DoctorRemark::ConfigWell };
+        return vec![Finding::well(NAME, messages.doctor(what))];
     }
-    let hint = format!("correct `{}`, see {PAGE}", home::config_file(home).display());
+    let hint = messages.doctor_config_hint(&home::config_file(home));
     problems
         .iter()
         .map(|Problem { what, is_grave }| {

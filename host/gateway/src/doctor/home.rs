@@ -1,7 +1,8 @@
 //! The home: whose it is, who may look in, how much room there is, and on what kind of disk.
 
 use std::{
-    fs, io,
+    fs::{self, Metadata},
+    io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
 };
@@ -10,6 +11,7 @@ use pmk_system::home;
 use rustix::fs::statvfs;
 
 use super::Finding;
+use crate::messages::{DoctorRemark, HomeFound, Messages};
 
 const NAME: &str = "home";
 
@@ -21,47 +23,44 @@ const LITTLE: u64 = 200 << 20;
 /// With less than this the store cannot be relied on for an hour.
 const NO_ROOM: u64 = 20 << 20;
 
-pub(super) fn look(home: &Path) -> Vec<Finding> {
+pub(super) fn look(home: &Path, messages: &Messages) -> Vec<Finding> {
     if let Err(failure) = home::check_trusted(home) {
-        return vec![Finding::failed(NAME, failure, "docs/sessions-and-store.md#the-home")];
+        return vec![Finding::failed(NAME, failure, "docs/sessions-and-store.md#the-home", messages)];
     }
-    let shown = home.display();
-    let metadata = match fs::metadata(home) {
-        Ok(metadata) if metadata.is_dir() => metadata,
-        Ok(_) => return vec![Finding::bad(NAME, format!("`{shown}` is no folder"), "say `--home DIR`")],
+    let what = match fs::metadata(home) {
+        Ok(metadata) if metadata.is_dir() => return look_into(home, &metadata, messages),
+        Ok(_) => messages.doctor_home(home, HomeFound::NoFolder),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return vec![Finding::odd(NAME, format!("there is no `{shown}` yet"), "the first `pmk-host run` makes it")];
+            let what = messages.doctor_home(home, HomeFound::NoneYet);
+            return vec![Finding::odd(NAME, what, messages.doctor(DoctorRemark::HomeFirstRun))];
         }
-        Err(error) => {
-            return vec![Finding::bad(NAME, format!("cannot look at `{shown}`: {error}"), "say `--home DIR`")];
-        }
+        Err(error) => messages.doctor_home(home, HomeFound::NotSeen { error: &error.to_string() }),
     };
+    vec![Finding::bad(NAME, what, messages.doctor(DoctorRemark::HomeSay))]
+}
+
+fn look_into(home: &Path, metadata: &Metadata, messages: &Messages) -> Vec<Finding> {
     let mut findings = vec![];
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & FOR_OTHERS != 0 {
-        let quoted = shown.to_string().replace('\'', r"'\''");
-        findings.push(Finding::odd(
-            NAME,
-            format!("other users can look into `{shown}` (mode {mode:03o}), where people's conversations are"),
-            format!("`chmod go-rwx '{quoted}'`"),
-        ));
+        let quoted = home.display().to_string().replace('\'', r"'\''");
+        let what = messages.doctor_home(home, HomeFound::Open { mode });
+        findings.push(Finding::odd(NAME, what, format!("`chmod go-rwx '{quoted}'`")));
     }
     if let Some(kind) = network(home) {
-        findings.push(Finding::odd(
-            NAME,
-            format!("`{shown}` is on a network file system ({kind}), where locks cannot be relied on"),
-            "keep the home on a disk of this machine, with `--home DIR`",
-        ));
+        let what = messages.doctor_home(home, HomeFound::Network { kind });
+        findings.push(Finding::odd(NAME, what, messages.doctor(DoctorRemark::HomeNetworkHint)));
     }
     let free = statvfs(home).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).unwrap_or(u64::MAX);
-    let room = format!("{} MiB are free", free >> 20);
+    let mib = free >> 20;
     if free < LITTLE {
-        let (what, hint) = (format!("`{shown}`: only {room}"), "make room on that disk");
+        let what = messages.doctor_home(home, HomeFound::LittleRoom { mib });
+        let hint = messages.doctor(DoctorRemark::HomeMakeRoom);
         findings.push(if free < NO_ROOM { Finding::bad(NAME, what, hint) } else { Finding::odd(NAME, what, hint) });
     }
     if findings.is_empty() {
-        let owner = metadata.uid();
-        findings.push(Finding::well(NAME, format!("`{shown}`: uid {owner}, mode {mode:03o}, {room}")));
+        let found = HomeFound::Well { owner: metadata.uid(), mode, mib };
+        findings.push(Finding::well(NAME, messages.doctor_home(home, found)));
     }
     findings
 }

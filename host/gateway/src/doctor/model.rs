@@ -7,7 +7,8 @@ use pmk_core::Message;
 use pmk_models::{Model, ModelError, Provider, Request};
 use tokio::time::timeout;
 
-use super::{Finding, Getting, PATIENCE, get};
+use super::{Finding, PATIENCE, Part, State, get};
+use crate::messages::{DoctorRemark, Messages, ModelFound, Notice};
 
 pub(super) const NAME: &str = "model";
 const PAGE: &str = "docs/models.md";
@@ -15,61 +16,58 @@ const PAGE: &str = "docs/models.md";
 /// The model that would answer.
 pub struct Answering {
     pub model: Arc<dyn Model>,
-    /// What an operator should know of its choice, and what else could be: text and hint.
-    pub note: Option<(String, String)>,
+    /// It stands in for one that nobody has named.
+    pub is_unnamed: bool,
 }
 
 /// What is found, and how far this machine's clock is ahead of the provider's.
-pub(super) async fn look(answering: Getting<Answering>, offline: bool) -> (Finding, Option<SignedDuration>) {
-    match get(answering).await {
-        Ok(Answering { model, note }) => (ask(&*model, note, offline).await, model.clock_ahead()),
-        Err(failure) => (Finding::failed(NAME, failure, PAGE), None),
+pub(super) async fn look(
+    answering: Part<Answering>,
+    offline: bool,
+    messages: &Messages,
+) -> (Finding, Option<SignedDuration>) {
+    match get(NAME, answering, PAGE, messages).await {
+        Ok(Answering { is_unnamed: true, .. }) => {
+            let (_, hint) = messages.notice(Notice::Sim);
+            (Finding::odd(NAME, messages.doctor(DoctorRemark::ModelUnnamed), hint), None)
+        }
+        Ok(Answering { model, .. }) => (ask(&*model, offline, messages).await, model.clock_ahead()),
+        Err(finding) => (finding, None),
     }
 }
 
-async fn ask(model: &dyn Model, note: Option<(String, String)>, offline: bool) -> Finding {
-    if let Some((what, hint)) = note {
-        return Finding::odd(NAME, what, hint);
-    }
+async fn ask(model: &dyn Model, offline: bool, messages: &Messages) -> Finding {
     let name = format!("{}:{}", model.provider(), model.name());
+    let well = |found| Finding::well(NAME, messages.doctor_model(&name, found));
     if model.provider() == Provider::Sim.name() {
-        return Finding::well(NAME, format!("{name}, a stand-in inside the program"));
+        return well(ModelFound::StandIn);
     }
     if model.provider() == Provider::ClaudeCli.name() {
-        return Finding::well(NAME, format!("{name}: the program `claude` is there; it was not asked"));
+        return well(ModelFound::Program);
     }
     if offline {
-        return Finding::left_out(NAME, format!("{name} was not asked, because of `--offline`"));
+        return Finding::left_out(NAME, messages.doctor_model(&name, ModelFound::Offline));
     }
     let request =
         Request { messages: vec![Arc::new(Message::user("Say: ok"))], max_answer_tokens: 1, ..Request::default() };
     let asked = timeout(PATIENCE, model.ask(&request)).await;
     match asked.unwrap_or_else(|_| Err(ModelError::silent_for(PATIENCE))) {
-        Ok(_) => Finding::well(NAME, format!("{name} answers")),
-        Err(error) => refused(&name, &error),
+        Ok(_) => well(ModelFound::Answers),
+        Err(error) => refused(&name, &error, messages),
     }
 }
 
 /// What waiting mends, or is about so small a request alone, does not keep a gateway from serving.
-fn refused(name: &str, error: &ModelError) -> Finding {
+fn refused(name: &str, error: &ModelError, messages: &Messages) -> Finding {
     let what = format!("{name}: {error}");
-    match error {
-        ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => {
-            Finding::odd(NAME, what, "it takes the key; try again a little later")
-        }
-        ModelError::Auth { .. } => Finding::bad(NAME, what, format!("check the key or the login, see {PAGE}")),
-        ModelError::Billing { .. } => Finding::bad(NAME, what, "look at the provider's page on billing"),
-        ModelError::UnknownModel { .. } => {
-            Finding::bad(NAME, what, format!("check the name after the colon and the address, see {PAGE}"))
-        }
-        ModelError::Transport { .. } | ModelError::Timeout { .. } => {
-            Finding::bad(NAME, what, "check the network, a proxy, and the address of the provider")
-        }
-        ModelError::Unexplained { .. } | ModelError::Refused { .. } => Finding::odd(
-            NAME,
-            what,
-            "it answers; so small a request may not suit it: ask it something by `pmk-host run`",
-        ),
-        _ => Finding::bad(NAME, what, format!("see {PAGE}#when-a-model-refuses")),
-    }
+    let (state, hint) = match error {
+        ModelError::RateLimited { .. } | ModelError::Overloaded { .. } => (State::Odd, DoctorRemark::ModelLater),
+        ModelError::Auth { .. } => (State::Bad, DoctorRemark::ModelCredentials),
+        ModelError::Billing { .. } => (State::Bad, DoctorRemark::ModelBilling),
+        ModelError::UnknownModel { .. } => (State::Bad, DoctorRemark::ModelName),
+        ModelError::Transport { .. } | ModelError::Timeout { .. } => (State::Bad, DoctorRemark::ModelNetwork),
+        ModelError::Unexplained { .. } | ModelError::Refused { .. } => (State::Odd, DoctorRemark::ModelSmall),
+        _ => return Finding::bad(NAME, what, messages.doctor_see(&format!("{PAGE}#when-a-model-refuses"))),
+    };
+    Finding::new(NAME, state, what, Some(messages.doctor(hint)))
 }

@@ -4,15 +4,16 @@ use pmk_policy::Stack;
 use pmk_system::threads::offload;
 
 use super::{Finding, Getting};
+use crate::messages::{DoctorRemark, Messages};
 
 pub(super) const NAME: &str = "policies";
 const PAGE: &str = "docs/policies.md";
 
 /// Compiling has a bound of its own, `policy.limits.compileCpuSeconds`.
-pub(super) async fn look(policies: Getting<(Stack, Vec<String>)>) -> Finding {
+pub(super) async fn look(policies: Getting<(Stack, Vec<String>)>, messages: &Messages) -> Finding {
     let (stack, odd) = match offload(policies).await {
         Ok(loaded) => loaded,
-        Err(failure) => return Finding::failed(NAME, failure, PAGE),
+        Err(failure) => return Finding::failed(NAME, failure, PAGE, messages),
     };
     let layers: Vec<String> = stack
         .layers()
@@ -22,9 +23,9 @@ pub(super) async fn look(policies: Getting<(Stack, Vec<String>)>) -> Finding {
             format!("{} {}", identity.name, identity.version)
         })
         .collect();
-    let layers = layers.join(" over ");
+    let layers = messages.doctor_policies(&layers);
     if odd.is_empty() {
         return Finding::well(NAME, layers);
     }
-    Finding::odd(NAME, format!("{layers}; {}", odd.join("; ")), format!("`pmk-host policy inspect POLICY`, see {PAGE}"))
+    Finding::odd(NAME, format!("{layers}; {}", odd.join("; ")), messages.doctor(DoctorRemark::PoliciesHint))
 }

@@ -3,25 +3,24 @@
 use std::path::Path;
 
 use super::Finding;
-use crate::{control, presence::health::Level};
+use crate::{
+    control,
+    messages::{DoctorRemark, Messages},
+    presence::health::Level,
+};
 
 const NAME: &str = "gateway";
 
-pub(super) fn look(home: &Path) -> Finding {
+pub(super) fn look(home: &Path, messages: &Messages) -> Finding {
     let look = match control::look(home) {
         Ok(look) => look,
-        Err(failure) => return Finding::failed(NAME, failure, "docs/operating.md#is-it-well"),
+        Err(failure) => return Finding::failed(NAME, failure, "docs/operating.md#is-it-well", messages),
     };
-    let Some(pid) = look.pid else { return Finding::well(NAME, "none runs in this home") };
-    let reasons: Vec<String> = look.reasons.iter().map(ToString::to_string).collect();
-    let reasons = reasons.join("; ");
+    let Some(pid) = look.pid else { return Finding::well(NAME, messages.doctor(DoctorRemark::GatewayNone)) };
+    let what = messages.doctor_gateway(pid, look.reasons.iter().map(|reason| (reason.name(), reason.count())));
     match look.level {
-        Level::Healthy => Finding::well(NAME, format!("one runs and is healthy (pid {pid})")),
-        Level::Degraded => Finding::odd(NAME, format!("one runs (pid {pid}): {reasons}"), "`pmk-host status`"),
-        Level::Down => Finding::bad(
-            NAME,
-            format!("one runs (pid {pid}): {reasons}"),
-            "`pmk-host stop`, and start it again; see docs/operating.md#is-it-well",
-        ),
+        Level::Healthy => Finding::well(NAME, what),
+        Level::Degraded => Finding::odd(NAME, what, "`pmk-host status`"),
+        Level::Down => Finding::bad(NAME, what, messages.doctor(DoctorRemark::GatewayAgain)),
     }
 }

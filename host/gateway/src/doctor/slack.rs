@@ -3,14 +3,17 @@
 use jiff::SignedDuration;
 use tokio::time::timeout;
 
-use super::{Finding, Getting, PATIENCE, get};
-use crate::front::{
-    FrontError,
-    slack::{
-        SlackConfig,
-        app::Scope,
-        credentials::{self, Bot, Examined},
+use super::{Finding, PATIENCE, Part, get};
+use crate::{
+    front::{
+        FrontError,
+        slack::{
+            SlackConfig,
+            app::{Scope, Without},
+            credentials::{self, Bot, Examined},
+        },
     },
+    messages::{DoctorRemark, Messages},
 };
 
 pub(super) const NAME: &str = "slack";
@@ -24,77 +27,93 @@ const PAGE: &str = "docs/slack.md#the-app";
 pub enum Access {
     /// Nobody has set a token: people talk at the console.
     None,
+    /// Nobody has, and somebody wants it so.
+    Console,
     Tokens(Box<SlackConfig>),
 }
 
 /// What is found, and how far this machine's clock is ahead of Slack's.
-pub(super) async fn look(access: Getting<Access>, offline: bool) -> (Vec<Finding>, Option<SignedDuration>) {
-    let config = match get(access).await {
+pub(super) async fn look(
+    access: Part<Access>,
+    offline: bool,
+    messages: &Messages,
+) -> (Vec<Finding>, Option<SignedDuration>) {
+    let config = match get(NAME, access, PAGE, messages).await {
         Ok(Access::Tokens(config)) => config,
-        Ok(Access::None) => {
-            let none = Finding::odd(
-                NAME,
-                "there are no tokens, so people talk at the console",
-                format!("to connect Slack: `pmk-host slack manifest`, see {PAGE}"),
-            );
-            return (vec![none], None);
+        Ok(Access::Console) => {
+            return (vec![Finding::well(NAME, messages.doctor(DoctorRemark::SlackConsole))], None);
         }
-        Err(failure) => return (vec![Finding::failed(NAME, failure, PAGE)], None),
+        Ok(Access::None) => {
+            let (what, hint) = (DoctorRemark::SlackNone, DoctorRemark::SlackNoneHint);
+            return (vec![Finding::odd(NAME, messages.doctor(what), messages.doctor(hint))], None);
+        }
+        Err(finding) => return (vec![finding], None),
     };
-    let wrong: Vec<Finding> =
-        credentials::kinds(&config).into_iter().filter_map(Result::err).map(|error| refused(NAME, error)).collect();
+    let wrong: Vec<Finding> = credentials::kinds(&config)
+        .into_iter()
+        .filter_map(Result::err)
+        .map(|error| refused(NAME, error, messages))
+        .collect();
     if !wrong.is_empty() {
         return (wrong, None);
     }
-    let mut findings = vec![Finding::well(NAME, "both tokens are there, and of the right kinds")];
+    let mut findings = vec![Finding::well(NAME, messages.doctor(DoctorRemark::SlackKinds))];
     if offline {
         let names = [BOT, SCOPES, SOCKET];
-        findings.extend(names.map(|name| Finding::left_out(name, "not asked, because of `--offline`")));
+        findings.extend(names.map(|name| Finding::left_out(name, messages.doctor(DoctorRemark::Offline))));
         return (findings, None);
     }
-    let Ok(Examined { bot, socket }) = timeout(PATIENCE, credentials::examine(&config)).await else {
-        let what = format!("Slack has not answered within {} s", PATIENCE.as_secs());
-        findings.push(Finding::bad(BOT, what, "check the network and a proxy; see also https://slack-status.com"));
-        return (findings, None);
+    let (answered, ahead) = ask(&config, messages).await;
+    findings.extend(answered);
+    (findings, ahead)
+}
+
+async fn ask(config: &SlackConfig, messages: &Messages) -> (Vec<Finding>, Option<SignedDuration>) {
+    let Ok(Examined { bot, socket }) = timeout(PATIENCE, credentials::examine(config)).await else {
+        let what = messages.doctor_slack_silent(PATIENCE.as_secs());
+        return (vec![Finding::bad(BOT, what, messages.doctor(DoctorRemark::SlackSilentHint))], None);
     };
     let mut ahead = None;
-    match bot {
+    let mut findings = match bot {
         Ok(Bot { name, team, scopes, ahead: clock }) => {
             ahead = clock;
-            findings.push(Finding::well(BOT, format!("@{name} in {team}")));
-            findings.extend(about_scopes(scopes));
+            let bot = Finding::well(BOT, messages.doctor_slack_bot(&name, &team));
+            [vec![bot], about_scopes(scopes, messages)].concat()
         }
         Err(error) => {
-            findings.push(refused(BOT, error));
-            findings.push(Finding::left_out(SCOPES, "nobody says which there are"));
+            let unknown = Finding::left_out(SCOPES, messages.doctor(DoctorRemark::ScopesUnknown));
+            vec![refused(BOT, error, messages), unknown]
         }
-    }
+    };
     findings.push(match socket {
-        Ok(()) => Finding::well(SOCKET, "Socket Mode is on, and takes the app token"),
-        Err(error) => refused(SOCKET, error),
+        Ok(()) => Finding::well(SOCKET, messages.doctor(DoctorRemark::SlackSocket)),
+        Err(error) => refused(SOCKET, error, messages),
     });
     (findings, ahead)
 }
 
-fn about_scopes(scopes: Option<Result<Vec<&'static Scope>, FrontError>>) -> Vec<Finding> {
+fn about_scopes(
+    scopes: Option<Result<Vec<(&'static Scope, Without)>, FrontError>>,
+    messages: &Messages,
+) -> Vec<Finding> {
     match scopes {
-        None => vec![Finding::left_out(SCOPES, "Slack does not say which there are")],
-        Some(Err(error)) => vec![refused(SCOPES, error)],
-        Some(Ok(lesser)) if lesser.is_empty() => vec![Finding::well(SCOPES, "all that the gateway makes use of")],
+        None => vec![Finding::left_out(SCOPES, messages.doctor(DoctorRemark::ScopesUntold))],
+        Some(Err(error)) => vec![refused(SCOPES, error, messages)],
+        Some(Ok(lesser)) if lesser.is_empty() => {
+            vec![Finding::well(SCOPES, messages.doctor(DoctorRemark::ScopesAll))]
+        }
         Some(Ok(lesser)) => {
-            let hint = format!("add it under OAuth & Permissions and install the app again; see {PAGE}");
-            let without = |scope: &&Scope| {
-                let what = format!("without `{}` {}", scope.name, scope.without.unwrap_or_default());
-                Finding::odd(SCOPES, what, hint.clone())
+            let told = |(scope, without): &(&Scope, Without)| {
+                Finding::odd(SCOPES, messages.doctor_scope(scope, *without), messages.doctor(DoctorRemark::ScopesHint))
             };
-            lesser.iter().map(without).collect()
+            lesser.iter().map(told).collect()
         }
     }
 }
 
-fn refused(check: &'static str, error: FrontError) -> Finding {
+fn refused(check: &'static str, error: FrontError, messages: &Messages) -> Finding {
     match error {
         FrontError::Fatal { what, hint } => Finding::bad(check, what, hint),
-        other => Finding::bad(check, other.to_string(), format!("see {PAGE}")),
+        other => Finding::bad(check, other.to_string(), messages.doctor_see(PAGE)),
     }
 }

@@ -1,20 +1,18 @@
 //! Whom TLS trusts.
 
 use super::Finding;
-use crate::front::slack::tls;
+use crate::{
+    front::slack::tls,
+    messages::{DoctorRemark, Messages},
+};
 
 const NAME: &str = "tls";
 
-pub(super) fn look() -> Finding {
+pub(super) fn look(messages: &Messages) -> Finding {
     let roots = tls::roots();
-    let count = roots.store.len();
-    if roots.are_the_systems {
-        Finding::well(NAME, format!("{count} root certificates of this system"))
-    } else {
-        Finding::odd(
-            NAME,
-            format!("this system has no root certificates: Slack is reached by {count} of Mozilla's, which are inside"),
-            "install the package `ca-certificates`; models are reached by it alone",
-        )
+    let what = messages.doctor_tls(roots.store.len(), roots.are_the_systems);
+    match roots.are_the_systems {
+        true => Finding::well(NAME, what),
+        false => Finding::odd(NAME, what, messages.doctor(DoctorRemark::TlsHint)),
     }
 }

@@ -7,13 +7,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use pmk_core::text;
+use pmk_core::{Language, text};
 use rustls::ClientConfig;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    app::Scope,
     credentials::Prepared,
     envelope::Reception,
     failure::CallFailure,
@@ -23,6 +22,7 @@ use self::{
     web::{Identity, Met, Web},
 };
 use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
+use crate::messages::Messages;
 use crate::report::TurnReport;
 use crate::talk::{Connection, ReplyTo};
 
@@ -167,8 +167,9 @@ impl Slack {
         let (Met { me, scopes, .. }, socket) =
             tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
         credentials::check_socket(&socket)?;
-        for Scope { name, without } in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
-            tracing::info!("the Slack bot token has no scope `{name}`: {}", without.unwrap_or_default());
+        for (scope, without) in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
+            let goes = Messages::new(Language::English).goes(without);
+            tracing::info!("the Slack bot token has no scope `{}`: {goes}", scope.name);
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let pace = Pace::new(config.timings.look_back);

@@ -55,6 +55,11 @@ impl Messages {
         self.text("init-next", [("command", command.into())])
     }
 
+    /// What to do next where something does not go.
+    pub fn init_mend(&self, command: &str) -> String {
+        self.text("init-mend", [("command", command.into())])
+    }
+
     /// What is to be done with the manifest, and the scope that the app-level token needs.
     pub fn manifest_steps(&self, scope: &str) -> String {
         self.text("manifest-steps", [("scope", scope.into())])
@@ -78,6 +83,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.init_written("/home/a/.pmk/gateway.json"),
         messages.init_variable("ANTHROPIC_API_KEY"),
         messages.init_next("`pmk-host run`"),
+        messages.init_mend("`pmk-host doctor`"),
         messages.manifest_steps("connections:write"),
         messages.manifest_next(),
     ]);

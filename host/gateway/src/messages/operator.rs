@@ -38,14 +38,18 @@ impl Messages {
 
     /// Both in one line.
     pub fn status_in_a_line<'a>(&self, level: &str, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
-        let reasons: Vec<String> =
-            reasons.into_iter().map(|(reason, count)| self.status_because(reason, count).1).collect();
-        let level = self.status_level(level);
+        let (level, reasons) = (self.status_level(level), self.status_reasons(reasons));
         if reasons.is_empty() {
             return level;
         }
-        let reasons = reasons.join(&self.text("status-reasons-between", []));
         self.text("status-in-a-line", [("level", level.into()), ("reasons", reasons.into())])
+    }
+
+    /// Why it does not do better, all of it.
+    pub fn status_reasons<'a>(&self, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
+        let reasons: Vec<String> =
+            reasons.into_iter().map(|(reason, count)| self.status_because(reason, count).1).collect();
+        reasons.join(&self.text("status-reasons-between", []))
     }
 
     /// Which process it is.

@@ -6,29 +6,38 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub struct Scope {
     pub name: &'static str,
-    /// What goes without it, for an operator; nothing goes without those that have none.
-    pub without: Option<&'static str>,
+    /// What goes without it; nothing goes without those that have none.
+    pub without: Option<Without>,
+}
+
+/// What a gateway can do without, each [in words](crate::messages::Messages::doctor_scope).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Without {
+    /// What has been said in channels, read again after a crash or an outage.
+    ChannelHistory,
+    /// `/pmk`.
+    Command,
+    /// What a contact has been asked, known again after a crash.
+    DirectMessages,
+    /// Very long answers, whole.
+    Files,
+    /// The word of a contact, acknowledged by a reaction.
+    Reactions,
 }
 
 /// All that the gateway makes use of.
 pub const SCOPES: [Scope; 10] = [
     Scope { name: "app_mentions:read", without: None },
-    Scope { name: "channels:history", without: Some(CHANNEL_HISTORY) },
+    Scope { name: "channels:history", without: Some(Without::ChannelHistory) },
     Scope { name: "chat:write", without: None },
-    Scope { name: "commands", without: Some("there is no `/pmk`") },
-    Scope { name: "files:write", without: Some("very long answers are cut instead of coming as a file") },
-    Scope { name: "groups:history", without: Some(CHANNEL_HISTORY) },
+    Scope { name: "commands", without: Some(Without::Command) },
+    Scope { name: "files:write", without: Some(Without::Files) },
+    Scope { name: "groups:history", without: Some(Without::ChannelHistory) },
     Scope { name: "im:history", without: None },
-    Scope { name: "im:write", without: Some("after a crash a contact may be asked twice") },
+    Scope { name: "im:write", without: Some(Without::DirectMessages) },
     Scope { name: "reactions:read", without: None },
-    Scope {
-        name: "reactions:write",
-        without: Some("a contact's \"later\" is acknowledged by words, not by a reaction"),
-    },
+    Scope { name: "reactions:write", without: Some(Without::Reactions) },
 ];
-
-const CHANNEL_HISTORY: &str =
-    "after a crash a part of an answer may come twice in such a channel, and mentions of an outage are not read back";
 
 /// The events that it takes.
 pub const EVENTS: [&str; 3] = ["app_mention", "message.im", "reaction_added"];

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 use super::{
     SlackConfig,
     address::{ApiAddress, is_safe_socket},
-    app::{self, Scope},
+    app::{self, Scope, Without},
     failure::CallFailure,
     tls,
     web::{Met, Web},
@@ -32,7 +32,7 @@ pub struct Bot {
     pub name: String,
     pub team: String,
     /// The scopes that something goes without; an error names those that nothing goes without. `None` where nobody says.
-    pub scopes: Option<Result<Vec<&'static Scope>, FrontError>>,
+    pub scopes: Option<Result<Vec<(&'static Scope, Without)>, FrontError>>,
     /// How far this machine's clock is ahead of Slack's.
     pub ahead: Option<SignedDuration>,
 }
@@ -87,11 +87,11 @@ pub(super) fn check_socket(url: &Url) -> Result<(), FrontError> {
 ///
 /// # Errors
 /// It lacks some that nothing goes without.
-pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<&'static Scope>, FrontError> {
-    let (lesser, needed): (Vec<&Scope>, Vec<&Scope>) =
-        app::missing(granted).into_iter().partition(|scope| scope.without.is_some());
+pub(super) fn lesser_scopes(granted: &str) -> Result<Vec<(&'static Scope, Without)>, FrontError> {
+    let missing = app::missing(granted);
+    let needed: Vec<&Scope> = missing.iter().copied().filter(|scope| scope.without.is_none()).collect();
     if needed.is_empty() {
-        return Ok(lesser);
+        return Ok(missing.into_iter().filter_map(|scope| Some((scope, scope.without?))).collect());
     }
     let names: Vec<String> = needed.iter().map(|scope| format!("`{}`", scope.name)).collect();
     Err(FrontError::Fatal {

@@ -19,6 +19,7 @@ init = 設定閘道：詢問需要的資料，寫進 gateway.json
     .api_key = Anthropic 的金鑰在哪裡：env:NAME、file:PATH 或 cmd:COMMAND
     .app_token = Slack 的 app-level token 在哪裡：env:NAME、file:PATH 或 cmd:COMMAND
     .bot_token = Slack 的 bot token 在哪裡：env:NAME、file:PATH 或 cmd:COMMAND
+    .offline = 不做要連上網路的檢查
 doctor = 檢查閘道需要的一切，並說明有問題的怎麼解決
     .policy = 策略：隨程式附帶的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：只有 standard］
     .set = 策略的一項設定

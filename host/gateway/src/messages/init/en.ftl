@@ -20,3 +20,4 @@ manifest-next = 4. `pmk-host init` takes them, or PMK_SLACK_BOT_TOKEN and PMK_SL
 init-written = { $path } is written; only you may read it
 init-variable = { $name } is to be set where the gateway runs
 init-next = Next: { $command }
+init-mend = Next: mend what has a ✗, and look again: { $command }

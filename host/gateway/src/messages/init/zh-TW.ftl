@@ -20,3 +20,4 @@ manifest-next = 4. 交給 `pmk-host init`，或設 PMK_SLACK_BOT_TOKEN 與 PMK_S
 init-written = 已寫入 { $path }；只有你能讀
 init-variable = 執行閘道的地方要設定 { $name }
 init-next = 接下來：{ $command }
+init-mend = 接下來：解決有 ✗ 的項目，再檢查一次：{ $command }

@@ -4,7 +4,7 @@ note-dry-run = dry run, because { $variable } is set: nothing that writes reache
 note-dry-run-hint = the ledger goes to `dryrun-events-YYYY-MM.log`; what is answered counts as answered in this home
 note-console = front: console, because there are no Slack tokens
 note-console-hint = set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json, to connect Slack
-note-sim = model: sim, a stand-in that quotes the conversation, because no model is named
+note-sim = model: { doctor-model-unnamed }
 note-sim-hint = `--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one
 
 status-level = { $level ->

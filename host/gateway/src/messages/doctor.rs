@@ -1,0 +1,344 @@
+//! What `pmk-host doctor` finds, and what mends it.
+
+use std::path::Path;
+
+use jiff::SignedDuration;
+
+use super::Messages;
+use crate::front::slack::app::{Scope, Without};
+
+/// What is said as it is.
+#[derive(Clone, Copy, Debug)]
+pub enum DoctorRemark {
+    BecauseOfConfig,
+    BecauseOfHome,
+    Offline,
+    LateHint,
+    HomeSay,
+    HomeFirstRun,
+    HomeNetworkHint,
+    HomeMakeRoom,
+    ConfigNone,
+    ConfigWell,
+    TlsHint,
+    SlackNone,
+    SlackNoneHint,
+    SlackConsole,
+    SlackKinds,
+    SlackSilentHint,
+    SlackSocket,
+    ScopesAll,
+    ScopesUnknown,
+    ScopesUntold,
+    ScopesHint,
+    ClockUnknown,
+    ClockHint,
+    ModelUnnamed,
+    ModelLater,
+    ModelCredentials,
+    ModelBilling,
+    ModelName,
+    ModelNetwork,
+    ModelSmall,
+    PoliciesHint,
+    MraNone,
+    MraMissingHint,
+    MraNoFolderHint,
+    GatewayNone,
+    GatewayAgain,
+}
+
+impl DoctorRemark {
+    const fn id(self) -> &'static str {
+        match self {
+            DoctorRemark::BecauseOfConfig => "doctor-because-of-config",
+            DoctorRemark::BecauseOfHome => "doctor-because-of-home",
+            DoctorRemark::Offline => "doctor-offline",
+            DoctorRemark::LateHint => "doctor-late-hint",
+            DoctorRemark::HomeSay => "doctor-home-say",
+            DoctorRemark::HomeFirstRun => "doctor-home-first-run",
+            DoctorRemark::HomeNetworkHint => "doctor-home-network-hint",
+            DoctorRemark::HomeMakeRoom => "doctor-home-make-room",
+            DoctorRemark::ConfigNone => "doctor-config-none",
+            DoctorRemark::ConfigWell => "doctor-config-well",
+            DoctorRemark::TlsHint => "doctor-tls-hint",
+            DoctorRemark::SlackNone => "doctor-slack-none",
+            DoctorRemark::SlackNoneHint => "doctor-slack-none-hint",
+            DoctorRemark::SlackConsole => "doctor-slack-console",
+            DoctorRemark::SlackKinds => "doctor-slack-kinds",
+            DoctorRemark::SlackSilentHint => "doctor-slack-silent-hint",
+            DoctorRemark::SlackSocket => "doctor-slack-socket",
+            DoctorRemark::ScopesAll => "doctor-scopes-all",
+            DoctorRemark::ScopesUnknown => "doctor-scopes-unknown",
+            DoctorRemark::ScopesUntold => "doctor-scopes-untold",
+            DoctorRemark::ScopesHint => "doctor-scopes-hint",
+            DoctorRemark::ClockUnknown => "doctor-clock-unknown",
+            DoctorRemark::ClockHint => "doctor-clock-hint",
+            DoctorRemark::ModelUnnamed => "doctor-model-unnamed",
+            DoctorRemark::ModelLater => "doctor-model-later",
+            DoctorRemark::ModelCredentials => "doctor-model-credentials",
+            DoctorRemark::ModelBilling => "doctor-model-billing",
+            DoctorRemark::ModelName => "doctor-model-name",
+            DoctorRemark::ModelNetwork => "doctor-model-network",
+            DoctorRemark::ModelSmall => "doctor-model-small",
+            DoctorRemark::PoliciesHint => "doctor-policies-hint",
+            DoctorRemark::MraNone => "doctor-mra-none",
+            DoctorRemark::MraMissingHint => "doctor-mra-missing-hint",
+            DoctorRemark::MraNoFolderHint => "doctor-mra-no-folder-hint",
+            DoctorRemark::GatewayNone => "doctor-gateway-none",
+            DoctorRemark::GatewayAgain => "doctor-gateway-again",
+        }
+    }
+}
+
+/// What is found of a home.
+#[derive(Clone, Copy, Debug)]
+pub enum HomeFound<'a> {
+    Well { owner: u32, mode: u32, mib: u64 },
+    NoFolder,
+    NotSeen { error: &'a str },
+    NoneYet,
+    Open { mode: u32 },
+    Network { kind: &'a str },
+    LittleRoom { mib: u64 },
+}
+
+/// What is found of the model of that name.
+#[derive(Clone, Copy, Debug)]
+pub enum ModelFound {
+    Answers,
+    StandIn,
+    /// The program `claude`.
+    Program,
+    Offline,
+}
+
+/// What is found of the program `mra` and its workspace.
+#[derive(Clone, Copy, Debug)]
+pub enum MraFound<'a> {
+    Well { workspace: &'a Path },
+    Alone,
+    Missing,
+    NoFolder { workspace: &'a Path },
+}
+
+/// Whose clock it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockOf {
+    Slack,
+    Model,
+}
+
+impl ClockOf {
+    const fn name(self) -> &'static str {
+        match self {
+            ClockOf::Slack => "slack",
+            ClockOf::Model => "model",
+        }
+    }
+}
+
+impl Messages {
+    /// What needs no filling in.
+    pub fn doctor(&self, remark: DoctorRemark) -> String {
+        self.text(remark.id(), [])
+    }
+
+    /// Where it is explained.
+    pub fn doctor_see(&self, page: &str) -> String {
+        self.text("doctor-see", [("page", page.into())])
+    }
+
+    /// These variables have to be set before anybody can look.
+    pub fn doctor_until_set(&self, variables: &[String]) -> String {
+        self.text("doctor-until-set", [("variables", variables.join(", ").into())])
+    }
+
+    /// What a check needs took longer than this.
+    pub fn doctor_late(&self, seconds: u64) -> String {
+        self.text("doctor-late", [("seconds", seconds.into())])
+    }
+
+    /// Of the home at this path.
+    pub fn doctor_home(&self, path: &Path, found: HomeFound<'_>) -> String {
+        let path = ("path", path.display().to_string().into());
+        let octal = |mode: u32| format!("{mode:03o}").into();
+        match found {
+            HomeFound::Well { owner, mode, mib } => {
+                let filled =
+                    [path, ("uid", owner.to_string().into()), ("mode", octal(mode)), ("mib", mib.to_string().into())];
+                self.text("doctor-home-well", filled)
+            }
+            HomeFound::NoFolder => self.text("doctor-home-no-folder", [path]),
+            HomeFound::NotSeen { error } => self.text("doctor-home-not-seen", [path, ("error", error.into())]),
+            HomeFound::NoneYet => self.text("doctor-home-none-yet", [path]),
+            HomeFound::Open { mode } => self.text("doctor-home-open", [path, ("mode", octal(mode))]),
+            HomeFound::Network { kind } => self.text("doctor-home-network", [path, ("kind", kind.into())]),
+            HomeFound::LittleRoom { mib } => {
+                self.text("doctor-home-little-room", [path, ("mib", mib.to_string().into())])
+            }
+        }
+    }
+
+    /// The file to correct.
+    pub fn doctor_config_hint(&self, path: &Path) -> String {
+        self.text("doctor-config-hint", [("path", path.display().to_string().into())])
+    }
+
+    /// So many root certificates, of the system or those inside.
+    pub fn doctor_tls(&self, count: usize, are_the_systems: bool) -> String {
+        let id = if are_the_systems { "doctor-tls-well" } else { "doctor-tls-inside" };
+        self.text(id, [("count", count.to_string().into())])
+    }
+
+    /// Whose the bot token is.
+    pub fn doctor_slack_bot(&self, name: &str, team: &str) -> String {
+        self.text("doctor-slack-bot", [("name", name.into()), ("team", team.into())])
+    }
+
+    /// Slack has not answered for so long.
+    pub fn doctor_slack_silent(&self, seconds: u64) -> String {
+        self.text("doctor-slack-silent", [("seconds", seconds.into())])
+    }
+
+    /// A scope that the bot token lacks, and what goes without it.
+    pub fn doctor_scope(&self, scope: &Scope, without: Without) -> String {
+        self.text("doctor-scopes-without", [("scope", scope.name.into()), ("goes", self.goes(without).into())])
+    }
+
+    /// What goes without a scope.
+    pub fn goes(&self, without: Without) -> String {
+        let goes = match without {
+            Without::ChannelHistory => "channel-history",
+            Without::Command => "command",
+            Without::DirectMessages => "direct-messages",
+            Without::Files => "files",
+            Without::Reactions => "reactions",
+        };
+        self.text("doctor-scopes-goes", [("goes", goes.into())])
+    }
+
+    /// This machine's clock is right, as they say.
+    pub fn doctor_clock(&self, whose: ClockOf) -> String {
+        self.text("doctor-clock-well", [("whose", whose.name().into())])
+    }
+
+    /// This machine's clock is so far ahead of theirs.
+    pub fn doctor_clock_off(&self, whose: ClockOf, ahead: SignedDuration) -> String {
+        let minutes = ahead.abs().as_secs().saturating_add(30) / 60;
+        let way = if ahead.is_negative() { "behind" } else { "ahead" };
+        let filled = [("minutes", minutes.to_string().into()), ("way", way.into()), ("whose", whose.name().into())];
+        self.text("doctor-clock-off", filled)
+    }
+
+    /// Of the model of that name.
+    pub fn doctor_model(&self, name: &str, found: ModelFound) -> String {
+        let id = match found {
+            ModelFound::Answers => "doctor-model-well",
+            ModelFound::StandIn => "doctor-model-sim",
+            ModelFound::Program => "doctor-model-claude",
+            ModelFound::Offline => "doctor-model-offline",
+        };
+        self.text(id, [("model", name.into())])
+    }
+
+    /// The layers in a line, the last on top of it.
+    pub fn doctor_policies(&self, layers: &[String]) -> String {
+        layers.join(&self.text("doctor-policies-over", []))
+    }
+
+    /// Of the program of that name.
+    pub fn doctor_mra(&self, program: &str, found: MraFound<'_>) -> String {
+        let program = ("program", program.into());
+        let within = |workspace: &Path| ("workspace", workspace.display().to_string().into());
+        match found {
+            MraFound::Well { workspace } => self.text("doctor-mra-well", [program, within(workspace)]),
+            MraFound::Alone => self.text("doctor-mra-alone", [program]),
+            MraFound::Missing => self.text("doctor-mra-missing", [program]),
+            MraFound::NoFolder { workspace } => self.text("doctor-mra-no-folder", [within(workspace)]),
+        }
+    }
+
+    /// A gateway runs, and why it does not do better where there are reasons.
+    pub fn doctor_gateway<'a>(&self, pid: u32, reasons: impl IntoIterator<Item = (&'a str, u64)>) -> String {
+        let (pid, reasons) = (("pid", pid.to_string().into()), self.status_reasons(reasons));
+        match reasons.is_empty() {
+            true => self.text("doctor-gateway-well", [pid]),
+            false => self.text("doctor-gateway-not-well", [pid, ("reasons", reasons.into())]),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
+    use DoctorRemark as R;
+
+    use crate::front::slack::app::SCOPES;
+
+    let remarks = [
+        [R::BecauseOfConfig, R::BecauseOfHome, R::Offline, R::LateHint, R::HomeSay, R::HomeFirstRun],
+        [R::HomeNetworkHint, R::HomeMakeRoom, R::ConfigNone, R::ConfigWell, R::TlsHint, R::SlackNone],
+        [R::SlackNoneHint, R::SlackConsole, R::SlackKinds, R::SlackSilentHint, R::SlackSocket, R::ScopesAll],
+        [R::ScopesUnknown, R::ScopesUntold, R::ScopesHint, R::ClockUnknown, R::ClockHint, R::ModelUnnamed],
+        [R::ModelLater, R::ModelCredentials, R::ModelBilling, R::ModelName, R::ModelNetwork, R::ModelSmall],
+        [R::PoliciesHint, R::MraNone, R::MraMissingHint, R::MraNoFolderHint, R::GatewayNone, R::GatewayAgain],
+    ];
+    let path = Path::new("/home/a/.pmk");
+    let (ahead, behind) = (SignedDuration::from_mins(2), SignedDuration::from_mins(-2));
+    let homes = [
+        HomeFound::Well { owner: 1, mode: 0o700, mib: 9 },
+        HomeFound::NoFolder,
+        HomeFound::NotSeen { error: "no" },
+        HomeFound::NoneYet,
+        HomeFound::Open { mode: 0o755 },
+        HomeFound::Network { kind: "NFS" },
+        HomeFound::LittleRoom { mib: 9 },
+    ];
+    let models = [ModelFound::Answers, ModelFound::StandIn, ModelFound::Program, ModelFound::Offline];
+    let mra = [
+        MraFound::Well { workspace: path },
+        MraFound::Alone,
+        MraFound::Missing,
+        MraFound::NoFolder { workspace: path },
+    ];
+    let mut said: Vec<String> = remarks.concat().into_iter().map(|remark| messages.doctor(remark)).collect();
+    said.extend(homes.map(|found| messages.doctor_home(path, found)));
+    said.extend(models.map(|found| messages.doctor_model("openai:x", found)));
+    said.extend(mra.map(|found| messages.doctor_mra("mra", found)));
+    said.extend(SCOPES.iter().filter_map(|scope| Some(messages.doctor_scope(scope, scope.without?))));
+    said.extend([ClockOf::Slack, ClockOf::Model].map(|whose| messages.doctor_clock(whose)));
+    said.extend([
+        messages.doctor_see("docs/slack.md"),
+        messages.doctor_until_set(&["A".to_owned(), "B".to_owned()]),
+        messages.doctor_late(10),
+        messages.doctor_config_hint(path),
+        messages.doctor_tls(140, true),
+        messages.doctor_tls(140, false),
+        messages.doctor_slack_bot("pmk", "Acme"),
+        messages.doctor_slack_silent(10),
+        messages.doctor_clock_off(ClockOf::Slack, ahead),
+        messages.doctor_clock_off(ClockOf::Model, behind),
+        messages.doctor_policies(&["strict".to_owned(), "standard".to_owned()]),
+        messages.doctor_gateway(7, []),
+        messages.doctor_gateway(7, [("waiting", 2), ("starting", 0)]),
+    ]);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use pmk_core::Language;
+
+    use super::*;
+
+    #[test]
+    fn every_sentence_is_in_its_language() {
+        let is_chinese = |text: &String| text.chars().any(|c| ('\u{3000}'..='\u{ffef}').contains(&c));
+        for language in Language::ALL {
+            let expected = language == Language::TraditionalChinese;
+            for said in everything(&Messages::new(language)) {
+                assert_eq!(is_chinese(&said), expected, "{said}");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+
+# `pmk-host doctor` 檢查到的，`pmk-host init` 也用。
+
+doctor-see = 見 { $page }
+doctor-because-of-config = 沒有檢查，因為 gateway.json 有問題
+doctor-because-of-home = 沒有讀取，因為 home 有問題
+doctor-until-set = 沒有檢查；還要設定：{ $variables }
+doctor-offline = 沒有詢問，因為 `--offline`
+doctor-late = { $seconds } 秒內沒有拿到需要的資料
+doctor-late-hint = gateway.json 裡取得密鑰的指令太慢：請自己執行看看
+
+doctor-home-well = `{ $path }`：uid { $uid }，權限 { $mode }，還有 { $mib } MiB 可用
+doctor-home-no-folder = `{ $path }` 不是資料夾
+doctor-home-not-seen = 無法檢視 `{ $path }`：{ $error }
+doctor-home-say = 請用 `--home DIR` 指定
+doctor-home-none-yet = 還沒有 `{ $path }`
+doctor-home-first-run = 第一次執行 `pmk-host run` 時會建立
+doctor-home-open = 其他使用者可以讀取 `{ $path }`（權限 { $mode }），裡面有大家的對話
+doctor-home-network = `{ $path }` 在網路檔案系統（{ $kind }）上，檔案鎖定不可靠
+doctor-home-network-hint = 請用 `--home DIR` 把 home 放在這台機器的磁碟上
+doctor-home-little-room = `{ $path }`：只剩 { $mib } MiB 可用
+doctor-home-make-room = 請在這個磁碟騰出空間
+
+doctor-config-none = 沒有這個檔案：全部採用預設值
+doctor-config-well = 內容沒有問題
+doctor-config-hint = 請修正 `{ $path }`，見 docs/settings.md
+
+doctor-tls-well = 這個系統的 { $count } 張根憑證
+doctor-tls-inside = 這個系統沒有根憑證：連線到 Slack 用的是內附的 { $count } 張 Mozilla 根憑證
+doctor-tls-hint = 請安裝套件 `ca-certificates`；連線到模型只能靠它
+
+doctor-slack-none = 沒有權杖，所以大家在 console 對話
+doctor-slack-none-hint = 要連接 Slack：`pmk-host slack manifest`，見 docs/slack.md#the-app
+doctor-slack-console = 大家在 console 對話
+doctor-slack-kinds = 兩個權杖都有，種類也正確
+doctor-slack-bot = { $team } 工作區的 @{ $name }
+doctor-slack-silent = Slack 在 { $seconds } 秒內沒有回應
+doctor-slack-silent-hint = 請檢查網路與 proxy；也可以看 https://slack-status.com
+doctor-slack-socket = Socket Mode 已開啟，也接受 app 權杖
+doctor-scopes-all = 閘道會用到的都有
+doctor-scopes-unknown = 無從得知有哪些 scope
+doctor-scopes-untold = Slack 沒有說明有哪些 scope
+doctor-scopes-without = 缺少 `{ $scope }`：{ $goes }
+doctor-scopes-goes = { $goes ->
+    [channel-history] 當機之後，這類頻道裡的回答可能有一部分重複，中斷期間的提及也無法補讀
+    [command] 沒有 `/pmk` 可用
+    [direct-messages] 當機之後，同一位聯絡人可能會被問兩次
+    [files] 很長的回答會被截斷，而不是以檔案送出
+   *[reactions] 聯絡人說「稍後」時，會以文字而不是表情符號回應
+}
+doctor-scopes-hint = 請在 OAuth & Permissions 加上，並重新安裝應用程式；見 docs/slack.md#the-app
+
+doctor-clock-unknown = 要有 Slack 或模型的回應才能比對
+doctor-clock-well = 與{ $whose ->
+    [slack] {" Slack "}
+   *[model] 模型
+}的時間相差不到一分鐘
+doctor-clock-off = 比{ $whose ->
+    [slack] {" Slack "}
+   *[model] 模型
+}的時間{ $way ->
+    [behind] 慢
+   *[ahead] 快
+} { $minutes } 分鐘
+doctor-clock-hint = 請校正時間，最好用 NTP：`timedatectl set-ntp true`
+
+doctor-model-well = { $model } 有回應
+doctor-model-unnamed = sim，只會引用對話的替身，因為沒有指定模型
+doctor-model-sim = { $model }，程式內附的替身
+doctor-model-claude = { $model }：有 `claude` 程式；沒有詢問它
+doctor-model-offline = 沒有詢問 { $model }，因為 `--offline`
+doctor-model-later = 金鑰有效；請稍後再試
+doctor-model-credentials = 請檢查金鑰或登入，見 docs/models.md
+doctor-model-billing = 請查看供應商的帳單頁面
+doctor-model-name = 請檢查冒號後的名稱與網址，見 docs/models.md
+doctor-model-network = 請檢查網路、proxy 與供應商的網址
+doctor-model-small = 它有回應；這麼小的請求可能不適合它：請用 `pmk-host run` 問它看看
+
+doctor-policies-over = {"，其次 "}
+doctor-policies-hint = `pmk-host policy inspect POLICY`，見 docs/policies.md
+
+doctor-mra-well = `{ $program }`，workspace 是 `{ $workspace }`
+doctor-mra-alone = `{ $program }`，沒有 workspace
+doctor-mra-none = 沒有指定 workspace，所以不會查詢程式碼
+doctor-mra-missing = 找不到程式 `{ $program }`
+doctor-mra-missing-hint = 請安裝，或在 gateway.json 用 `mra.command` 指定，見 docs/knowledge.md
+doctor-mra-no-folder = workspace `{ $workspace }` 不是資料夾
+doctor-mra-no-folder-hint = 請修正 gateway.json 的 `mraWorkspace`，或 PMK_MRA_WORKSPACE
+
+doctor-gateway-none = 這個 home 沒有閘道在執行
+doctor-gateway-well = 閘道在執行，狀況良好（pid { $pid }）
+doctor-gateway-not-well = 閘道在執行（pid { $pid }）：{ $reasons }
+doctor-gateway-again = 先 `pmk-host stop`，再重新啟動；見 docs/operating.md#is-it-well
