@@ -1,8 +1,8 @@
 //! Lines that begin with how well something is.
 
-use std::fmt::Write;
-
+use dialoguer::console::Term;
 use pmk_core::text;
+use textwrap::{Options, WordSplitter};
 
 /// `✓`, `!`, `✗`, or `-` for what was not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +13,39 @@ pub(super) const ODD: Mark = Mark('!');
 pub(super) const BAD: Mark = Mark('✗');
 pub(super) const LEFT_OUT: Mark = Mark('-');
 
-/// One line, and below it what to do.
+/// A terminal that is narrower than this is not one that people read at.
+const LEAST_COLUMNS: usize = 20;
+
+/// One line, and below it what to do. On a terminal no word is torn.
 pub(super) fn line(mark: Mark, what: &str, hint: Option<&str>) -> String {
-    let mut line = format!("{} {}\n", mark.0, text::one_line(what));
-    if let Some(hint) = hint {
-        // Nobody is kept from reading it by a line that could not be written into a text.
-        let _ = writeln!(line, "    hint: {}", text::one_line(hint));
+    let columns = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    laid_out(mark, what, hint, columns)
+}
+
+fn laid_out(mark: Mark, what: &str, hint: Option<&str>, columns: Option<usize>) -> String {
+    let what = format!("{} {}", mark.0, text::one_line(what));
+    let lines = [Some(what), hint.map(|hint| format!("    hint: {}", text::one_line(hint)))];
+    let lines = lines.into_iter().flatten().map(|line| match columns {
+        Some(columns) => {
+            let options = Options::new(columns.max(LEAST_COLUMNS)).subsequent_indent("    ");
+            textwrap::fill(&line, options.word_splitter(WordSplitter::NoHyphenation)) + "\n"
+        }
+        None => line + "\n",
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_is_torn_and_what_goes_on_is_indented() {
+        let hint = Some("請設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`");
+        let page = laid_out(BAD, "model         sim, a stand-in that quotes the conversation", hint, Some(40));
+        let expected = "✗ model         sim, a stand-in that\n    quotes the conversation\n    \
+                        hint: 請設定 ANTHROPIC_API_KEY 並使\n    用 `--model anthropic-api`\n";
+        assert_eq!(page, expected);
+        assert_eq!(laid_out(WELL, "home  a b", None, None), "✓ home  a b\n");
     }
-    line
 }

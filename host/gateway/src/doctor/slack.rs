@@ -104,7 +104,11 @@ fn about_scopes(
         }
         Some(Ok(lesser)) => {
             let told = |(scope, without): &(&Scope, Without)| {
-                Finding::odd(SCOPES, messages.doctor_scope(scope, *without), messages.doctor(DoctorRemark::ScopesHint))
+                Finding::odd(
+                    SCOPES,
+                    messages.doctor_scope(scope.name, without.name()),
+                    messages.doctor(DoctorRemark::ScopesHint),
+                )
             };
             lesser.iter().map(told).collect()
         }

@@ -168,7 +168,7 @@ impl Slack {
             tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
         credentials::check_socket(&socket)?;
         for (scope, without) in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
-            let goes = Messages::new(Language::English).goes(without);
+            let goes = Messages::new(Language::English).goes(without.name());
             tracing::info!("the Slack bot token has no scope `{}`: {goes}", scope.name);
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);

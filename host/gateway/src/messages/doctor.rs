@@ -5,7 +5,6 @@ use std::path::Path;
 use jiff::SignedDuration;
 
 use super::Messages;
-use crate::front::slack::app::{Scope, Without};
 
 /// What is said as it is.
 #[derive(Clone, Copy, Debug)]
@@ -201,21 +200,14 @@ impl Messages {
         self.text("doctor-slack-silent", [("seconds", seconds.into())])
     }
 
-    /// A scope that the bot token lacks, and what goes without it.
-    pub fn doctor_scope(&self, scope: &Scope, without: Without) -> String {
-        self.text("doctor-scopes-without", [("scope", scope.name.into()), ("goes", self.goes(without).into())])
+    /// A scope that the bot token lacks, and by its name what goes without it.
+    pub fn doctor_scope(&self, scope: &str, without: &str) -> String {
+        self.text("doctor-scopes-without", [("scope", scope.into()), ("goes", self.goes(without).into())])
     }
 
-    /// What goes without a scope.
-    pub fn goes(&self, without: Without) -> String {
-        let goes = match without {
-            Without::ChannelHistory => "channel-history",
-            Without::Command => "command",
-            Without::DirectMessages => "direct-messages",
-            Without::Files => "files",
-            Without::Reactions => "reactions",
-        };
-        self.text("doctor-scopes-goes", [("goes", goes.into())])
+    /// What goes without a scope, by its name.
+    pub fn goes(&self, without: &str) -> String {
+        self.text("doctor-scopes-goes", [("goes", without.into())])
     }
 
     /// This machine's clock is right, as they say.
@@ -305,7 +297,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     said.extend(homes.map(|found| messages.doctor_home(path, found)));
     said.extend(models.map(|found| messages.doctor_model("openai:x", found)));
     said.extend(mra.map(|found| messages.doctor_mra("mra", found)));
-    said.extend(SCOPES.iter().filter_map(|scope| Some(messages.doctor_scope(scope, scope.without?))));
+    said.extend(SCOPES.iter().filter_map(|scope| Some(messages.doctor_scope(scope.name, scope.without?.name()))));
     said.extend([ClockOf::Slack, ClockOf::Model].map(|whose| messages.doctor_clock(whose)));
     said.extend([
         messages.doctor_see("docs/slack.md"),

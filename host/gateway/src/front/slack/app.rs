@@ -25,6 +25,19 @@ pub enum Without {
     Reactions,
 }
 
+impl Without {
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Without::ChannelHistory => "channel-history",
+            Without::Command => "command",
+            Without::DirectMessages => "direct-messages",
+            Without::Files => "files",
+            Without::Reactions => "reactions",
+        }
+    }
+}
+
 /// All that the gateway makes use of.
 pub const SCOPES: [Scope; 10] = [
     Scope { name: "app_mentions:read", without: None },
