@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     calibration::Calibration,
-    config::Config,
+    config::{Config, LedgerConfig},
     front::{
         Front, FrontError,
         console::{Chat, Lines, Opening},
@@ -180,7 +180,7 @@ impl Run {
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
         let library =
             Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?;
-        let ledger = open_ledger(&context.home, &store)?;
+        let ledger = open_ledger(&context.home, &store, config.ledger)?;
         let parts = Parts {
             home: &context.home,
             clock: Clock::system(),
@@ -289,9 +289,15 @@ impl Run {
 }
 
 /// The ledger of a home; of a dry run one that nobody counts.
-fn open_ledger(home: &Path, store: &Store) -> Result<Ledger, Failure> {
+fn open_ledger(home: &Path, store: &Store, kept: LedgerConfig) -> Result<Ledger, Failure> {
+    let (waiting, folder) = (Arc::new(store.clone()), home::gateway_dir(home));
     if is_dry_run()? {
         store.is_of_a_dry_run();
+        // It tries things out, and takes nothing away for good.
+        return Ok(Ledger::open(waiting, folder));
     }
-    Ok(Ledger::open(Arc::new(store.clone()), home::gateway_dir(home)))
+    Ok(match kept.keep_months {
+        Some(months) => Ledger::open_keeping(waiting, folder, months),
+        None => Ledger::open(waiting, folder),
+    })
 }
