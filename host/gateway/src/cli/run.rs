@@ -21,7 +21,7 @@ use super::{
     logging,
     model_choice::{Chosen, open_model},
     mra,
-    tokens::{DRY_RUN, Token, Tokens, is_dry_run, slack_config},
+    tokens::{DRY_RUN, OfHome, Token, Tokens, is_dry_run, slack_config},
 };
 use crate::{
     calibration::Calibration,
@@ -174,7 +174,7 @@ impl Run {
             window: model.window(),
             policies: &policies,
         };
-        let (front, lines) = self.open_front(&config, connection, &opening).await?;
+        let (front, lines) = self.open_front(&context.home, &config, connection, &opening).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
@@ -254,13 +254,14 @@ impl Run {
     /// Where people talk, and the lines of a program where that is one.
     async fn open_front(
         &self,
+        home: &Path,
         config: &Config,
         connection: Connection,
         opening: &Opening<'_>,
     ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>), Failure> {
         Ok(match connection {
             Connection::Slack { app, bot } => {
-                (Arc::new(self.connect_slack(config, app.resolve()?, bot.resolve()?).await?), None)
+                (Arc::new(self.connect_slack(home, config, app.resolve()?, bot.resolve()?).await?), None)
             }
             Connection::Chat => {
                 let chat = Chat::start(Messages::new(config.language), opening);
@@ -276,11 +277,13 @@ impl Run {
 
     async fn connect_slack(
         &self,
+        home: &Path,
         config: &Config,
         app_token: SecretString,
         bot_token: SecretString,
     ) -> Result<Slack, Failure> {
-        let slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
+        let mut slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
+        slack.source = Some(Arc::new(OfHome(home.to_owned())));
         Slack::connect(slack).await.map_err(|error| match error {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),
