@@ -44,6 +44,7 @@ mod link;
 mod look_back;
 mod markdown;
 mod mrkdwn;
+mod renewal;
 mod sockets;
 mod split;
 pub mod tls;

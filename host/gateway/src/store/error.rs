@@ -10,7 +10,7 @@ use thiserror::Error;
 
 pub(super) use fault::{Fault, guarded};
 
-use super::{paths, upgrade};
+use super::paths;
 use crate::ids::TurnId;
 
 /// How long a statement waits for another process to let go of the file.
@@ -176,7 +176,7 @@ impl StoreError {
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             StoreError::Newer { path, known, .. } => {
-                upgrade::way_back(path, *known).map(|backup| Cow::Owned(format!(
+                paths::way_back(path, *known).map(|backup| Cow::Owned(format!(
                     "upgrade pmk-host; or go back with this one to what was there before the upgrade, by `pmk-host store \
                      restore {}`: what is there now is moved aside",
                     backup.display()

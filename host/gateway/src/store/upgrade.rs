@@ -16,9 +16,6 @@ use super::{
     paths,
 };
 
-/// What stands between the database's name and the number of the schema.
-const SUFFIX: &str = ".schema-";
-
 /// While it is being written.
 const UNFINISHED: &str = ".schema-unfinished";
 
@@ -46,8 +43,7 @@ impl Step {
 /// # Errors
 /// [`StoreError::NoRoom`], or it cannot be written: there is no new backup.
 pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) -> Result<PathBuf, StoreError> {
-    let (to, unfinished) =
-        (paths::with_suffix(path, &format!("{SUFFIX}{}", step.found)), paths::with_suffix(path, UNFINISHED));
+    let (to, unfinished) = (paths::of_schema(path, step.found), paths::with_suffix(path, UNFINISHED));
     let conn = connection::as_committed(path)?;
     let bytes = connection::length(&conn).map_err(|fault| fault.at(path))?;
     let (needed, free) = (bytes.saturating_mul(TIMES_THE_STORE), free(path.parent().unwrap_or(path)));
@@ -75,23 +71,9 @@ pub(super) fn done(path: &Path, Step { found, known }: Step, backup: &Path) {
         "the store was upgraded from schema {found} to {known}; as it was before it is in `{}`",
         backup.display()
     );
-    for (_, earlier) in backups(path).into_iter().filter(|(_, other)| other != backup) {
+    for (_, earlier) in paths::of_schemas(path).into_iter().filter(|(_, other)| other != backup) {
         if let Err(error) = fs::remove_file(&earlier) {
             tracing::warn!(path = %earlier.display(), %error, "a backup of an earlier schema is not deleted");
         }
     }
-}
-
-/// The backup beside a store that is the last which a program that knows this schema can read.
-pub(super) fn way_back(path: &Path, known: u32) -> Option<PathBuf> {
-    backups(path).into_iter().filter(|(schema, _)| *schema <= known).max().map(|(_, path)| path)
-}
-
-/// The schema of each backup beside a store, and where it is.
-fn backups(path: &Path) -> Vec<(u32, PathBuf)> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return vec![] };
-    let prefix = format!("{}{SUFFIX}", name.to_string_lossy());
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let schema = |path: &Path| path.file_name()?.to_str()?.strip_prefix(&prefix)?.parse().ok();
-    entries.filter_map(|entry| Some((schema(&entry.path())?, entry.path()))).collect()
 }

@@ -28,13 +28,11 @@ use super::{
 };
 use crate::talk::ReplyTo;
 
-mod renewal;
-
 /// Where Slack says what the token of a call may do.
 const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
 
-const AUTH_TEST: &str = "auth.test";
-const OPEN: &str = "apps.connections.open";
+pub(super) const AUTH_TEST: &str = "auth.test";
+pub(super) const OPEN: &str = "apps.connections.open";
 
 /// How long a TCP connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -59,7 +57,7 @@ pub(super) struct Met {
 }
 
 /// What goes with an answer.
-struct Aside {
+pub(super) struct Aside {
     scopes: Option<String>,
     ahead: Option<SignedDuration>,
 }
@@ -69,9 +67,9 @@ pub(super) type Lane = (&'static str, Option<String>);
 
 /// A client of the Web API.
 pub(super) struct Web {
-    client: Client,
-    address: ApiAddress,
-    tokens: Tokens,
+    pub(super) client: Client,
+    pub(super) address: ApiAddress,
+    pub(super) tokens: Tokens,
     time_limit: Duration,
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
@@ -98,7 +96,7 @@ struct OpenedChannel {
 }
 
 impl Identity {
-    fn of(answer: SlackApiAuthTestResponse) -> Identity {
+    pub(super) fn of(answer: SlackApiAuthTestResponse) -> Identity {
         Identity {
             name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
             user: answer.user_id.0,
@@ -305,7 +303,7 @@ impl Web {
     }
 
     /// A call with this token, under the time limit.
-    async fn once<R: DeserializeOwned>(
+    pub(super) async fn once<R: DeserializeOwned>(
         &self,
         request: RequestBuilder,
         token: &SecretString,

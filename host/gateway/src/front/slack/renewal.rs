@@ -6,17 +6,17 @@ use secrecy::SecretString;
 use slack_morphism::prelude::*;
 use tokio::time::{Instant, sleep};
 
-use super::{AUTH_TEST, Identity, OPEN, Web};
-use crate::front::slack::{
+use super::{
     credentials,
     failure::{CallFailure, Cause},
     token::Token,
     tokens::{AGAIN_AFTER, LOOK_EVERY, TokenPair},
+    web::{AUTH_TEST, Identity, OPEN, Web},
 };
 
 impl Web {
     /// Goes over to other tokens whenever there are others. Never ends.
-    pub(in crate::front::slack) async fn follow_tokens(&self) {
+    pub(super) async fn follow_tokens(&self) {
         let Some(source) = &self.tokens.source else { return pending().await };
         let mut seen = self.tokens.stamps.clone();
         loop {
@@ -31,7 +31,7 @@ impl Web {
     }
 
     /// Is told when the token changes that opens connections.
-    pub(in crate::front::slack) fn app_token_changes(&self) -> tokio::sync::watch::Receiver<u64> {
+    pub(super) fn app_token_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.tokens.app_changes()
     }
 
