@@ -215,3 +215,50 @@ fn questions_to_people_add_up_commands_are_no_turns_and_what_waits_for_a_person_
     let audit = home.run(&["--json", "audit"], "").ok().json();
     assert_eq!(audit["flags"], json!(["1 atoms have been pending for more than 24 h: `atoms list` promotes them"]));
 }
+
+/// A file of the ledger of a month that many months ago, with one turn in it.
+fn old_month(home: &Home, months: i64) -> String {
+    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let then = now.first_of_month().expect("a day").saturating_sub(jiff::Span::new().months(months));
+    let name = then.strftime("events-%Y-%m.log").to_string();
+    let turn = json!({"at": then.timestamp().to_string(), "type": "turn.processed", "actor": "U1", "audience": "biz"});
+    home.write(&format!("gateway/{name}"), format!("{turn}\n"));
+    name
+}
+
+#[test]
+fn months_that_are_not_kept_are_deleted_at_the_start_and_told_and_the_audit_says_what_it_misses() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join("gateway")).expect("a folder");
+    let files: Vec<String> = [14, 3, 2, 1, 0].map(|months| old_month(&home, months)).into();
+    let run = |config: &str| {
+        home.write("gateway.json", config);
+        home.run(&["run", "--model", "sim", "--front", "console"], "").ok().stderr
+    };
+    let there = || files.iter().filter(|name| home.path().join("gateway").join(name).exists()).collect::<Vec<_>>();
+    let turns = |days: &str| home.run(&["--json", "audit", "--days", days], "").ok().json();
+
+    run(r#"{"version": 1}"#);
+    assert_eq!((there().len(), turns("1000")["conversations"]["turns"].as_u64()), (5, Some(5)));
+
+    // Were they all touched today, their names would still say what they are of.
+    let log = run(r#"{"version": 1, "ledger": {"keepMonths": 2}}"#);
+    assert_eq!(there(), [&files[3], &files[4]]);
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("INFO") && line.contains("events-")).collect();
+    assert!(matches!(&told[..], [line] if files[..3].iter().all(|name| line.contains(name.as_str()))), "{log}");
+    let noted = home.events("ledger.forgotten");
+    assert!(
+        matches!(&noted[..], [event] if event["files"] == json!(files[..3]) && event["keepMonths"] == 2),
+        "{noted:?}"
+    );
+    let first = files[3].trim_start_matches("events-").trim_end_matches(".log");
+    let audit = turns("1000");
+    assert_eq!((&audit["counted_from"], &audit["conversations"]["turns"]), (&json!(first), &json!(2)));
+    let page = home.run(&["audit", "--days", "1000"], "").ok().stdout;
+    assert!(page.contains(&format!("counted from {first} on")), "{page}");
+    assert_eq!(turns("1").get("counted_from"), None);
+
+    // Nothing is left to be deleted, and nothing is told.
+    assert!(!run(r#"{"version": 1, "ledger": {"keepMonths": 2}}"#).contains("events-"));
+    assert_eq!(home.events("ledger.forgotten").len(), 1);
+}

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
-use crate::support::{Finished, Home, Running, question};
+use crate::support::{Finished, Home, Running, finish, question};
 
 fn store(home: &Home) -> PathBuf {
     home.path().join("gateway/pmk-host.db")
@@ -126,4 +126,71 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_and_not_the_end() {
     let (status, rest) = gateway.end();
     assert!(status.success());
     assert!(rest.iter().any(|line| line["type"] == "reply" && line["event_id"] == "Ev1"), "{rest:#?}");
+}
+
+/// Takes the store back to what the program before the ledger's events made of it.
+fn as_of_schema_12(home: &Home) {
+    let conn = rusqlite::Connection::open(store(home)).expect("the store");
+    conn.execute_batch(
+        "DROP TABLE event; DROP TABLE exported; DROP TABLE receipt; DROP TABLE text; PRAGMA user_version = 12",
+    )
+    .expect("changed");
+}
+
+fn schema(home: &Home) -> i64 {
+    let conn = rusqlite::Connection::open(store(home)).expect("the store");
+    conn.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number")
+}
+
+#[test]
+fn an_upgrade_keeps_what_it_found_and_there_is_a_way_back() {
+    let home = Home::new();
+    run(&home, &question("Ev1", "hello")).ok();
+    let newest = schema(&home);
+    as_of_schema_12(&home);
+    let backup = home.path().join("gateway/pmk-host.db.schema-12");
+
+    let upgraded = run(&home, &question("Ev2", "and now?")).ok();
+    let name = backup.display().to_string();
+    let told: Vec<&str> = upgraded.stderr.lines().filter(|line| line.contains(&name)).collect();
+    assert!(
+        matches!(&told[..], [line] if line.contains("INFO") && line.contains("from schema 12 to")),
+        "{}",
+        upgraded.stderr
+    );
+    assert_eq!((schema(&home), turns(&home)), (newest, Value::from(2)));
+
+    // The program of before says so of a newer one's store, and goes back.
+    let conn = rusqlite::Connection::open(store(&home)).expect("the store");
+    conn.pragma_update(None, "user_version", 99).expect("changed");
+    drop(conn);
+    let refused = run(&home, "");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains(&format!("`pmk-host store restore {name}`")), "{}", refused.stderr);
+    home.run(&["store", "restore", &name], "").ok();
+    assert_eq!(schema(&home), 12);
+    home.run(&["store", "check"], "").ok();
+    assert_eq!(turns(&home), Value::from(1));
+}
+
+#[test]
+fn an_upgrade_without_room_for_its_backup_is_not_begun() {
+    let home = Home::new();
+    run(&home, &question("Ev1", "hello")).ok();
+    as_of_schema_12(&home);
+    let bounded = |arguments: &[&str]| {
+        let command = home.command(arguments);
+        let mut bounded = std::process::Command::new("sh");
+        bounded.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\""]).arg(command.get_program());
+        bounded.args(command.get_args()).env("HOME", home.path());
+        finish(bounded, "")
+    };
+    let refused = bounded(&["store", "check"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("stays at schema 12") && refused.stderr.contains("hint: "), "{}", refused.stderr);
+    let left =
+        fs::read_dir(home.path().join("gateway")).expect("a folder").map(|file| file.expect("a file").file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("schema")).collect();
+    assert!(left.is_empty() && schema(&home) == 12, "{left:?}");
+    home.run(&["store", "check"], "").ok();
 }

@@ -6,6 +6,7 @@ use pmk_stand_ins::{
     anthropic::{Anthropic, Behaviour},
     slack::{Fault, Sent, Slack, SlackRules},
 };
+use serde_json::json;
 
 use crate::{
     moments::Moments,
@@ -206,4 +207,46 @@ async fn after_a_silence_one_line_says_how_long_it_was_and_what_came_late() {
 fn of_front(home: &Home) -> Vec<String> {
     let kinds = home.ledger().into_iter().filter_map(|event| event["type"].as_str().map(str::to_owned));
     kinds.filter(|kind| kind.starts_with("front.")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_are_changed_while_questions_run_and_each_is_answered_once() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    // One is written out, and the other in a file of its own.
+    let bot = home.path().join("bot-token");
+    let write = |app: &str, token: &str| {
+        std::fs::write(&bot, token).expect("a file");
+        let config = json!({"version": 1, "language": "zh-TW", "slack": {"appToken": app, "botToken": {"file": bot}}});
+        home.write("gateway.json", config.to_string());
+    };
+    write(&slack.rules().app_token, &slack.rules().bot_token);
+    let mut command = command(&home, &slack, &[]);
+    command.env_remove("PMK_SLACK_APP_TOKEN").env_remove("PMK_SLACK_BOT_TOKEN");
+    let gateway = Gateway::spawn(&home, command);
+    assert!(slack.await_connected(PATIENCE).await);
+
+    let mut asked = Vec::new();
+    for round in 1..=3 {
+        asked.extend((0..8).map(|n| slack.dm(&format!("U{n}"), &format!("Question {round}.{n}"))));
+        let (app, token) = (format!("xapp-{round}"), format!("xoxb-{round}"));
+        let opened = slack.calls("apps.connections.open").len();
+        // The operator is sometimes faster than Slack, and sometimes slower.
+        if round % 2 == 0 {
+            slack.rotate(&app, &token);
+            write(&app, &token);
+        } else {
+            write(&app, &token);
+            slack.rotate(&app, &token);
+        }
+        asked.extend((0..8).map(|n| slack.dm(&format!("U{n}"), &format!("Meanwhile {round}.{n}"))));
+        until_async("a look at the token, and two connections by it", || {
+            (slack.calls("apps.connections.open").len() >= opened + 3).then_some(())
+        })
+        .await;
+    }
+    each_is_answered_once(&slack, &asked).await;
+    assert!(gateway.terminate().success());
+    let log = std::fs::read_to_string(home.path().join("stderr.log")).expect("the log");
+    assert!(log.contains("another token of Slack's is in use from now on") && !log.contains("xoxb-1"), "{log}");
 }

@@ -23,6 +23,9 @@ pub type Counts = BTreeMap<String, u64>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Audit {
     pub days: u32,
+    /// The first month that is counted, where an earlier one belongs to these days and is not kept any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_from: Option<String>,
     pub conversations: Conversations,
     #[serde(skip_serializing_if = "Connections::are_unbroken")]
     pub connections: Connections,

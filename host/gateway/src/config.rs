@@ -1,6 +1,6 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
 //! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
-//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns`, `presence` and `health`.
+//! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns`, `presence`, `health` and `ledger`.
 
 use std::{
     num::NonZeroU32,
@@ -32,7 +32,8 @@ pub use keys::schema;
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
 pub use sections::{
-    HealthConfig, HourlyConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode, ToolStyle,
+    HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode,
+    ToolStyle,
 };
 pub use shape::Problem;
 pub use watched::{Trial, Watched};
@@ -75,6 +76,8 @@ pub struct Config {
     pub presence: PresenceConfig,
     /// Where a machine asks how it does.
     pub health: HealthConfig,
+    /// How long the ledger is kept.
+    pub ledger: LedgerConfig,
     /// The Anthropic API key, where the file holds it.
     pub api_key: Option<Secret>,
 }
@@ -178,6 +181,7 @@ impl Config {
             history_turns: part(&root, "historyTurns")?,
             presence: part(&root, "presence")?.unwrap_or_default(),
             health: part(&root, "health")?.unwrap_or_default(),
+            ledger: part(&root, "ledger")?.unwrap_or_default(),
         };
         problems.extend(warnings.into_iter().map(|what| Problem { what, is_grave: false }));
         Ok(config)

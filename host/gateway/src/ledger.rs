@@ -9,6 +9,7 @@ mod event;
 pub mod export;
 mod file;
 mod line;
+mod month;
 mod tags;
 
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod tests;
 
 use std::{
     fmt,
+    num::NonZeroU32,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -25,14 +27,19 @@ use std::{
     thread::JoinHandle,
 };
 
-use pmk_system::threads::{Pace, Threads};
+use pmk_system::{
+    clock::Clock,
+    threads::{Pace, Threads},
+};
 use tokio::runtime::Handle;
 
 use export::Exporter;
+use month::Keeping;
 
 pub use event::Event;
 pub use export::{Trouble, Waiting};
 pub use line::{Line, Noted, Series};
+pub use month::Month;
 pub use tags::{InExperiment, LoadedArm, PolicyAsked, Tags};
 
 /// Notes events, and exports those of all. Clones write the same ledger; the last one to go waits until everything is
@@ -66,8 +73,18 @@ impl Ledger {
 
     /// The same with others that do the work.
     pub fn open_with(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>, threads: Threads) -> Self {
+        Ledger::start(waiting, folder.into(), None, threads)
+    }
+
+    /// The same with the files of so many months, the present one among them: older ones are deleted.
+    pub fn open_keeping(waiting: Arc<dyn Waiting>, folder: impl Into<PathBuf>, months: NonZeroU32) -> Self {
+        let keeping = Keeping::new(months, Clock::system());
+        Ledger::start(waiting, folder.into(), Some(keeping), Threads::Own)
+    }
+
+    fn start(waiting: Arc<dyn Waiting>, folder: PathBuf, keeping: Option<Keeping>, threads: Threads) -> Self {
         let trouble = Arc::default();
-        let exporter = Exporter::new(Arc::clone(&waiting), folder.into(), Arc::clone(&trouble));
+        let exporter = Exporter::new(Arc::clone(&waiting), folder, keeping, Arc::clone(&trouble));
         let exporter = match threads {
             Threads::Own => Exports::by_thread(&*waiting, exporter),
             Threads::None(pace) => Exports::by_task(&*waiting, exporter, pace),

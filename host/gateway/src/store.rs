@@ -52,6 +52,7 @@ mod sessions;
 mod tools;
 mod turns;
 mod types;
+mod upgrade;
 mod uses;
 mod window;
 mod writer;
@@ -140,7 +141,7 @@ impl Store {
     }
 
     /// Opens the store of a home for `run`, which has taken the [`HomeLock`]. Makes what is missing,
-    /// and brings the schema up to date.
+    /// and brings the schema up to date, after a backup.
     ///
     /// # Errors
     /// The file cannot be used: [`StoreError::Newer`], [`StoreError::Foreign`], [`StoreError::Damaged`],

@@ -75,6 +75,12 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The app token and the bot token that are good now.
+    fn tokens(&self) -> (String, String) {
+        let tokens = self.state().tokens.clone();
+        tokens.unwrap_or_else(|| (self.rules.app_token.clone(), self.rules.bot_token.clone()))
+    }
+
     /// Waits until `find` finds something.
     async fn wait_for<T>(&self, limit: Duration, mut find: impl FnMut(&State) -> Option<T>) -> Option<T> {
         let found = async {
@@ -114,6 +120,14 @@ impl Slack {
 
     pub fn rules(&self) -> &SlackRules {
         &self.inner.rules
+    }
+
+    /// The app has other tokens from now on; those of before are revoked. What is connected stays so.
+    pub fn rotate(&self, app: &str, bot: &str) {
+        let (old_app, old_bot) = self.inner.tokens();
+        let mut state = self.inner.state();
+        state.revoked.extend([old_app, old_bot]);
+        state.tokens = Some((app.to_owned(), bot.to_owned()));
     }
 
     /// A person writes to the bot.

@@ -2,12 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use pmk_knowledge::{Status, atom::Atom};
 use serde_json::Value;
 
 use super::{Audit, Counts, ModelTokens, Record, arms, bounds};
-use crate::{escalation::Marker, store::Learnt};
+use crate::{
+    escalation::Marker,
+    ledger::{Month, Series},
+    store::Learnt,
+};
 
 /// A pending atom that is older should have been promoted.
 const STUCK_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -46,6 +50,7 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "turn.parked" => audit.conversations.parked += 1,
             "turn.panicked" => audit.conversations.panicked += 1,
             "queue.swept" => audit.conversations.swept += event["messages"].as_u64().unwrap_or(0),
+            "ledger.forgotten" => forgotten(&mut audit, event, now.at),
             "store.lost" => audit.store_lost += 1,
             "front.refused" => audit.connections.refused += 1,
             "front.malformed" => audit.connections.malformed += 1,
@@ -151,6 +156,16 @@ fn turn(audit: &mut Audit, event: &Value) {
     audit.mra_ask.turns += u64::from(event["hadMraAsk"] == true);
     audit.atoms.injected += injected;
     audit.atoms.turns_with_atoms += u64::from(injected > 0);
+}
+
+/// Files of the ledger are gone: of the days that are counted, those of their months are missing.
+fn forgotten(audit: &mut Audit, event: &Value, at: Timestamp) {
+    let files = event["files"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let Some(last) = files.filter_map(|name| Month::of_file(Series::Events, name)).max() else { return };
+    let since = Month::of(at - SignedDuration::from_hours(24 * i64::from(audit.days)));
+    if last >= since {
+        audit.counted_from = Some(last.next().to_string()).max(audit.counted_from.take());
+    }
 }
 
 fn usage(audit: &mut Audit, event: &Value) {

@@ -24,14 +24,8 @@ pub fn events(folder: &Path, since: Timestamp) -> io::Result<(Vec<Record>, u64)>
     let mut unreadable = 0;
     for path in files(folder, since)? {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
-        // A pipe in the place of the file would never end.
-        if !fs::metadata(&path).map_err(named)?.is_file() {
-            return Err(named(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "something else stands in the place of the file",
-            )));
-        }
-        let mut lines = BufReader::new(File::open(&path).map_err(named)?);
+        let Some(file) = open(&path).map_err(named)? else { continue };
+        let mut lines = BufReader::new(file);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).map_err(named)? > 0 {
             match record(&line) {
@@ -44,6 +38,20 @@ pub fn events(folder: &Path, since: Timestamp) -> io::Result<(Vec<Record>, u64)>
         }
     }
     Ok((records, unreadable))
+}
+
+/// The file, unless a running gateway has just deleted it: its month is not kept any more.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match fs::metadata(path) {
+        // A pipe in the place of the file would never end.
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "something else stands in the place of the file"))
+        }
+        Ok(_) => File::open(path).map(Some).or_else(|error| if is_gone(&error) { Ok(None) } else { Err(error) }),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn record(line: &[u8]) -> Option<Record> {

@@ -90,6 +90,10 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
 
 fn page(audit: &Audit) -> String {
     let mut page = Page(format!("pmk-host audit (last {} days)\n", audit.days));
+    if let Some(month) = &audit.counted_from {
+        page.0
+            .push_str(&format!("  counted from {month} on: the ledger of before is not kept (`ledger.keepMonths`)\n"));
+    }
     page.section("Conversations");
     let talk = &audit.conversations;
     page.line("turns", talk.turns);

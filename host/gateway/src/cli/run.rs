@@ -21,11 +21,11 @@ use super::{
     logging,
     model_choice::{Chosen, open_model},
     mra,
-    tokens::{DRY_RUN, Token, Tokens, is_dry_run, slack_config},
+    tokens::{DRY_RUN, OfHome, Token, Tokens, is_dry_run, slack_config},
 };
 use crate::{
     calibration::Calibration,
-    config::Config,
+    config::{Config, LedgerConfig},
     front::{
         Front, FrontError,
         console::{Chat, Lines, Opening},
@@ -171,13 +171,13 @@ impl Run {
         let is_stand_in = model.provider() == Provider::Sim.name();
         let opening =
             Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &layers };
-        let (front, lines) = self.open_front(&config, connection, &opening).await?;
+        let (front, lines) = self.open_front(&context.home, &config, connection, &opening).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
         let library =
             Library::open(&context.home).or_hint("is `knowledge` in the home a folder that you may write?")?;
-        let ledger = open_ledger(&context.home, &store)?;
+        let ledger = open_ledger(&context.home, &store, config.ledger)?;
         let parts = Parts {
             home: &context.home,
             clock: Clock::system(),
@@ -253,13 +253,14 @@ impl Run {
     /// Where people talk, and the lines of a program where that is one.
     async fn open_front(
         &self,
+        home: &Path,
         config: &Config,
         connection: Connection,
         opening: &Opening<'_>,
     ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>), Failure> {
         Ok(match connection {
             Connection::Slack { app, bot } => {
-                (Arc::new(self.connect_slack(config, app.resolve()?, bot.resolve()?).await?), None)
+                (Arc::new(self.connect_slack(home, config, app.resolve()?, bot.resolve()?).await?), None)
             }
             Connection::Chat => {
                 let chat = Chat::start(Messages::new(config.language), opening);
@@ -275,11 +276,13 @@ impl Run {
 
     async fn connect_slack(
         &self,
+        home: &Path,
         config: &Config,
         app_token: SecretString,
         bot_token: SecretString,
     ) -> Result<Slack, Failure> {
-        let slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
+        let mut slack = slack_config(config, self.slack_api_url.as_deref(), app_token, bot_token)?;
+        slack.source = Some(Arc::new(OfHome(home.to_owned())));
         Slack::connect(slack).await.map_err(|error| match error {
             FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
             other => Failure::new(other),
@@ -288,9 +291,15 @@ impl Run {
 }
 
 /// The ledger of a home; of a dry run one that nobody counts.
-fn open_ledger(home: &Path, store: &Store) -> Result<Ledger, Failure> {
+fn open_ledger(home: &Path, store: &Store, kept: LedgerConfig) -> Result<Ledger, Failure> {
+    let (waiting, folder) = (Arc::new(store.clone()), home::gateway_dir(home));
     if is_dry_run()? {
         store.is_of_a_dry_run();
+        // It tries things out, and takes nothing away for good.
+        return Ok(Ledger::open(waiting, folder));
     }
-    Ok(Ledger::open(Arc::new(store.clone()), home::gateway_dir(home)))
+    Ok(match kept.keep_months {
+        Some(months) => Ledger::open_keeping(waiting, folder, months),
+        None => Ledger::open(waiting, folder),
+    })
 }

@@ -11,6 +11,10 @@ use crate::{
     front::slack::SlackConfig,
 };
 
+mod of_home;
+
+pub(super) use of_home::OfHome;
+
 /// The variable that keeps a gateway from writing to Slack.
 pub(super) const DRY_RUN: &str = "PMK_DRY_RUN";
 

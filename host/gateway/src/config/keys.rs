@@ -7,8 +7,8 @@ use pmk_knowledge::Ingest;
 use serde_json::{Value, json};
 
 use super::{
-    HealthConfig, HourlyConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig, QueueConfig,
-    VERSION,
+    HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig,
+    QueueConfig, VERSION,
     experiment::{LONGEST_NAME, MAX_WEIGHT, is_name},
     shape::{Key, Shape, Unknown},
 };
@@ -16,6 +16,9 @@ use crate::audience::Audience;
 
 /// Any number of times.
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
+
+/// A hundred years: more is no number of months that anybody means.
+const MOST_MONTHS: u64 = 1_200;
 
 /// The whole file.
 pub fn file() -> Shape {
@@ -60,6 +63,7 @@ pub fn keys() -> Vec<Key> {
             .or_null(),
         Key::new("presence", Shape::object(presence()), "What people get to know of the gateway's being away.").or_null(),
         Key::new("health", Shape::object(health()), "Where a machine asks how the gateway does.").or_null(),
+        Key::new("ledger", Shape::object(ledger()), "How long the ledger is kept.").or_null(),
         Key::new("github", Shape::Kept, "pmk's; kept, not used."),
         Key::new("review", Shape::Kept, "pmk's; kept, not used."),
     ]
@@ -230,6 +234,18 @@ fn health() -> Vec<Key> {
     vec![
         Key::new("listen", address, "The address that answers /healthz and /readyz over HTTP; without it none does.")
             .or_null(),
+    ]
+}
+
+fn ledger() -> Vec<Key> {
+    let LedgerConfig { keep_months: None } = LedgerConfig::default() else { unreachable!("all is kept unless told") };
+    vec![
+        Key::new(
+            "keepMonths",
+            Shape::Whole(1..=MOST_MONTHS),
+            "The files of so many months, the present one among them; without it all are kept.",
+        )
+        .or_null(),
     ]
 }
 

@@ -102,6 +102,17 @@ impl Secret {
         }
     }
 
+    /// The file that it is read from, where it is of one.
+    pub fn file(&self) -> Option<PathBuf> {
+        match &self.source {
+            Source::File(OfFile { file }) => Some(match std::env::var_os(CREDENTIALS) {
+                Some(folder) => Path::new(&folder).join(file),
+                None => file.clone(),
+            }),
+            Source::Literal(_) | Source::Env(_) | Source::Command(_) => None,
+        }
+    }
+
     fn of_environment(&self, name: &str) -> Result<SecretString, Failure> {
         let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         set.map(SecretString::from).ok_or_else(|| {
@@ -161,7 +172,7 @@ impl Secret {
         thread::scope(|scope| {
             scope.spawn(move || {
                 if ended.recv_timeout(TOLD_AFTER) == Err(RecvTimeoutError::Timeout) {
-                    tracing::warn!("the start waits for the command that `{}.cmd` of gateway.json names", self.key);
+                    tracing::warn!("the gateway waits for the command that `{}.cmd` of gateway.json names", self.key);
                 }
             });
             let output = shell.output();

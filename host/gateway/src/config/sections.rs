@@ -1,6 +1,6 @@
 //! The sections of gateway.json that only this gateway has: each with its defaults. What makes sense in it is in [`keys`](super::keys).
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, num::NonZeroU32};
 
 use serde::Deserialize;
 
@@ -130,6 +130,14 @@ impl Default for PresenceConfig {
 pub struct HealthConfig {
     /// The address that answers over HTTP; without one, none does.
     pub listen: Option<SocketAddr>,
+}
+
+/// How long the ledger is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LedgerConfig {
+    /// The files of so many months, the present one among them; without it all are.
+    pub keep_months: Option<NonZeroU32>,
 }
 
 /// How often others are asked within an hour on behalf of one person, and in one conversation.

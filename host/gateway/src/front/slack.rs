@@ -44,13 +44,16 @@ mod link;
 mod look_back;
 mod markdown;
 mod mrkdwn;
+mod renewal;
 mod sockets;
 mod split;
 pub mod tls;
 mod token;
+mod tokens;
 mod web;
 
 pub use address::DEFAULT_API_URL;
+pub use tokens::{TokenPair, TokenSource};
 
 /// The most messages of one reply. They are some 47,000 bytes, more than ten screens of them, and at one post
 /// a second Slack takes as many seconds for them: more is easier read in a file.
@@ -66,6 +69,8 @@ pub struct SlackConfig {
     pub app_token: SecretString,
     /// The bot token, `xoxb-…`.
     pub bot_token: SecretString,
+    /// Where others come from while it runs; `None` where they never change.
+    pub source: Option<Arc<dyn TokenSource>>,
     /// Where the Web API is. Loopback, or https on a domain of Slack's.
     pub api_url: String,
     /// Lets `api_url` be https anywhere: the tokens are sent there. For the command line only.
@@ -83,6 +88,7 @@ impl SlackConfig {
         SlackConfig {
             app_token,
             bot_token,
+            source: None,
             api_url: DEFAULT_API_URL.to_owned(),
             allow_any_api_url: false,
             request_timeout: Duration::from_secs(10),
@@ -167,6 +173,7 @@ impl Slack {
         let (Met { me, scopes, .. }, socket) =
             tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
         credentials::check_socket(&socket)?;
+        web.belongs_to(&me);
         for (scope, without) in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
             let goes = Messages::new(Language::English).goes(without.name());
             tracing::info!("the Slack bot token has no scope `{}`: {goes}", scope.name);
@@ -182,7 +189,11 @@ impl Slack {
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
         let reception = Reception { me: &self.me, intake, hearing: &self.hearing };
-        Sockets::new(&self.web, &self.tls, self.timings, reception).run(&stop).await;
+        let sockets = Sockets::new(&self.web, &self.tls, self.timings, reception);
+        tokio::select! {
+            () = sockets.run(&stop) => {}
+            () = self.web.follow_tokens() => {}
+        }
         Ok(())
     }
 

@@ -381,6 +381,9 @@ pub enum Event {
         /// Conversations that were read back in part, for there was too much.
         cut: usize,
     },
+    /// Files of the ledger were deleted: their months are not kept any more.
+    #[serde(rename = "ledger.forgotten")]
+    LedgerForgotten { files: Vec<String>, keep_months: u32 },
     /// The store's file was deleted, replaced or emptied while it was open, and the gateway ended.
     #[serde(rename = "store.lost")]
     StoreLost { reason: String },

@@ -27,7 +27,7 @@ use pmk_system::home;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::{Line, Noted, file};
+use super::{Event, Line, Noted, file, month::Keeping};
 
 /// How often it looks for what other processes have noted.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -138,6 +138,8 @@ struct Agreed {
 pub(super) struct Exporter {
     pub waiting: Arc<dyn Waiting>,
     pub folder: PathBuf,
+    /// Which months are kept, where not all are.
+    keeping: Option<Keeping>,
     pub trouble: Arc<Mutex<Option<Trouble>>>,
     lock: Option<File>,
     /// `None` until files and store were compared.
@@ -147,8 +149,13 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    pub fn new(waiting: Arc<dyn Waiting>, folder: PathBuf, trouble: Arc<Mutex<Option<Trouble>>>) -> Self {
-        Exporter { waiting, folder, trouble, lock: None, agreed: None, written: 0 }
+    pub fn new(
+        waiting: Arc<dyn Waiting>,
+        folder: PathBuf,
+        keeping: Option<Keeping>,
+        trouble: Arc<Mutex<Option<Trouble>>>,
+    ) -> Self {
+        Exporter { waiting, folder, keeping, trouble, lock: None, agreed: None, written: 0 }
     }
 
     /// Exports whatever there is, whenever it is woken, until it is to end.
@@ -200,11 +207,28 @@ impl Exporter {
                 break;
             }
         }
-        if agreed.unsettled >= SETTLE_AT || agreed.unsettled > 0 && (ends || agreed.since.elapsed() >= SETTLE_EVERY) {
+        // Before files go the store forgets their lines: they would begin them anew.
+        let files_go = !ends && self.keeping.as_ref().is_some_and(Keeping::is_due);
+        let is_time = ends || files_go || agreed.since.elapsed() >= SETTLE_EVERY;
+        if agreed.unsettled >= SETTLE_AT || agreed.unsettled > 0 && is_time {
             self.settle(&mut agreed)?;
         }
         self.agreed = Some(agreed);
+        if files_go {
+            self.forget_months();
+        }
         Ok(())
+    }
+
+    /// Deletes the files of months that are not kept any more.
+    fn forget_months(&mut self) {
+        let Some(keeping) = &mut self.keeping else { return };
+        let files = keeping.look(&self.folder);
+        if !files.is_empty() {
+            let names = files.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            tracing::info!("the ledger is kept for {} months; deleted: {names}", keeping.months);
+            self.waiting.note(Event::LedgerForgotten { files, keep_months: keeping.months.get() }.into());
+        }
     }
 
     /// Whether nobody else exports. At the end it is not left at one look: a program that somebody is just starting has our

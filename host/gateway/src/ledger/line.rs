@@ -29,7 +29,7 @@ pub enum Series {
 }
 
 impl Series {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Series::Events => "events",
             Series::DryRun => "dryrun-events",

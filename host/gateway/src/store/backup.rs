@@ -118,7 +118,7 @@ impl Store {
 }
 
 /// Copies what a connection reads to a new file, as of now, in SQLite's own words: no half of a commit is in it.
-fn copy(conn: &Connection, from: &Path, to: &Path) -> Result<u64, BackupError> {
+pub(super) fn copy(conn: &Connection, from: &Path, to: &Path) -> Result<u64, BackupError> {
     let failed = |source| BackupError::Write { path: to.to_owned(), source };
     if files::length(to)?.is_some() {
         return Err(BackupError::Exists(to.to_owned()));

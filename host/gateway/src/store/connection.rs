@@ -9,18 +9,19 @@ use std::{
 };
 
 use pmk_system::home;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
 use super::{
     archive,
     error::{BUSY_TIMEOUT, Fault, StoreError},
+    upgrade::{self, Step},
 };
 
 /// What `file` and SQLite's own tools show of whose database this is: `pmkh`.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"pmkh");
 
 /// Each takes the schema one version further. Only ever add to the end.
-const MIGRATIONS: &[&str] = &[
+pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_store.sql"),
     include_str!("migrations/0002_knowledge.sql"),
     include_str!("migrations/0003_safety.sql"),
@@ -76,7 +77,7 @@ pub(super) fn writer(path: &Path, migrate: Migrate) -> Result<Connection, StoreE
     open().map_err(|fault: Fault| fault.at(path))
 }
 
-fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<Connection, Fault> {
+pub(super) fn open_writer(path: &Path, migrate: Migrate, migrations: &[&str]) -> Result<Connection, Fault> {
     let mut conn =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     common(&conn)?;
@@ -159,6 +160,23 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(|fault| fault.at(path))
 }
 
+/// A connection to what was committed, for a copy of it while another connection is about to change it.
+pub(super) fn as_committed(path: &Path) -> Result<Connection, StoreError> {
+    let open = || -> Result<Connection, Fault> {
+        let conn = Connection::open_with_flags(path, READ_ONLY)?;
+        common(&conn)?;
+        Ok(conn)
+    };
+    open().map_err(|fault| fault.at(path))
+}
+
+/// How many bytes the database has, those in its log included.
+pub(super) fn length(conn: &Connection) -> Result<u64, Fault> {
+    let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    Ok(u64::try_from(pages.saturating_mul(bytes)).unwrap_or(u64::MAX))
+}
+
 fn common(conn: &Connection) -> Result<(), Fault> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
@@ -194,6 +212,26 @@ fn migrate_schema(conn: &mut Connection, path: &Path, migrate: Migrate, migratio
     if found < known && migrate == Migrate::No {
         return Err(StoreError::Outdated { path: path.to_owned(), found, known }.into());
     }
+    let step = Step { found, known };
+    let backup = match found {
+        // Another process was faster.
+        _ if found == known => return Ok(()),
+        // There is nothing yet.
+        0 => return apply(tx, migrations, step),
+        // Nobody else writes while the transaction is open, and so it is of what will be changed.
+        _ => upgrade::back_up(path, step, upgrade::free)?,
+    };
+    match apply(tx, migrations, step) {
+        Ok(()) => {
+            upgrade::done(path, step, &backup);
+            Ok(())
+        }
+        Err(fault) => Err(step.failed(path, &fault.at(path), Some(backup)).into()),
+    }
+}
+
+/// Brings the schema up to date, or changes nothing.
+fn apply(tx: Transaction<'_>, migrations: &[&str], Step { found, known }: Step) -> Result<(), Fault> {
     for migration in &migrations[found as usize..] {
         tx.execute_batch(migration)?;
     }
@@ -235,6 +273,26 @@ mod tests {
         let conn = open_writer(&path, Migrate::Yes, &[FIRST, SECOND]).unwrap();
         let carried: i64 = conn.query_row("SELECT x FROM b", [], |row| row.get(0)).unwrap();
         assert_eq!((carried, version(&conn).unwrap()), (2, 2));
+    }
+
+    #[test]
+    fn the_backup_of_a_migration_is_kept_until_the_next() {
+        let (folder, path) = fresh();
+        let backups = || {
+            let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+            let mut names: Vec<_> = files.filter(|name| name.to_string_lossy().contains("schema")).collect();
+            names.sort();
+            names
+        };
+        drop(open_writer(&path, Migrate::Yes, &[FIRST]).unwrap());
+        assert!(backups().is_empty());
+        drop(open_writer(&path, Migrate::Yes, &[FIRST, SECOND]).unwrap());
+        assert_eq!(backups(), ["store.db.schema-1"]);
+        // One that fails takes none away.
+        open_writer(&path, Migrate::Yes, &[FIRST, SECOND, BROKEN]).unwrap_err();
+        assert_eq!(backups(), ["store.db.schema-1", "store.db.schema-2"]);
+        drop(open_writer(&path, Migrate::Yes, &[FIRST, SECOND, "CREATE TABLE c (x)"]).unwrap());
+        assert_eq!(backups(), ["store.db.schema-2"]);
     }
 
     #[test]
@@ -284,7 +342,13 @@ mod tests {
     fn a_migration_that_fails_changes_nothing() {
         let (_folder, path) = fresh();
         drop(open_writer(&path, Migrate::Yes, &[FIRST]).unwrap());
-        open_writer(&path, Migrate::Yes, &[FIRST, SECOND, BROKEN]).unwrap_err();
+        let failed = open_writer(&path, Migrate::Yes, &[FIRST, SECOND, BROKEN]).unwrap_err().at(&path);
+        let backup = path.with_file_name("store.db.schema-1");
+        let told = failed.to_string();
+        assert!(told.contains("stays at schema 1") && told.contains("no such table: nowhere"), "{told}");
+        assert!(failed.hint().unwrap().contains(&*backup.to_string_lossy()), "{failed:?}");
+        let conn = Connection::open(&backup).unwrap();
+        assert_eq!(conn.query_row("SELECT x FROM a", [], |row| row.get::<_, i64>(0)).unwrap(), 1);
         let conn = open_writer(&path, Migrate::No, &[FIRST]).unwrap();
         let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
         assert_eq!((tables, version(&conn).unwrap()), (1, 1));

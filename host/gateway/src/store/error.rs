@@ -2,7 +2,7 @@
 
 mod fault;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{borrow::Cow, fmt, path::PathBuf, time::Duration};
 
 use pmk_core::SessionKey;
 use pmk_system::error::Failure;
@@ -28,6 +28,22 @@ pub enum StoreError {
     /// It needs a migration, which a running gateway would not survive.
     #[error("`{}` is in use by an older pmk-host: its schema is version {found}, this one needs {known}", path.display())]
     Outdated { path: PathBuf, found: u32, known: u32 },
+    /// It needs a migration, for which the disk has no room: none is begun.
+    #[error(
+        "the disk has no room to upgrade the store `{}`: its backup and the upgrade need {} MiB, and {} MiB are free",
+        path.display(), needed.div_ceil(1 << 20), free >> 20
+    )]
+    NoRoom { path: PathBuf, needed: u64, free: u64 },
+    /// A migration, or the backup before it, has failed, and the store is as it was.
+    #[error("the store `{}` stays at schema {found}, and this pmk-host needs {known}: {why}", path.display())]
+    NotUpgraded {
+        path: PathBuf,
+        found: u32,
+        known: u32,
+        why: String,
+        /// The one that was made before.
+        backup: Option<PathBuf>,
+    },
     /// The file is a database, but not one of ours.
     #[error("`{}` is not a store of pmk-host", path.display())]
     Foreign { path: PathBuf },
@@ -125,6 +141,7 @@ impl StoreError {
             | StoreError::Limited { .. }
             | StoreError::Io { .. }
             | StoreError::Busy { .. }
+            | StoreError::NoRoom { .. }
             | StoreError::Leased { .. }
             | StoreError::LeaseLost { .. } => StoreErrorKind::Passing,
             StoreError::Damaged { .. }
@@ -137,6 +154,7 @@ impl StoreError {
             StoreError::Missing { .. }
             | StoreError::Newer { .. }
             | StoreError::Outdated { .. }
+            | StoreError::NotUpgraded { .. }
             | StoreError::Foreign { .. }
             | StoreError::Gone { .. }
             | StoreError::NoDatabase { .. }
@@ -155,11 +173,35 @@ impl StoreError {
     }
 
     /// What the operator can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            StoreError::Newer { path, known, .. } => {
+                paths::way_back(path, *known).map(|backup| Cow::Owned(format!(
+                    "upgrade pmk-host; or go back with this one to what was there before the upgrade, by `pmk-host store \
+                     restore {}`: what is there now is moved aside",
+                    backup.display()
+                )))
+            }
+            StoreError::NotUpgraded { backup: Some(backup), .. } => Some(Cow::Owned(format!(
+                "nothing of it was changed, and the pmk-host of before goes on with it; a backup, too, is in `{}`; please \
+                 report this",
+                backup.display()
+            ))),
+            _ => None,
+        }
+        .or_else(|| self.settled_hint().map(Cow::Borrowed))
+    }
+
+    /// What can be said without looking.
+    fn settled_hint(&self) -> Option<&'static str> {
         match self {
             StoreError::Missing { .. } => Some("`pmk-host run` makes one; is `--home` right?"),
             StoreError::Newer { .. } => Some("upgrade pmk-host, or give another `--home`"),
             StoreError::Outdated { .. } => Some("restart `pmk-host run` with this version first"),
+            StoreError::NoRoom { .. } => Some("make room on the disk; the store is as it was"),
+            StoreError::NotUpgraded { .. } => {
+                Some("nothing of it was changed; mend that and start again, or go on with the pmk-host of before")
+            }
             StoreError::Foreign { .. } => Some("move the file away, or give another `--home`"),
             StoreError::Gone { how: Loss::Shrunk, .. } => Some(
                 "stop pmk-host, then `pmk-host store check`: where it finds damage, put a backup back with `pmk-host \

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -29,4 +30,26 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 pub(super) fn is_beside(path: &Path) -> bool {
     let name = path.as_os_str().as_encoded_bytes();
     BESIDE.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
+}
+
+/// What stands between the database's name and the number of the schema that a backup has.
+const SCHEMA: &str = ".schema-";
+
+/// Where the backup goes that is made of a store of this schema before it is changed.
+pub(super) fn of_schema(path: &Path, schema: u32) -> PathBuf {
+    with_suffix(path, &format!("{SCHEMA}{schema}"))
+}
+
+/// The backup beside a store that is the last which a program that knows this schema can read.
+pub(super) fn way_back(path: &Path, known: u32) -> Option<PathBuf> {
+    of_schemas(path).into_iter().filter(|(schema, _)| *schema <= known).max().map(|(_, path)| path)
+}
+
+/// The schema of each such backup beside a store, and where it is.
+pub(super) fn of_schemas(path: &Path) -> Vec<(u32, PathBuf)> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return vec![] };
+    let prefix = format!("{}{SCHEMA}", name.to_string_lossy());
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let schema = |path: &Path| path.file_name()?.to_str()?.strip_prefix(&prefix)?.parse().ok();
+    entries.filter_map(|entry| Some((schema(&entry.path())?, entry.path()))).collect()
 }

@@ -20,6 +20,7 @@ mod presence;
 mod receipts;
 mod repeats;
 mod seeds;
+mod upgrades;
 mod uses;
 mod windows;
 

@@ -1,6 +1,6 @@
 //! Why a file is no conversation, or a conversation no file.
 
-use std::{io, path::PathBuf};
+use std::{borrow::Cow, io, path::PathBuf};
 
 use pmk_core::{SessionKey, history::HistoryError};
 use pmk_system::error::Failure;
@@ -42,8 +42,8 @@ pub enum TransferError {
 
 impl TransferError {
     /// What the operator can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
+    pub fn hint(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             TransferError::Read { .. } => "check that it is there and that you may read it",
             TransferError::Write { .. } => "make room on the disk, or name a place where you may write",
             TransferError::InTheWay { .. } => "move it away, or export to another place",
@@ -54,11 +54,13 @@ impl TransferError {
             TransferError::Anonymous { .. } => "say which with `--key`, such as `--key slack:dm:U1`",
             TransferError::NoPath { .. } => "`--format full` exports it",
             TransferError::History { source, .. } => source.hint(),
-            TransferError::Unreadable { source, .. } => source.hint().unwrap_or("try it again"),
+            TransferError::Unreadable { source, .. } => {
+                return source.hint().unwrap_or(Cow::Borrowed("try it again"));
+            }
             TransferError::Newer { .. } => "upgrade pmk-host",
             TransferError::NotFull { .. } => "leave `--format` out to have it recognised",
             TransferError::Line { .. } => "export it anew; the conversations around it are sound",
-        }
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use pmk_host::{
     front::{
         Delivery, Front, FrontError, Intake, Kind,
-        slack::{Slack, SlackConfig, Timings},
+        slack::{Slack, SlackConfig, Timings, TokenSource},
     },
     talk::{Accepted, Inbound, Notice, Reaction, ReplyTo, Speech},
 };
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 mod connections;
 mod delivery;
+mod rotation;
 
 const SOON: Duration = PATIENCE;
 
@@ -112,8 +113,13 @@ impl Rig {
     }
 
     async fn with(rules: SlackRules) -> Self {
+        Rig::of(rules, None).await
+    }
+
+    async fn of(rules: SlackRules, source: Option<Arc<dyn TokenSource>>) -> Self {
         let slack = stand_in::Slack::start(rules).await;
-        let front = Arc::new(Slack::connect(config(&slack)).await.expect("the stand-in takes its own tokens"));
+        let config = SlackConfig { source, ..config(&slack) };
+        let front = Arc::new(Slack::connect(config).await.expect("the stand-in takes its own tokens"));
         let memory = Arc::new(Memory { mood: watch::Sender::new(Mood::Storing), kept: Mutex::default() });
         let stop = CancellationToken::new();
         let listening = tokio::spawn({

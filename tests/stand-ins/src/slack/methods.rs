@@ -142,12 +142,14 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
 /// The app token opens connections, the bot token does everything else.
 fn authorize(inner: &Inner, method: &str, token: Option<&str>) -> Result<(), &'static str> {
     let token = token.ok_or("not_authed")?;
+    let (app, bot) = inner.tokens();
     let (right, wrong) = match method {
-        "apps.connections.open" => (&inner.rules.app_token, &inner.rules.bot_token),
-        _ => (&inner.rules.bot_token, &inner.rules.app_token),
+        "apps.connections.open" => (&app, &bot),
+        _ => (&bot, &app),
     };
     match token {
         token if token == right => Ok(()),
+        token if inner.state().revoked.contains(token) => Err("token_revoked"),
         token if token == wrong => Err("not_allowed_token_type"),
         _ => Err("invalid_auth"),
     }

@@ -93,6 +93,9 @@ pub(super) struct State {
     channels: HashMap<String, Vec<Message>>,
     /// Channels that the bot is not in.
     pub(super) kept_out: HashSet<String>,
+    /// The app token and the bot token, once there are others than at the start, and those of before.
+    pub(super) tokens: Option<(String, String)>,
+    pub(super) revoked: HashSet<String>,
     pub(super) tickets: HashMap<String, Instant>,
     pub(super) sockets: Vec<Socket>,
     pub(super) events: HashMap<String, Envelope>,

@@ -11,6 +11,7 @@ use super::{
     app::{self, Scope, Without},
     failure::CallFailure,
     tls,
+    tokens::TokenPair,
     web::{Met, Web},
 };
 use crate::front::FrontError;
@@ -112,13 +113,19 @@ const KNOWN_KINDS: [(&str, &str); 5] = [
     ("xox", "a token of another kind"),
 ];
 
+const APP: &[&str] = &["xapp-"];
+/// A token that is rotated has a longer beginning.
+const BOT: &[&str] = &["xoxb-", "xoxe.xoxb-"];
+
 /// Whether the app token and the bot token are what they should be, as far as can be seen before they are sent.
 pub fn kinds(config: &SlackConfig) -> [Result<(), FrontError>; 2] {
-    [
-        check_kind("app", config.app_token.expose_secret(), &["xapp-"]),
-        // A token that is rotated has a longer beginning.
-        check_kind("bot", config.bot_token.expose_secret(), &["xoxb-", "xoxe.xoxb-"]),
-    ]
+    [check_kind("app", config.app_token.expose_secret(), APP), check_kind("bot", config.bot_token.expose_secret(), BOT)]
+}
+
+/// The same of two tokens that are to take the place of others.
+pub(super) fn check_pair(pair: &TokenPair) -> Result<(), FrontError> {
+    check_kind("app", pair.app.expose_secret(), APP)?;
+    check_kind("bot", pair.bot.expose_secret(), BOT)
 }
 
 /// Catches tokens that are missing, misplaced or cannot be sent, before they are.

@@ -94,6 +94,11 @@ pub(super) fn is_fatal(code: &str) -> bool {
     kind(code) == Kind::Credentials
 }
 
+/// Whether the token that a call was made with is not taken any more, where another may be.
+pub(super) fn is_about_the_token(code: &str) -> bool {
+    matches!(code, "invalid_auth" | "not_authed" | "token_revoked" | "token_expired")
+}
+
 /// What to do about an error code.
 pub(super) fn hint(code: &str, token: Token, needed: Option<&str>) -> String {
     match (code, token, needed) {

@@ -7,6 +7,7 @@
 //! themselves, and acknowledge what they cannot read whole. (Its types of the envelopes are private.)
 
 use std::{
+    future::pending,
     mem,
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
@@ -16,7 +17,10 @@ use std::{
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use rustls::ClientConfig;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::{MutexGuard, watch},
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -39,11 +43,13 @@ pub(super) struct Sockets<'a> {
     timings: Timings,
     reception: Reception<'a>,
     refusal: Refusal,
+    /// Whose turn it is to be replaced because there is another token: one after the other.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl<'a> Sockets<'a> {
     pub(super) fn new(web: &'a Web, tls: &'a Arc<ClientConfig>, timings: Timings, reception: Reception<'a>) -> Self {
-        Sockets { web, tls, timings, reception, refusal: Refusal::default() }
+        Sockets { web, tls, timings, reception, refusal: Refusal::default(), turn: tokio::sync::Mutex::default() }
     }
 
     /// Takes messages in over several connections at once, so that one which dies unnoticed leaves another
@@ -64,42 +70,59 @@ impl<'a> Sockets<'a> {
     async fn keep_one(&self, halt: &CancellationToken) {
         let mut backoff = Backoff::new(&self.timings);
         let mut retiring = FuturesUnordered::new();
+        let mut changes = self.web.app_token_changes();
         let mut open = self.open(halt, &mut backoff).await;
         while let Some(mut link) = open {
             // The predecessor leaves while this one works already.
             let halted = async {
                 while retiring.next().await.is_some() {}
-                halt.cancelled().await;
+                tokio::select! {
+                    () = halt.cancelled() => None,
+                    turn = self.turn_after(&mut changes) => Some(turn),
+                }
             };
             let served = link.serve(halted).await;
             backoff.served(link.age());
-            open = match served {
-                Served::Until(()) => {
+            let _turn = match served {
+                Served::Until(None) => {
                     retiring.push(link.retire());
                     break;
                 }
-                // The successor opens while this one still works.
-                Served::Leaving => {
-                    let mut opening = pin!(self.open(halt, &mut backoff));
-                    match link.serve(&mut opening).await {
-                        Served::Until(successor) => {
-                            retiring.push(link.retire());
-                            successor
-                        }
-                        Served::Leaving => opening.await,
-                        Served::Gone(gone) => {
-                            self.lost(link, gone);
-                            opening.await
-                        }
-                    }
-                }
+                Served::Until(turn) => turn,
+                Served::Leaving => None,
                 Served::Gone(gone) => {
                     self.lost(link, gone);
-                    self.open(halt, &mut backoff).await
+                    changes.mark_unchanged();
+                    open = self.open(halt, &mut backoff).await;
+                    continue;
+                }
+            };
+            // The successor opens while this one still works, by the token of now.
+            changes.mark_unchanged();
+            let mut opening = pin!(self.open(halt, &mut backoff));
+            open = loop {
+                match link.serve(&mut opening).await {
+                    Served::Until(successor) => {
+                        retiring.push(link.retire());
+                        break successor;
+                    }
+                    Served::Leaving => {}
+                    Served::Gone(gone) => {
+                        self.lost(link, gone);
+                        break opening.await;
+                    }
                 }
             };
         }
         while retiring.next().await.is_some() {}
+    }
+
+    /// Waits until there is another token, and then for its turn.
+    async fn turn_after(&self, changes: &mut watch::Receiver<u64>) -> MutexGuard<'_, ()> {
+        if changes.changed().await.is_err() {
+            return pending().await;
+        }
+        self.turn.lock().await
     }
 
     /// Opens a connection, trying again until it stands; `None` when `halt` was cancelled first.

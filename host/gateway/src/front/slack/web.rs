@@ -22,13 +22,17 @@ use super::{
     SlackConfig,
     address::ApiAddress,
     dry_run::DryRun,
-    failure::{CallFailure, Cause, needed_scope},
+    failure::{CallFailure, Cause, is_about_the_token, needed_scope},
     token::Token,
+    tokens::{TokenPair, Tokens},
 };
 use crate::talk::ReplyTo;
 
 /// Where Slack says what the token of a call may do.
 const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
+
+pub(super) const AUTH_TEST: &str = "auth.test";
+pub(super) const OPEN: &str = "apps.connections.open";
 
 /// How long a TCP connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,15 +56,20 @@ pub(super) struct Met {
     pub(super) ahead: Option<SignedDuration>,
 }
 
+/// What goes with an answer.
+pub(super) struct Aside {
+    scopes: Option<String>,
+    ahead: Option<SignedDuration>,
+}
+
 /// What Slack limits together: a method, and for posts the channel with it.
 pub(super) type Lane = (&'static str, Option<String>);
 
 /// A client of the Web API.
 pub(super) struct Web {
-    client: Client,
-    address: ApiAddress,
-    app_token: SecretString,
-    bot_token: SecretString,
+    pub(super) client: Client,
+    pub(super) address: ApiAddress,
+    pub(super) tokens: Tokens,
     time_limit: Duration,
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
@@ -86,6 +95,18 @@ struct OpenedChannel {
     id: String,
 }
 
+impl Identity {
+    pub(super) fn of(answer: SlackApiAuthTestResponse) -> Identity {
+        Identity {
+            name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
+            user: answer.user_id.0,
+            bot: answer.bot_id.map(|bot| bot.0),
+            team: answer.team,
+            team_id: answer.team_id.0,
+        }
+    }
+}
+
 impl Posted {
     fn ts(self) -> String {
         self.ts.0
@@ -103,12 +124,11 @@ impl Web {
             .redirect(redirect::Policy::none())
             // The WebSocket knows of none either.
             .no_proxy();
-        let token = |secret: &SecretString| secret.expose_secret().trim().into();
+        let pair = TokenPair { app: config.app_token.clone(), bot: config.bot_token.clone() };
         Ok(Web {
             client: client.build()?,
             address: address.clone(),
-            app_token: token(&config.app_token),
-            bot_token: token(&config.bot_token),
+            tokens: Tokens::new(&pair, config.source.clone()),
             time_limit: config.request_timeout,
             dry_run: config.dry_run.then(DryRun::default),
             paused: Mutex::default(),
@@ -117,29 +137,21 @@ impl Web {
 
     /// `auth.test`: who the bot token belongs to, and what it may do.
     pub(super) async fn identity(&self) -> Result<Met, CallFailure> {
-        const METHOD: &str = "auth.test";
-        let request = self.client.get(self.address.method(METHOD));
-        let read = async |response: Response| {
-            let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-            let (scopes, ahead) = (header(SCOPES).map(str::to_owned), header(DATE).and_then(clock::ahead_of));
-            Ok((read_answer::<SlackApiAuthTestResponse>(response).await?, scopes, ahead))
-        };
-        let (answer, scopes, ahead) = self.exchange((METHOD, None), Token::Bot, request, read).await?;
-        let me = Identity {
-            name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),
-            user: answer.user_id.0,
-            bot: answer.bot_id.map(|bot| bot.0),
-            team: answer.team,
-            team_id: answer.team_id.0,
-        };
-        Ok(Met { me, scopes, ahead })
+        let request = self.client.get(self.address.method(AUTH_TEST));
+        let (answer, Aside { scopes, ahead }) =
+            self.exchange::<SlackApiAuthTestResponse>((AUTH_TEST, None), Token::Bot, request).await?;
+        Ok(Met { me: Identity::of(answer), scopes, ahead })
+    }
+
+    /// Whose both tokens are: others that take their place must be the same bot's.
+    pub(super) fn belongs_to(&self, me: &Identity) {
+        let _ = self.tokens.owner.set(me.clone());
     }
 
     /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
     pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
         let request = SlackApiAppsConnectionOpenRequest::new();
-        let opened: SlackApiAppsConnectionOpenResponse =
-            self.post_json(("apps.connections.open", None), Token::App, &request).await?;
+        let opened: SlackApiAppsConnectionOpenResponse = self.post_json((OPEN, None), Token::App, &request).await?;
         Ok(opened.url.0)
     }
 
@@ -256,36 +268,48 @@ impl Web {
         token: Token,
         request: RequestBuilder,
     ) -> Result<R, CallFailure> {
-        self.exchange(lane, token, request, read_answer).await
+        self.exchange(lane, token, request).await.map(|(answer, _)| answer)
     }
 
-    /// A call, whose response is read like this.
-    async fn exchange<R>(
+    /// A call, made again with another token where Slack takes this one no more and there is another.
+    async fn exchange<R: DeserializeOwned>(
         &self,
         lane: Lane,
         token: Token,
         request: RequestBuilder,
-        read: impl AsyncFnOnce(Response) -> Result<R, Cause>,
-    ) -> Result<R, CallFailure> {
+    ) -> Result<(R, Aside), CallFailure> {
         let method = lane.0;
         let failure = |cause| CallFailure { method, token, cause };
         if let Some(wait) = self.pause(&lane) {
             return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
         }
-        let secret = match token {
-            Token::App => &self.app_token,
-            Token::Bot => &self.bot_token,
-        };
-        let answer = async { read(request.bearer_auth(secret.expose_secret()).send().await?).await };
-        let cause = match tokio::time::timeout(self.time_limit, answer).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(cause)) => cause,
-            Err(_) => Cause::TimedOut(self.time_limit),
+        let (again, used) = (request.try_clone(), self.tokens.now());
+        let mut answer = self.once(request, used.of(token)).await;
+        // Slack has done nothing of such a call.
+        if matches!(&answer, Err(Cause::Code { code, .. }) if is_about_the_token(code))
+            && let Some(again) = again
+            && self.renew(Some((token, used.of(token)))).await
+        {
+            answer = self.once(again, self.tokens.now().of(token)).await;
+        }
+        let cause = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(cause) => cause,
         };
         if let Cause::RateLimited { retry_after: Some(wait) } = cause {
             self.paused().insert(lane, Instant::now() + wait);
         }
         Err(failure(cause))
+    }
+
+    /// A call with this token, under the time limit.
+    pub(super) async fn once<R: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        token: &SecretString,
+    ) -> Result<(R, Aside), Cause> {
+        let answer = async { read_answer(request.bearer_auth(token.expose_secret()).send().await?).await };
+        tokio::time::timeout(self.time_limit, answer).await.unwrap_or(Err(Cause::TimedOut(self.time_limit)))
     }
 
     /// How long this lane still has to wait.
@@ -304,19 +328,20 @@ impl Web {
 }
 
 /// What Slack says. A success that is no JSON, as of an upload, has nothing in it.
-async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<R, Cause> {
+async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<(R, Aside), Cause> {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let aside = Aside { scopes: header(SCOPES).map(str::to_owned), ahead: header(DATE).and_then(clock::ahead_of) };
     let retry_after = header(RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
     let kind = header(CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     let is_json = kind.is_none_or(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
     let body = response.bytes().await?;
     match status {
         200 if is_json => match serde_json::from_slice::<SlackEnvelopeMessage>(&body)?.error {
-            None => Ok(serde_json::from_slice(&body)?),
+            None => Ok((serde_json::from_slice(&body)?, aside)),
             Some(code) => Err(Cause::Code { code, needed: needed_scope(&body) }),
         },
-        200 | 204 => Ok(serde_json::from_str("{}")?),
+        200 | 204 => Ok((serde_json::from_str("{}")?, aside)),
         429 => Err(Cause::RateLimited { retry_after }),
         status => Err(Cause::Status(status)),
     }

@@ -1,0 +1,109 @@
+//! Going over to other tokens while calls are made.
+
+use std::future::pending;
+
+use secrecy::SecretString;
+use slack_morphism::prelude::*;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    credentials,
+    failure::{CallFailure, Cause},
+    token::Token,
+    tokens::{AGAIN_AFTER, LOOK_EVERY, TokenPair},
+    web::{AUTH_TEST, Identity, OPEN, Web},
+};
+
+impl Web {
+    /// Goes over to other tokens whenever there are others. Never ends.
+    pub(super) async fn follow_tokens(&self) {
+        let Some(source) = &self.tokens.source else { return pending().await };
+        let mut seen = self.tokens.stamps.clone();
+        loop {
+            let stamps = source.stamps();
+            if stamps != seen {
+                // Where they are no good they are got again once Slack refuses the old ones.
+                self.renew(None).await;
+                seen = stamps;
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Is told when the token changes that opens connections.
+    pub(super) fn app_token_changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.tokens.app_changes()
+    }
+
+    /// Gets the tokens again, and uses them from now on where they are others and Slack takes them: whether that is so. One
+    /// that Slack has refused is got again every now and then only.
+    pub(super) async fn renew(&self, refused: Option<(Token, &SecretString)>) -> bool {
+        let Some(source) = &self.tokens.source else { return false };
+        let mut in_vain = self.tokens.renewing.lock().await;
+        let before = self.tokens.now();
+        if let Some((token, secret)) = refused {
+            if !before.has_the_same(token, secret) {
+                // Another call was faster.
+                return true;
+            }
+            if in_vain.is_some_and(|at| at.elapsed() < AGAIN_AFTER) {
+                return false;
+            }
+        }
+        let renewed = match source.get().await {
+            Ok(pair) => self.go_over(&before, pair.trimmed()).await,
+            Err(why) => Err(why),
+        };
+        let is_renewed = renewed.unwrap_or_else(|why| {
+            tracing::warn!("Slack's tokens may have changed, and those of before stay in use: {why}");
+            false
+        });
+        // Looking at files that have changed keeps no refused call from looking, too.
+        if is_renewed {
+            *in_vain = None;
+        } else if refused.is_some() {
+            *in_vain = Some(Instant::now());
+        }
+        is_renewed
+    }
+
+    /// Uses these where they are others, and Slack takes them.
+    async fn go_over(&self, before: &TokenPair, pair: TokenPair) -> Result<bool, String> {
+        let changed: Vec<Token> = [Token::App, Token::Bot]
+            .into_iter()
+            .filter(|token| !before.has_the_same(*token, pair.of(*token)))
+            .collect();
+        if changed.is_empty() {
+            return Ok(false);
+        }
+        credentials::check_pair(&pair).map_err(|error| error.to_string())?;
+        for token in &changed {
+            self.check(*token, &pair).await?;
+        }
+        self.tokens.replace(pair);
+        let changed: Vec<String> = changed.iter().map(Token::to_string).collect();
+        tracing::info!("another token of Slack's is in use from now on: {}", changed.join(" and "));
+        Ok(true)
+    }
+
+    /// Asks Slack about a token, as at the start.
+    async fn check(&self, token: Token, pair: &TokenPair) -> Result<(), String> {
+        let failed = |method| move |cause: Cause| CallFailure { method, token, cause }.to_string();
+        let secret = pair.of(token);
+        if token == Token::App {
+            let request = self.client.post(self.address.method(OPEN));
+            let opened = self.once::<SlackApiAppsConnectionOpenResponse>(request, secret).await;
+            return opened.map(drop).map_err(failed(OPEN));
+        }
+        let request = self.client.get(self.address.method(AUTH_TEST));
+        let met = self.once::<SlackApiAuthTestResponse>(request, secret).await;
+        let met = met.map(|(met, _)| Identity::of(met)).map_err(failed(AUTH_TEST))?;
+        match self.tokens.owner.get() {
+            Some(me) if (&me.user, &me.team_id) != (&met.user, &met.team_id) => Err(format!(
+                "{token} is now that of @{} in {}, and this is @{} in {}; a restart goes over to another bot",
+                met.name, met.team, me.name, me.team
+            )),
+            _ => Ok(()),
+        }
+    }
+}

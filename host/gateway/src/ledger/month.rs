@@ -1,0 +1,196 @@
+//! The months that a ledger has files of, and how long those are kept.
+
+use std::{
+    fmt, fs, io,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
+
+use jiff::{Timestamp, tz::TimeZone};
+use pmk_system::clock::Clock;
+
+use super::Series;
+
+/// A month of UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Month {
+    /// Months since the beginning of the year 0.
+    since: i64,
+}
+
+impl Month {
+    /// The one of a moment.
+    pub fn of(at: Timestamp) -> Month {
+        let at = at.to_zoned(TimeZone::UTC);
+        Month { since: i64::from(at.year()) * 12 + i64::from(at.month()) - 1 }
+    }
+
+    /// The one that a file of this series is of, by its name.
+    pub fn of_file(series: Series, name: &str) -> Option<Month> {
+        let month = name.strip_prefix(series.name())?.strip_prefix('-')?.strip_suffix(".log")?;
+        let (year, month) = month.split_once('-')?;
+        let number = |text: &str, digits: usize| {
+            let is_one = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_one.then(|| text.parse::<i64>().ok()).flatten()
+        };
+        let (year, month) = (number(year, 4)?, number(month, 2)?);
+        (1..=12).contains(&month).then_some(Month { since: year * 12 + month - 1 })
+    }
+
+    /// The one after it.
+    pub fn next(self) -> Month {
+        Month { since: self.since + 1 }
+    }
+
+    fn is_kept(self, now: Month, months: NonZeroU32) -> bool {
+        self.since + i64::from(months.get()) > now.since
+    }
+}
+
+impl fmt::Display for Month {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}", self.since.div_euclid(12), self.since.rem_euclid(12) + 1)
+    }
+}
+
+/// Has the files go that are not kept any more: at the start, and when a month begins.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    /// So many months are kept, the present one among them.
+    pub months: NonZeroU32,
+    clock: Clock,
+    /// The month that was looked at last.
+    looked: Option<Month>,
+}
+
+impl Keeping {
+    pub fn new(months: NonZeroU32, clock: Clock) -> Keeping {
+        Keeping { months, clock, looked: None }
+    }
+
+    /// Whether nobody has looked in this month.
+    pub fn is_due(&self) -> bool {
+        self.looked != Some(self.now())
+    }
+
+    fn now(&self) -> Month {
+        Month::of(Timestamp::from_millisecond(self.clock.now_ms()).unwrap_or_default())
+    }
+
+    /// Deletes what is too old: the names of the files that are gone.
+    pub fn look(&mut self, folder: &Path) -> Vec<String> {
+        let now = self.now();
+        self.looked = Some(now);
+        let mut gone = vec![];
+        match old_files(folder, now, self.months) {
+            Ok(old) => {
+                for (name, path) in old {
+                    match fs::remove_file(&path) {
+                        Ok(()) => gone.push(name),
+                        Err(error) => not_deleted(&path, &error),
+                    }
+                }
+            }
+            Err(error) => not_deleted(folder, &error),
+        }
+        gone
+    }
+}
+
+fn not_deleted(path: &Path, error: &io::Error) {
+    tracing::warn!(path = %path.display(), %error, "the ledger of older months is not deleted; it is tried again next month");
+}
+
+/// The files of months that are not kept any more, oldest first.
+fn old_files(folder: &Path, now: Month, months: NonZeroU32) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut old = vec![];
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let month = [Series::Events, Series::DryRun].into_iter().find_map(|series| Month::of_file(series, &name));
+        // What has such a name and is a folder is not ours.
+        if let Some(month) = month.filter(|month| !month.is_kept(now, months))
+            && !entry.file_type()?.is_dir()
+        {
+            old.push((month, name, entry.path()));
+        }
+    }
+    old.sort();
+    Ok(old.into_iter().map(|(_, name, path)| (name, path)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    };
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    fn kept(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .expect("a folder")
+            .map(|file| file.expect("a file").file_name().into_string().expect("a name"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_month_goes_when_another_begins_also_over_the_end_of_a_year() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for month in ["2026-10", "2026-11", "2026-12", "2027-01"] {
+            fs::write(folder.path().join(format!("events-{month}.log")), "").expect("a file");
+        }
+        let now = Arc::new(AtomicI64::new(at("2026-12-31T23:59:59.999Z").as_millisecond()));
+        let clock = Clock::of({
+            let now = Arc::clone(&now);
+            move || now.load(Ordering::Relaxed)
+        });
+        let mut keeping = Keeping::new(NonZeroU32::new(2).expect("two"), clock);
+        assert_eq!(keeping.look(folder.path()), ["events-2026-10.log"]);
+        assert_eq!(kept(folder.path()), ["events-2026-11.log", "events-2026-12.log", "events-2027-01.log"]);
+        assert!(!keeping.is_due());
+        now.fetch_add(1, Ordering::Relaxed);
+        assert!(keeping.is_due());
+        assert_eq!(keeping.look(folder.path()), ["events-2026-11.log"]);
+        assert_eq!(kept(folder.path()), ["events-2026-12.log", "events-2027-01.log"]);
+    }
+
+    #[test]
+    fn one_month_is_the_present_one_and_what_has_another_name_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let others = [
+            "admin-2020-01.log",
+            "events-2020-00.log",
+            "events-2020-13.log",
+            "events-20-01.log",
+            "events-2020-01.log.gz",
+            "events.log",
+        ];
+        for name in others.into_iter().chain(["events-2026-12.log", "dryrun-events-2026-12.log", "events-2027-01.log"])
+        {
+            fs::write(folder.path().join(name), "").expect("a file");
+        }
+        fs::create_dir(folder.path().join("events-2020-02.log")).expect("a folder");
+        let january = at("2027-01-01T00:00:00Z").as_millisecond();
+        let mut keeping = Keeping::new(NonZeroU32::MIN, Clock::of(move || january));
+        assert_eq!(keeping.look(folder.path()), ["dryrun-events-2026-12.log", "events-2026-12.log"]);
+        let mut left: Vec<&str> = others.into_iter().chain(["events-2020-02.log", "events-2027-01.log"]).collect();
+        left.sort_unstable();
+        assert_eq!(kept(folder.path()), left);
+    }
+
+    #[test]
+    fn a_month_is_told_as_files_are_named() {
+        let month = Month::of(at("2026-12-31T23:59:59Z"));
+        assert_eq!((month.to_string(), month.next().to_string()), ("2026-12".into(), "2027-01".into()));
+        assert_eq!(Month::of_file(Series::Events, "events-2026-12.log"), Some(month));
+        assert_eq!(Month::of_file(Series::Events, "dryrun-events-2026-12.log"), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! The backup that is made before the schema changes: beside the database, named after the schema it has, and kept until
+//! the next change. It is the way back to the program of before, which cannot read what this one makes of the store.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use pmk_system::home;
+use rustix::fs::statvfs;
+
+use super::{
+    backup::{self, BackupError},
+    connection,
+    error::StoreError,
+    paths,
+};
+
+/// While it is being written.
+const UNFINISHED: &str = ".schema-unfinished";
+
+/// The backup is about as large as the database, and so is what a migration may write at most.
+const TIMES_THE_STORE: u64 = 2;
+
+/// From which schema to which.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub found: u32,
+    pub known: u32,
+}
+
+impl Step {
+    /// Why the store stays as it was.
+    pub fn failed(self, path: &Path, why: &impl ToString, backup: Option<PathBuf>) -> StoreError {
+        let Step { found, known } = self;
+        StoreError::NotUpgraded { path: path.to_owned(), found, known, why: why.to_string(), backup }
+    }
+}
+
+/// Backs up the store at this path as it is, in place of an earlier backup of the same schema. Nobody may write to it
+/// meanwhile; `free` says how many bytes the disk of a folder has room for.
+///
+/// # Errors
+/// [`StoreError::NoRoom`], or it cannot be written: there is no new backup.
+pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) -> Result<PathBuf, StoreError> {
+    let (to, unfinished) = (paths::of_schema(path, step.found), paths::with_suffix(path, UNFINISHED));
+    let conn = connection::as_committed(path)?;
+    let bytes = connection::length(&conn).map_err(|fault| fault.at(path))?;
+    let (needed, free) = (bytes.saturating_mul(TIMES_THE_STORE), free(path.parent().unwrap_or(path)));
+    if free < needed {
+        return Err(StoreError::NoRoom { path: path.to_owned(), needed, free });
+    }
+    // Of one that was killed at it.
+    let _ = fs::remove_file(&unfinished);
+    let written = backup::copy(&conn, path, &unfinished).and_then(|_| {
+        let failed = |source: io::Error| BackupError::Write { path: to.clone(), source };
+        fs::rename(&unfinished, &to).and_then(|()| home::sync_folder_of(&to)).map_err(failed)
+    });
+    written.map_err(|error| step.failed(path, &error, None))?;
+    Ok(to)
+}
+
+/// How many bytes the disk of this folder has room for. Where nobody can tell, writing will.
+pub(super) fn free(folder: &Path) -> u64 {
+    statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Tells what was done, and lets the backups of earlier changes go.
+pub(super) fn done(path: &Path, Step { found, known }: Step, backup: &Path) {
+    tracing::info!(
+        "the store was upgraded from schema {found} to {known}; as it was before it is in `{}`",
+        backup.display()
+    );
+    for (_, earlier) in paths::of_schemas(path).into_iter().filter(|(_, other)| other != backup) {
+        if let Err(error) = fs::remove_file(&earlier) {
+            tracing::warn!(path = %earlier.display(), %error, "a backup of an earlier schema is not deleted");
+        }
+    }
+}
