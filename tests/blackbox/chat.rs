@@ -99,8 +99,7 @@ fn ctrl_c_empties_a_line_and_twice_leaves() {
     terminal.wait_for("Ctrl-C once more leaves", 1);
     terminal.type_in(b"hello\r");
     terminal.wait_for("standard: ", 1);
-    terminal.type_in(b"\x03\x03");
-    assert!(terminal.wait().success());
+    assert!(terminal.press_until_it_ends(b"\x03").success());
     let shown = home.run(&["sessions", "show", "console:dm:U1"], "").ok().stdout;
     assert!(shown.contains("hello") && !shown.contains("never"), "{shown}");
 }
@@ -119,5 +118,24 @@ fn a_slow_model_is_told_of_and_its_markdown_is_shown_as_what_it_means() {
     terminal.wait_for("• one \u{fffd}[2J", 1);
     terminal.wait_for("standard: ", 1);
     assert!(!terminal.screen.contains("**"), "{}", terminal.screen);
+    assert!(terminal.end().success());
+}
+
+/// Whatever the model calls it, `A` is on the screen before `C` is made, and nothing is there twice.
+#[test]
+fn an_answer_is_shown_while_it_is_made_and_once() {
+    let home = english();
+    let anthropic = Anthropic::start_blocking();
+    let text = "First of all.\n\nThen **this** :gear:\n\n```mra\nnot an answer\n\nof any kind\n```\n\nAt last.";
+    anthropic.when("hello", Behaviour::slow(text, std::time::Duration::from_millis(1_500)));
+    let mut terminal = Terminal::start(home.asking(&anthropic, &[]));
+    terminal.type_in(b"hello\r");
+    terminal.wait_for("First of all.", 1);
+    assert!(!terminal.screen.contains("At last."), "{}", terminal.screen);
+    terminal.wait_for("At last.", 1);
+    terminal.wait_for("standard: ", 1);
+    for once in ["First of all.", "Then", "At last."] {
+        assert_eq!(terminal.screen.matches(once).count(), 1, "{once}: {}", terminal.screen);
+    }
     assert!(terminal.end().success());
 }

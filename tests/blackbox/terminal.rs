@@ -77,6 +77,15 @@ impl Terminal {
         }
     }
 
+    /// Presses this again and again, as somebody who wants it to end.
+    pub fn press_until_it_ends(&mut self, keys: &[u8]) -> ExitStatus {
+        until("the end of the program", || {
+            // Nobody may read it any more.
+            let _ = self.keyboard.write_all(keys);
+            self.child.try_wait().expect("the process")
+        })
+    }
+
     /// Ends what reads from it.
     pub fn end(mut self) -> ExitStatus {
         self.type_in(END);

@@ -63,6 +63,11 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// Whether there is anything at all.
+    pub const fn is_any(self) -> bool {
+        self.mra || self.people
+    }
+
     /// Everything.
     pub const ALL: Offer = Offer { mra: true, people: true };
     /// Each that there may be, by its [number](Offer::number).

@@ -3,8 +3,11 @@
 //! A front turns what people say into [`Inbound`] messages, hands them to the [`Intake`] and
 //! acknowledges only what the intake has made durable. It delivers what the outbox holds.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use pmk_core::session_key;
+use pmk_models::Listener;
 use pmk_system::error::Failure;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -140,6 +143,11 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It was not shown, and that does not matter; a rate limit does.
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError>;
+
+    /// Who hears the answer to that event while it is made, on fronts that show it before it is whole.
+    fn listener(&self, _event_id: &str) -> Option<Arc<dyn Listener>> {
+        None
+    }
 
     /// Cuts a reply into what the front can take in one message.
     fn split(&self, text: &str) -> Vec<String>;

@@ -10,9 +10,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use self::stream::Assembly;
 use super::{
-    Answer, Model, ModelError, OpenError, Request, classify,
+    Answer, Listener, Model, ModelError, OpenError, Request, classify,
     families::{self, anthropic::Family},
-    http::{Endpoint, Limits},
+    http::{Endpoint, HeardBy, Limits},
 };
 
 mod stream;
@@ -72,6 +72,13 @@ impl Anthropic {
         let family = families::anthropic::of(&config.model);
         Ok(Anthropic { config, endpoint, family })
     }
+
+    async fn answer(&self, request: &Request, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
+        let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
+        let body = wire::body(&self.config.model, max_tokens, request);
+        let answer = self.endpoint.call::<Assembly>(body, heard_by).await?;
+        classify::accept(answer, self.window())
+    }
 }
 
 #[async_trait]
@@ -97,10 +104,11 @@ impl Model for Anthropic {
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
-        let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
-        let body = wire::body(&self.config.model, max_tokens, request);
-        let answer = self.endpoint.call::<Assembly>(body).await?;
-        classify::accept(answer, self.window())
+        self.answer(request, None).await
+    }
+
+    async fn ask_aloud(&self, request: &Request, listener: &dyn Listener) -> Result<Answer, ModelError> {
+        self.answer(request, Some(listener)).await
     }
 }
 

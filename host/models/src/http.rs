@@ -5,6 +5,7 @@
 //! never take is handed back at once. A part of an answer is never returned.
 
 use std::{
+    borrow::Cow,
     net::IpAddr,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -22,7 +23,7 @@ use reqwest::{
 use tokio::time::timeout;
 
 use super::{
-    Answer, ModelError, OpenError,
+    Answer, Listener, ModelError, OpenError,
     classify::{self, Failed},
     sse::{Decoder, Event},
 };
@@ -61,6 +62,9 @@ impl Default for Limits {
     }
 }
 
+/// Who hears an answer while it is made.
+pub(crate) type HeardBy<'a> = Option<&'a dyn Listener>;
+
 /// An answer in the making, out of a provider's events.
 pub(crate) trait Assemble: Default + Send {
     /// Whether any part of the answer has arrived.
@@ -71,6 +75,9 @@ pub(crate) trait Assemble: Default + Send {
     /// # Errors
     /// The provider ended the answer with an error, the model refused, or the stream makes no sense.
     fn apply(&mut self, event: &Event) -> Result<Option<Answer>, ModelError>;
+
+    /// The text that is there so far.
+    fn text(&self) -> Cow<'_, str>;
 
     /// The stream is over and the answer was not; `Some` where it is whole all the same.
     fn end(&mut self) -> Option<Result<Answer, ModelError>> {
@@ -149,21 +156,26 @@ impl Endpoint {
     ///
     /// # Errors
     /// What the last attempt failed with.
-    pub async fn call<A: Assemble>(&self, body: Vec<u8>) -> Result<Answer, ModelError> {
+    pub async fn call<A: Assemble>(&self, body: Vec<u8>, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
         let limit = self.limits.call_timeout;
-        match timeout(limit, self.call_until::<A>(body.into(), Instant::now() + limit)).await {
+        match timeout(limit, self.call_until::<A>(body.into(), heard_by, Instant::now() + limit)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(ModelError::silent_for(limit)),
         }
     }
 
-    async fn call_until<A: Assemble>(&self, body: Bytes, deadline: Instant) -> Result<Answer, ModelError> {
+    async fn call_until<A: Assemble>(
+        &self,
+        body: Bytes,
+        heard_by: HeardBy<'_>,
+        deadline: Instant,
+    ) -> Result<Answer, ModelError> {
         let backoff = ExponentialBuilder::default()
             .with_jitter()
             .with_min_delay(self.limits.first_wait)
             .with_max_delay(self.limits.max_wait)
             .with_max_times(self.limits.attempts.saturating_sub(1));
-        (|| self.attempt::<A>(body.clone()))
+        (|| self.attempt::<A>(body.clone(), heard_by))
             .retry(backoff)
             .when(|failure| failure.waiting_helps)
             .adjust(|failure, wait| {
@@ -186,7 +198,7 @@ impl Endpoint {
     }
 
     /// Sends the request once.
-    async fn attempt<A: Assemble>(&self, body: Bytes) -> Result<Answer, Failure> {
+    async fn attempt<A: Assemble>(&self, body: Bytes, heard_by: HeardBy<'_>) -> Result<Answer, Failure> {
         let request = self.client.post(self.url.clone()).body(body);
         let response = self.in_time(request.send()).await.map_err(Failure::before_the_answer)?;
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
@@ -200,14 +212,19 @@ impl Endpoint {
             return Err(Failure::final_one(ModelError::Other { message }));
         }
         let mut assembly = A::default();
-        match self.read(response, &mut assembly).await {
+        match self.read(response, &mut assembly, heard_by).await {
             Ok(answer) => Ok(answer),
             Err(error) if assembly.has_begun() => Err(Failure::within_the_answer(error)),
             Err(error) => Err(Failure::before_the_answer(error)),
         }
     }
 
-    async fn read(&self, mut response: Response, assembly: &mut impl Assemble) -> Result<Answer, ModelError> {
+    async fn read(
+        &self,
+        mut response: Response,
+        assembly: &mut impl Assemble,
+        heard_by: HeardBy<'_>,
+    ) -> Result<Answer, ModelError> {
         let mut decoder = Decoder::default();
         while let Some(chunk) = self.in_time(response.chunk()).await? {
             let events = decoder.push(&chunk).map_err(|error| ModelError::Transport { message: error.to_string() })?;
@@ -215,6 +232,9 @@ impl Endpoint {
                 if let Some(answer) = assembly.apply(event)? {
                     return Ok(answer);
                 }
+            }
+            if let Some(listener) = heard_by {
+                listener.hear(&assembly.text());
             }
         }
         let too_early = || ModelError::Transport { message: "the stream ended before the answer did".to_owned() };

@@ -245,6 +245,12 @@ impl ModelError {
     }
 }
 
+/// Hears an answer while it is made.
+pub trait Listener: Send + Sync {
+    /// So much of its text is there. Where it begins anew, what was heard before is void.
+    fn hear(&self, text: &str);
+}
+
 /// What answers.
 #[async_trait]
 pub trait Model: Send + Sync {
@@ -272,4 +278,12 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// [`ModelError`] says what kind of failure it was.
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError>;
+
+    /// The same; the listener hears the text grow, where the model tells.
+    ///
+    /// # Errors
+    /// As of [`ask`](Model::ask).
+    async fn ask_aloud(&self, request: &Request, _listener: &dyn Listener) -> Result<Answer, ModelError> {
+        self.ask(request).await
+    }
 }

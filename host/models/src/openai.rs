@@ -11,9 +11,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use self::stream::Assembly;
 use super::{
-    Answer, Model, ModelError, OpenError, Request, classify,
+    Answer, Listener, Model, ModelError, OpenError, Request, classify,
     families::{self, openai::Family},
-    http::{Endpoint, Limits},
+    http::{Endpoint, HeardBy, Limits},
 };
 
 mod stream;
@@ -77,6 +77,13 @@ impl OpenAi {
         let room = if at_openai { wire::Room::Completion } else { wire::Room::Tokens };
         Ok(OpenAi { config, endpoint, family, room })
     }
+
+    async fn answer(&self, request: &Request, heard_by: HeardBy<'_>) -> Result<Answer, ModelError> {
+        let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
+        let body = wire::body(&self.config.model, self.room, max_tokens, request);
+        let answer = self.endpoint.call::<Assembly>(body, heard_by).await?;
+        classify::accept(answer, self.window())
+    }
 }
 
 #[async_trait]
@@ -102,10 +109,11 @@ impl Model for OpenAi {
     }
 
     async fn ask(&self, request: &Request) -> Result<Answer, ModelError> {
-        let max_tokens = request.max_answer_tokens.clamp(1, self.family.max_answer_tokens);
-        let body = wire::body(&self.config.model, self.room, max_tokens, request);
-        let answer = self.endpoint.call::<Assembly>(body).await?;
-        classify::accept(answer, self.window())
+        self.answer(request, None).await
+    }
+
+    async fn ask_aloud(&self, request: &Request, listener: &dyn Listener) -> Result<Answer, ModelError> {
+        self.answer(request, Some(listener)).await
     }
 }
 

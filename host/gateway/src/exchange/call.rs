@@ -93,7 +93,7 @@ async fn send(
     is_repaired: bool,
 ) -> Result<Answer, ModelError> {
     exchange.tally.calls += 1;
-    let outcome = ports.ask(request, exchange.estimate()).await;
+    let outcome = ports.answer(request, exchange.estimate()).await;
     let usage = outcome.as_ref().ok().map(|answer| answer.usage);
     ports.sent(Sent { exchange, request, is_repaired, usage });
     exchange.tally.usage.add(usage.unwrap_or_default());

@@ -47,6 +47,11 @@ pub(crate) trait Ports: Send + Sync {
     /// Asks the model. `estimate` is what we think the prompt costs.
     async fn ask(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError>;
 
+    /// Asks the model for the answer itself, which may be shown while it is made.
+    async fn answer(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError> {
+        self.ask(request, estimate).await
+    }
+
     /// Has the model sum a part of the conversation up, beside what an earlier summary says. What that has used is added.
     async fn write_summary(&self, input: SummaryInput<'_>, usage: &mut Usage) -> Result<String, ModelError>;
 

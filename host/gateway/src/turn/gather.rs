@@ -42,6 +42,8 @@ pub(super) async fn gather<'a>(
         key: turn.inbound.key.to_string(),
         audience,
         offer: services.offer(&turn.inbound.user),
+        // An answer that people gave is put before somebody else.
+        listener: turn.absorbs.is_none().then(|| services.front.listener(&turn.inbound.event_id)).flatten(),
     };
     let budget = ports.token_budget(turn.session, services.preambles.of(audience, ports.offer, true).tokens);
     if live.entries.is_empty() && live.dropped_turns == 0 {

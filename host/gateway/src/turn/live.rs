@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 
 use async_trait::async_trait;
 use pmk_core::{Applied, Transcript};
-use pmk_models::{Answer, ModelError, Request, Usage};
+use pmk_models::{Answer, Listener, ModelError, Request, Usage};
 use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 
 use super::{journal::Journal, receipt::Scribe, records::note_records, summarise::summarise};
@@ -39,6 +39,8 @@ pub(super) struct LivePorts<'a> {
     pub key: String,
     pub audience: Audience,
     pub offer: Offer,
+    /// Who hears the answer while it is made.
+    pub listener: Option<Arc<dyn Listener>>,
 }
 
 impl LivePorts<'_> {
@@ -104,6 +106,17 @@ impl Ports for LivePorts<'_> {
 
     async fn ask(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
         let answer = self.services.model.ask(request).await?;
+        note_usage(self.services, &self.journal, self.asker, answer.usage);
+        Ok(answer)
+    }
+
+    async fn answer(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError> {
+        // Where something may be looked up, what comes first may not be the answer.
+        let is_final = request.tools.is_empty() && !self.offer.is_any();
+        let Some(listener) = self.listener.as_deref().filter(|_| is_final) else {
+            return self.ask(request, estimate).await;
+        };
+        let answer = self.services.model.ask_aloud(request, listener).await?;
         note_usage(self.services, &self.journal, self.asker, answer.usage);
         Ok(answer)
     }

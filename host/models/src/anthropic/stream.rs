@@ -1,5 +1,7 @@
 //! From the events of a streamed answer to the whole answer, or to the reason why there is none.
 
+use std::borrow::Cow;
+
 use pmk_core::Block;
 use serde::Deserialize;
 use serde_json::Value;
@@ -118,6 +120,15 @@ struct UsageDelta {
 }
 
 impl Assemble for Assembly {
+    fn text(&self) -> Cow<'_, str> {
+        let mut texts = self.blocks.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::ToolUse { .. } | Part::Ignored => None,
+        });
+        let first = texts.next().unwrap_or_default();
+        texts.fold(first.into(), |text, more| text + "\n" + more)
+    }
+
     fn has_begun(&self) -> bool {
         self.started
     }

@@ -206,6 +206,25 @@ async fn a_slow_answer_is_waited_for_until_the_whole_call_takes_too_long() {
 }
 
 #[tokio::test]
+async fn an_answer_is_heard_as_it_grows() {
+    #[derive(Default)]
+    struct Heard(std::sync::Mutex<Vec<String>>);
+    impl Listener for Heard {
+        fn hear(&self, text: &str) {
+            self.0.lock().expect("no panic").push(text.to_owned());
+        }
+    }
+    let server = stand_in::Anthropic::start().await;
+    server.push(Behaviour::slow("one two three four", Duration::from_millis(20)));
+    let client = Anthropic::new(config(&server)).expect("a client");
+    let heard = Heard::default();
+    let answer = client.ask_aloud(&question("hello"), &heard).await.expect("an answer");
+    let heard = heard.0.into_inner().expect("no panic");
+    assert!(heard.windows(2).all(|pair| pair[1].starts_with(&pair[0])), "{heard:?}");
+    assert!(heard.len() > 2 && text(&answer).starts_with(heard.last().expect("something")), "{heard:?}");
+}
+
+#[tokio::test]
 async fn the_providers_window_is_learnt_from_its_refusal() {
     let server = stand_in::Anthropic::start().await;
     server.set_window(10);

@@ -3,6 +3,8 @@
 //! Compatible servers differ in small things, all accepted here: a missing `[DONE]`, tool calls that come
 //! whole and all with index 0, `stop` where calls were made, empty arguments.
 
+use std::borrow::Cow;
+
 use pmk_core::Block;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -126,6 +128,10 @@ impl Assemble for Assembly {
             self.take(choice)?;
         }
         Ok(None)
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        self.text.as_str().into()
     }
 
     fn end(&mut self) -> Option<Result<Answer, ModelError>> {

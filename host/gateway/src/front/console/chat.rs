@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use dialoguer::console::Term;
 use indicatif::HumanCount;
 use pmk_core::text;
+use pmk_models::Listener;
 use rustyline::{ExternalPrinter, error::ReadlineError};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -24,9 +25,11 @@ use crate::{
     talk::{Reaction, ReplyTo},
 };
 
+mod aloud;
 mod keyboard;
 mod markdown;
 
+use aloud::{Aloud, Shown};
 use keyboard::Typed;
 
 const DIM: Style = Style::new().dimmed();
@@ -43,8 +46,11 @@ pub struct Chat {
     /// The message that asked for a word last.
     asked: Mutex<Option<String>>,
     /// Of the questions that are answered now, by their event, what tells that they are.
-    waiting: Mutex<HashMap<String, AbortOnDropHandle<()>>>,
+    waiting: Tellers,
+    shown: Arc<Shown>,
 }
+
+type Tellers = Arc<Mutex<HashMap<String, AbortOnDropHandle<()>>>>;
 
 /// What is to be known at the first prompt.
 pub struct Opening<'a> {
@@ -79,7 +85,8 @@ impl Chat {
             typed: tokio::sync::Mutex::new(typed),
             messages: Arc::new(messages),
             asked: Mutex::default(),
-            waiting: Mutex::default(),
+            waiting: Arc::default(),
+            shown: Arc::default(),
         })
     }
 
@@ -110,8 +117,12 @@ impl Chat {
     }
 
     fn no_longer_waiting(&self, event_id: &str) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(event_id);
+        no_longer(&self.waiting, event_id);
     }
+}
+
+fn no_longer(waiting: &Tellers, event_id: &str) {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(event_id);
 }
 
 /// What a line asks for.
@@ -245,6 +256,16 @@ impl Front for Chat {
         self.tell(&progress.text)
     }
 
+    fn listener(&self, event_id: &str) -> Option<Arc<dyn Listener>> {
+        let (waiting, awaited) = (Arc::clone(&self.waiting), event_id.to_owned());
+        Some(Arc::new(Aloud {
+            event_id: event_id.to_owned(),
+            screen: Arc::clone(&self.screen),
+            shown: Arc::clone(&self.shown),
+            begins: Box::new(move || no_longer(&waiting, &awaited)),
+        }))
+    }
+
     fn split(&self, text: &str) -> Vec<String> {
         vec![text.to_owned()]
     }
@@ -256,7 +277,13 @@ impl Front for Chat {
         if part.kind == Kind::Notice && part.number > 0 {
             *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
         }
-        self.screen.print(&self.screen.markdown(&part.speech.text)).map(|()| Some(id))
+        let answer = &part.speech.text;
+        let lines = match self.shown.take(part.event_id).map(|shown| aloud::rest(answer, &shown)) {
+            Some(rest) if rest.trim().is_empty() => return Ok(Some(id)),
+            Some(rest) => format!("\n{}", self.screen.markdown(&rest)),
+            None => self.screen.markdown(answer),
+        };
+        self.screen.print(&lines).map(|()| Some(id))
     }
 
     fn takes_words(&self) -> bool {
