@@ -48,7 +48,7 @@ async fn messages_whose_socket_is_cut_while_they_are_stored_are_all_answered() {
 /// conversation with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() {
-    let slack = Slack::start(rules().unlimited()).await;
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
     let home = Home::new();
     home.write("gateway.json", r#"{"version": 1, "language": "en", "model": "sim", "admins": ["UADMIN"]}"#);
     let gateway = Gateway::start(&home, &slack, &[]);
@@ -85,7 +85,7 @@ async fn an_answer_that_cannot_be_delivered_is_parked_told_and_taken_up_again() 
 /// Once, the notice took the place of the part that had arrived, and a retry brought only the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_arrived_of_an_answer_stays_when_the_rest_is_parked() {
-    let slack = Slack::start(rules().unlimited()).await;
+    let slack = Slack::start(rules().unlimited().without_statuses()).await;
     let anthropic = Anthropic::start().await;
     let answer: String = (0..600).map(|n| format!("Line {n} of the answer.\n")).collect();
     anthropic.push(Behaviour::answer(&answer));
@@ -104,10 +104,10 @@ async fn what_has_arrived_of_an_answer_stays_when_the_rest_is_parked() {
     );
     assert!(slack.replies(&asked.channel)[0].text.starts_with("Line 0 of"), "{:#?}", slack.replies(&asked.channel));
     home.run(&["sessions", "retry", "--all"], "").ok();
-    let last = |message: &pmk_stand_ins::slack::Message| message.text.contains("Line 599 of");
+    let last = |message: &pmk_stand_ins::slack::Message| message.shown().contains("Line 599 of");
     assert!(slack.await_message(&asked.channel, PATIENCE, last).await.is_some());
     let parts = slack.replies(&asked.channel).into_iter().filter(|message| !is_notice(message));
-    let whole: String = parts.map(|part| part.text).collect::<Vec<_>>().join("\n");
+    let whole: String = parts.map(|part| part.shown()).collect::<Vec<_>>().join("\n");
     let missing: Vec<usize> = (0..600).filter(|n| !whole.contains(&format!("Line {n} of"))).collect();
     assert_eq!(missing, Vec::<usize>::new());
     assert!(gateway.terminate().success());

@@ -39,11 +39,8 @@ async fn a_dry_run_writes_nothing_to_slack_and_logs_what_it_would() {
     let log = home.path().join("stderr.log");
     assert!(gateway.terminate().success());
     let log = std::fs::read_to_string(log).expect("the log");
-    assert!(
-        log.contains(r#"[dry-run] chat.postMessage channel=D1 text=":hourglass_flowing_sand: Thinking…""#),
-        "{log}"
-    );
-    assert!(log.contains(r#"[dry-run] chat.update channel=D1 text="It is _Friday_.""#), "{log}");
+    assert!(log.contains(r#"[dry-run] assistant.threads.setStatus channel=D1 text="is working on it…""#), "{log}");
+    assert!(log.contains(r#"[dry-run] chat.postMessage channel=D1 text="It is _Friday_.""#), "{log}");
     assert!(log.contains("[dry-run] files.upload channel=D1 text=\"A line of"), "{log}");
     assert!(
         log.contains(r#"[dry-run] chat.postMessage channel=D1 text=":zzz: pmk gateway is away for a while""#),

@@ -40,7 +40,7 @@ async fn the_loop_closes(story: &'static Story, tools: &str) {
     assert_eq!(answer.notified(), [format!("<@{ASKER}>"), format!("<@{CONTACT}>")]);
     let notice = team.notice(&asked).await;
     assert!(notice.text.contains(story.forwarded), "{}", notice.text);
-    assert_eq!(notice.notified(), [] as [&str; 0]);
+    assert_eq!(notice.notified(), [format!("<@{CONTACT}>"), format!("<@{CONTACT}>")], "whose word is asked for");
     assert_eq!(team.slack.placeholders(CHANNEL), []);
 
     let pending = team.home.run(&["--json", "atoms", "list", "--pending"], "").ok().json();

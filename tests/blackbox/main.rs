@@ -49,6 +49,7 @@ mod opening;
 mod operator;
 mod plan;
 mod policies;
+mod posting;
 mod presence;
 mod probes;
 mod queue;

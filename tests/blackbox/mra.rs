@@ -226,7 +226,7 @@ async fn progress_is_shown_as_it_comes_and_never_after_the_answer() {
         json!({}),
     );
     stage.home.run(&["audience", "default", "tech"], "").ok();
-    let slack = Slack::start(rules()).await;
+    let slack = Slack::start(rules().without_statuses()).await;
     let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     let asked = slack.dm("U1", QUESTION);
@@ -253,7 +253,7 @@ async fn verbose_off_silences_progress_on_every_front() {
     let lines = finish(stage.home.asking(&stage.anthropic, &[]), &input).ok().lines();
     assert_eq!(of_type(&lines, "progress"), [] as [&Value; 0]);
     assert_eq!(replies(&lines).last(), Some(&ANSWER));
-    let slack = Slack::start(rules()).await;
+    let slack = Slack::start(rules().without_statuses()).await;
     let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     let off = slack.dm("U1", "verbose off");
@@ -268,7 +268,7 @@ async fn verbose_off_silences_progress_on_every_front() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_on_its_way_does_not_overwrite_the_answer() {
     let stage = Stage::new("out in app/models/sales.rb", json!({}));
-    let slack = Slack::start(rules()).await;
+    let slack = Slack::start(rules().without_statuses()).await;
     let gateway = Gateway::asking(&stage.home, &slack, &stage.anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     slack.fault_times("chat.update", 1, Fault::Slow(Duration::from_millis(700)));

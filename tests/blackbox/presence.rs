@@ -67,7 +67,7 @@ async fn made_good(home: &Home) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn people_are_told_when_it_goes_and_when_it_is_back_by_one_message_an_hour() {
-    let slack = Slack::start(rules().unlimited()).await;
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
     let home = Home::new();
     let gateway = talking_with(&home, &slack, &["U1", "U2", "U9"]).await;
     home.write("gateway.json", r#"{"version":1,"blocklist":["U9"]}"#);

@@ -136,5 +136,8 @@ pub fn command(home: &Home, slack: &Slack, more: &[&str]) -> Command {
         .env("PMK_SLACK_API_URL", slack.api_url())
         .env("PMK_SLACK_APP_TOKEN", &slack.rules().app_token)
         .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token);
+    if slack.rules().limits.is_none() {
+        command.env("PMK_SLACK_LIMITS", "refusals");
+    }
     command
 }

@@ -20,7 +20,7 @@ use pmk_host::{
     audience::Prompts,
     calibration::Calibration,
     config::Config,
-    front::{Delivery, Front, FrontError, Intake, Progress},
+    front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     gateway::Gateway,
     ledger::Ledger,
     mra::{self, Mra},
@@ -82,12 +82,7 @@ impl Front for One {
         intake.accept(question("the question")).await.map(drop).map_err(|_| FrontError::Closed)
     }
 
-    async fn placeholder(
-        &self,
-        _event_id: &str,
-        _reply_to: &ReplyTo,
-        _text: &str,
-    ) -> Result<Option<String>, FrontError> {
+    async fn placeholder(&self, _question: &Inbound, _text: &str) -> Result<Option<String>, FrontError> {
         Ok(None)
     }
 
@@ -95,7 +90,7 @@ impl Front for One {
         Ok(())
     }
 
-    fn split(&self, text: &str) -> Vec<String> {
+    fn split(&self, text: &str, _kind: Kind) -> Vec<String> {
         vec![text.to_owned()]
     }
 

@@ -105,6 +105,7 @@ impl Bot {
             .env_clear()
             .env("PMK_LOG", "warn")
             .env("PMK_SLACK_API_URL", slack.api_url())
+            .env("PMK_SLACK_LIMITS", "refusals")
             .env("PMK_SLACK_APP_TOKEN", &slack.rules().app_token)
             .env("PMK_SLACK_BOT_TOKEN", &slack.rules().bot_token)
             .env("ANTHROPIC_API_KEY", KEY)

@@ -18,6 +18,7 @@ use crate::{
 };
 
 pub mod console;
+mod settled;
 pub mod slack;
 
 /// The first of these named ids that is none. Every front asks this at its door: what is stored under such an id
@@ -131,12 +132,12 @@ pub trait Front: Send + Sync {
     /// The front cannot go on.
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError>;
 
-    /// Shows with this text that an answer to that event is being made, and returns the id under which it
-    /// can be replaced; `None` on fronts that show nothing.
+    /// Shows with this text that an answer to that question is being made, and returns the id of the message that the answer
+    /// can take the place of; `None` where there is none, because nothing is shown or nothing of it stays.
     ///
     /// # Errors
     /// The front could not post.
-    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError>;
+    async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError>;
 
     /// Shows how a turn is getting on.
     ///
@@ -144,13 +145,13 @@ pub trait Front: Send + Sync {
     /// It was not shown, and that does not matter; a rate limit does.
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError>;
 
-    /// Who hears the answer to that event while it is made, on fronts that show it before it is whole.
-    fn listener(&self, _event_id: &str) -> Option<Arc<dyn Listener>> {
+    /// Who hears the answer to that question while it is made, on fronts that show it before it is whole.
+    fn listener(&self, _question: &Inbound) -> Option<Arc<dyn Listener>> {
         None
     }
 
-    /// Cuts a reply into what the front can take in one message.
-    fn split(&self, text: &str) -> Vec<String>;
+    /// Cuts what is to be said into what the front can take in one message of that kind.
+    fn split(&self, text: &str, kind: Kind) -> Vec<String>;
 
     /// A reply of more parts than this goes as its first part and a [`Kind::Document`] of all of it.
     fn most_parts(&self) -> usize {
@@ -230,6 +231,9 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It was not told.
     async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError>;
+
+    /// Nothing is made for that event any more: what showed it may go.
+    fn over(&self, _event_id: &str) {}
 }
 
 /// A place whose past is to be read.

@@ -1,14 +1,11 @@
 //! Live progress on a placeholder that never gets in the way of the answer.
 //!
-//! Two limits (specification 003 §6, Slack's rate limits): a message is updated at most every three seconds, or as
-//! seldom as the operator wants, with the last line that came ([`Throttle`]), and all messages together take at most forty updates a
-//! minute, less those that answers needed ([`Bucket`]). Both are state machines without a clock; [`Progress`]
-//! drives them. Times are durations since any fixed moment.
+//! A message is updated at most every three seconds, or as seldom as the operator wants, with the last line that came
+//! (specification 003 §6): [`Throttle`] is that rule without a clock, with times since any fixed moment, and [`Progress`]
+//! drives it. How often all messages together may be updated is the front's to know: it says when it has no room for one.
 
-mod bucket;
 mod driver;
 mod throttle;
 
-pub use bucket::Bucket;
-pub use driver::{MIN_GAP, Progress, Sent, Settings, Updates};
+pub use driver::{MIN_GAP, Progress, Sent, Settings};
 pub use throttle::Throttle;

@@ -31,7 +31,7 @@ use crate::{
     permissions::Permissions,
     policies::Policies,
     preambles::{Learning, Preambles},
-    progress::{self, Updates},
+    progress,
     store::{Store, StoreError},
     talk::Inbound,
 };
@@ -64,7 +64,7 @@ pub struct Services {
     /// Packs what opens a session, where something does.
     pub(crate) seeder: Option<Arc<Seeder>>,
     /// All `chat.update`s together.
-    pub(crate) updates: Updates,
+    pub(crate) progress: progress::Settings,
     /// Held while something that asks for a verdict is posted, and while a verdict is taken.
     pub(crate) judging: tokio::sync::Mutex<()>,
     /// Held from looking what is new of a case until it is kept: two threads of a channel may bring up the same.
@@ -148,7 +148,7 @@ impl Services {
             questions: Questions::default(),
             mra: parts.mra,
             seeder: parts.seeder.map(Arc::new),
-            updates: Updates::new(progress::Settings { min_gap, ..progress::Settings::default() }),
+            progress: progress::Settings { min_gap, ..progress::Settings::default() },
             judging: tokio::sync::Mutex::default(),
             tracking: tokio::sync::Mutex::default(),
             stop,

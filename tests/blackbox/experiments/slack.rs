@@ -31,7 +31,7 @@ async fn round(slack: &Slack, anthropic: &Anthropic, everybody: &[String], numbe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_arm_that_overflows_is_stopped_its_conversations_moved_and_nobody_left_without_an_answer() {
-    let slack = Slack::start(rules().unlimited()).await;
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
     let anthropic = Anthropic::start().await;
     anthropic.set_window(6_000);
     anthropic.name_no_numbers();

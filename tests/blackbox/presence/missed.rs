@@ -91,7 +91,7 @@ async fn what_was_asked_in_a_long_outage_is_answered_once_and_says_how_late() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_back_after_a_short_outage_and_each_conversation_once_after_a_long_one() {
-    let slack = Slack::start(rules().unlimited()).await;
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
     let home = Home::new();
     talking_with(&home, &slack, &["U1"]).await.kill();
     age(&home, 2 * MINUTE);
@@ -131,7 +131,7 @@ async fn where_a_scope_is_missing_it_does_without() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
-    let slack = Slack::start(rules().unlimited()).await;
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
     let home = Home::new();
     talking_with(&home, &slack, &["U1"]).await.kill();
     age(&home, 10 * MINUTE);
@@ -146,7 +146,7 @@ async fn a_slack_that_is_asked_too_often_is_asked_again_when_it_says() {
 /// itself for one whose machine had slept. The beat comes half a minute after the start, whatever this machine does.
 #[tokio::test(flavor = "multi_thread")]
 async fn its_heart_beats_while_it_reads_back() {
-    let slack = Slack::start(rules().unlimited()).await;
+    let slack = Slack::start(rules().without_statuses().unlimited()).await;
     let home = Home::new();
     home.write("gateway.json", r#"{"version":1,"limits":{"slackCallSeconds":600}}"#);
     talking_with(&home, &slack, &["U1"]).await.kill();

@@ -385,9 +385,10 @@ impl Front for Slack {
         Ok(())
     }
 
-    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
+    async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
+        let Inbound { event_id, reply_to, .. } = question;
         self.before(Some(&reply_to.channel)).await?;
-        let tag = Tag { event_id: event_id.to_owned(), event_ids: vec![], number: 0, kind: Kind::Placeholder };
+        let tag = Tag { event_id: event_id.clone(), event_ids: vec![], number: 0, kind: Kind::Placeholder };
         let ts = self.post(tag, reply_to, text);
         self.after().await?;
         Ok(Some(ts))
@@ -397,7 +398,7 @@ impl Front for Slack {
         self.before(None).await
     }
 
-    fn split(&self, text: &str) -> Vec<String> {
+    fn split(&self, text: &str, _kind: Kind) -> Vec<String> {
         let mut pieces = vec![String::new()];
         for line in text.split_inclusive(' ') {
             let last = pieces.last_mut().expect("there is one");

@@ -5,7 +5,8 @@
 //!   event id and a new envelope id; each delivery goes to exactly one of at most ten sockets;
 //! - a ticket opens one socket; the app token opens tickets and does nothing else;
 //! - `chat.update` takes at most 4,000 bytes of escaped text, of a message that the bot wrote itself;
-//!   `chat.postMessage` cuts at 40,000 characters;
+//!   `chat.postMessage` cuts at 40,000 characters; blocks have their kinds and bounds;
+//! - a status is shown in a thread, until the bot posts there;
 //! - a file is announced, sent and shared, in this order, and is as long as was announced;
 //! - the history tells metadata only to those who ask for it, and comes in pages;
 //! - about 50 updates a minute, about one post a second and channel, 50 pages a minute of each method that reads
@@ -27,6 +28,7 @@ use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 
+mod blocks;
 mod events;
 mod files;
 mod history;
@@ -36,6 +38,8 @@ mod request;
 mod rules;
 mod sockets;
 mod state;
+mod statuses;
+mod streams;
 mod text;
 
 pub use files::File;
@@ -43,7 +47,7 @@ pub use limits::Limits;
 pub use methods::judge_text;
 pub use rules::{ALL_SCOPES, Fault, SlackRules};
 pub use sockets::Raw;
-pub use state::{Ack, Attempt, Call, Message, Sent};
+pub use state::{Ack, Attempt, Call, Message, Sent, Status};
 
 use state::State;
 
@@ -239,6 +243,11 @@ impl Slack {
     /// Every message of a channel, in order.
     pub fn messages(&self, channel: &str) -> Vec<Message> {
         self.inner.state().channel(channel).to_vec()
+    }
+
+    /// All that threads of a channel have shown, in order.
+    pub fn statuses(&self, channel: &str) -> Vec<Status> {
+        self.inner.state().statuses.iter().filter(|shown| shown.channel == channel).cloned().collect()
     }
 
     /// Waits until the bot has reacted to a message, and returns the names of its reactions.

@@ -7,7 +7,7 @@ use std::{
 
 use pmk_host::{
     mra::{Config, Failure, Mra, MraQuestion, Outcome},
-    progress::{Sent, Settings, Updates},
+    progress::{Sent, Settings},
 };
 use pmk_stand_ins::{
     patience::{PATIENCE, let_pass, until_async},
@@ -121,10 +121,10 @@ async fn megabytes_of_no_text_are_survived() {
 /// What is shown of a script, with so long between two lines. Each line shown leaves a file of its number.
 async fn shown(script: &str, min_gap: Duration) -> Vec<String> {
     let stage = stage(script);
-    let updates = Updates::new(Settings { min_gap, ..Settings::default() });
+    let settings = Settings { min_gap, ..Settings::default() };
     let (sender, mut shown) = tokio::sync::mpsc::unbounded_channel();
     let (folder, mut count) = (stage.directory.path().to_owned(), 0);
-    let progress = updates.progress(move |line| {
+    let progress = settings.begin(move |line| {
         std::fs::write(folder.join(count.to_string()), "").expect("a file");
         count += 1;
         sender.send(line).expect("the test reads on");

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use super::arguments::variable;
 use crate::{
     config::{Config, Secret, SlackTokens},
-    front::slack::SlackConfig,
+    front::slack::{Limits, SlackConfig},
 };
 
 mod of_home;
@@ -17,6 +17,9 @@ pub(super) use of_home::OfHome;
 
 /// The variable that keeps a gateway from writing to Slack.
 pub(super) const DRY_RUN: &str = "PMK_DRY_RUN";
+
+/// The variable that says which limits of Slack's are kept.
+const LIMITS: &str = "PMK_SLACK_LIMITS";
 
 /// Slack's tokens, those of the environment before those of the file.
 pub(super) struct Tokens {
@@ -96,8 +99,19 @@ pub(super) fn slack_config(
     slack.allow_any_api_url = api_url.is_some();
     slack.api_url = api_url.map(str::to_owned).or_else(|| variable("PMK_SLACK_API_URL")).unwrap_or(slack.api_url);
     slack.dry_run = is_dry_run()?;
+    slack.limits = limits()?;
+    slack.language = config.language;
     slack.request_timeout = Duration::from_secs_f64(config.limits.slack_call_seconds);
     Ok(slack)
+}
+
+/// Which of Slack's limits are kept.
+fn limits() -> Result<Limits, Failure> {
+    match variable(LIMITS).as_deref().map(str::trim) {
+        None | Some("documented") => Ok(Limits::Documented),
+        Some("refusals") => Ok(Limits::Refusals),
+        Some(_) => Err(Failure::new(format!("{LIMITS} is neither `documented` nor `refusals`")).hint("unset it for Slack itself")),
+    }
 }
 
 /// Whether nothing may be written to Slack.

@@ -71,8 +71,9 @@ impl fmt::Display for Shown {
 }
 
 /// What the environment alone says, and whether it is a secret.
-const VARIABLES: [(&str, bool); 9] = [
+const VARIABLES: [(&str, bool); 10] = [
     ("PMK_SLACK_API_URL", false),
+    ("PMK_SLACK_LIMITS", false),
     ("PMK_DRY_RUN", false),
     ("PMK_LOG", false),
     ("ANTHROPIC_BASE_URL", false),

@@ -8,26 +8,32 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use pmk_core::{Language, text};
+use pmk_models::Listener;
 use rustls::ClientConfig;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    content::Content,
     credentials::Prepared,
     envelope::Reception,
     failure::CallFailure,
     hearing::Hearing,
-    look_back::Pace,
+    limiter::Urgency,
     sockets::Sockets,
-    web::{Identity, Met, Web},
+    split::Measure,
+    statuses::{Statuses, Thread},
+    streams::Streams,
+    web::{Identity, Met, Status, Web},
 };
 use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
 use crate::messages::Messages;
 use crate::report::TurnReport;
-use crate::talk::{Connection, ReplyTo};
+use crate::talk::{Connection, Inbound, ReplyTo};
 
 mod address;
 pub mod app;
+mod content;
 #[cfg(test)]
 mod cpu_time;
 pub mod credentials;
@@ -39,6 +45,7 @@ mod hearing;
 mod history;
 mod inbound;
 mod invoked;
+mod limiter;
 mod lines;
 mod link;
 mod look_back;
@@ -47,17 +54,19 @@ mod mrkdwn;
 mod renewal;
 mod sockets;
 mod split;
+mod statuses;
+mod streams;
 pub mod tls;
 mod token;
 mod tokens;
 mod web;
 
 pub use address::DEFAULT_API_URL;
+pub use limiter::Limits;
 pub use tokens::{TokenPair, TokenSource};
 
-/// The most messages of one reply. They are some 47,000 bytes, more than ten screens of them, and at one post
-/// a second Slack takes as many seconds for them: more is easier read in a file.
-const MAX_PARTS: usize = 12;
+/// The most messages of one reply. They are more than ten screens: more is easier read in a file.
+const MAX_PARTS: usize = 5;
 
 /// The most characters of a line of progress that are shown.
 const MAX_PROGRESS_CHARS: usize = 300;
@@ -79,6 +88,12 @@ pub struct SlackConfig {
     pub request_timeout: Duration,
     /// Nothing that writes is sent.
     pub dry_run: bool,
+    /// Whether answers are shown while they are made, where Slack can.
+    pub stream: bool,
+    /// How often it may be called.
+    pub limits: Limits,
+    /// What it is said in that the bot is at work.
+    pub language: Language,
     pub timings: Timings,
 }
 
@@ -93,6 +108,9 @@ impl SlackConfig {
             allow_any_api_url: false,
             request_timeout: Duration::from_secs(10),
             dry_run: false,
+            stream: true,
+            limits: Limits::default(),
+            language: Language::English,
             timings: Timings::default(),
         }
     }
@@ -124,8 +142,6 @@ pub struct Timings {
     pub stragglers: Duration,
     /// How long storing may take when a connection is closed.
     pub drain: Duration,
-    /// The time between two calls that read conversations back: Slack takes some fifty a minute.
-    pub look_back: Duration,
 }
 
 impl Default for Timings {
@@ -141,19 +157,20 @@ impl Default for Timings {
             settle: Duration::from_secs(5),
             stragglers: Duration::from_secs(75),
             drain: Duration::from_secs(5),
-            look_back: Duration::from_millis(1_300),
         }
     }
 }
 
 /// A workspace that the bot is connected to.
 pub struct Slack {
-    web: Web,
+    web: Arc<Web>,
     me: Identity,
     tls: Arc<ClientConfig>,
     timings: Timings,
-    pace: Pace,
     hearing: Hearing,
+    statuses: Statuses,
+    streams: Streams,
+    messages: Messages,
 }
 
 impl fmt::Debug for Slack {
@@ -179,9 +196,10 @@ impl Slack {
             tracing::info!("the Slack bot token has no scope `{}`: {goes}", scope.name);
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
-        let pace = Pace::new(config.timings.look_back);
-        let hearing = Hearing::new(&config.timings);
-        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace, hearing })
+        let (hearing, statuses) = (Hearing::new(&config.timings), Statuses::new(scopes.as_deref()));
+        let messages = Messages::new(config.language);
+        let (streams, timings) = (Streams::new(config.stream), config.timings);
+        Ok(Slack { web: Arc::new(web), me, tls: Arc::new(tls), timings, hearing, statuses, streams, messages })
     }
 }
 
@@ -190,28 +208,59 @@ impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
         let reception = Reception { me: &self.me, intake, hearing: &self.hearing };
         let sockets = Sockets::new(&self.web, &self.tls, self.timings, reception);
+        let closed = async {
+            stop.cancelled().await;
+            // What cannot be sent now is sent after the next start.
+            self.web.limiter.close();
+            std::future::pending::<()>().await;
+        };
+        let status = self.messages.at_work();
         tokio::select! {
             () = sockets.run(&stop) => {}
             () = self.web.follow_tokens() => {}
+            () = self.statuses.keep(&self.web, &status) => {}
+            () = closed => {}
         }
         Ok(())
     }
 
-    async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
+    async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
+        let Inbound { event_id, reply_to, .. } = question;
+        let thread = Thread {
+            channel: reply_to.channel.clone(),
+            ts: question.thread().to_owned(),
+            takes_answer: reply_to.thread_ts.is_some(),
+        };
+        let status = Status { status: &self.messages.at_work(), line: Some(text) };
+        if self.statuses.begin(&self.web, event_id, thread, status).await {
+            return Ok(None);
+        }
         let tag = history::tag(event_id, Kind::Placeholder.name());
-        self.web.post(reply_to, mrkdwn::escape(text), Some(tag)).await.map(Some).map_err(CallFailure::while_running)
+        let posted = self.web.post(reply_to, waiting(text), Some(tag), Urgency::Answer).await;
+        posted.map(Some).map_err(CallFailure::while_running)
     }
 
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
+        let line = text::head(&progress.text, MAX_PROGRESS_CHARS);
+        let status = Status { status: &self.messages.at_work(), line: Some(line) };
+        if let Some(shown) = self.statuses.show(&self.web, &progress.event_id, status).await {
+            return shown.map_err(CallFailure::while_running);
+        }
         let Some(placeholder) = &progress.placeholder else { return Ok(()) };
-        let line = mrkdwn::escape(text::head(&progress.text, MAX_PROGRESS_CHARS));
-        let shown = format!(":hourglass_flowing_sand: {line}");
-        let updated = self.web.update(&progress.reply_to.channel, placeholder, shown).await;
+        let channel = &progress.reply_to.channel;
+        let updated = self.web.update(channel, placeholder, waiting(line), None, Urgency::Progress).await;
         updated.map(drop).map_err(CallFailure::while_running)
     }
 
-    fn split(&self, text: &str) -> Vec<String> {
-        split::split(text, split::MAX_PART_BYTES)
+    fn listener(&self, question: &Inbound) -> Option<Arc<dyn Listener>> {
+        self.streams.begin(&self.web, question, &self.me)
+    }
+
+    fn split(&self, text: &str, kind: Kind) -> Vec<String> {
+        match kind {
+            Kind::Reply => split::split(text, Measure::Chars(content::MAX_BLOCK_CHARS)),
+            _ => split::split(text, Measure::Rendered(split::MAX_PART_BYTES)),
+        }
     }
 
     fn most_parts(&self) -> usize {
@@ -221,7 +270,7 @@ impl Front for Slack {
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError> {
         match part.kind {
             Kind::Document => delivery::document(&self.web, &part).await.map(|()| None),
-            _ => delivery::message(&self.web, &part).await.map(Some).map_err(CallFailure::while_running),
+            _ => self.message(&part).await.map(Some).map_err(CallFailure::while_running),
         }
     }
 
@@ -236,6 +285,16 @@ impl Front for Slack {
                 history::find(&self.web, part.reply_to, after, |past| past.has(&tag)).await
             }
         };
+        match found {
+            Ok(Lookup::Unknown) => self.statuses.unreadable(&part.reply_to.channel),
+            Ok(Lookup::No) if self.may_be_streamed(part) => {
+                let left = history::unfinished(&self.web, &self.me, part.reply_to, after).await;
+                if let Some(ts) = left.map_err(CallFailure::while_running)? {
+                    self.streams.left_behind(part.event_id, ts);
+                }
+            }
+            _ => {}
+        }
         found.map_err(CallFailure::while_running)
     }
 
@@ -270,11 +329,43 @@ impl Front for Slack {
     }
 
     async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
-        look_back::look_back(&self.web, &self.me, &self.pace, place).await.map_err(CallFailure::while_running)
+        look_back::look_back(&self.web, &self.me, place).await.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.
     async fn report(&self, _event_id: &str, _report: &TurnReport) -> Result<(), FrontError> {
         Ok(())
     }
+
+    fn over(&self, event_id: &str) {
+        self.statuses.end(event_id);
+        self.streams.end(&self.web, event_id);
+    }
+}
+
+impl Slack {
+    /// Posts or updates a part; the first of an answer may be there in part, as a stream.
+    async fn message(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
+        let Delivery { event_id, reply_to, speech, .. } = part;
+        if self.may_be_streamed(part) && part.replaces.is_none() && delivery::is_block(part) {
+            let tag = delivery::tag(part);
+            let whole = self.streams.finish(&self.web, event_id, &reply_to.channel, &speech.text, &tag).await?;
+            if let Some(ts) = whole {
+                self.streams.is_whole(event_id);
+                return Ok(ts);
+            }
+        }
+        delivery::message(&self.web, part).await
+    }
+
+    /// Whether an answer begins with it that may have been streamed, by this run or an earlier one.
+    fn may_be_streamed(&self, part: &Delivery<'_>) -> bool {
+        let is_first = part.number == 0 && matches!(part.kind, Kind::Reply | Kind::Placeholder);
+        is_first && part.reply_to.thread_ts.is_some() && self.streams.are_wanted()
+    }
+}
+
+/// What is shown in the place of an answer.
+fn waiting(line: &str) -> Content {
+    Content::text(format!(":hourglass_flowing_sand: {}", mrkdwn::escape(line)))
 }

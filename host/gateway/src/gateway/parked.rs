@@ -85,6 +85,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         Err(FrontError::Refused { .. }) if parked.placeholder.is_some() => services.front.deliver(notice).await,
         told => told,
     };
+    services.front.over(&message.event_id);
     match told {
         Ok(_) => true,
         Err(FrontError::Refused { what }) => {

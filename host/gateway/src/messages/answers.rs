@@ -12,6 +12,11 @@ impl Messages {
         self.text("thinking", [])
     }
 
+    /// What stands behind the bot's name while it works.
+    pub fn at_work(&self) -> String {
+        self.text("at-work", [])
+    }
+
     /// To everybody: the gateway goes.
     pub fn away(&self) -> String {
         self.text("away", [])
@@ -154,6 +159,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     ];
     let mut said = vec![
         messages.thinking(),
+        messages.at_work(),
         messages.away(),
         messages.back(None),
         messages.back(Some(1)),

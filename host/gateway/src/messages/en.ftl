@@ -1,6 +1,8 @@
 # What the gateway itself says, in English.
 
-thinking = :hourglass_flowing_sand: Thinking…
+thinking = Thinking…
+# Stands behind the name of the bot.
+at-work = is working on it…
 away = :zzz: pmk gateway is away for a while
 back = :wave: pmk gateway is back
 back-after = :wave: pmk gateway is back (it was away for about { $minutes ->

@@ -1,10 +1,6 @@
 //! Drives the state machines with the real clock.
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, time::Duration};
 
 use tokio::{
     sync::mpsc,
@@ -13,7 +9,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Bucket, Throttle};
+use super::Throttle;
 
 /// The shortest time between two updates of one message, unless the operator wants another (specification 003 §6).
 pub const MIN_GAP: Duration = Duration::from_secs(3);
@@ -23,24 +19,19 @@ pub const MIN_GAP: Duration = Duration::from_secs(3);
 pub struct Settings {
     /// The shortest time between two updates of one message.
     pub min_gap: Duration,
-    /// The most updates in any [`window`](Self::window), answers included.
-    pub max_updates: usize,
-    pub window: Duration,
     /// How long an answer waits for an update that is on its way.
     pub max_settle: Duration,
 }
 
 impl Default for Settings {
-    /// [`MIN_GAP`], 40 a minute (below the 50 of Slack's tier 3), 2 s.
+    /// [`MIN_GAP`], 2 s.
     fn default() -> Self {
-        Settings {
-            min_gap: MIN_GAP,
-            max_updates: 40,
-            window: Duration::from_secs(60),
-            max_settle: Duration::from_secs(2),
-        }
+        Settings { min_gap: MIN_GAP, max_settle: Duration::from_secs(2) }
     }
 }
+
+/// After a refusal it is not tried again sooner.
+const LEAST_HOLD: Duration = Duration::from_millis(250);
 
 /// What became of one update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,48 +45,35 @@ pub enum Sent {
     Failed,
 }
 
-/// The updates of all messages; one for the whole process, shared by cloning.
-#[derive(Clone, Debug)]
-pub struct Updates {
-    settings: Settings,
-    epoch: Instant,
-    bucket: Arc<Mutex<Bucket>>,
-}
-
-impl Updates {
-    pub fn new(settings: Settings) -> Self {
-        let bucket = Bucket::new(settings.max_updates, settings.window);
-        Updates { settings, epoch: Instant::now(), bucket: Arc::new(Mutex::new(bucket)) }
-    }
-
-    /// An answer was delivered by an update, which leaves one less for progress.
-    pub fn answered(&self) {
-        self.lock().answered(self.now());
-    }
-
-    /// The server refused an update, an answer's too.
-    pub fn rate_limited(&self, retry_after: Duration) {
-        self.lock().hold(self.now(), retry_after);
-    }
-
+impl Settings {
     /// Starts showing progress on one message; `show` makes one update of it.
-    pub fn progress<F, S>(&self, show: S) -> Progress
+    pub fn begin<F, S>(self, show: S) -> Progress
     where
         S: FnMut(String) -> F + Send + 'static,
         F: Future<Output = Sent> + Send + 'static,
     {
         let (lines, received) = mpsc::unbounded_channel();
         let done = CancellationToken::new();
-        let task = tokio::spawn(self.clone().drive(received, show, done.clone()));
-        Progress { lines, done, task: Some(task), max_settle: self.settings.max_settle }
+        let driver = Driver { epoch: Instant::now(), throttle: Throttle::new(self.min_gap), held_until: Duration::ZERO };
+        let task = tokio::spawn(driver.drive(received, show, done.clone()));
+        Progress { lines, done, task: Some(task), max_settle: self.max_settle }
     }
+}
 
-    async fn drive<F, S>(self, mut lines: mpsc::UnboundedReceiver<String>, mut show: S, done: CancellationToken)
+/// The progress on one message.
+struct Driver {
+    epoch: Instant,
+    throttle: Throttle,
+    /// The server wants no updates until then.
+    held_until: Duration,
+}
+
+impl Driver {
+    async fn drive<F, S>(mut self, mut lines: mpsc::UnboundedReceiver<String>, mut show: S, done: CancellationToken)
     where
         S: FnMut(String) -> F + Send,
         F: Future<Output = Sent> + Send + 'static,
     {
-        let mut throttle = Throttle::new(self.settings.min_gap);
         // The first line says what is being done. It is shown before anything that came of it, however quickly, and
         // even when it is all over by now.
         let opening = tokio::select! {
@@ -104,54 +82,44 @@ impl Updates {
             () = done.cancelled() => None,
         };
         let Some(opening) = opening else { return };
-        throttle.offer(opening);
+        self.throttle.offer(opening);
         loop {
-            let due = self.show_due(&mut throttle, &mut show).await;
-            let wait = due.map_or(Duration::MAX, |due| due.saturating_sub(self.now()));
+            let due = self.show_due(&mut show).await;
+            let wait = due.map_or(Duration::MAX, |due| due.saturating_sub(self.epoch.elapsed()));
             tokio::select! {
                 biased;
                 () = done.cancelled() => return,
                 line = lines.recv() => match line {
-                    Some(line) => throttle.offer(line),
+                    Some(line) => self.throttle.offer(line),
                     None => return,
                 },
                 () = sleep(wait), if due.is_some() => {}
             }
             // Only the newest of what has come counts, however much it is.
             while let Ok(line) = lines.try_recv() {
-                throttle.offer(line);
+                self.throttle.offer(line);
             }
         }
     }
 
     /// Shows the line that waits, if it may be shown now; when to look again, while one waits.
-    async fn show_due<F, S>(&self, throttle: &mut Throttle, show: &mut S) -> Option<Duration>
+    async fn show_due<F, S>(&mut self, show: &mut S) -> Option<Duration>
     where
         S: FnMut(String) -> F + Send,
         F: Future<Output = Sent> + Send + 'static,
     {
-        let due = throttle.due()?;
-        if due > self.now() {
+        let due = self.throttle.due()?.max(self.held_until);
+        let now = self.epoch.elapsed();
+        if due > now {
             return Some(due);
         }
-        if let Err(again) = self.lock().take(self.now()) {
-            return Some(again);
-        }
-        if let Some(line) = throttle.take(self.now())
-            && let Sent::RateLimited { retry_after } = show(line).await
+        if let Some(line) = self.throttle.take(now)
+            && let Sent::RateLimited { retry_after } = show(line.clone()).await
         {
-            self.rate_limited(retry_after);
+            self.held_until = self.epoch.elapsed() + retry_after.max(LEAST_HOLD);
+            self.throttle.put_back(line);
         }
-        throttle.due()
-    }
-
-    fn now(&self) -> Duration {
-        self.epoch.elapsed()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Bucket> {
-        // A bucket is whole after each of its methods.
-        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+        self.throttle.due().map(|due| due.max(self.held_until))
     }
 }
 
@@ -197,22 +165,24 @@ mod tests {
     //! In virtual time: it stands still while anything can go on, and then goes on to the next moment that anybody
     //! waits for.
 
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
     const GAP: Duration = Duration::from_secs(3);
 
     fn settings() -> Settings {
-        Settings { min_gap: GAP, max_updates: 3, window: Duration::from_secs(30), ..Settings::default() }
+        Settings { min_gap: GAP, ..Settings::default() }
     }
 
     type Shown = Arc<Mutex<Vec<(Duration, String)>>>;
 
     /// Progress whose updates take so long, and what was shown when, counted from now.
-    fn progress(updates: &Updates, takes: Duration) -> (Progress, Shown) {
+    fn progress(settings: Settings, takes: Duration) -> (Progress, Shown) {
         let shown = Shown::default();
         let seen = Arc::clone(&shown);
         let start = Instant::now();
-        let progress = updates.progress(move |line| {
+        let progress = settings.begin(move |line| {
             let seen = Arc::clone(&seen);
             let begun = start.elapsed();
             async move {
@@ -235,7 +205,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_opening_line_is_shown_before_what_follows_at_once() {
-        let (progress, shown) = progress(&Updates::new(settings()), Duration::ZERO);
+        let (progress, shown) = progress(settings(), Duration::ZERO);
         progress.line("Looking into erp…");
         progress.line("in app/models/sales.rb");
         pass(GAP / 2).await;
@@ -246,7 +216,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_opening_line_is_shown_even_if_all_is_over_at_once() {
-        let (progress, shown) = progress(&Updates::new(settings()), Duration::from_millis(200));
+        let (progress, shown) = progress(settings(), Duration::from_millis(200));
         progress.line("Looking into erp…");
         progress.line("in app/models/sales.rb");
         progress.finish().await;
@@ -257,7 +227,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_line_there_is_nothing_to_wait_for() {
-        let (progress, shown) = progress(&Updates::new(settings()), Duration::ZERO);
+        let (progress, shown) = progress(settings(), Duration::ZERO);
         let before = Instant::now();
         progress.finish().await;
         assert_eq!((before.elapsed(), lines(&shown).len()), (Duration::ZERO, 0));
@@ -266,7 +236,7 @@ mod tests {
     /// Specification 003 §6: three seconds, unless the settings say otherwise.
     #[tokio::test(start_paused = true)]
     async fn the_last_of_many_lines_is_shown_after_three_seconds() {
-        let (progress, shown) = progress(&Updates::new(Settings::default()), Duration::ZERO);
+        let (progress, shown) = progress(Settings::default(), Duration::ZERO);
         progress.line("first");
         pass(Duration::from_millis(10)).await;
         for count in 0..1000 {
@@ -280,7 +250,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_shown_once_it_is_finished() {
-        let (progress, shown) = progress(&Updates::new(settings()), Duration::ZERO);
+        let (progress, shown) = progress(settings(), Duration::ZERO);
         progress.line("first");
         pass(GAP / 2).await;
         progress.line("late");
@@ -291,7 +261,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_update_on_its_way_arrives_before_the_answer() {
-        let (progress, shown) = progress(&Updates::new(settings()), Duration::from_millis(200));
+        let (progress, shown) = progress(settings(), Duration::from_millis(200));
         progress.line("slow");
         pass(Duration::from_millis(50)).await;
         progress.finish().await;
@@ -300,7 +270,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_update_that_stalls_does_not_hold_the_answer() {
-        let (progress, shown) = progress(&Updates::new(settings()), Duration::from_secs(600));
+        let (progress, shown) = progress(settings(), Duration::from_secs(600));
         progress.line("stalls");
         pass(Duration::from_millis(50)).await;
         let before = Instant::now();
@@ -311,29 +281,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_messages_and_answers_share_the_limit() {
-        let updates = Updates::new(settings());
-        updates.answered();
-        let many: Vec<_> = (0..5).map(|_| progress(&updates, Duration::ZERO)).collect();
-        for (progress, _) in &many {
-            progress.line("x");
-        }
-        let shown = || many.iter().map(|(_, shown)| lines(shown).len()).sum::<usize>();
-        pass(settings().window / 2).await;
-        assert_eq!(shown(), 2);
-        pass(settings().window).await;
-        assert_eq!(shown(), 5, "the others once the window is over");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn after_too_many_requests_progress_waits() {
-        let updates = Updates::new(settings());
-        let refused = Duration::from_millis(400);
-        updates.rate_limited(refused);
-        let (progress, shown) = progress(&updates, Duration::ZERO);
-        progress.line("x");
+    async fn after_too_many_requests_the_newest_line_waits() {
+        let refused = Duration::from_secs(7);
+        let shown = Shown::default();
+        let (seen, start) = (Arc::clone(&shown), Instant::now());
+        let progress = settings().begin(move |line| {
+            let seen = Arc::clone(&seen);
+            async move {
+                if start.elapsed() < refused {
+                    return Sent::RateLimited { retry_after: refused - start.elapsed() };
+                }
+                seen.lock().expect("not poisoned").push((start.elapsed(), line));
+                Sent::Shown
+            }
+        });
+        progress.line("first");
         pass(GAP).await;
+        assert!(lines(&shown).is_empty());
+        progress.line("second");
+        pass(refused).await;
         progress.finish().await;
-        assert_eq!(*shown.lock().expect("not poisoned"), [(refused, "x".to_owned())]);
+        assert_eq!(*shown.lock().expect("not poisoned"), [(refused, "second".to_owned())]);
     }
 }

@@ -40,6 +40,12 @@ impl Throttle {
         self.shown = Some((now, line.clone()));
         Some(line)
     }
+
+    /// A line that was taken was not shown after all: it waits again, unless a later one does.
+    pub fn put_back(&mut self, line: String) {
+        self.shown = None;
+        self.waiting.get_or_insert(line);
+    }
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<
             Ok(Some(id)) => Ok(Some(id)),
             Ok(None) => {
                 in_doubt = false;
-                services.front.placeholder(event_id, reply_to, &text).await
+                services.front.placeholder(&turn.inbound, &text).await
             }
             Err(error) => Err(error),
         };
@@ -131,7 +131,7 @@ pub(super) fn withdrawals<'a>(
 
 /// The parts of a reply; a very long one is a file as well, with its first parts in reserve.
 pub(super) fn parts(services: &Services, key: &SessionKey, reply: Speech) -> Vec<Outgoing> {
-    let pieces = services.front.split(&reply.text);
+    let pieces = services.front.split(&reply.text, Kind::Reply);
     let too_many = pieces.len() > services.front.most_parts();
     let pieces = bounded(services, key, pieces);
     let of_text = |text| Outgoing { speech: Speech { text, pings: reply.pings.clone() }, ..Outgoing::default() };
@@ -156,7 +156,7 @@ pub(super) fn bounded(services: &Services, key: &SessionKey, mut pieces: Vec<Str
 
 /// A question to people, in as many messages as it takes.
 pub(super) fn pieces(services: &Services, key: &SessionKey, asking: &Outgoing) -> impl Iterator<Item = Outgoing> {
-    let pieces = bounded(services, key, services.front.split(&asking.speech.text));
+    let pieces = bounded(services, key, services.front.split(&asking.speech.text, Kind::Notice));
     pieces.into_iter().map(|text| {
         let mut piece = asking.clone();
         piece.speech.text = text;
@@ -221,6 +221,8 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         }
     }
     services.front.report(&inbound.event_id, &answered.report).await?;
+    services.front.over(&inbound.event_id);
+    answered.report.event_ids.iter().for_each(|event_id| services.front.over(event_id));
     // The last part is marked together with the turn.
     let now_ms = services.now_ms();
     journal.note(processed(&answered, reply_ts, now_ms));
@@ -382,24 +384,17 @@ fn note_cut(journal: &Journal, inbound: &Inbound, what: String) {
 }
 
 /// One part; where the placeholder cannot be replaced, as a message of its own. Nobody is left with a
-/// placeholder that waits for nothing. Progress gets to know how much of what Slack allows is used up.
+/// placeholder that waits for nothing.
 async fn send(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>) -> Result<Option<String>, FrontError> {
     let Some(placeholder) = part.replaces else { return post(services, part, doubt).await };
     let sent = services.front.deliver(part.clone()).await;
-    match &sent {
-        Ok(_) => services.updates.answered(),
-        Err(FrontError::Transient { retry_after: Some(wait), .. }) => services.updates.rate_limited(*wait),
-        Err(FrontError::Refused { what }) => {
-            tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
-            let posted = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await;
-            if let Ok(_) | Err(FrontError::Refused { .. }) = posted {
-                retire(services, &part, placeholder, posted.is_ok()).await;
-            }
-            return posted;
-        }
-        Err(_) => {}
+    let Err(FrontError::Refused { what }) = &sent else { return sent };
+    tracing::warn!(what, "the placeholder cannot be replaced; the reply is posted after it");
+    let posted = post(services, Delivery { replaces: None, ..part.clone() }, doubt).await;
+    if let Ok(_) | Err(FrontError::Refused { .. }) = posted {
+        retire(services, &part, placeholder, posted.is_ok()).await;
     }
-    sent
+    posted
 }
 
 /// Takes the placeholder away; where no reply could be posted it says so, if it still can.

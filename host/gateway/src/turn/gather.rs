@@ -43,7 +43,7 @@ pub(super) async fn gather<'a>(
         audience,
         offer: services.offer(&turn.inbound.user),
         // An answer that people gave is put before somebody else.
-        listener: turn.absorbs.is_none().then(|| services.front.listener(&turn.inbound.event_id)).flatten(),
+        listener: turn.absorbs.is_none().then(|| services.front.listener(&turn.inbound)).flatten(),
     };
     let budget = ports.token_budget(turn.session, services.preambles.of(audience, ports.offer, true).tokens);
     if live.entries.is_empty() && live.dropped_turns == 0 {

@@ -14,10 +14,10 @@ fn texts(rig: &Rig, channel: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_part_that_slack_finds_too_long_goes_in_smaller_ones() {
-    let rig = Rig::with(SlackRules::quick().unlimited()).await;
+    let rig = Rig::with(SlackRules::quick().unlimited().without_statuses()).await;
     let place = place("D1", None);
     let placeholder =
-        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+        rig.front.placeholder(&question(&place), ":hourglass: …").await.expect("posted").expect("Slack has ids");
     let answer = "**某個**段落。\n\n".repeat(150);
     for code in ["msg_too_long", "msg_blocks_too_long", "invalid_blocks"] {
         let before = rig.slack.replies("D1").len();
@@ -130,10 +130,10 @@ async fn a_document_that_cannot_be_posted_is_refused_and_nothing_of_it_shows() {
 
 #[tokio::test]
 async fn a_placeholder_is_taken_back() {
-    let rig = Rig::start().await;
+    let rig = Rig::with(SlackRules::quick().without_statuses()).await;
     let place = place("D1", None);
     let placeholder =
-        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+        rig.front.placeholder(&question(&place), ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.front.withdraw(&place, &placeholder).await.expect("withdrawn");
     assert!(rig.slack.messages("D1").is_empty());
     assert!(rig.front.withdraw(&place, &placeholder).await.is_err(), "it is gone");

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use pmk_host::{
     front::{
         Delivery, Front, FrontError, Intake, Kind,
-        slack::{Slack, SlackConfig, Timings, TokenSource},
+        slack::{Limits, Slack, SlackConfig, Timings, TokenSource},
     },
     talk::{Accepted, Inbound, Notice, Reaction, ReplyTo, Speech},
 };
@@ -94,6 +94,7 @@ fn config(slack: &stand_in::Slack) -> SlackConfig {
     SlackConfig {
         api_url: slack.api_url(),
         request_timeout: Duration::from_secs(3),
+        limits: if rules.limits.is_some() { Limits::Documented } else { Limits::Refusals },
         timings: Timings {
             connect: Duration::from_secs(1),
             ping: Duration::from_millis(100),
@@ -168,6 +169,20 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 fn place(channel: &str, thread_ts: Option<&str>) -> ReplyTo {
     ReplyTo { channel: channel.to_owned(), thread_ts: thread_ts.map(str::to_owned) }
+}
+
+/// A question that was asked there.
+fn question(reply_to: &ReplyTo) -> Inbound {
+    Inbound {
+        event_id: "Ev1".to_owned(),
+        aliases: vec![],
+        key: "slack:dm:U1".parse().expect("a key"),
+        user: "U1".to_owned(),
+        reply_to: reply_to.clone(),
+        text: "the question".to_owned(),
+        files: 0,
+        ts: "1700000000.000200".to_owned(),
+    }
 }
 
 fn speech(text: &str) -> Speech {
@@ -372,10 +387,10 @@ async fn an_address_that_will_not_do_is_said_at_once() {
 
 #[tokio::test]
 async fn an_answer_takes_the_place_of_its_placeholder() {
-    let rig = Rig::start().await;
+    let rig = Rig::with(SlackRules::quick().without_statuses()).await;
     for place in [place("D1", None), place("C1", Some("1700000000.000100"))] {
         let placeholder =
-            rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+            rig.front.placeholder(&question(&place), ":hourglass: …").await.expect("posted").expect("Slack has ids");
         assert_eq!(rig.slack.placeholders(&place.channel).len(), 1);
         let id = rig.front.deliver(part(&place, Some(&placeholder), &speech("the answer"))).await.expect("delivered");
         assert_eq!(id.as_deref(), Some(placeholder.as_str()));
@@ -392,11 +407,11 @@ async fn an_answer_takes_the_place_of_its_placeholder() {
 
 #[tokio::test]
 async fn nothing_in_an_answer_mentions_anyone() {
-    let rig = Rig::start().await;
+    let rig = Rig::with(SlackRules::quick().without_statuses()).await;
     let place = place("C1", None);
     let text = "hey <!channel> & <@U1>, see <https://evil.example|slack.com> &lt;!here&gt;";
     let placeholder =
-        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+        rig.front.placeholder(&question(&place), ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("delivered");
     rig.front.deliver(part(&place, None, &speech(text))).await.expect("delivered");
     let replies = rig.slack.replies("C1");
@@ -417,13 +432,13 @@ async fn nothing_in_an_answer_mentions_anyone() {
 
 #[tokio::test]
 async fn parts_are_small_enough_for_slack() {
-    let rig = Rig::start().await;
+    let rig = Rig::with(SlackRules::quick().without_statuses()).await;
     let place = place("D1", None);
     let placeholder =
-        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+        rig.front.placeholder(&question(&place), ":hourglass: …").await.expect("posted").expect("Slack has ids");
     let hostile = ["<&>".repeat(2_000), "中文沒有空格".repeat(900), "👨‍👩‍👧".repeat(700), "words in lines\n".repeat(900)];
     for text in hostile {
-        let parts = rig.front.split(&text);
+        let parts = rig.front.split(&text, Kind::Notice);
         assert!(parts.len() > 1);
         for text in &parts {
             rig.front.deliver(part(&place, Some(&placeholder), &speech(text))).await.expect("Slack takes it");
@@ -446,10 +461,10 @@ async fn a_placeholder_that_is_gone_is_refused() {
 
 #[tokio::test]
 async fn a_rate_limit_is_kept_until_it_ends() {
-    let rig = Rig::start().await;
+    let rig = Rig::with(SlackRules::quick().without_statuses()).await;
     let place = place("D1", None);
     let placeholder =
-        rig.front.placeholder("Ev1", &place, ":hourglass: …").await.expect("posted").expect("Slack has ids");
+        rig.front.placeholder(&question(&place), ":hourglass: …").await.expect("posted").expect("Slack has ids");
     rig.slack.fault_times("chat.update", 1, Fault::RateLimited(1));
     let said = speech("the answer");
     let update = || rig.front.deliver(part(&place, Some(&placeholder), &said));

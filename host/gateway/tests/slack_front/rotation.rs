@@ -65,7 +65,7 @@ async fn tokens_that_slack_revokes_give_way_to_the_new_ones_and_the_call_that_me
     rig.slack.rotate("xapp-2-new", "xoxb-new");
     // Some come over the old connections, some over the new ones.
     let mut sent: Vec<_> = (0..10).map(|n| rig.slack.dm(&format!("U{n}"), "before?")).collect();
-    let posted = rig.front.placeholder("Ev1", &place("D1", None), "one moment").await;
+    let posted = rig.front.deliver(part(&place("D1", None), None, &speech("one moment"))).await;
     assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     sent.extend((0..10).map(|n| rig.slack.dm(&format!("U{n}"), "meanwhile?")));
     // One to see that the new token opens any, and one for each connection.
@@ -98,7 +98,7 @@ async fn a_file_that_was_written_with_the_same_tokens_changes_nothing() {
     until("a look at the file", || got.load(Ordering::Relaxed) > 0).await;
     write(&folder, "xapp-2-new", "xoxb-new");
     rig.slack.rotate("xapp-2-new", "xoxb-new");
-    let posted = rig.front.placeholder("Ev1", &place("D1", None), "one moment").await;
+    let posted = rig.front.deliver(part(&place("D1", None), None, &speech("one moment"))).await;
     assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     rig.finish().await;
 }
@@ -108,7 +108,7 @@ async fn tokens_that_slack_does_not_take_change_nothing() {
     let (rig, folder) = rig().await;
     write(&folder, "xapp-9-wrong", "xoxb-wrong");
     until("a look at the new one", || rig.slack.calls("apps.connections.open").len() > 2 + 1).await;
-    let posted = rig.front.placeholder("Ev1", &place("D1", None), "one moment").await;
+    let posted = rig.front.deliver(part(&place("D1", None), None, &speech("one moment"))).await;
     assert!(matches!(posted, Ok(Some(_))), "{posted:?}");
     let sent = [rig.slack.dm("U1", "still there?")];
     each_is_stored_once(&rig, &sent).await;

@@ -73,6 +73,8 @@ pub(super) fn talked(
         user: user.to_owned(),
         by_bot: false,
         text: text.to_owned(),
+        blocks: Vec::new(),
+        streaming_since: None,
         history: Vec::new(),
         metadata: None,
     });

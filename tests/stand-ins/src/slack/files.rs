@@ -80,6 +80,8 @@ pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
         by_bot: true,
         text: scalar(body, "initial_comment").unwrap_or_default(),
         history: Vec::new(),
+        blocks: Vec::new(),
+        streaming_since: None,
         metadata: None,
     };
     state.add(message.clone());

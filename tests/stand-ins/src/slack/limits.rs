@@ -14,11 +14,16 @@ pub struct Limits {
     pub post_burst: usize,
     /// Tier 3: this many pages of one method that reads conversations, a minute.
     pub pages_a_minute: usize,
+    /// This many statuses a minute in the whole workspace; Slack calls this limit special, and documents no number.
+    pub statuses_a_minute: usize,
+    /// Tiers 2 and 4: so many streams are begun and ended a minute, and so many pieces added.
+    pub streams_a_minute: usize,
+    pub pieces_a_minute: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { updates_a_minute: 50, post_burst: 5, pages_a_minute: 50 }
+        Limits { updates_a_minute: 50, post_burst: 5, pages_a_minute: 50, statuses_a_minute: 100, streams_a_minute: 20, pieces_a_minute: 100 }
     }
 }
 
@@ -26,7 +31,8 @@ impl Default for Limits {
 #[derive(Default)]
 pub(super) struct Traffic {
     updates: VecDeque<Instant>,
-    pages: HashMap<String, VecDeque<Instant>>,
+    statuses: VecDeque<Instant>,
+    methods: HashMap<String, VecDeque<Instant>>,
     posts: HashMap<String, VecDeque<Instant>>,
 }
 
@@ -35,17 +41,22 @@ impl Traffic {
     pub(super) fn call(&mut self, method: &str, channel: &str, limits: &Limits) -> Result<(), Duration> {
         match method {
             "chat.update" => take(&mut self.updates, limits.updates_a_minute, Duration::from_secs(60)),
+            "assistant.threads.setStatus" => take(&mut self.statuses, limits.statuses_a_minute, Duration::from_secs(60)),
             "chat.postMessage" => {
                 let burst = u32::try_from(limits.post_burst).unwrap_or(u32::MAX);
                 let posts = self.posts.entry(channel.to_owned()).or_default();
                 take(posts, limits.post_burst, Duration::from_secs(1).saturating_mul(burst))
             }
-            "conversations.history" | "conversations.replies" => {
-                let pages = self.pages.entry(method.to_owned()).or_default();
-                take(pages, limits.pages_a_minute, Duration::from_secs(60))
-            }
+            "conversations.history" | "conversations.replies" => self.minute(method, limits.pages_a_minute),
+            "chat.startStream" | "chat.stopStream" => self.minute(method, limits.streams_a_minute),
+            "chat.appendStream" => self.minute(method, limits.pieces_a_minute),
             _ => Ok(()),
         }
+    }
+
+    /// So many calls of a method a minute.
+    fn minute(&mut self, method: &str, count: usize) -> Result<(), Duration> {
+        take(self.methods.entry(method.to_owned()).or_default(), count, Duration::from_secs(60))
     }
 }
 
@@ -70,7 +81,7 @@ mod tests {
 
     #[test]
     fn too_much_is_refused_with_a_wait() {
-        let limits = Limits { updates_a_minute: 2, post_burst: 1, pages_a_minute: 1 };
+        let limits = Limits { updates_a_minute: 2, post_burst: 1, pages_a_minute: 1, ..Limits::default() };
         let mut traffic = Traffic::default();
         assert_eq!(traffic.call("chat.update", "C1", &limits), Ok(()));
         assert_eq!(traffic.call("chat.update", "C2", &limits), Ok(()));

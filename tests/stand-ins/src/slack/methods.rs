@@ -17,11 +17,11 @@ use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use serde_json::{Value, json};
 
 use super::{
-    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, events, files, history,
+    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, blocks, events, files, history,
     request::{Asked, scalar},
     sockets,
     state::Message,
-    text,
+    statuses, streams, text,
 };
 
 /// What `chat.update` takes, in bytes.
@@ -81,7 +81,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
     if let Err(code) = authorize(&inner, &method, asked.token.as_deref()) {
         return answer(Err(code));
     }
-    let channel = asked.parameters["channel"].as_str().unwrap_or_default();
+    let channel = ["channel", "channel_id"].iter().find_map(|key| asked.parameters[*key].as_str()).unwrap_or_default();
     if let Some(needed) = inner.rules.missing_scope(&method, channel) {
         let provided = inner.rules.scopes.join(",");
         return Json(json!({"ok": false, "error": "missing_scope", "needed": needed, "provided": provided}))
@@ -127,6 +127,10 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         "chat.postMessage" => post(inner, body),
         "chat.update" => update(inner, body),
         "chat.delete" => delete(inner, body),
+        "chat.startStream" => streams::start(inner, body),
+        "chat.appendStream" => streams::append(inner, body),
+        "chat.stopStream" => streams::stop(inner, body),
+        "assistant.threads.setStatus" => statuses::set(inner, body),
         "reactions.add" => react(inner, body),
         "conversations.open" => open(body),
         "conversations.history" => readable(inner, body).and_then(|channel| history::history(inner, channel, body)),
@@ -170,13 +174,8 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
         thread_ts => thread_ts,
     };
-    let metadata = match body.get("metadata") {
-        None => None,
-        Some(metadata) if metadata["event_type"].is_string() && metadata["event_payload"].is_object() => {
-            Some(metadata.clone())
-        }
-        Some(_) => return Err("invalid_metadata_format"),
-    };
+    let metadata = metadata(body)?;
+    let blocks = blocks::read(body, &text)?;
     let mut warnings = Vec::new();
     if let Some((cut, _)) = text.char_indices().nth(MAX_POST_CHARS) {
         text.truncate(cut);
@@ -184,6 +183,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
     }
     let mut state = inner.state();
     note_mentions(&mut state.violations, &text);
+    note_mentions(&mut state.violations, &blocks::markdown(&blocks));
     let ts = state.ts();
     let message = Message {
         channel: channel.clone(),
@@ -192,10 +192,13 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         user: BOT_USER.to_owned(),
         by_bot: true,
         text,
+        blocks,
+        streaming_since: None,
         history: Vec::new(),
         metadata,
     };
     state.add(message.clone());
+    statuses::posted(&mut state, &message);
     drop(state);
     events::posted(inner, &message, None);
     let mut posted = json!({"channel": channel, "ts": ts, "message": as_json(&message)});
@@ -211,15 +214,24 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     if let (Some(code), _) = judge_text(&text) {
         return Err(code);
     }
+    let (blocks, metadata) = (blocks::read(body, &text)?, metadata(body)?);
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
     note_mentions(&mut state.violations, &text);
+    note_mentions(&mut state.violations, &blocks::markdown(&blocks));
     let message = state.message_mut(channel, ts).ok_or("message_not_found")?;
     if !message.by_bot {
         return Err("cant_update_message");
     }
+    if streams::is_open(message) {
+        return Err("streaming_state_conflict");
+    }
+    if let Some(metadata) = metadata {
+        message.metadata = Some(metadata);
+    }
     let before = message.clone();
     message.history.push(std::mem::replace(&mut message.text, text.clone()));
+    message.blocks = blocks;
     let after = message.clone();
     drop(state);
     events::edited(inner, &before, &after);
@@ -264,7 +276,7 @@ fn open(body: &Value) -> Answer {
     Ok(json!({"channel": {"id": super::dm_channel(user)}}))
 }
 
-fn channel(body: &Value) -> Result<&str, &'static str> {
+pub(super) fn channel(body: &Value) -> Result<&str, &'static str> {
     body["channel"].as_str().filter(|channel| channel.starts_with(['C', 'D', 'G'])).ok_or("channel_not_found")
 }
 
@@ -277,16 +289,27 @@ fn readable<'a>(inner: &Inner, body: &'a Value) -> Result<&'a str, &'static str>
     }
 }
 
+/// What an app keeps with a message.
+pub(super) fn metadata(body: &Value) -> Result<Option<Value>, &'static str> {
+    match body.get("metadata") {
+        None => Ok(None),
+        Some(metadata) if metadata["event_type"].is_string() && metadata["event_payload"].is_object() => {
+            Ok(Some(metadata.clone()))
+        }
+        Some(_) => Err("invalid_metadata_format"),
+    }
+}
+
 fn said(body: &Value) -> Result<String, &'static str> {
     body["text"].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or("no_text")
 }
 
-fn is_ts(text: &str) -> bool {
+pub(super) fn is_ts(text: &str) -> bool {
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     text.split_once('.').is_some_and(|(s, us)| !s.is_empty() && us.len() == 6 && digits(s) && digits(us))
 }
 
-fn note_mentions(violations: &mut Vec<String>, text: &str) {
+pub(super) fn note_mentions(violations: &mut Vec<String>, text: &str) {
     violations.extend(text::mentions(text).into_iter().map(|mention| format!("the bot mentioned {mention}")));
 }
 
@@ -299,6 +322,9 @@ pub(super) fn as_json(message: &Message) -> Value {
     }
     if let Some(thread) = &message.thread_ts {
         json["thread_ts"] = json!(thread);
+    }
+    if !message.blocks.is_empty() {
+        json["blocks"] = json!(message.blocks);
     }
     if let Some(metadata) = &message.metadata {
         json["metadata"] = metadata.clone();

@@ -21,6 +21,11 @@ pub struct SlackRules {
     pub limits: Option<Limits>,
     /// Whether the app is subscribed to `message.channels`, so that a mention arrives twice.
     pub channel_messages: bool,
+    /// Whether threads show what the bot is doing (`assistant.threads.setStatus`).
+    pub statuses: bool,
+    /// Whether there are streams (`chat.startStream`), and whether they keep metadata.
+    pub streams: bool,
+    pub stream_metadata: bool,
     /// What the bot token may do.
     pub scopes: Vec<&'static str>,
     /// Channels that the bot is not a member of.
@@ -42,6 +47,9 @@ impl Default for SlackRules {
             ping_every: Duration::from_secs(30),
             limits: Some(Limits::default()),
             channel_messages: true,
+            statuses: true,
+            streams: true,
+            stream_metadata: true,
             scopes: ALL_SCOPES.to_vec(),
             foreign_channels: vec![],
             clock_ahead: 0,
@@ -74,7 +82,8 @@ impl SlackRules {
     /// What a method needs at that channel, where the token does not have it.
     pub(super) fn missing_scope(&self, method: &str, channel: &str) -> Option<&'static str> {
         let needed = match method {
-            "chat.postMessage" | "chat.update" | "chat.delete" => "chat:write",
+            "chat.postMessage" | "chat.update" | "chat.delete" | "assistant.threads.setStatus" | "chat.startStream"
+            | "chat.appendStream" | "chat.stopStream" => "chat:write",
             "files.getUploadURLExternal" | "files.completeUploadExternal" => "files:write",
             "conversations.open" => "im:write",
             "reactions.add" => "reactions:write",
@@ -97,6 +106,11 @@ impl SlackRules {
             ping_every: Duration::from_millis(200),
             ..SlackRules::default()
         }
+    }
+
+    /// No thread shows what the bot is doing, so that it has to post placeholders.
+    pub fn without_statuses(self) -> Self {
+        SlackRules { statuses: false, ..self }
     }
 
     /// Without rate limits.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{
-    Fault,
+    Fault, blocks,
     files::File,
     limits::Traffic,
     sockets::{Command, Socket},
@@ -25,12 +25,24 @@ pub struct Message {
     pub user: String,
     pub by_bot: bool,
     pub text: String,
+    /// Its blocks; people see them instead of the text, where there are any.
+    pub blocks: Vec<Value>,
+    /// When it began to be streamed, while it is.
+    pub streaming_since: Option<Instant>,
     /// What it said before each edit, the oldest first.
     pub history: Vec<String>,
     pub metadata: Option<Value>,
 }
 
 impl Message {
+    /// What people see: the Markdown of its blocks, or its text.
+    pub fn shown(&self) -> String {
+        match blocks::markdown(&self.blocks) {
+            markdown if markdown.is_empty() => self.text.clone(),
+            markdown => markdown,
+        }
+    }
+
     /// Whom it notified: those it mentioned when it was posted. Slack notifies nobody of an edit.
     pub fn notified(&self) -> Vec<&str> {
         text::mentions(self.history.first().unwrap_or(&self.text))
@@ -63,6 +75,18 @@ pub struct Ack {
     pub envelope_id: String,
     /// How long it took.
     pub after: Duration,
+}
+
+/// What the bot showed in a thread while it worked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub channel: String,
+    pub thread_ts: String,
+    /// Empty where it was taken away.
+    pub status: String,
+    pub lines: Vec<String>,
+    /// The last `ts` of the workspace by then.
+    pub ts: String,
 }
 
 /// One call of the Web API.
@@ -112,6 +136,8 @@ pub(super) struct State {
     pub(super) shared: HashMap<String, File>,
     /// The bot's reactions: channel, message, name.
     pub(super) reactions: Vec<(String, String, String)>,
+    /// What threads show: channel, thread, status, lines; the newest last, and an empty status where it was cleared.
+    pub(super) statuses: Vec<Status>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
     /// Calls that go well before a fault begins.
     pub(super) spared: HashMap<String, usize>,

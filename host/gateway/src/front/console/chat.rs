@@ -22,7 +22,7 @@ use crate::{
     front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     messages::Messages,
     report::{QuestionReport, TurnReport},
-    talk::{Reaction, ReplyTo},
+    talk::{Inbound, Reaction},
 };
 
 mod aloud;
@@ -232,12 +232,7 @@ impl Front for Chat {
     }
 
     /// Nothing is posted that a reply could replace; it is told when that takes its time.
-    async fn placeholder(
-        &self,
-        event_id: &str,
-        _reply_to: &ReplyTo,
-        _text: &str,
-    ) -> Result<Option<String>, FrontError> {
+    async fn placeholder(&self, question: &Inbound, _text: &str) -> Result<Option<String>, FrontError> {
         let (screen, messages, begun) = (Arc::clone(&self.screen), Arc::clone(&self.messages), Instant::now());
         let telling = tokio::spawn(async move {
             for seconds in WAITED.into_iter().chain((60..).step_by(60)) {
@@ -248,7 +243,7 @@ impl Front for Chat {
             }
         });
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(event_id.to_owned(), AbortOnDropHandle::new(telling));
+        waiting.insert(question.event_id.clone(), AbortOnDropHandle::new(telling));
         Ok(None)
     }
 
@@ -256,17 +251,17 @@ impl Front for Chat {
         self.tell(&progress.text)
     }
 
-    fn listener(&self, event_id: &str) -> Option<Arc<dyn Listener>> {
-        let (waiting, awaited) = (Arc::clone(&self.waiting), event_id.to_owned());
+    fn listener(&self, question: &Inbound) -> Option<Arc<dyn Listener>> {
+        let (waiting, awaited) = (Arc::clone(&self.waiting), question.event_id.clone());
         Some(Arc::new(Aloud {
-            event_id: event_id.to_owned(),
+            event_id: question.event_id.clone(),
             screen: Arc::clone(&self.screen),
             shown: Arc::clone(&self.shown),
             begins: Box::new(move || no_longer(&waiting, &awaited)),
         }))
     }
 
-    fn split(&self, text: &str) -> Vec<String> {
+    fn split(&self, text: &str, _kind: Kind) -> Vec<String> {
         vec![text.to_owned()]
     }
 

@@ -14,7 +14,7 @@ use super::{
     parse::{BadLine, LINE, Said, parse},
 };
 use crate::{
-    front::{Delivery, Front, FrontError, Intake, Progress},
+    front::{Delivery, Front, FrontError, Intake, Kind, Progress},
     report::TurnReport,
     talk::{Accepted, Inbound, Notice, Reaction, ReplyTo},
 };
@@ -141,12 +141,7 @@ impl Front for Lines {
         self.read(tokio::io::stdin(), intake, &stop).await
     }
 
-    async fn placeholder(
-        &self,
-        _event_id: &str,
-        _reply_to: &ReplyTo,
-        _text: &str,
-    ) -> Result<Option<String>, FrontError> {
+    async fn placeholder(&self, _question: &Inbound, _text: &str) -> Result<Option<String>, FrontError> {
         Ok(None)
     }
 
@@ -166,7 +161,7 @@ impl Front for Lines {
         self.say_in_order(&line).await
     }
 
-    fn split(&self, text: &str) -> Vec<String> {
+    fn split(&self, text: &str, _kind: Kind) -> Vec<String> {
         vec![text.to_owned()]
     }
 

@@ -8,10 +8,13 @@ use serde_json::json;
 use slack_morphism::prelude::SlackMessageMetadata;
 
 use super::{
+    content::Content,
     failure::CallFailure,
-    history, markdown, mrkdwn,
-    split::{self, MAX_PART_BYTES},
-    web::Web,
+    history,
+    limiter::Urgency,
+    markdown, mrkdwn,
+    split::{self, MAX_PART_BYTES, Measure},
+    web::{Turn, Web},
 };
 use crate::{
     front::{Delivery, FrontError, Kind},
@@ -21,56 +24,107 @@ use crate::{
 /// How often a part that is too long for Slack is halved. After that the pieces go as plain text.
 const MAX_HALVINGS: u32 = 2;
 
+/// How a piece of a part goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As a `markdown` block.
+    Block,
+    /// As `mrkdwn`, after it was halved so often.
+    Text { halvings: u32 },
+    Plain,
+}
+
+impl Form {
+    /// Answers go as blocks. In those nobody is pinged.
+    fn first(part: &Delivery<'_>) -> Form {
+        if is_block(part) { Form::Block } else { Form::Text { halvings: 0 } }
+    }
+
+    /// The next to try, and the pieces that it goes in.
+    fn after(self, text: String) -> Option<(Form, Vec<String>)> {
+        let smaller = |halvings: u32| {
+            let pieces = split::split(&text, Measure::Rendered(MAX_PART_BYTES >> halvings));
+            (Form::Text { halvings }, pieces)
+        };
+        match self {
+            Form::Block => Some(smaller(0)),
+            Form::Text { halvings: MAX_HALVINGS } => Some((Form::Plain, vec![text])),
+            Form::Text { halvings } => Some(smaller(halvings + 1)),
+            Form::Plain => None,
+        }
+    }
+
+    /// `None` where it is too long for this form.
+    fn content(self, text: &str, pings: &[String]) -> Option<Content> {
+        match self {
+            Form::Block => Content::markdown(text),
+            Form::Text { .. } => Some(Content::text(markdown::render(text, pings))),
+            Form::Plain => Some(Content::text(mrkdwn::escape(text))),
+        }
+    }
+}
+
 /// Posts or updates a part, and returns the first message it has become.
 ///
-/// Only the last message carries the tag by which the part is found again, so a crash between two halves
+/// Only the last message carries the tag by which the part is found again, so a crash between two pieces
 /// repeats the first.
 pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, CallFailure> {
     let tag = tag(part);
     let mut replaces = part.replaces;
     let mut first = None;
-    let mut pieces = VecDeque::from([(part.speech.text.clone(), 0)]);
-    while let Some((text, halvings)) = pieces.pop_front() {
-        let plain = halvings > MAX_HALVINGS;
-        let rendered = if plain { mrkdwn::escape(&text) } else { markdown::render(&text, &part.speech.pings) };
-        let tag = pieces.is_empty().then(|| tag.clone());
-        match put(web, part.reply_to, replaces, rendered, tag).await {
-            Ok(ts) => {
-                replaces = None;
-                first.get_or_insert(ts);
-            }
-            Err(failure) if failure.is_about_content() && !plain => {
-                tracing::warn!(%failure, halvings, "Slack does not take a part of a reply; it goes in smaller ones");
-                let halves = match halvings {
-                    MAX_HALVINGS => vec![text],
-                    _ => split::split(&text, MAX_PART_BYTES >> (halvings + 1)),
-                };
-                halves.into_iter().rev().for_each(|half| pieces.push_front((half, halvings + 1)));
-            }
-            Err(failure) => return Err(failure),
+    let mut pieces = VecDeque::from([(part.speech.text.clone(), Form::first(part))]);
+    while let Some((text, form)) = pieces.pop_front() {
+        let tag = if pieces.is_empty() { tag.clone() } else { history::tag(part.event_id, "piece") };
+        let refused = match form.content(&text, &part.speech.pings) {
+            None => None,
+            Some(content) => match put(web, part, replaces, content, tag).await {
+                Ok(ts) => {
+                    replaces = None;
+                    first.get_or_insert(ts);
+                    continue;
+                }
+                Err(failure) if failure.is_about_content() => Some(failure),
+                Err(failure) => return Err(failure),
+            },
+        };
+        let Some((next, smaller)) = form.after(text) else {
+            return refused.map_or_else(|| Ok(first.unwrap_or_default()), Err);
+        };
+        if let Some(failure) = refused {
+            tracing::warn!(%failure, ?form, "Slack does not take a part of a reply; it goes in another form");
         }
+        smaller.into_iter().rev().for_each(|piece| pieces.push_front((piece, next)));
     }
     Ok(first.unwrap_or_default())
+}
+
+/// Whether it goes as a `markdown` block, at first.
+pub(super) fn is_block(part: &Delivery<'_>) -> bool {
+    part.kind == Kind::Reply && part.speech.pings.is_empty()
 }
 
 /// By which the last message of a part is found again.
 pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
     match part.kind {
         Kind::Placeholder => history::tag(part.event_id, part.kind.name()),
+        // A notice beside a turn has the number of the answer's first message.
+        Kind::Notice => history::tag(part.event_id, &format!("{}-{}", part.kind.name(), part.number)),
         _ => history::tag(part.event_id, &part.number.to_string()),
     }
 }
 
 async fn put(
     web: &Web,
-    place: &ReplyTo,
+    part: &Delivery<'_>,
     replaces: Option<&str>,
-    rendered: String,
-    tag: Option<SlackMessageMetadata>,
+    content: Content,
+    tag: SlackMessageMetadata,
 ) -> Result<String, CallFailure> {
+    // What comes of no question is not what somebody waits for.
+    let urgency = if part.event_id.is_empty() { Urgency::Courtesy } else { Urgency::Answer };
     match replaces {
-        Some(ts) => web.update(&place.channel, ts, rendered).await,
-        None => web.post(place, rendered, tag).await,
+        Some(ts) => web.update(&part.reply_to.channel, ts, content, Some(tag), urgency).await,
+        None => web.post(part.reply_to, content, Some(tag), urgency).await,
     }
 }
 
@@ -110,7 +164,7 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
     if let Some(thread_ts) = thread_ts {
         request["thread_ts"] = json!(thread_ts);
     }
-    match web.write::<_, Shared>(("files.completeUploadExternal", None), &request).await {
+    match web.write::<_, Shared>(&Turn::answer("files.completeUploadExternal"), &request).await {
         Ok(_) => Ok(()),
         Err(failure) if failure.is_final() => Err(FrontError::Refused { what: failure.to_string() }),
         Err(failure) => Err(failure.while_running()),
@@ -121,7 +175,7 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
 async fn upload(web: &Web, name: &str, content: &[u8]) -> Result<String, CallFailure> {
     let length = content.len().to_string();
     let parameters = [("filename", Some(name)), ("length", Some(length.as_str()))];
-    let Place { upload_url, file_id } = web.read("files.getUploadURLExternal", &parameters).await?;
+    let Place { upload_url, file_id } = web.read(&Turn::answer("files.getUploadURLExternal"), &parameters).await?;
     web.send_file(upload_url, content).await?;
     Ok(file_id)
 }

@@ -40,7 +40,8 @@ impl Drop for DryRun {
 
 fn line(method: &str, request: &Value) -> String {
     let channel = ["channel", "channel_id"].iter().find_map(|key| request[*key].as_str()).unwrap_or_default();
-    let text = text::head(request["text"].as_str().unwrap_or_default(), MAX_TEXT_CHARS);
+    let said = ["text", "markdown_text", "status"].iter().find_map(|key| request[*key].as_str());
+    let text = text::head(said.unwrap_or_default(), MAX_TEXT_CHARS);
     // As JSON has it: one line, whatever is in it.
     format!("[dry-run] {method} channel={channel} text={}", json!(text))
 }

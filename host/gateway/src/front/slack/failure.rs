@@ -187,6 +187,16 @@ impl CallFailure {
         }
     }
 
+    /// Whether it is the app or its token that Slack does not take this from, wherever it is sent.
+    pub(super) fn is_about_the_app(&self) -> bool {
+        self.code().is_some_and(|code| kind(code) == Kind::Credentials)
+    }
+
+    /// Whether Slack, or the limiter, has not carried it out for there were too many.
+    pub(super) fn was_put_off(&self) -> bool {
+        matches!(self.cause, Cause::RateLimited { .. })
+    }
+
     /// Whether Slack has said no, and will again.
     pub(super) fn is_final(&self) -> bool {
         match &self.cause {

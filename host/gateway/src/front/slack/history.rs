@@ -6,7 +6,10 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use slack_morphism::prelude::SlackMessageMetadata;
 
-use super::{failure::CallFailure, web::Web};
+use super::{
+    failure::CallFailure,
+    web::{Identity, Turn, Web},
+};
 use crate::{front::Lookup, talk::ReplyTo};
 
 /// The type of the metadata; Slack wants one per app.
@@ -27,6 +30,8 @@ pub(super) fn tag(event_id: &str, part: &str) -> SlackMessageMetadata {
 #[derive(Deserialize)]
 pub(super) struct Past {
     ts: String,
+    /// Whose it is, where it is a bot's.
+    bot_id: Option<String>,
     metadata: Option<Metadata>,
     #[serde(default)]
     files: Vec<File>,
@@ -56,6 +61,11 @@ impl Past {
                 .all(|(key, value)| metadata.event_payload.get(key).and_then(serde_json::Value::as_str) == Some(value))
     }
 
+    /// Whether a bot wrote it that had no time to put a tag on it.
+    fn is_unfinished(&self, bot: &str) -> bool {
+        self.bot_id.as_deref() == Some(bot) && self.metadata.is_none() && self.files.is_empty()
+    }
+
     /// Whether a file of this name came with it.
     pub(super) fn has_file(&self, name: &str) -> bool {
         self.files.iter().any(|file| file.name.as_deref() == Some(name))
@@ -71,6 +81,20 @@ struct Page {
 #[derive(Deserialize)]
 struct Cursor {
     next_cursor: Option<String>,
+}
+
+/// A message of the bot's that has no tag: a stream that was never closed.
+pub(super) async fn unfinished(
+    web: &Web,
+    me: &Identity,
+    place: &ReplyTo,
+    after: &str,
+) -> Result<Option<String>, CallFailure> {
+    let Some(bot) = me.bot.as_deref() else { return Ok(None) };
+    Ok(match find(web, place, after, |past| past.is_unfinished(bot)).await? {
+        Lookup::Yes(ts) => ts,
+        Lookup::No | Lookup::Unknown => None,
+    })
 }
 
 /// Looks for a message among those after `after`, in the thread or the conversation.
@@ -94,7 +118,7 @@ pub(super) async fn find(
             ("include_all_metadata", Some("true")),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = match web.read(method, &parameters).await {
+        let page: Page = match web.read(&Turn::answer(method), &parameters).await {
             Ok(page) => page,
             Err(failure) if failure.is_final() => {
                 tracing::warn!(%failure, "cannot look whether a part of a reply was posted already");

@@ -1,22 +1,19 @@
 //! Reading back what people wrote while nobody listened, by `conversations.history` and `conversations.replies`.
 //!
-//! Both are of Slack's tier 3, some fifty calls a minute, so they are paced, and what Slack puts off waits. Of what is
+//! That waits behind all calls that answers need, and what Slack puts off waits. Of what is
 //! found there only that counts which an event would have brought: everything of a person in a direct message, mentions
 //! elsewhere. What somebody has answered since is not asked any more.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
 use super::{
     failure::{CallFailure, Cause},
     inbound, mrkdwn,
-    web::{Identity, Web},
+    web::{Identity, Turn, Web},
 };
 use crate::{
     front::{LookBack, Past},
@@ -35,29 +32,6 @@ const MAX_WAITS: usize = 5;
 /// How long it waits where Slack does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// Lets so much time pass between two calls.
-pub(super) struct Pace {
-    gap: Duration,
-    next: Mutex<Option<Instant>>,
-}
-
-impl Pace {
-    pub(super) fn new(gap: Duration) -> Self {
-        Pace { gap, next: Mutex::default() }
-    }
-
-    /// Waits until it is this call's turn.
-    async fn turn(&self) {
-        let at = {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = next.map_or_else(Instant::now, |next| next.max(Instant::now()));
-            *next = Some(at + self.gap);
-            at
-        };
-        sleep_until(at).await;
-    }
-}
-
 #[derive(Deserialize)]
 struct Page {
     messages: Vec<Map<String, Value>>,
@@ -70,12 +44,12 @@ struct Cursor {
 }
 
 /// What is still to be answered at a place.
-pub(super) async fn look_back(web: &Web, me: &Identity, pace: &Pace, place: &LookBack) -> Result<Past, CallFailure> {
+pub(super) async fn look_back(web: &Web, me: &Identity, place: &LookBack) -> Result<Past, CallFailure> {
     let mut found = Vec::new();
     let mut cursor: Option<String> = None;
     let mut is_whole = false;
     for _ in 0..MAX_PAGES {
-        let page = page(web, pace, place, cursor.as_deref()).await?;
+        let page = page(web, place, cursor.as_deref()).await?;
         found.extend(page.messages);
         cursor = page.response_metadata.and_then(|cursor| cursor.next_cursor).filter(|cursor| !cursor.is_empty());
         if cursor.is_none() {
@@ -86,7 +60,7 @@ pub(super) async fn look_back(web: &Web, me: &Identity, pace: &Pace, place: &Loo
     Ok(Past { messages: open(found, me, place), is_whole })
 }
 
-async fn page(web: &Web, pace: &Pace, place: &LookBack, cursor: Option<&str>) -> Result<Page, CallFailure> {
+async fn page(web: &Web, place: &LookBack, cursor: Option<&str>) -> Result<Page, CallFailure> {
     let (method, thread_ts) = match &place.thread_ts {
         Some(thread_ts) => ("conversations.replies", Some(thread_ts.as_str())),
         None => ("conversations.history", None),
@@ -100,8 +74,7 @@ async fn page(web: &Web, pace: &Pace, place: &LookBack, cursor: Option<&str>) ->
     ];
     let mut waits = 0;
     loop {
-        pace.turn().await;
-        match web.read(method, &parameters).await {
+        match web.read(&Turn::courtesy(method), &parameters).await {
             Err(CallFailure { cause: Cause::RateLimited { retry_after }, .. }) if waits < MAX_WAITS => {
                 waits += 1;
                 sleep(retry_after.unwrap_or(DEFAULT_WAIT)).await;
@@ -215,18 +188,5 @@ mod tests {
         assert!(open_at("C1", Some("099.000000"), thread(said("U2", "102.000000", "yes"))).is_empty());
         let open = open_at("C1", Some("099.000000"), thread(said("U1", "102.000000", "nobody?")));
         assert_eq!(open, [("101.000000".to_owned(), "well?".to_owned())]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn calls_are_paced() {
-        let (pace, begun) = (Pace::new(Duration::from_millis(1_300)), Instant::now());
-        for _ in 0..3 {
-            pace.turn().await;
-        }
-        assert_eq!(begun.elapsed(), Duration::from_millis(2_600), "the first goes at once");
-        sleep(Duration::from_secs(60)).await;
-        let quiet = Instant::now();
-        pace.turn().await;
-        assert_eq!(quiet.elapsed(), Duration::ZERO);
     }
 }

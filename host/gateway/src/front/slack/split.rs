@@ -1,9 +1,8 @@
 //! Cutting a reply into messages that Slack takes.
 //!
-//! `chat.update` refuses a text of more than 4,000 bytes of UTF-8, counted after escaping, and posts are
-//! held to the same bound: Slack advises it, and a post can then still be edited. What is cut is the
-//! Markdown source; what is measured is the part as Slack will get it, rendered, so that the measure
-//! cannot be wrong.
+//! A `markdown` block takes so many characters of the source. `chat.update` refuses a text of more than 4,000 bytes of UTF-8,
+//! counted after escaping, and posts of text are held to the same bound: Slack advises it, and a post can then still be edited.
+//! What is cut is the Markdown source; what is measured is the part as Slack will get it, so that the measure cannot be wrong.
 //!
 //! A part reads well by itself, and the parts together are the reply: byte for byte, but for the lines that
 //! close and reopen a code block where a cut falls into it. Each step looks at a window of bounded size, so
@@ -19,18 +18,70 @@ use super::{
 
 mod inline;
 
-/// The largest part, in bytes as Slack counts them, a little below its bound.
+/// The largest part that goes as text, in bytes as Slack counts them, a little below its bound.
 pub(super) const MAX_PART_BYTES: usize = 3_900;
 
-/// Cuts a reply into parts that take at most `max_bytes` once they are rendered; a few hundred at least,
-/// so that a fence and a grapheme have room.
+/// What a part may take; a few hundred at least, so that a fence and a grapheme have room.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Measure {
+    /// So many bytes, once it is rendered as `mrkdwn`.
+    Rendered(usize),
+    /// So many characters of Markdown.
+    Chars(usize),
+}
+
+impl Measure {
+    fn amount(self) -> usize {
+        match self {
+            Measure::Rendered(most) | Measure::Chars(most) => most,
+        }
+    }
+
+    /// More bytes than a part ever has.
+    fn window(self) -> usize {
+        match self {
+            Measure::Rendered(most) => 2 * most,
+            Measure::Chars(most) => 4 * most + 4,
+        }
+    }
+
+    /// What a part takes.
+    fn of(self, part: &str) -> usize {
+        match self {
+            Measure::Rendered(_) => counted_len(&markdown::render(part, &[])),
+            Measure::Chars(_) => part.chars().count(),
+        }
+    }
+
+    fn of_char(self, c: char) -> usize {
+        match self {
+            Measure::Rendered(_) => escaped_len(c),
+            Measure::Chars(_) => 1,
+        }
+    }
+
+    /// How many bytes of a text take no more than this share of it, by its characters; one character at least, if there is
+    /// one.
+    fn fitting(self, text: &str, share: usize) -> usize {
+        let mut used = 0;
+        for (at, c) in text.char_indices() {
+            used += self.of_char(c);
+            if used > self.amount() / share {
+                return at.max(c.len_utf8());
+            }
+        }
+        text.len()
+    }
+}
+
+/// Cuts a reply into parts that take at most so much.
 ///
 /// A cut falls between two paragraphs; where there is no such place in the latter half of a part, at a line
 /// end; then behind a sentence, behind a word, and at last between two graphemes. Rows of tables, links,
 /// mentions and the like are only cut where one alone is too large. White space at a cut stays at the end
 /// of a part. No part is blank, so a blank reply has no parts.
-pub(super) fn split(reply: &str, max_bytes: usize) -> Vec<String> {
-    let splitter = Splitter { text: reply, lines: lines::scan(reply), max_bytes };
+pub(super) fn split(reply: &str, most: Measure) -> Vec<String> {
+    let splitter = Splitter { text: reply, lines: lines::scan(reply), most };
     let mut parts = Vec::new();
     let mut at = 0;
     while !reply[at..].trim().is_empty() {
@@ -44,7 +95,7 @@ pub(super) fn split(reply: &str, max_bytes: usize) -> Vec<String> {
 struct Splitter<'a> {
     text: &'a str,
     lines: Vec<Line>,
-    max_bytes: usize,
+    most: Measure,
 }
 
 impl Splitter<'_> {
@@ -68,26 +119,26 @@ impl Splitter<'_> {
         let blank = if self.fence_at(at).is_some() { 0 } else { rest.len() - rest.trim_start().len() };
         let start = at + blank;
         let least = self.first_grapheme(start);
-        let mut room = fitting(&self.text[start..], self.max_bytes).max(least);
+        let mut room = self.most.fitting(&self.text[start..], 1).max(least);
         loop {
             let cut = self.best_cut(start, start + room);
             let end = self.with_white_space(cut);
-            let cost = counted_len(&markdown::render(&self.part(at, end), &[]));
-            if cost <= self.max_bytes || room == least {
+            let cost = self.most.of(&self.part(at, end));
+            if cost <= self.most.amount() || room == least {
                 return end;
             }
             // In proportion, and a little more, so that few attempts are needed.
-            let proportional = room * self.max_bytes / cost;
+            let proportional = room * self.most.amount() / cost;
             room = (proportional - proportional / 32).min(cut - start - 1).max(least);
         }
     }
 
     /// The length of what has to be in a part in any case.
     fn first_grapheme(&self, start: usize) -> usize {
-        let window = &self.text[start..self.text.floor_char_boundary(start + 2 * self.max_bytes)];
+        let window = &self.text[start..self.text.floor_char_boundary(start + self.most.window())];
         let grapheme = window.graphemes(true).next().unwrap_or_default();
         // One that is too large for a part of its own is torn apart.
-        fitting(grapheme, self.max_bytes / 2)
+        self.most.fitting(grapheme, 2)
     }
 
     /// The best place to cut behind `start` and at or before `limit`.
@@ -159,7 +210,7 @@ impl Splitter<'_> {
     fn within_line(&self, start: usize, limit: usize) -> usize {
         let line = &self.lines[self.line_before(limit)];
         let from = start.max(line.range.start);
-        let to = self.text.floor_char_boundary(line.range.end.min(from + 2 * self.max_bytes));
+        let to = self.text.floor_char_boundary(line.range.end.min(from + self.most.window()));
         let prose = line.kind == Kind::Text;
         let text = &self.text[from..to];
         match inline::best_cut(text, limit - from, prose) {
@@ -204,18 +255,6 @@ impl Splitter<'_> {
             _ => None,
         }
     }
-}
-
-/// How many bytes of `text` fit into `max_bytes` once escaped; at least one character, if there is one.
-fn fitting(text: &str, max_bytes: usize) -> usize {
-    let mut escaped = 0;
-    for (at, c) in text.char_indices() {
-        escaped += escaped_len(c);
-        if escaped > max_bytes {
-            return at.max(c.len_utf8());
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

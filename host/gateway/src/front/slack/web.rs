@@ -1,6 +1,6 @@
 //! The Web API: every call under a time limit, every failure classified, rate limits kept.
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::time::Duration;
 
 use jiff::SignedDuration;
 use pmk_system::clock;
@@ -15,14 +15,16 @@ use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
+use serde_json::json;
 use slack_morphism::prelude::*;
-use tokio::time::Instant;
 
 use super::{
     SlackConfig,
     address::ApiAddress,
+    content::Content,
     dry_run::DryRun,
     failure::{CallFailure, Cause, is_about_the_token, needed_scope},
+    limiter::{Lane, Limiter, Urgency},
     token::Token,
     tokens::{TokenPair, Tokens},
 };
@@ -33,6 +35,7 @@ const SCOPES: HeaderName = HeaderName::from_static("x-oauth-scopes");
 
 pub(super) const AUTH_TEST: &str = "auth.test";
 pub(super) const OPEN: &str = "apps.connections.open";
+pub(super) const SET_STATUS: &str = "assistant.threads.setStatus";
 
 /// How long a TCP connection may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,9 +65,6 @@ pub(super) struct Aside {
     ahead: Option<SignedDuration>,
 }
 
-/// What Slack limits together: a method, and for posts the channel with it.
-pub(super) type Lane = (&'static str, Option<String>);
-
 /// A client of the Web API.
 pub(super) struct Web {
     pub(super) client: Client,
@@ -73,8 +73,38 @@ pub(super) struct Web {
     time_limit: Duration,
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
-    /// Until when Slack wants to hear nothing more of this kind.
-    paused: Mutex<HashMap<Lane, Instant>>,
+    pub(super) limiter: Limiter,
+}
+
+/// A call that wants to be made.
+pub(super) struct Turn {
+    lane: Lane,
+    urgency: Urgency,
+}
+
+impl Turn {
+    /// One that somebody's answer needs.
+    pub(super) const fn answer(method: &'static str) -> Turn {
+        Turn::of(method, Urgency::Answer)
+    }
+
+    pub(super) const fn of(method: &'static str, urgency: Urgency) -> Turn {
+        Turn { lane: Lane::of(method), urgency }
+    }
+
+    /// One that can wait.
+    pub(super) const fn courtesy(method: &'static str) -> Turn {
+        Turn::of(method, Urgency::Courtesy)
+    }
+}
+
+/// What a thread shows while an answer is made.
+#[derive(Clone, Copy)]
+pub(super) struct Status<'a> {
+    /// What stands behind the bot's name.
+    pub(super) status: &'a str,
+    /// What it is doing, in words of its own.
+    pub(super) line: Option<&'a str>,
 }
 
 /// What is read of the answer to a post. The rest, Slack's echo of the message, is of no use here and
@@ -131,7 +161,7 @@ impl Web {
             tokens: Tokens::new(&pair, config.source.clone()),
             time_limit: config.request_timeout,
             dry_run: config.dry_run.then(DryRun::default),
-            paused: Mutex::default(),
+            limiter: Limiter::new(config.limits),
         })
     }
 
@@ -139,7 +169,7 @@ impl Web {
     pub(super) async fn identity(&self) -> Result<Met, CallFailure> {
         let request = self.client.get(self.address.method(AUTH_TEST));
         let (answer, Aside { scopes, ahead }) =
-            self.exchange::<SlackApiAuthTestResponse>((AUTH_TEST, None), Token::Bot, request).await?;
+            self.exchange::<SlackApiAuthTestResponse>(&Turn::answer(AUTH_TEST), Token::Bot, request).await?;
         Ok(Met { me: Identity::of(answer), scopes, ahead })
     }
 
@@ -151,49 +181,73 @@ impl Web {
     /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
     pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
         let request = SlackApiAppsConnectionOpenRequest::new();
-        let opened: SlackApiAppsConnectionOpenResponse = self.post_json((OPEN, None), Token::App, &request).await?;
+        let opened: SlackApiAppsConnectionOpenResponse = self.post_json(&Turn::answer(OPEN), Token::App, &request).await?;
         Ok(opened.url.0)
     }
 
-    /// `chat.postMessage` with text that is already escaped; returns the new message's `ts`. By its tag it
-    /// is found again.
+    /// `chat.postMessage`; returns the new message's `ts`. By its tag it is found again.
     pub(super) async fn post(
         &self,
         place: &ReplyTo,
-        escaped: String,
+        content: Content,
         tag: Option<SlackMessageMetadata>,
+        urgency: Urgency,
     ) -> Result<String, CallFailure> {
         let ReplyTo { channel, thread_ts } = place;
-        let content = SlackMessageContent::new().with_text(escaped).opt_metadata(tag);
         // Slack's defaults differ between the two methods; said outright, `@channel` in a text stays text.
-        let request = SlackApiChatPostMessageRequest::new(channel.into(), content)
-            .opt_thread_ts(thread_ts.as_deref().map(SlackTs::from))
-            .with_link_names(false)
-            .with_parse("none".to_owned())
-            .with_unfurl_links(false)
-            .with_unfurl_media(false);
-        self.write::<_, Posted>(("chat.postMessage", Some(channel.clone())), &request).await.map(Posted::ts)
+        let mut request = json!({
+            "channel": channel, "link_names": false, "parse": "none", "unfurl_links": false, "unfurl_media": false,
+        });
+        content.write(&mut request);
+        if let Some(thread_ts) = thread_ts {
+            request["thread_ts"] = json!(thread_ts);
+        }
+        if let Some(tag) = tag {
+            request["metadata"] = json!(tag);
+        }
+        let turn = Turn { lane: Lane { method: "chat.postMessage", channel: Some(channel.clone()) }, urgency };
+        self.write::<_, Posted>(&turn, &request).await.map(Posted::ts)
     }
 
-    /// `chat.update` with text that is already escaped; returns the message's `ts`.
-    pub(super) async fn update(&self, channel: &str, ts: &str, escaped: String) -> Result<String, CallFailure> {
-        let content = SlackMessageContent::new().with_text(escaped);
-        let request = SlackApiChatUpdateRequest::new(channel.into(), content, ts.into())
-            .with_link_names(false)
-            .with_parse("none".to_owned());
-        self.write::<_, Posted>(("chat.update", None), &request).await.map(Posted::ts)
+    /// `chat.update`; returns the message's `ts`.
+    pub(super) async fn update(
+        &self,
+        channel: &str,
+        ts: &str,
+        content: Content,
+        tag: Option<SlackMessageMetadata>,
+        urgency: Urgency,
+    ) -> Result<String, CallFailure> {
+        let mut request = json!({"channel": channel, "ts": ts, "link_names": false, "parse": "none"});
+        content.write(&mut request);
+        if let Some(tag) = tag {
+            request["metadata"] = json!(tag);
+        }
+        let turn = Turn::of("chat.update", urgency);
+        self.write::<_, Posted>(&turn, &request).await.map(Posted::ts)
+    }
+
+    /// `assistant.threads.setStatus`: what the bot is doing, shown in a thread until it posts there, or for two minutes. An
+    /// empty one goes away.
+    pub(super) async fn set_status(&self, channel: &str, thread_ts: &str, status: Status<'_>) -> Result<(), CallFailure> {
+        let mut request = json!({"channel_id": channel, "thread_ts": thread_ts, "status": status.status});
+        if let Some(line) = status.line {
+            request["loading_messages"] = json!([line]);
+        }
+        let turn = Turn::of(SET_STATUS, Urgency::Progress);
+        self.write::<_, IgnoredAny>(&turn, &request).await.map(drop)
     }
 
     /// `chat.delete` of a message of the bot's own.
     pub(super) async fn delete(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
         let request = SlackApiChatDeleteRequest::new(channel.into(), ts.into());
-        self.write::<_, Posted>(("chat.delete", None), &request).await.map(drop)
+        self.write::<_, Posted>(&Turn::courtesy("chat.delete"), &request).await.map(drop)
     }
 
     /// `reactions.add`; a reaction that is there already does as well.
     pub(super) async fn react(&self, channel: &str, ts: &str, emoji: &str) -> Result<(), CallFailure> {
         let request = SlackApiReactionsAddRequest::new(channel.into(), emoji.into(), ts.into());
-        match self.write::<_, IgnoredAny>(("reactions.add", None), &request).await {
+        match self.write::<_, IgnoredAny>(&Turn::courtesy("reactions.add"), &request).await {
             Err(failure) if failure.code() == Some("already_reacted") => Ok(()),
             added => added.map(drop),
         }
@@ -202,42 +256,42 @@ impl Web {
     /// `conversations.open`: the channel of the direct message with a person.
     pub(super) async fn open_direct(&self, person: &str) -> Result<String, CallFailure> {
         let request = SlackApiConversationsOpenRequest::new().with_users(vec![person.into()]);
-        let opened: Opened = self.write(("conversations.open", None), &request).await?;
+        let opened: Opened = self.write(&Turn::answer("conversations.open"), &request).await?;
         Ok(opened.channel.id)
     }
 
     /// A method that reads.
     pub(super) async fn read<R: DeserializeOwned + Send>(
         &self,
-        method: &'static str,
+        turn: &Turn,
         parameters: &[(&str, Option<&str>)],
     ) -> Result<R, CallFailure> {
-        let mut url = self.address.method(method);
+        let mut url = self.address.method(turn.lane.method);
         let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
         url.query_pairs_mut().extend_pairs(given);
-        self.call((method, None), Token::Bot, self.client.get(url)).await
+        self.call(turn, Token::Bot, self.client.get(url)).await
     }
 
     /// A method that changes something.
     pub(super) async fn write<Q: Serialize + Send + Sync, R: DeserializeOwned + Send>(
         &self,
-        lane: Lane,
+        turn: &Turn,
         request: &Q,
     ) -> Result<R, CallFailure> {
-        if let Some(answer) = self.instead_of(lane.0, request) {
+        if let Some(answer) = self.instead_of(turn.lane.method, request) {
             return answer;
         }
-        self.post_json(lane, Token::Bot, request).await
+        self.post_json(turn, Token::Bot, request).await
     }
 
     async fn post_json<Q: Serialize + Sync, R: DeserializeOwned>(
         &self,
-        lane: Lane,
+        turn: &Turn,
         token: Token,
         request: &Q,
     ) -> Result<R, CallFailure> {
-        let post = self.client.post(self.address.method(lane.0));
-        self.call(lane, token, post.header(CONTENT_TYPE, "application/json; charset=utf-8").json(request)).await
+        let post = self.client.post(self.address.method(turn.lane.method));
+        self.call(turn, token, post.header(CONTENT_TYPE, "application/json; charset=utf-8").json(request)).await
     }
 
     /// The answer to a call that is not made, in a dry run.
@@ -259,28 +313,27 @@ impl Web {
             return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
         }
         let post = self.client.post(url).header(CONTENT_TYPE, "application/octet-stream").body(content.to_vec());
-        self.call::<IgnoredAny>((METHOD, None), Token::Bot, post).await.map(drop)
+        self.call::<IgnoredAny>(&Turn::answer(METHOD), Token::Bot, post).await.map(drop)
     }
 
     async fn call<R: DeserializeOwned>(
         &self,
-        lane: Lane,
+        turn: &Turn,
         token: Token,
         request: RequestBuilder,
     ) -> Result<R, CallFailure> {
-        self.exchange(lane, token, request).await.map(|(answer, _)| answer)
+        self.exchange(turn, token, request).await.map(|(answer, _)| answer)
     }
 
-    /// A call, made again with another token where Slack takes this one no more and there is another.
+    /// A call, once there is room for it; made again with another token where Slack takes this one no more and there is another.
     async fn exchange<R: DeserializeOwned>(
         &self,
-        lane: Lane,
+        Turn { lane, urgency }: &Turn,
         token: Token,
         request: RequestBuilder,
     ) -> Result<(R, Aside), CallFailure> {
-        let method = lane.0;
-        let failure = |cause| CallFailure { method, token, cause };
-        if let Some(wait) = self.pause(&lane) {
+        let failure = |cause| CallFailure { method: lane.method, token, cause };
+        if let Err(wait) = self.limiter.turn(lane, *urgency).await {
             return Err(failure(Cause::RateLimited { retry_after: Some(wait) }));
         }
         let (again, used) = (request.try_clone(), self.tokens.now());
@@ -297,7 +350,7 @@ impl Web {
             Err(cause) => cause,
         };
         if let Cause::RateLimited { retry_after: Some(wait) } = cause {
-            self.paused().insert(lane, Instant::now() + wait);
+            self.limiter.refused(lane, wait);
         }
         Err(failure(cause))
     }
@@ -310,20 +363,6 @@ impl Web {
     ) -> Result<(R, Aside), Cause> {
         let answer = async { read_answer(request.bearer_auth(token.expose_secret()).send().await?).await };
         tokio::time::timeout(self.time_limit, answer).await.unwrap_or(Err(Cause::TimedOut(self.time_limit)))
-    }
-
-    /// How long this lane still has to wait.
-    fn pause(&self, lane: &Lane) -> Option<Duration> {
-        let mut paused = self.paused();
-        let left = paused.get(lane)?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-        if left.is_none() {
-            paused.remove(lane);
-        }
-        left
-    }
-
-    fn paused(&self) -> std::sync::MutexGuard<'_, HashMap<Lane, Instant>> {
-        self.paused.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

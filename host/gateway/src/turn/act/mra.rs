@@ -122,7 +122,7 @@ pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
         placeholder: work.placeholder.clone().known(),
         text: String::new(),
     };
-    work.progress = Some(services.updates.progress(move |text| {
+    work.progress = Some(services.progress.begin(move |text| {
         let front = Arc::clone(&front);
         let progress = front::Progress { text, ..shown.clone() };
         async move {

@@ -8,6 +8,7 @@ use std::{
 use pmk_models::Listener;
 
 use super::Screen;
+use crate::front::settled::settled;
 
 /// What of the answers under way is on the screen already, by their event.
 #[derive(Default)]
@@ -33,33 +34,15 @@ impl Listener for Aloud {
     fn hear(&self, text: &str) {
         let mut shown = self.shown.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = shown.get(&self.event_id).map_or("", String::as_str);
-        let whole = whole(text);
+        let settled = settled(text);
         // One that has begun anew is shown when it is delivered.
-        let Some(more) = whole.strip_prefix(before).filter(|more| !more.trim().is_empty()) else { return };
+        let Some(more) = settled.strip_prefix(before).filter(|more| !more.trim().is_empty()) else { return };
         (self.begins)();
         let gap = if before.is_empty() { "" } else { "\n" };
         // Where nobody reads it any more, delivering it says so.
         let _ = self.screen.print(&format!("{gap}{}", self.screen.markdown(more)));
-        shown.insert(self.event_id.clone(), whole.to_owned());
+        shown.insert(self.event_id.clone(), settled.to_owned());
     }
-}
-
-/// As much of a text under way as nothing that is still to come changes: up to a gap, behind which something stands at the
-/// margin. Nothing from a fence on: what is in one may be no answer.
-fn whole(text: &str) -> &str {
-    let (mut at, mut end, mut after_gap) = (0, 0, false);
-    for line in text.split_inclusive('\n') {
-        let content = line.trim();
-        if content.starts_with("```") || content.starts_with("~~~") {
-            return &text[..at];
-        }
-        if after_gap && !content.is_empty() && !line.starts_with([' ', '\t']) {
-            end = at;
-        }
-        after_gap = content.is_empty();
-        at += line.len();
-    }
-    &text[..end]
 }
 
 /// What is still to be shown of an answer of which that much is; all of it, where it is another one.
@@ -73,36 +56,6 @@ pub(super) fn rest(answer: &str, shown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_nothing_changes_any_more_is_shown() {
-        for (text, shown) in [
-            ("", ""),
-            ("One", ""),
-            ("One\n\n", ""),
-            ("One\n\nT", "One\n\n"),
-            ("One\ntwo\n\nThree\n\nF", "One\ntwo\n\nThree\n\n"),
-            ("- a\n\n  still a", ""),
-            ("One\n\n```mra\nask", "One\n\n"),
-            ("One\n```\ncode\n```\n\nTwo", "One\n"),
-            ("~~~\n\nx", ""),
-        ] {
-            assert_eq!(whole(text), shown, "{text:?}");
-        }
-    }
-
-    /// Whatever arrives piece by piece, what is shown grows and begins the answer.
-    #[test]
-    fn what_is_shown_only_grows() {
-        let answer = "# Title\n\nA paragraph\nof two lines.\n\n- one\n- two\n\n1. a\n\n2. b\n\n```\ncode\n\nmore\n```\n\nThe end.";
-        let mut before = "";
-        for (at, _) in answer.char_indices() {
-            let now = whole(&answer[..at]);
-            assert!(now.starts_with(before) && answer.starts_with(now), "{at}");
-            before = now;
-        }
-        assert_eq!(rest(answer, before).trim(), &answer[before.len()..]);
-    }
 
     #[test]
     fn what_was_said_beside_an_answer_is_shown_and_another_answer_whole() {

@@ -1,0 +1,54 @@
+//! What of an answer under way can be shown.
+
+/// As much of a text under way as nothing that is still to come changes: up to a gap, behind which something stands at the
+/// margin. Nothing from a fence on: what is in one may be no answer.
+pub(super) fn settled(text: &str) -> &str {
+    let (mut at, mut end, mut after_gap) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        let content = line.trim();
+        if content.starts_with("```") || content.starts_with("~~~") {
+            return &text[..at];
+        }
+        if after_gap && !content.is_empty() && !line.starts_with([' ', '\t']) {
+            end = at;
+        }
+        after_gap = content.is_empty();
+        at += line.len();
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nothing_changes_any_more_is_settled() {
+        for (text, shown) in [
+            ("", ""),
+            ("One", ""),
+            ("One\n\n", ""),
+            ("One\n\nT", "One\n\n"),
+            ("One\ntwo\n\nThree\n\nF", "One\ntwo\n\nThree\n\n"),
+            ("- a\n\n  still a", ""),
+            ("One\n\n```mra\nask", "One\n\n"),
+            ("One\n```\ncode\n```\n\nTwo", "One\n"),
+            ("~~~\n\nx", ""),
+        ] {
+            assert_eq!(settled(text), shown, "{text:?}");
+        }
+    }
+
+    /// Whatever arrives piece by piece, what is settled grows and begins the answer.
+    #[test]
+    fn what_is_settled_only_grows() {
+        let answer = "# Title\n\nA paragraph\nof two lines.\n\n- one\n- two\n\n1. a\n\n2. b\n\n```\ncode\n\nmore\n```\n\nThe end.";
+        let mut before = "";
+        for (at, _) in answer.char_indices() {
+            let now = settled(&answer[..at]);
+            assert!(now.starts_with(before) && answer.starts_with(now), "{at}");
+            before = now;
+        }
+        assert!(!before.is_empty());
+    }
+}

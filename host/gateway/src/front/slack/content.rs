@@ -1,0 +1,127 @@
+//! What a message says, as Slack takes it: a `markdown` block with a text that stands for it in notifications, or a text alone.
+//!
+//! Slack documents 12,000 characters of Markdown for a message, and refuses less where a text comes with it
+//! (`msg_blocks_too_long` near 13,200 for all together). So a block has [`MAX_BLOCK_CHARS`] at most, and the text beside it is short.
+//!
+//! In such a block the text is not escaped, and how Slack reads `<!channel>` or `<@U1>` in there is nowhere promised. So what
+//! would be a mention in Slack's own format is broken by a character that nobody sees, and pings go as
+//! [`mrkdwn`](super::mrkdwn) only.
+
+use std::sync::LazyLock;
+
+use pmk_core::text;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use super::{markdown, mrkdwn};
+
+/// The most characters of the Markdown of a block, and how many more it may have once its mentions are broken.
+pub(super) const MAX_BLOCK_CHARS: usize = 11_000;
+const MAX_BREAKS: usize = 500;
+
+/// The most bytes of the text beside it, and how many characters it begins with where it would be longer.
+const MAX_TEXT_BYTES: usize = 2_000;
+const HEAD_CHARS: usize = 600;
+
+/// Word joiner: no width, no line break, no letter.
+const JOINER: char = '\u{2060}';
+
+/// What a message says.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    /// Escaped.
+    text: String,
+    blocks: Vec<Value>,
+}
+
+impl Content {
+    /// A text that is escaped already.
+    pub(super) fn text(escaped: String) -> Content {
+        Content { text: escaped, blocks: vec![] }
+    }
+
+    /// Markdown as a block; `None` where it is too long for one.
+    pub(super) fn markdown(source: &str) -> Option<Content> {
+        let shown = without_mentions(source);
+        if shown.chars().count() > MAX_BLOCK_CHARS + MAX_BREAKS {
+            return None;
+        }
+        Some(Content { text: beside(source), blocks: vec![json!({"type": "markdown", "text": shown})] })
+    }
+
+    /// Writes it into a request.
+    pub(super) fn write(self, request: &mut Value) {
+        request["text"] = self.text.into();
+        if !self.blocks.is_empty() {
+            request["blocks"] = self.blocks.into();
+        }
+    }
+}
+
+/// The text that stands for a block: all of it, or what it begins with.
+fn beside(source: &str) -> String {
+    let rendered = markdown::render(source, &[]);
+    if rendered.len() <= MAX_TEXT_BYTES {
+        return rendered;
+    }
+    let head = markdown::render(text::head(source, HEAD_CHARS), &[]);
+    if head.len() > MAX_TEXT_BYTES { mrkdwn::escape("…") } else { format!("{head} …") }
+}
+
+/// Nothing in it is a mention, whatever Slack takes for one in Markdown.
+pub(super) fn without_mentions(source: &str) -> String {
+    static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let opening = r"(?:<|&lt;|&#0*60;|&#x0*3c;)(?:@[A-Z]|#[A-Z]|!(?:channel|here|everyone|subteam|date))";
+        Regex::new(&format!(r"(?i:{opening})|@(?:channel|here|everyone)\b")).ok()
+    });
+    let Some(mention) = &*MENTION else { return source.replace('<', &format!("<{JOINER}")) };
+    let broken = |found: &regex::Captures<'_>| {
+        // Behind the bracket, or the `@`.
+        let at = found[0].rfind(['<', ';']).map_or(1, |at| at + 1);
+        format!("{}{JOINER}{}", &found[0][..at], &found[0][at..])
+    };
+    mention.replace_all(source, broken).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(content: Content) -> Value {
+        let mut request = json!({});
+        content.write(&mut request);
+        request
+    }
+
+    #[test]
+    fn markdown_is_a_block_with_a_text_that_stands_for_it() {
+        let request = written(Content::markdown("**Yes**, 1 < 2.").expect("short"));
+        assert_eq!(
+            request,
+            json!({"text": "*Yes*, 1 &lt; 2.", "blocks": [{"type": "markdown", "text": "**Yes**, 1 < 2."}]})
+        );
+    }
+
+    #[test]
+    fn the_text_beside_a_long_block_is_short() {
+        let request = written(Content::markdown(&"**word** & ".repeat(900)).expect("it fits"));
+        let text = request["text"].as_str().expect("a text");
+        assert!(text.len() <= MAX_TEXT_BYTES && text.ends_with(" …") && text.starts_with("*word* &amp; "), "{text}");
+        assert!(Content::markdown(&"x".repeat(MAX_BLOCK_CHARS + MAX_BREAKS + 1)).is_none());
+    }
+
+    #[test]
+    fn nothing_in_a_block_mentions_anybody_and_nothing_else_changes() {
+        for mention in ["<!channel>", "&lt;!here&gt;", "&#x3C;@U1>", "<!here|x>", "<!everyone>", "<!subteam^S1>", "<@U1>", "<@W1|han>", "<#C1>", "@here", "@channel"] {
+            for around in ["{}", "see `{}` there", "```\n{}\n```"] {
+                let source = around.replace("{}", mention);
+                let shown = without_mentions(&source);
+                assert!(!shown.contains(mention), "{shown}");
+                assert_eq!(shown.replace(JOINER, ""), source);
+            }
+        }
+        for plain in ["<!-- a comment -->", "<!DOCTYPE html>", "<https://a.example>", "a < b", "x@hereford.example", "<div>"] {
+            assert_eq!(without_mentions(plain), plain);
+        }
+    }
+}

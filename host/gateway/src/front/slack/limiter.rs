@@ -1,0 +1,322 @@
+//! How often Slack may be called: one limiter for all calls, by method and, for posts, by channel.
+//!
+//! Slack counts calls a minute by the tier of a method, and posts by the channel. What is asked for beyond that is refused,
+//! answers with the rest. So nothing is sent before there is room for it, and what there is room for goes to what is most
+//! [urgent](Urgency). A refusal all the same ("429") means that somebody else uses the token, or that a tier is lower
+//! than it is documented to be: the lane waits as long as Slack says, and is narrower afterwards, until it has gone well for a while.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+/// The span of time in which Slack counts by tiers.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// So many posts in so long into one channel: one a second, in short bursts.
+const POSTS: Rate = Rate { calls: 4, window: Duration::from_secs(4) };
+
+/// Of the calls that a lane has room for, one in so many is left to answers. Progress has 40 of the 50 updates a minute
+/// then (specification 003 §6).
+const KEPT_FOR_ANSWERS: usize = 5;
+
+/// More lanes than this are not remembered once nothing goes on in them.
+const MAX_LANES: usize = 1_000;
+
+/// What Slack limits together: a method, and for posts the channel with it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Lane {
+    pub(super) method: &'static str,
+    pub(super) channel: Option<String>,
+}
+
+/// Which limits are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limits {
+    /// Those that Slack documents, and whatever it refuses all the same.
+    #[default]
+    Documented,
+    /// Whatever is refused, for a server that speaks Slack's protocol and has other limits.
+    Refusals,
+}
+
+/// What goes first. What waits goes in the order in which it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// Waits for room: what people wait for, and what belongs to it.
+    Answer,
+    /// Goes now or not at all, and not where an answer waits.
+    Progress,
+    /// Waits for room behind all answers, and leaves them some.
+    Courtesy,
+}
+
+/// So many calls in any span of that length.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    calls: usize,
+    window: Duration,
+}
+
+/// What Slack documents of a method; `None` where it says nothing in numbers.
+fn documented(lane: &Lane) -> Option<Rate> {
+    let calls = match lane.method {
+        "chat.postMessage" => return Some(POSTS),
+        // Tier 2.
+        "chat.startStream" | "chat.stopStream" => 20,
+        // Tier 3.
+        "chat.update" | "chat.delete" | "conversations.history" | "conversations.replies" | "reactions.add" => 50,
+        "conversations.open" | "apps.connections.open" => 50,
+        // Tier 4.
+        "chat.appendStream" | "chat.postEphemeral" | "files.getUploadURLExternal" => 100,
+        "files.completeUploadExternal" => 100,
+        _ => return None,
+    };
+    Some(Rate { calls, window: MINUTE })
+}
+
+impl Lane {
+    pub(super) const fn of(method: &'static str) -> Lane {
+        Lane { method, channel: None }
+    }
+}
+
+/// Lets calls go when there is room for them.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    limits: Limits,
+    lanes: Mutex<HashMap<Lane, Arc<Traffic>>>,
+    /// Cancelled when nothing waits any more, because the program ends.
+    closed: CancellationToken,
+}
+
+/// What goes on in one lane.
+#[derive(Debug)]
+struct Traffic {
+    state: Mutex<State>,
+    /// Told when somebody comes or goes.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    documented: Option<Rate>,
+    /// What it has turned out to be: never more than is documented.
+    calls: usize,
+    /// When the newest calls went, the oldest first.
+    made: VecDeque<Instant>,
+    /// Slack wants to hear nothing until then.
+    paused_until: Option<Instant>,
+    /// Since when it goes well.
+    well_since: Option<Instant>,
+    /// Who waits, in the order in which they go.
+    waiting: BTreeSet<(Urgency, u64)>,
+    last: u64,
+}
+
+/// Somebody who waits; gone when dropped.
+struct Waiting<'a> {
+    traffic: &'a Traffic,
+    place: (Urgency, u64),
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.traffic.state().waiting.remove(&self.place);
+        self.traffic.changed.notify_waiters();
+    }
+}
+
+impl Limiter {
+    pub(super) fn new(limits: Limits) -> Limiter {
+        Limiter { limits, lanes: Mutex::default(), closed: CancellationToken::new() }
+    }
+
+    /// Nothing waits from now on: what there is no room for at once is put off.
+    pub(super) fn close(&self) {
+        self.closed.cancel();
+    }
+
+    /// Returns when the call may be made.
+    ///
+    /// # Errors
+    /// It is not to be made now; for how long, as far as can be told.
+    pub(super) async fn turn(&self, lane: &Lane, urgency: Urgency) -> Result<(), Duration> {
+        let traffic = self.lane(lane);
+        if urgency == Urgency::Progress {
+            return traffic.state().pass(Instant::now());
+        }
+        let waiting = traffic.wait(urgency);
+        loop {
+            let changed = traffic.changed.notified();
+            let again = match traffic.state().go(waiting.place, Instant::now()) {
+                Ok(()) => return Ok(()),
+                Err(again) => again,
+            };
+            if self.closed.is_cancelled() {
+                return Err(again.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())));
+            }
+            let room = async {
+                match again {
+                    Some(at) => sleep_until(at).await,
+                    // Somebody else goes first.
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = changed => {}
+                () = room => {}
+                () = self.closed.cancelled() => {}
+            }
+        }
+    }
+
+    /// Slack has refused a call for so long.
+    pub(super) fn refused(&self, lane: &Lane, wait: Duration) {
+        let traffic = self.lane(lane);
+        traffic.state().refused(Instant::now(), wait);
+        traffic.changed.notify_waiters();
+    }
+
+    fn lane(&self, lane: &Lane) -> Arc<Traffic> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(traffic) = lanes.get(lane) {
+            return Arc::clone(traffic);
+        }
+        if lanes.len() >= MAX_LANES {
+            let now = Instant::now();
+            lanes.retain(|_, traffic| Arc::strong_count(traffic) > 1 || !traffic.state().is_idle(now));
+        }
+        let rate = match self.limits {
+            Limits::Documented => documented(lane),
+            Limits::Refusals => None,
+        };
+        let traffic = Arc::new(Traffic::new(rate));
+        lanes.insert(lane.clone(), Arc::clone(&traffic));
+        traffic
+    }
+}
+
+impl Traffic {
+    fn new(documented: Option<Rate>) -> Traffic {
+        let state = State {
+            documented,
+            calls: documented.map_or(usize::MAX, |rate| rate.calls),
+            made: VecDeque::new(),
+            paused_until: None,
+            well_since: None,
+            waiting: BTreeSet::new(),
+            last: 0,
+        };
+        Traffic { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whole after each of its methods.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, urgency: Urgency) -> Waiting<'_> {
+        let mut state = self.state();
+        state.last += 1;
+        let place = (urgency, state.last);
+        state.waiting.insert(place);
+        Waiting { traffic: self, place }
+    }
+}
+
+impl State {
+    /// The next call is made by who waits at this place, if there is room; else when to look again, for who is first.
+    fn go(&mut self, place: (Urgency, u64), now: Instant) -> Result<(), Option<Instant>> {
+        if self.waiting.first() != Some(&place) {
+            return Err(None);
+        }
+        let spared = if place.0 == Urgency::Answer { 0 } else { self.spared() };
+        match self.room(now, spared) {
+            None => {
+                self.count(now);
+                Ok(())
+            }
+            Some(at) => Err(Some(at)),
+        }
+    }
+
+    /// What is left to answers.
+    fn spared(&self) -> usize {
+        if self.documented.is_some() { self.calls / KEPT_FOR_ANSWERS } else { 0 }
+    }
+
+    /// A call that does not wait.
+    fn pass(&mut self, now: Instant) -> Result<(), Duration> {
+        let behind_answers = self.waiting.first().is_some_and(|(urgency, _)| *urgency == Urgency::Answer);
+        match self.room(now, self.spared()) {
+            Some(at) => Err(at - now),
+            None if behind_answers => Err(Duration::ZERO),
+            None => {
+                self.count(now);
+                Ok(())
+            }
+        }
+    }
+
+    /// `None` where there is room for a call, with so many to spare; else when there will be.
+    fn room(&mut self, now: Instant, spared: usize) -> Option<Instant> {
+        if let Some(until) = self.paused_until {
+            if now < until {
+                return Some(until);
+            }
+            self.paused_until = None;
+        }
+        let Rate { window, calls: most } = self.documented?;
+        self.widen(now, most, window);
+        while self.made.front().is_some_and(|first| now.duration_since(*first) >= window) {
+            self.made.pop_front();
+        }
+        let room = self.calls.saturating_sub(spared).max(1);
+        let taken = self.made.len();
+        (taken >= room).then(|| self.made[taken - room] + window)
+    }
+
+    fn count(&mut self, now: Instant) {
+        if self.documented.is_some() {
+            self.made.push_back(now);
+        }
+    }
+
+    fn refused(&mut self, now: Instant, wait: Duration) {
+        let until = now + wait;
+        // Of calls that were under way together each is refused.
+        let is_new = self.paused_until.is_none_or(|paused| paused < now);
+        self.paused_until = self.paused_until.max(Some(until));
+        self.well_since = Some(until);
+        if is_new && self.documented.is_some() {
+            self.calls = (self.calls * 3 / 4).max(1);
+        }
+    }
+
+    /// A lane that was narrowed has room for one call more after each span of time in which nothing was refused.
+    fn widen(&mut self, now: Instant, most: usize, window: Duration) {
+        let Some(since) = self.well_since else { return };
+        let spans = now.saturating_duration_since(since).as_millis() / window.as_millis().max(1);
+        let more = usize::try_from(spans).unwrap_or(usize::MAX);
+        if more > 0 {
+            self.calls = self.calls.saturating_add(more).min(most);
+            self.well_since = (self.calls < most).then_some(now);
+        }
+    }
+
+    /// Nobody waits, and nothing is remembered that would keep anybody waiting.
+    fn is_idle(&mut self, now: Instant) -> bool {
+        self.waiting.is_empty() && self.room(now, 0).is_none() && self.made.is_empty() && self.well_since.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! In virtual time.
+
+use proptest::prelude::*;
+use tokio::time::sleep;
+
+use super::*;
+
+const UPDATE: Lane = Lane::of("chat.update");
+
+fn post(channel: &str) -> Lane {
+    Lane { method: "chat.postMessage", channel: Some(channel.to_owned()) }
+}
+
+/// So many calls at once, and how long after that each was let go.
+async fn all(limiter: &Arc<Limiter>, lane: &Lane, calls: usize) -> Vec<Duration> {
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..calls)
+        .map(|_| {
+            let (limiter, lane) = (Arc::clone(limiter), lane.clone());
+            tokio::spawn(async move {
+                limiter.turn(&lane, Urgency::Answer).await.expect("nobody closes it");
+                begun.elapsed()
+            })
+        })
+        .collect();
+    let mut went = Vec::new();
+    for task in tasks {
+        went.push(task.await.expect("no panic"));
+    }
+    went
+}
+
+#[tokio::test(start_paused = true)]
+async fn posts_into_one_channel_go_one_a_second_and_others_beside_them() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let seconds: Vec<u64> = all(&limiter, &post("C1"), 10).await.iter().map(Duration::as_secs).collect();
+    assert_eq!(seconds, [0, 0, 0, 0, 4, 4, 4, 4, 8, 8]);
+    assert_eq!(all(&limiter, &post("C2"), 1).await, [Duration::ZERO]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_keeps_to_its_tier() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let went = all(&limiter, &UPDATE, 120).await;
+    let in_minute = |minute| went.iter().filter(|at| at.as_secs() / 60 == minute).count();
+    assert_eq!([in_minute(0), in_minute(1), in_minute(2)], [50, 50, 20]);
+    assert!(went.is_sorted(), "first come, first served");
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_leaves_room_for_answers_and_never_waits() {
+    let limiter = Limiter::new(Limits::Documented);
+    let mut went = 0;
+    while limiter.turn(&UPDATE, Urgency::Progress).await.is_ok() {
+        went += 1;
+    }
+    assert_eq!(went, 40);
+    let begun = Instant::now();
+    for _ in 0..10 {
+        limiter.turn(&UPDATE, Urgency::Answer).await.expect("there is room");
+    }
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let wait = limiter.turn(&UPDATE, Urgency::Progress).await.expect_err("there is none left");
+    assert_eq!((wait, begun.elapsed()), (MINUTE, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_overtakes_a_courtesy_and_progress_does_not_overtake_an_answer() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    all(&limiter, &post("C1"), 4).await;
+    let order = Arc::new(Mutex::new(vec![]));
+    let begin = |name: &'static str, urgency| {
+        let (limiter, order) = (Arc::clone(&limiter), Arc::clone(&order));
+        tokio::spawn(async move {
+            let went = limiter.turn(&post("C1"), urgency).await.is_ok();
+            order.lock().expect("no panic").push((name, went));
+        })
+    };
+    let mut tasks = vec![];
+    for (name, urgency) in
+        [("courtesy", Urgency::Courtesy), ("first", Urgency::Answer), ("second", Urgency::Answer), ("progress", Urgency::Progress)]
+    {
+        tasks.push(begin(name, urgency));
+        sleep(Duration::from_millis(1)).await;
+    }
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    let order = order.lock().expect("no panic").clone();
+    assert_eq!(order, [("progress", false), ("first", true), ("second", true), ("courtesy", true)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_waiting_holds_nobody_up() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    all(&limiter, &post("C1"), 4).await;
+    let lane = post("C1");
+    let gave_up = tokio::time::timeout(Duration::from_secs(1), limiter.turn(&lane, Urgency::Answer)).await;
+    assert!(gave_up.is_err());
+    let begun = Instant::now();
+    limiter.turn(&lane, Urgency::Answer).await.expect("nobody closes it");
+    assert_eq!(begun.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_waited_for_narrows_the_lane_and_is_forgotten_in_time() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    limiter.refused(&UPDATE, Duration::from_secs(7));
+    limiter.refused(&UPDATE, Duration::from_secs(7));
+    let went = all(&limiter, &UPDATE, 50).await;
+    assert_eq!(went[0], Duration::from_secs(7));
+    assert_eq!(went.iter().filter(|at| at.as_secs() == 7).count(), 37, "three quarters of 50, once");
+    sleep(MINUTE * 14).await;
+    assert_eq!(all(&limiter, &UPDATE, 51).await.iter().filter(|at| at.is_zero()).count(), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lane_without_a_documented_limit_waits_only_where_slack_says_so() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    let lane = Lane::of("assistant.threads.setStatus");
+    assert!(all(&limiter, &lane, 1_000).await.iter().all(Duration::is_zero));
+    limiter.refused(&lane, Duration::from_secs(3));
+    assert_eq!(limiter.turn(&lane, Urgency::Progress).await, Err(Duration::from_secs(3)));
+    assert_eq!(all(&limiter, &lane, 1).await, [Duration::from_secs(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_with_other_limits_is_only_held_to_what_it_refuses() {
+    let limiter = Arc::new(Limiter::new(Limits::Refusals));
+    assert!(all(&limiter, &UPDATE, 500).await.iter().all(Duration::is_zero));
+    limiter.refused(&UPDATE, Duration::from_secs(2));
+    assert!(all(&limiter, &UPDATE, 50).await.iter().all(|went| went.as_secs() == 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_waits_once_it_is_closed() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    all(&limiter, &post("C1"), 4).await;
+    let (waiting, lane) = (Arc::clone(&limiter), post("C1"));
+    let task = tokio::spawn(async move { waiting.turn(&lane, Urgency::Answer).await });
+    sleep(Duration::from_secs(1)).await;
+    limiter.close();
+    assert_eq!(task.await.expect("no panic"), Err(Duration::from_secs(3)));
+    assert_eq!(limiter.turn(&post("C2"), Urgency::Answer).await, Ok(()), "what there is room for goes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
+    let limiter = Limiter::new(Limits::Documented);
+    for number in 0..MAX_LANES {
+        limiter.turn(&post(&number.to_string()), Urgency::Answer).await.expect("room");
+    }
+    sleep(MINUTE).await;
+    limiter.turn(&post("C1"), Urgency::Answer).await.expect("room");
+    assert_eq!(limiter.lanes.lock().expect("no panic").len(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whoever calls how and when: in no span of its window does a lane let more go than it has room for.
+    #[test]
+    fn no_window_holds_more_than_its_calls(calls in prop::collection::vec((0u64..3_000, 0u8..3), 1..200)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        let went = runtime.block_on(async {
+            let limiter = Arc::new(Limiter::new(Limits::Documented));
+            let begun = Instant::now();
+            let mut tasks = vec![];
+            for (pause, kind) in calls {
+                sleep(Duration::from_millis(pause)).await;
+                let limiter = Arc::clone(&limiter);
+                let urgency = [Urgency::Answer, Urgency::Progress, Urgency::Courtesy][usize::from(kind)];
+                tasks.push(tokio::spawn(async move {
+                    limiter.turn(&post("C1"), urgency).await.ok().map(|()| begun.elapsed())
+                }));
+            }
+            let mut went = vec![];
+            for task in tasks {
+                went.extend(task.await.expect("no panic"));
+            }
+            went.sort();
+            went
+        });
+        for span in went.windows(POSTS.calls + 1) {
+            prop_assert!(span[POSTS.calls] - span[0] >= POSTS.window, "{span:?}");
+        }
+    }
+}

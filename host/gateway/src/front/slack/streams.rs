@@ -1,0 +1,346 @@
+//! Answers that are shown while they are made: `chat.startStream`, `chat.appendStream`, `chat.stopStream`.
+//!
+//! What people have seen cannot be taken back, so only that is streamed which [nothing changes any more](super::super::settled),
+//! in threads, where Slack has it. The complete answer is stored before its stream is closed. Closing it puts the tag on
+//! the message by which an answer is found again. A stream that dies, by its five minutes, a limit or anything else, becomes
+//! the whole answer by an edit; one that a crash left behind is known by being the bot's and having no tag.
+//!
+//! All of that rests on the tag. Where Slack does not keep it, the first stream shows so, and there is no second.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use pmk_models::Listener;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use slack_morphism::prelude::SlackMessageMetadata;
+use tokio::{
+    sync::{mpsc, watch},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    content::{self, Content},
+    failure::CallFailure,
+    history,
+    limiter::Urgency,
+    web::{Identity, Turn, Web},
+};
+use crate::{
+    front::settled::settled,
+    talk::{Inbound, ReplyTo},
+};
+
+/// The time between two pieces of one answer: Slack takes some hundred a minute of all.
+const GAP: Duration = Duration::from_secs(1);
+
+/// The most characters of a piece that Slack takes.
+const MAX_PIECE: usize = 11_000;
+
+/// The streams of all turns.
+#[derive(Debug)]
+pub(super) struct Streams {
+    /// Whether answers are to be streamed at all, and can be.
+    wanted: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<String, Open>,
+    /// Messages of earlier runs that never became whole, by the event that they answer.
+    left: HashMap<String, String>,
+}
+
+/// A stream whose answer is being made, or delivered.
+#[derive(Clone, Debug)]
+struct Open {
+    channel: String,
+    done: CancellationToken,
+    /// What has become of it, once it is done.
+    shown: watch::Receiver<Option<Shown>>,
+}
+
+/// What people see of it.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    ts: Option<String>,
+    text: String,
+    /// Something was sent of which nobody knows whether it was taken.
+    in_doubt: bool,
+}
+
+/// Where it is shown, and to whom.
+#[derive(Clone, Debug)]
+struct Place {
+    channel: String,
+    thread_ts: String,
+    /// The question.
+    after: String,
+    user: String,
+    me: Identity,
+}
+
+/// Hears the answer.
+struct Ear {
+    text: mpsc::UnboundedSender<String>,
+}
+
+impl Listener for Ear {
+    fn hear(&self, text: &str) {
+        // Nobody listens any more once the stream is closed.
+        let _ = self.text.send(settled(text).to_owned());
+    }
+}
+
+/// What is read of the answer to a start.
+#[derive(Deserialize)]
+struct Started {
+    ts: String,
+}
+
+/// What is read of the answer to a stop.
+#[derive(Deserialize)]
+struct Stopped {
+    message: Option<Message>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    metadata: Option<Value>,
+}
+
+impl Streams {
+    pub(super) fn new(wanted: bool) -> Streams {
+        Streams { wanted: AtomicBool::new(wanted), state: Mutex::default() }
+    }
+
+    pub(super) fn are_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Who hears the answer to this question, where it can be streamed.
+    pub(super) fn begin(&self, web: &Arc<Web>, question: &Inbound, me: &Identity) -> Option<Arc<dyn Listener>> {
+        let thread_ts = question.reply_to.thread_ts.clone().filter(|_| self.are_wanted())?;
+        let place = Place {
+            channel: question.reply_to.channel.clone(),
+            thread_ts,
+            after: question.ts.clone(),
+            user: question.user.clone(),
+            me: me.clone(),
+        };
+        let (text, heard) = mpsc::unbounded_channel();
+        let (becomes, shown) = watch::channel(None);
+        let done = CancellationToken::new();
+        let (channel, web, ends) = (place.channel.clone(), Arc::clone(web), done.clone());
+        tokio::spawn(async move {
+            let shown = show(&web, &place, heard, &ends).await;
+            ends.cancelled().await;
+            becomes.send_replace(Some(found(&web, &place, shown).await));
+        });
+        let before = self.state().open.insert(question.event_id.clone(), Open { channel, done, shown });
+        if let Some(before) = before {
+            before.done.cancel();
+        }
+        Some(Arc::new(Ear { text }))
+    }
+
+    /// Makes what was streamed of an answer whole: its message, where there is one.
+    ///
+    /// # Errors
+    /// It may be whole or not.
+    pub(super) async fn finish(
+        &self,
+        web: &Web,
+        event_id: &str,
+        channel: &str,
+        text: &str,
+        tag: &SlackMessageMetadata,
+    ) -> Result<Option<String>, CallFailure> {
+        let left = self.state().left.get(event_id).cloned();
+        if let Some(ts) = left {
+            // It may be open still.
+            let _ = stop(web, channel, &ts, "", tag).await;
+            return replace(web, channel, ts, text, tag).await;
+        }
+        let Some(Shown { ts: Some(ts), text: streamed, in_doubt }) = self.shown(event_id).await else { return Ok(None) };
+        let rest = text.strip_prefix(&streamed).filter(|rest| !in_doubt && rest.chars().count() <= MAX_PIECE);
+        let stopped = match stop(web, channel, &ts, rest.unwrap_or_default(), tag).await {
+            Err(failure) if !failure.is_final() => return Err(failure),
+            stopped => stopped,
+        };
+        if let Ok(false) = stopped
+            && self.wanted.swap(false, Ordering::Relaxed)
+        {
+            tracing::info!("Slack keeps no metadata of streams; answers are not streamed any more");
+        }
+        match (rest, stopped) {
+            (Some(_), Ok(true)) => Ok(Some(ts)),
+            _ => replace(web, channel, ts, text, tag).await,
+        }
+    }
+
+    /// Nothing is made for this event any more. What was streamed of an answer that went another way is taken away.
+    pub(super) fn end(&self, web: &Arc<Web>, event_id: &str) {
+        let open = {
+            let mut state = self.state();
+            state.left.remove(event_id);
+            state.open.remove(event_id)
+        };
+        let Some(Open { channel, done, mut shown }) = open else { return };
+        done.cancel();
+        let web = Arc::clone(web);
+        tokio::spawn(async move {
+            let Ok(shown) = shown.wait_for(Option::is_some).await.map(|shown| shown.clone()) else { return };
+            if let Some(ts) = shown.and_then(|shown| shown.ts)
+                && let Err(failure) = web.delete(&channel, &ts).await
+            {
+                tracing::debug!(%failure, "the beginning of an answer stays");
+            }
+        });
+    }
+
+    /// The stream of this event has become its answer.
+    pub(super) fn is_whole(&self, event_id: &str) {
+        let mut state = self.state();
+        state.open.remove(event_id);
+        state.left.remove(event_id);
+    }
+
+    /// A message of an earlier run that never became whole.
+    pub(super) fn left_behind(&self, event_id: &str, ts: String) {
+        self.state().left.insert(event_id.to_owned(), ts);
+    }
+
+    /// What people see by now; nothing is added to it any more.
+    async fn shown(&self, event_id: &str) -> Option<Shown> {
+        let Open { done, mut shown, .. } = self.state().open.get(event_id).cloned()?;
+        done.cancel();
+        shown.wait_for(Option::is_some).await.ok()?.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every entry is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows what is heard, piece by piece, until it is done or does not go on.
+async fn show(web: &Web, place: &Place, mut heard: mpsc::UnboundedReceiver<String>, done: &CancellationToken) -> Shown {
+    let mut shown = Shown::default();
+    loop {
+        let text = tokio::select! {
+            biased;
+            () = done.cancelled() => return shown,
+            text = heard.recv() => text,
+        };
+        let Some(mut text) = text else { return shown };
+        while let Ok(newer) = heard.try_recv() {
+            text = newer;
+        }
+        // One that has begun anew is shown once it is whole.
+        let Some(more) = text.strip_prefix(&shown.text) else { return Shown { in_doubt: true, ..shown } };
+        if more.trim().is_empty() || more.chars().count() > MAX_PIECE {
+            continue;
+        }
+        let sent = match &shown.ts {
+            None => start(web, place, more).await.map(Some),
+            Some(ts) => append(web, &place.channel, ts, more).await.map(|()| None),
+        };
+        match sent {
+            Ok(started) => {
+                shown.ts = started.or(shown.ts);
+                shown.text = text;
+            }
+            Err(failure) => {
+                tracing::debug!(%failure, "an answer is not streamed any further");
+                return Shown { in_doubt: !failure.was_put_off(), ..shown };
+            }
+        }
+        tokio::select! {
+            () = done.cancelled() => return shown,
+            () = sleep(GAP) => {}
+        }
+    }
+}
+
+/// Where nobody knows whether a stream was begun, it is looked for.
+async fn found(web: &Web, place: &Place, shown: Shown) -> Shown {
+    if shown.ts.is_some() || !shown.in_doubt {
+        return shown;
+    }
+    let reply_to = ReplyTo { channel: place.channel.clone(), thread_ts: Some(place.thread_ts.clone()) };
+    let looked = history::unfinished(web, &place.me, &reply_to, &place.after).await;
+    let ts = looked.unwrap_or_else(|failure| {
+        tracing::debug!(%failure, "the beginning of an answer is not found");
+        None
+    });
+    Shown { ts, ..shown }
+}
+
+async fn start(web: &Web, place: &Place, text: &str) -> Result<String, CallFailure> {
+    let mut request = json!({
+        "channel": place.channel, "thread_ts": place.thread_ts, "markdown_text": content::without_mentions(text),
+    });
+    if !place.channel.starts_with('D') {
+        request["recipient_user_id"] = json!(place.user);
+        request["recipient_team_id"] = json!(place.me.team_id);
+    }
+    let turn = Turn::of("chat.startStream", Urgency::Progress);
+    web.write::<_, Started>(&turn, &request).await.map(|started| started.ts)
+}
+
+async fn append(web: &Web, channel: &str, ts: &str, text: &str) -> Result<(), CallFailure> {
+    let request = json!({"channel": channel, "ts": ts, "markdown_text": content::without_mentions(text)});
+    let turn = Turn::of("chat.appendStream", Urgency::Progress);
+    web.write::<_, serde::de::IgnoredAny>(&turn, &request).await.map(drop)
+}
+
+/// Closes a stream with what is still missing; whether it has kept the tag.
+async fn stop(
+    web: &Web,
+    channel: &str,
+    ts: &str,
+    rest: &str,
+    tag: &SlackMessageMetadata,
+) -> Result<bool, CallFailure> {
+    let mut request = json!({"channel": channel, "ts": ts, "metadata": tag});
+    if !rest.is_empty() {
+        request["markdown_text"] = json!(content::without_mentions(rest));
+    }
+    let stopped: Stopped = web.write(&Turn::answer("chat.stopStream"), &request).await?;
+    Ok(stopped.message.is_some_and(|message| message.metadata.is_some()))
+}
+
+/// The whole answer takes the place of what was streamed of it. Where that cannot be, it is posted, and this goes.
+async fn replace(
+    web: &Web,
+    channel: &str,
+    ts: String,
+    text: &str,
+    tag: &SlackMessageMetadata,
+) -> Result<Option<String>, CallFailure> {
+    let Some(content) = Content::markdown(text) else { return withdrawn(web, channel, &ts).await };
+    match web.update(channel, &ts, content, Some(tag.clone()), Urgency::Answer).await {
+        Ok(ts) => Ok(Some(ts)),
+        Err(failure) if failure.is_final() => {
+            tracing::debug!(%failure, "a stream cannot become the answer");
+            withdrawn(web, channel, &ts).await
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn withdrawn(web: &Web, channel: &str, ts: &str) -> Result<Option<String>, CallFailure> {
+    match web.delete(channel, ts).await {
+        Err(failure) if !failure.is_final() => Err(failure),
+        _ => Ok(None),
+    }
+}

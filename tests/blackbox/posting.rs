@@ -1,0 +1,286 @@
+//! How an answer reaches people in Slack: a status while it is made, then a message, or a stream that becomes it; and all of
+//! that at Slack's limits, and through kills.
+
+use std::time::Duration;
+
+use pmk_stand_ins::{
+    anthropic::{Anthropic, Behaviour},
+    slack::{Fault, Message, Sent, Slack, SlackRules},
+};
+use serde_json::json;
+
+use crate::{
+    moments::Moments,
+    support::{Home, PATIENCE, until_async},
+    workspace::{Gateway, Scene, rules, rules_for_kills, violations_but_lateness},
+};
+
+/// Where a thread begins.
+const ROOT: &str = "1700000000.000100";
+
+async fn scene(rules: SlackRules) -> Scene {
+    Scene::new(rules, &json!({"version": 1, "language": "en"})).await
+}
+
+/// What people see there, once the turn is over.
+async fn seen(scene: &Scene, asked: &Sent, turns: usize) -> Vec<String> {
+    until_async("the end of the turn", || (scene.home.events("turn.processed").len() >= turns).then_some(())).await;
+    scene.behaved();
+    let in_thread = |message: &&Message| message.by_bot && message.thread_ts == asked.thread_ts;
+    scene.slack.messages(&asked.channel).iter().filter(in_thread).map(Message::shown).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_is_shown_and_the_answer_is_a_message_of_its_own() {
+    let scene = scene(rules()).await;
+    scene.anthropic.push(Behaviour::answer("**Friday**, says the plan.\n\n| a | b |\n|---|---|\n| 1 | 2 |"));
+    let _gateway = scene.start().await;
+    let asked = scene.slack.mention("C1", "U1", "when?", Some(ROOT));
+    let seen = seen(&scene, &asked, 1).await;
+    assert_eq!(seen, ["**Friday**, says the plan.\n\n| a | b |\n|---|---|\n| 1 | 2 |"]);
+    let reply = scene.slack.replies("C1").remove(0);
+    assert!(reply.text.starts_with("*Friday*, says the plan."), "a text stands for it: {}", reply.text);
+    let shown: Vec<(String, Vec<String>)> =
+        scene.slack.statuses("C1").into_iter().map(|shown| (shown.status, shown.lines)).collect();
+    let at_work = ("is working on it…".to_owned(), vec!["Thinking…".to_owned()]);
+    assert_eq!(shown, [at_work, (String::new(), vec![])], "the answer takes it away");
+    assert_eq!(scene.slack.calls("chat.update").len(), 0, "nothing is edited");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_an_answer_is_not_in_a_thread_its_status_is_taken_away() {
+    let scene = scene(rules()).await;
+    let _gateway = scene.start().await;
+    let asked = scene.slack.dm("U1", "hello");
+    assert_eq!(seen(&scene, &asked, 1).await.len(), 1);
+    until_async("an empty status", || {
+        let shown = scene.slack.statuses(&asked.channel);
+        (shown.last()?.status.is_empty() && shown.iter().all(|shown| shown.thread_ts == asked.ts)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_slack_takes_no_status_or_the_past_cannot_be_read_a_placeholder_is_replaced() {
+    for rules in [rules().without_statuses(), rules().without_scopes(&["groups:history"])] {
+        let scene = scene(rules).await;
+        let _gateway = scene.start().await;
+        for turn in 1..=2 {
+            let asked = scene.slack.mention("C1", "U1", "hello", Some(ROOT));
+            assert_eq!(seen(&scene, &asked, turn).await.len(), turn);
+        }
+        let replies = scene.slack.replies("C1");
+        let waiting = |reply: &Message| reply.history == [":hourglass_flowing_sand: Thinking…"];
+        assert!(replies.iter().all(waiting), "{replies:#?}");
+        assert!(scene.slack.calls("assistant.threads.setStatus").len() <= 1, "one refusal is enough");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_slack_refuses_goes_as_text() {
+    let scene = scene(rules()).await;
+    scene.anthropic.push(Behaviour::answer("**Friday**"));
+    let _gateway = scene.start().await;
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Error("invalid_blocks"));
+    let asked = scene.slack.dm("U1", "when?");
+    assert_eq!(seen(&scene, &asked, 1).await, ["*Friday*"]);
+}
+
+/// The latencies of answers in seconds, in order.
+fn latencies(slack: &Slack, asked: &[Sent]) -> Vec<f64> {
+    let seconds = |ts: &str| ts.parse::<f64>().expect("a time");
+    let mut all: Vec<f64> = asked
+        .iter()
+        .map(|question| {
+            let replies = slack.replies(&question.channel);
+            let mut own = replies.iter().filter(|reply| {
+                let place = question.thread_ts.clone().or(reply.thread_ts.clone());
+                reply.ts > question.ts && reply.thread_ts == place
+            });
+            let first = own.next().expect("an answer");
+            assert!(own.next().is_none(), "{question:?} is answered twice");
+            seconds(&first.ts) - seconds(&question.ts)
+        })
+        .collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    sorted[(sorted.len() * percent).div_ceil(100) - 1]
+}
+
+/// Once, answers queued behind the 50 edits a minute that Slack takes of a whole workspace: of 120 people the median waited for
+/// 54 s, the last for 144 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_and_twenty_people_in_twelve_seconds_are_answered_within_five() {
+    let slack = Slack::start(SlackRules { ack_deadline: PATIENCE, ..SlackRules::default() }).await;
+    let home = Home::new();
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let mut asked = vec![];
+    for person in 0..120 {
+        asked.push(slack.dm(&format!("U{person}"), "hello"));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for question in &asked {
+        assert!(slack.await_replies(&question.channel, 1, PATIENCE).await);
+    }
+    let waited = latencies(&slack, &asked);
+    let [p50, p90, last] = [50, 90, 100].map(|percent| percentile(&waited, percent));
+    eprintln!("120 people in 12 s: p50 {p50:.2} s, p90 {p90:.2} s, the last {last:.2} s");
+    assert!(p90 <= 5.0, "{p90}");
+    assert_eq!((slack.calls("chat.postMessage").len(), slack.calls("chat.update").len()), (120, 0));
+    assert_eq!(slack.violations(), Vec::<String>::new());
+}
+
+/// Slack takes about one post a second into a channel, whatever threads they go to. Nobody can be faster; nobody is asked
+/// to wait twice, and no post is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_conversations_in_one_channel_go_as_fast_as_slack_takes_them() {
+    let slack = Slack::start(SlackRules { ack_deadline: PATIENCE, ..SlackRules::default() }).await;
+    let home = Home::new();
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    let mut asked = vec![];
+    for number in 0..60 {
+        let root = slack.talk("C1", &format!("U{number}"), "a topic", None);
+        asked.push(slack.mention("C1", &format!("U{number}"), "hello", Some(&root.ts)));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert!(slack.await_replies("C1", 60, PATIENCE).await);
+    let waited = latencies(&slack, &asked);
+    let [p50, p90, last] = [50, 90, 100].map(|percent| percentile(&waited, percent));
+    eprintln!("60 threads of one channel in 12 s: p50 {p50:.1} s, p90 {p90:.1} s, the last {last:.1} s");
+    assert_eq!(slack.calls("chat.postMessage").len(), 60, "none was refused and sent again");
+    // 60 posts, the first four at once and then four every four seconds, of which the first 12 s are over at the last question.
+    assert!(last <= 60.0, "{last}");
+    assert_eq!(slack.violations(), Vec::<String>::new());
+}
+
+/// An answer in so many paragraphs.
+fn paragraphs(count: usize) -> String {
+    (0..count).map(|n| format!("Paragraph {n} has **something** to say.\n\n")).collect::<String>().trim_end().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_thread_an_answer_grows_while_it_is_made() {
+    let scene = scene(rules()).await;
+    scene.anthropic.push(Behaviour::slow(paragraphs(40), Duration::from_millis(150)));
+    let _gateway = scene.start().await;
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    let begun = scene.slack.await_message("C1", PATIENCE, |message| message.streaming_since.is_some()).await;
+    assert!(begun.expect("a stream").shown().starts_with("Paragraph 0"));
+    assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(40)]);
+    assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
+    assert!(!scene.slack.calls("chat.appendStream").is_empty());
+    let last = scene.slack.replies("C1").remove(0);
+    assert!(last.metadata.is_some() && last.streaming_since.is_none() && last.history.is_empty(), "{last:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_dies_becomes_the_whole_answer() {
+    for (method, fault) in [
+        ("chat.appendStream", Fault::Error("message_not_in_streaming_state")),
+        ("chat.appendStream", Fault::RateLimited(30)),
+        ("chat.stopStream", Fault::Error("message_not_in_streaming_state")),
+        ("chat.stopStream", Fault::Status(500)),
+        ("chat.startStream", Fault::Error("unknown_method")),
+    ] {
+        let scene = scene(rules()).await;
+        scene.anthropic.push(Behaviour::slow(paragraphs(30), Duration::from_millis(120)));
+        let _gateway = scene.start().await;
+        scene.slack.fault_times(method, 1, fault.clone());
+        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)], "{method} {fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_streams_keep_no_tag_there_is_no_second_one() {
+    let scene = scene(SlackRules { stream_metadata: false, ..rules() }).await;
+    for _ in 0..2 {
+        scene.anthropic.push(Behaviour::slow(paragraphs(20), Duration::from_millis(120)));
+    }
+    let _gateway = scene.start().await;
+    for turn in 1..=2 {
+        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        assert_eq!(seen(&scene, &asked, turn).await, vec![paragraphs(20); turn]);
+    }
+    assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
+}
+
+/// Nobody sees a directive, not even for a moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_from_a_fence_on_is_streamed() {
+    let scene = scene(rules()).await;
+    let answer = format!("{}\n\n```python\nprint(1)\n```\n\nThe end.", paragraphs(10));
+    scene.anthropic.push(Behaviour::slow(answer.clone(), Duration::from_millis(120)));
+    let _gateway = scene.start().await;
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    assert_eq!(seen(&scene, &asked, 1).await, [answer]);
+    for method in ["chat.startStream", "chat.appendStream"] {
+        for call in scene.slack.calls(method) {
+            assert!(!call.body["markdown_text"].as_str().expect("a text").contains("```"), "{call:?}");
+        }
+    }
+}
+
+/// Where a kill falls: at which call, and whether Slack carries it out.
+const CALLS: [&str; 7] = [
+    "assistant.threads.setStatus",
+    "chat.postMessage",
+    "chat.update",
+    "chat.startStream",
+    "chat.appendStream",
+    "chat.stopStream",
+    "conversations.replies",
+];
+
+/// How often; `PMK_KILLS=1000` for a night's worth.
+fn kills() -> usize {
+    std::env::var("PMK_KILLS").ok().map_or(24, |kills| kills.parse().expect("a number"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_at_any_step_of_posting_leaves_one_whole_answer() {
+    let mut moments = Moments::new();
+    for round in 0..kills() {
+        let method = *CALLS.get(moments.below(CALLS.len())).expect("one of them");
+        let fault = if moments.below(2) == 0 { Fault::Stall } else { Fault::Lost };
+        let spared = moments.below(2);
+        let (statuses, count) = (moments.below(3) > 0, 4 + moments.below(12));
+        let what = format!("round {round}: {method} {fault:?} after {spared}, statuses {statuses}, {count} paragraphs");
+        one_kill(method, fault, spared, statuses, count, &what).await;
+    }
+}
+
+async fn one_kill(method: &str, fault: Fault, spared: usize, statuses: bool, count: usize, what: &str) {
+    let rules = SlackRules { statuses, ..rules_for_kills() };
+    let slack = Slack::start(rules.unlimited()).await;
+    let (home, anthropic) = (Home::new(), Anthropic::start().await);
+    home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
+    let answer = paragraphs(count);
+    anthropic.when("tell me", Behaviour::slow(answer.clone(), Duration::from_millis(40)));
+    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    slack.fault_after(method, spared, 1, fault);
+    let before = slack.calls(method).len();
+    let asked = slack.mention("C1", "U1", "tell me", Some(ROOT));
+    // It may not come so far: then it is killed after the answer.
+    until_async(what, || {
+        let is_met = slack.calls(method).len() > before + spared;
+        (is_met || !home.events("turn.processed").is_empty()).then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    gateway.kill();
+    slack.heal(method);
+    let _gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
+    assert!(slack.await_connected(PATIENCE).await);
+    until_async(what, || (!home.events("turn.processed").is_empty()).then_some(())).await;
+    let in_thread = |message: &&Message| message.by_bot && message.thread_ts == asked.thread_ts;
+    let seen: Vec<String> = slack.messages("C1").iter().filter(in_thread).map(Message::shown).collect();
+    assert_eq!(seen, [answer], "{what}");
+    assert_eq!(violations_but_lateness(&slack), Vec::<String>::new(), "{what}");
+}

@@ -1,0 +1,110 @@
+//! Messages that grow: `chat.startStream`, `chat.appendStream`, `chat.stopStream`.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    BOT_USER, Inner, events,
+    methods::{Answer, as_json, channel, is_ts, metadata, note_mentions},
+    state::{Message, State},
+    statuses,
+};
+
+/// A stream ends by itself.
+const LONGEST: Duration = Duration::from_secs(300);
+const MAX_CHARS: usize = 12_000;
+
+/// Whether pieces can be added to it.
+pub(super) fn is_open(message: &Message) -> bool {
+    message.streaming_since.is_some_and(|since| since.elapsed() < LONGEST)
+}
+
+pub(super) fn start(inner: &Arc<Inner>, body: &Value) -> Answer {
+    let channel = channel(body)?.to_owned();
+    if !inner.rules.streams {
+        return Err("unknown_method");
+    }
+    let thread_ts = body["thread_ts"].as_str().filter(|ts| is_ts(ts)).ok_or("invalid_thread_ts")?.to_owned();
+    let is_channel = !channel.starts_with('D');
+    if is_channel && body["recipient_user_id"].as_str().is_none() {
+        return Err("missing_recipient_user_id");
+    }
+    if is_channel && body["recipient_team_id"].as_str().is_none() {
+        return Err("missing_recipient_team_id");
+    }
+    let text = piece(body)?;
+    let mut state = inner.state();
+    if state.kept_out.contains(&channel) {
+        return Err("not_in_channel");
+    }
+    note_mentions(&mut state.violations, &text);
+    let ts = state.ts();
+    let message = Message {
+        channel: channel.clone(),
+        ts: ts.clone(),
+        thread_ts: Some(thread_ts),
+        user: BOT_USER.to_owned(),
+        by_bot: true,
+        blocks: block(&text),
+        text,
+        streaming_since: Some(Instant::now()),
+        history: Vec::new(),
+        metadata: None,
+    };
+    state.add(message.clone());
+    statuses::posted(&mut state, &message);
+    drop(state);
+    events::posted(inner, &message, None);
+    Ok(json!({"channel": channel, "ts": ts}))
+}
+
+pub(super) fn append(inner: &Arc<Inner>, body: &Value) -> Answer {
+    let text = piece(body)?;
+    let mut state = inner.state();
+    note_mentions(&mut state.violations, &text);
+    let message = streamed(&mut state, body)?;
+    message.text.push_str(&text);
+    message.blocks = block(&message.text);
+    Ok(json!({"channel": message.channel, "ts": message.ts}))
+}
+
+pub(super) fn stop(inner: &Arc<Inner>, body: &Value) -> Answer {
+    let (text, metadata) = (piece(body)?, metadata(body)?);
+    let keeps = inner.rules.stream_metadata;
+    let mut state = inner.state();
+    note_mentions(&mut state.violations, &text);
+    let message = streamed(&mut state, body)?;
+    let before = message.clone();
+    message.text.push_str(&text);
+    message.blocks = block(&message.text);
+    message.streaming_since = None;
+    message.metadata = metadata.filter(|_| keeps);
+    let after = message.clone();
+    drop(state);
+    events::edited(inner, &before, &after);
+    Ok(json!({"channel": after.channel, "ts": after.ts, "message": as_json(&after)}))
+}
+
+/// The message that is meant, which still grows.
+fn streamed<'a>(state: &'a mut State, body: &Value) -> Result<&'a mut Message, &'static str> {
+    let ts = body["ts"].as_str().unwrap_or_default();
+    let message = state.message_mut(channel(body)?, ts).ok_or("message_not_found")?;
+    match () {
+        () if !message.by_bot => Err("message_not_owned_by_app"),
+        () if is_open(message) => Ok(message),
+        () => Err("message_not_in_streaming_state"),
+    }
+}
+
+fn piece(body: &Value) -> Result<String, &'static str> {
+    let text = body["markdown_text"].as_str().unwrap_or_default().to_owned();
+    if text.chars().count() > MAX_CHARS { Err("msg_too_long") } else { Ok(text) }
+}
+
+fn block(text: &str) -> Vec<Value> {
+    if text.trim().is_empty() { vec![] } else { vec![json!({"type": "markdown", "text": text})] }
+}
