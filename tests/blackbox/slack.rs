@@ -70,7 +70,7 @@ async fn a_long_answer_arrives_whole_in_parts_slack_takes() {
     let slack = Slack::start(rules().unlimited()).await;
     let anthropic = Anthropic::start().await;
     // The incident of specification 000: far over 4,000 bytes, and markup that must not ping anybody.
-    let answer = format!("<!channel> {}", "預算分配比例 & more\n".repeat(700));
+    let answer = format!("<!channel> {}", "預算分配比例 & more\n".repeat(1_500));
     anthropic.push(Behaviour::answer(&answer));
     let home = Home::new();
     let _gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
