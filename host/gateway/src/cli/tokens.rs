@@ -96,6 +96,8 @@ pub(super) fn slack_config(
     slack.allow_any_api_url = api_url.is_some();
     slack.api_url = api_url.map(str::to_owned).or_else(|| variable("PMK_SLACK_API_URL")).unwrap_or(slack.api_url);
     slack.dry_run = is_dry_run()?;
+    slack.places = config.slack_settings.places();
+    slack.prompts = config.slack_settings.suggested_prompts.clone();
     slack.request_timeout = Duration::from_secs_f64(config.limits.slack_call_seconds);
     Ok(slack)
 }

@@ -18,6 +18,7 @@ use self::{
     failure::CallFailure,
     hearing::Hearing,
     look_back::Pace,
+    prompts::Prompts,
     sockets::Sockets,
     web::{Identity, Met, Web},
 };
@@ -44,6 +45,8 @@ mod link;
 mod look_back;
 mod markdown;
 mod mrkdwn;
+mod places;
+mod prompts;
 mod renewal;
 mod sockets;
 mod split;
@@ -53,6 +56,8 @@ mod tokens;
 mod web;
 
 pub use address::DEFAULT_API_URL;
+pub use places::{Places, ReplyIn};
+pub use prompts::{MOST_PROMPTS, Prompt};
 pub use tokens::{TokenPair, TokenSource};
 
 /// The most messages of one reply. They are some 47,000 bytes, more than ten screens of them, and at one post
@@ -79,6 +84,9 @@ pub struct SlackConfig {
     pub request_timeout: Duration,
     /// Nothing that writes is sent.
     pub dry_run: bool,
+    pub places: Places,
+    /// What people may begin with, [some](MOST_PROMPTS) at most.
+    pub prompts: Vec<Prompt>,
     pub timings: Timings,
 }
 
@@ -93,6 +101,8 @@ impl SlackConfig {
             allow_any_api_url: false,
             request_timeout: Duration::from_secs(10),
             dry_run: false,
+            places: Places::default(),
+            prompts: vec![],
             timings: Timings::default(),
         }
     }
@@ -150,6 +160,8 @@ impl Default for Timings {
 pub struct Slack {
     web: Web,
     me: Identity,
+    places: Places,
+    prompts: Prompts,
     tls: Arc<ClientConfig>,
     timings: Timings,
     pace: Pace,
@@ -181,18 +193,21 @@ impl Slack {
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let pace = Pace::new(config.timings.look_back);
         let hearing = Hearing::new(&config.timings);
-        Ok(Slack { web, me, tls: Arc::new(tls), timings: config.timings, pace, hearing })
+        let (places, prompts) = (config.places, Prompts::new(config.prompts));
+        Ok(Slack { web, me, places, prompts, tls: Arc::new(tls), timings: config.timings, pace, hearing })
     }
 }
 
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let reception = Reception { me: &self.me, intake, hearing: &self.hearing };
+        let Slack { me, places, prompts, hearing, .. } = self;
+        let reception = Reception { me, places: *places, prompts, intake, hearing };
         let sockets = Sockets::new(&self.web, &self.tls, self.timings, reception);
         tokio::select! {
             () = sockets.run(&stop) => {}
             () = self.web.follow_tokens() => {}
+            never = prompts.show(&self.web) => match never {},
         }
         Ok(())
     }
@@ -270,7 +285,8 @@ impl Front for Slack {
     }
 
     async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
-        look_back::look_back(&self.web, &self.me, &self.pace, place).await.map_err(CallFailure::while_running)
+        let past = look_back::look_back(&self.web, &self.me, self.places, &self.pace, place).await;
+        past.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.
