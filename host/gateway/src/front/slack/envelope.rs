@@ -138,7 +138,6 @@ impl Reception<'_> {
     pub(super) async fn take(self, envelope: String, callback: Box<Callback>, again: bool) -> Option<String> {
         let (event, sent_s) = (callback.event_id.clone(), callback.event_time);
         match news(*callback, self.me, self.places) {
-            None => {}
             Some(News::Message(message)) => {
                 let taken = self.intake.accept(*message).await;
                 if !self.is_taken(taken.map(Some), &event, again, sent_s) {
@@ -151,11 +150,8 @@ impl Reception<'_> {
                     return None;
                 }
             }
-            Some(News::Opened { user, channel }) => {
-                if self.intake.may_hear(&user) {
-                    self.prompts.opened(user, channel);
-                }
-            }
+            Some(News::Opened { user, channel }) if self.intake.may_hear(&user) => self.prompts.opened(user, channel),
+            None | Some(News::Opened { .. }) => {}
             // Acknowledged: it would be no better the second time.
             Some(News::Malformed(field)) => self.refuse(field),
             Some(News::Reaction(reaction)) => {
@@ -307,10 +303,12 @@ mod tests {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<i64>().prop_map(Value::from),
-            one_of("message app_mention reaction_added 1.2 U1 D1 1:2").prop_map(Value::from),
+            one_of("message app_mention reaction_added app_home_opened messages 1.2 U1 C1 D1 1:2")
+                .prop_map(Value::from),
             ".{0,5}".prop_map(Value::from),
         ];
-        let name = one_of("type user channel channel_type ts thread_ts item text files reaction subtype");
+        let name =
+            one_of("type user channel channel_type ts thread_ts parent_user_id tab item text files reaction subtype");
         leaf.prop_recursive(3, 40, 12, move |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
@@ -332,9 +330,13 @@ mod tests {
             let payload = serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             let frame = serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload});
             if let Frame::Event { callback, .. } = Frame::read(&frame.to_string())
-                && let Some(News::Message(message)) = news(*callback, &me, Places::default())
             {
-                prop_assert_eq!(message.key.to_string().parse(), Ok(message.key));
+                let key = match news(*callback, &me, Places::default()) {
+                    Some(News::Message(message)) => Some(message.key),
+                    Some(News::InThread(word)) => Some(word.message.key),
+                    _ => None,
+                };
+                prop_assert_eq!(key.as_ref().map(|key| key.to_string().parse()), key.clone().map(Ok));
             }
         }
     }
