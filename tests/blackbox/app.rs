@@ -1,6 +1,6 @@
 //! The app in Slack: its manifest, and what is said where the token may do less.
 
-use pmk_stand_ins::slack::{ALL_SCOPES, Slack};
+use pmk_stand_ins::slack::{ALL_EVENTS, ALL_SCOPES, Slack};
 use serde_json::json;
 
 use crate::{
@@ -15,6 +15,7 @@ fn the_manifest_asks_for_what_the_gateway_uses_and_nothing_else() {
     let shown = home.run(&["slack", "manifest"], "").ok();
     let manifest = shown.json();
     assert_eq!(manifest["oauth_config"]["scopes"]["bot"], json!(ALL_SCOPES));
+    assert_eq!(manifest["settings"]["event_subscriptions"]["bot_events"], json!(ALL_EVENTS));
     insta::assert_snapshot!(format!("{}2>{}", shown.stdout, shown.stderr));
     let silent = home.run(&["--json", "slack", "manifest"], "").ok();
     assert_eq!((silent.stdout, silent.stderr), (shown.stdout, String::new()));

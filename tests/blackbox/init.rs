@@ -48,16 +48,22 @@ fn flags_say_all_of_it_and_the_gateway_runs_with_what_was_written() {
 #[test]
 fn slack_comes_with_its_manifest_and_what_has_to_be_set() {
     let home = home();
-    let slack = ["--app-token", "env:APP", "--bot-token", "cmd:pass slack/bot", "--api-key", "env:KEY"];
+    let slack_flags = ["--app-token", "env:APP", "--bot-token", "cmd:pass slack/bot", "--api-key", "env:KEY"];
     let flags = ["init", "--model", "anthropic-api", "--language", "en", "--offline"];
-    let told = home.run(&[&flags[..], &slack].concat(), "").ok();
+    let told = home.run(&[&flags[..], &slack_flags].concat(), "").ok();
     let (manifest, rest) = told.stdout.rsplit_once("}\n").expect("a manifest");
     assert!(manifest.contains("\"socket_mode_enabled\": true"), "{manifest}");
     insta::assert_snapshot!(shown(&home, rest));
     assert!(told.stderr.contains("connections:write"), "{}", told.stderr);
-    let tokens = json!({"appToken": {"env": "APP"}, "botToken": {"cmd": "pass slack/bot"}});
-    let expected =
+    let tokens = json!({"replyIn": "thread", "appToken": {"env": "APP"}, "botToken": {"cmd": "pass slack/bot"}});
+    let mut expected =
         json!({"version": 1, "language": "en", "model": "anthropic-api", "apiKey": {"env": "KEY"}, "slack": tokens});
+    assert_eq!(written(&home), expected);
+    // Nobody is moved elsewhere who is used to the channel.
+    let slack = expected["slack"].as_object_mut().expect("an object");
+    slack.remove("replyIn");
+    home.write("gateway.json", expected.to_string());
+    home.run(&[&flags[..], &slack_flags].concat(), "").ok();
     assert_eq!(written(&home), expected);
 }
 
@@ -139,7 +145,7 @@ fn a_terminal_is_asked_and_shows_no_secret() {
     assert!(!terminal.screen.contains("secret") && !terminal.screen.contains("hidden"), "{}", terminal.screen);
     let expected = json!({
         "version": 1, "language": "en", "model": "anthropic-api", "apiKey": "sk-very-secret",
-        "slack": {"botToken": "xoxb-hidden"},
+        "slack": {"replyIn": "thread", "botToken": "xoxb-hidden"},
     });
     assert_eq!(written(&home), expected);
 }

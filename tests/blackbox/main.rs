@@ -47,6 +47,7 @@ mod mutated;
 mod offers;
 mod opening;
 mod operator;
+mod places;
 mod plan;
 mod policies;
 mod posting;

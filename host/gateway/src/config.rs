@@ -24,6 +24,7 @@ mod policy;
 mod secret;
 mod sections;
 mod shape;
+mod slack;
 mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
@@ -36,6 +37,7 @@ pub use sections::{
     ToolStyle,
 };
 pub use shape::Problem;
+pub use slack::SlackSettings;
 pub use watched::{Trial, Watched};
 
 pub use document::{Json, Object, WrongShape};
@@ -59,6 +61,8 @@ pub struct Config {
     /// How often others are asked.
     pub hourly: HourlyConfig,
     pub slack: SlackTokens,
+    /// How the bot behaves in Slack.
+    pub slack_settings: SlackSettings,
     /// The language of what the gateway itself says, to people and to the model.
     pub language: Language,
     /// What opens a session.
@@ -171,6 +175,7 @@ impl Config {
             limits: part(&root, "limits")?.unwrap_or_default(),
             hourly: part(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
+            slack_settings: part(&root, "slack")?.unwrap_or_default(),
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
             language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
             default_ingest: ingest(&root)?,
@@ -318,12 +323,23 @@ mod tests {
             (r#"{"version":1,"health":{"listen":"8086"}}"#, "`health.listen` is `8086`, not an address with a port"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
             (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, neither a text nor"),
+            (r#"{"version":1,"slack":{"replyIn":"thraed"}}"#, "`channel` or `thread`; did you mean `thread`?"),
+            (r#"{"version":1,"slack":{"followThreads":"yes"}}"#, "`slack.followThreads` is a text, not true or false"),
+            (r#"{"version":1,"slack":{"suggestedPrompts":[{"title":"a"}]}}"#, "Prompts[0].message` is missing"),
             (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),
             (r#"{"version":1,"slack":{"appToken":{"cmd":7}}}"#, "`slack.appToken` is an object, neither a text nor"),
         ] {
             let refused = refused(text);
             assert!(matches!(&refused[..], [only] if only.contains(wanted)), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn more_prompts_than_slack_shows_are_refused() {
+        let prompts = |count| vec![serde_json::json!({"title": "a", "message": "b"}); count];
+        let file = |count| serde_json::json!({"version": 1, "slack": {"suggestedPrompts": prompts(count)}}).to_string();
+        assert_eq!(read(&file(4)).0.slack_settings.suggested_prompts.len(), 4);
+        assert_eq!(refused(&file(5)), ["`slack.suggestedPrompts` has 5, which is more than 4"]);
     }
 
     #[test]

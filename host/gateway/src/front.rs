@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     report::TurnReport,
-    talk::{Accepted, Connection, Inbound, Invocation, Notice, Reaction, ReplyTo, Speech},
+    talk::{Accepted, Connection, InThread, Inbound, Invocation, Manner, Notice, Reaction, ReplyTo, Speech},
 };
 
 pub mod console;
@@ -35,6 +35,23 @@ pub trait Intake: Send + Sync {
     /// # Errors
     /// The store could not write; the message must not be acknowledged.
     async fn accept(&self, message: Inbound) -> Result<Accepted, Failure>;
+
+    /// The same for what is written in a thread of a channel, where it may be for the bot without a mention. `None`: it is
+    /// not, and nothing of it is kept. Without anything to rule on that, mentions are.
+    ///
+    /// # Errors
+    /// It could not be stored, or nobody can tell whether it has to be; it must not be acknowledged.
+    async fn hear(&self, InThread { message, manner }: InThread) -> Result<Option<Accepted>, Failure> {
+        match manner {
+            Manner::Mention { .. } => self.accept(message).await.map(Some),
+            Manner::Plain { .. } => Ok(None),
+        }
+    }
+
+    /// Whether somebody is to be shown things that they have not asked for.
+    fn may_hear(&self, _person: &str) -> bool {
+        true
+    }
 
     /// Does what a reaction asks for. When this returns, it is done and may be acknowledged; taken in twice
     /// it does no harm.
@@ -197,7 +214,7 @@ pub trait Front: Send + Sync {
     /// # Errors
     /// It cannot be read; now, or at all.
     async fn look_back(&self, _place: &LookBack) -> Result<Past, FrontError> {
-        Ok(Past { messages: vec![], is_whole: true })
+        Ok(Past { is_whole: true, ..Past::default() })
     }
 
     /// Reacts to a message, which shows that it was taken in. Once more does no harm.
@@ -251,6 +268,8 @@ pub struct LookBack {
 pub struct Past {
     /// What people have asked and nobody has answered since, the oldest first.
     pub messages: Vec<Inbound>,
+    /// What people have written in threads of channels, but for mentions that somebody has answered; the oldest first.
+    pub in_threads: Vec<InThread>,
     /// Whether there was not more of it than anybody reads.
     pub is_whole: bool,
 }

@@ -14,7 +14,7 @@ use crate::{
     may::Action,
     services::Services,
     store::Parked,
-    talk::{Accepted, Inbound, Invocation, Notice, Reaction},
+    talk::{Accepted, InThread, Inbound, Invocation, Manner, Notice, Reaction},
     turn,
 };
 
@@ -103,6 +103,22 @@ struct Door {
 impl Intake for Door {
     async fn accept(&self, message: Inbound) -> Result<Accepted, Failure> {
         Ok(self.dispatcher.take_in(message).await?)
+    }
+
+    async fn hear(&self, word: InThread) -> Result<Option<Accepted>, Failure> {
+        if self.may_hear(&word.message.user) {
+            return Ok(self.dispatcher.hear(word).await?);
+        }
+        // Who is blocked neither goes on in a thread nor keeps anybody else from it. A question of theirs is refused in its
+        // turn, and that is noted.
+        match word.manner {
+            Manner::Mention { .. } => self.accept(word.message).await.map(Some),
+            Manner::Plain { .. } => Ok(None),
+        }
+    }
+
+    fn may_hear(&self, person: &str) -> bool {
+        self.services.people.may_hear(person)
     }
 
     async fn react(&self, reaction: Reaction) -> Result<(), Failure> {

@@ -36,6 +36,7 @@ mod escalations;
 mod events;
 mod experiments;
 mod files;
+mod following;
 mod intake;
 mod lease;
 mod mark;

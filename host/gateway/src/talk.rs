@@ -42,6 +42,24 @@ impl Inbound {
     }
 }
 
+/// What a person has written in a thread of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InThread {
+    pub message: Inbound,
+    pub manner: Manner,
+}
+
+/// How it is written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// With a mention of the bot, which makes it a question. `alone`: nobody else has written there before, as far as is
+    /// known.
+    Mention { alone: bool },
+    /// Without one. It may be for the bot all the same, but not where `for_others`: it names somebody else, or somebody
+    /// else has answered it.
+    Plain { for_others: bool },
+}
+
 /// What commands begin with, however they come in.
 const COMMAND: &str = "/pmk";
 

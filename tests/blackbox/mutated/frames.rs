@@ -31,6 +31,8 @@ const KIND: Kind = Kind {
         "/payload/event/text",
         "/payload/event/files",
         "/payload/event/channel_type",
+        "/payload/event/parent_user_id",
+        "/payload/event/tab",
         "/payload/event/item",
         "/payload/event/item/type",
     ],
@@ -76,6 +78,14 @@ pub fn draw(dice: &mut Moments) -> Mutant {
         "type": "app_mention", "user": user, "channel": "C7", "ts": ts, "thread_ts": "1700000000.000100",
         "event_ts": ts, "text": format!("<@{BOT_USER}> and now?"),
     });
+    // In a thread in which nobody has asked anything.
+    let talk = json!({
+        "type": "message", "user": user, "channel": "C8", "channel_type": "channel", "ts": ts, "event_ts": ts,
+        "thread_ts": "1700000000.000100", "parent_user_id": "U1", "text": "Lunch?",
+    });
+    let opened = json!({
+        "type": "app_home_opened", "user": user, "channel": "D1", "tab": "messages", "event_ts": ts,
+    });
     let reaction = json!({
         "type": "reaction_added", "user": user, "reaction": "white_check_mark", "item_user": BOT_USER, "event_ts": ts,
         "item": {"type": "message", "channel": "C7", "ts": ts},
@@ -96,7 +106,7 @@ pub fn draw(dice: &mut Moments) -> Mutant {
     };
     let other =
         |kind: &str, payload: Value| json!({"envelope_id": format!("env-{id}"), "type": kind, "payload": payload});
-    let value = match dice.below(12) {
+    let value = match dice.below(14) {
         0..=2 => event(direct),
         3 | 4 => event(mention),
         5 => event(reaction),
@@ -104,7 +114,9 @@ pub fn draw(dice: &mut Moments) -> Mutant {
         7 => event(json!({"type": "channel_created", "channel": {"id": "C1"}})),
         8 => other("interactive", json!({"type": "block_actions", "user": {"id": user}, "actions": []})),
         9 => other("slash_commands", json!({"command": "/pmk", "text": "reset", "user_id": user, "channel_id": "C1"})),
-        10 => json!({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"}, "debug_info": {}}),
+        10 => event(talk),
+        11 => event(opened),
+        12 => json!({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"}, "debug_info": {}}),
         _ => json!({"type": dice.one_of(&["disconnect", "something_new"]), "reason": "warning", "debug_info": {}}),
     };
     mutate(dice, value, &KIND)
@@ -182,6 +194,10 @@ fn stored(payload: &Value) -> Option<Option<String>> {
             }
             [user, item["channel"].as_str()?, item["ts"].as_str()?].into_iter().all(is_id).then_some(None)
         }
+        "app_home_opened" => {
+            let (user, channel, tab) = (event["user"].as_str()?, event["channel"].as_str()?, &event["tab"]);
+            ([user, channel].into_iter().all(is_id) && (tab.is_null() || tab.is_string())).then_some(None)
+        }
         _ => Some(None),
     }
 }
@@ -195,6 +211,7 @@ fn is_for_us(event: &Value, mentioned: bool) -> Option<bool> {
         (optional("user")?, optional("bot_id")?, optional("channel_type")?, optional("thread_ts")?);
     let (subtype, channel, ts) = (optional("subtype")?, event["channel"].as_str()?, event["ts"].as_str()?);
     optional("text")?;
+    optional("parent_user_id")?;
     if !(event["files"].is_null() || event["files"].is_array()) {
         return None;
     }

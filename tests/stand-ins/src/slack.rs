@@ -11,7 +11,8 @@
 //! - the history tells metadata only to those who ask for it, and comes in pages;
 //! - about 50 updates a minute, about one post a second and channel, 50 pages a minute of each method that reads
 //!   conversations, then 429 with Retry-After;
-//! - a method without its scope is refused, and the history of a channel that the bot is not in;
+//! - a method without its scope is refused, and the history of a channel that the bot is not in; what is said in a channel
+//!   is not told without the scope to read it;
 //! - what the bot posts, edits and deletes comes back to it as events, with its own `bot_id`;
 //! - a WebSocket that is closed is closed by both sides, before the connection under it is.
 //!
@@ -34,6 +35,7 @@ mod files;
 mod history;
 mod limits;
 mod methods;
+mod places;
 mod request;
 mod rules;
 mod sockets;
@@ -45,7 +47,7 @@ mod text;
 pub use files::File;
 pub use limits::Limits;
 pub use methods::judge_text;
-pub use rules::{ALL_SCOPES, Fault, SlackRules};
+pub use rules::{ALL_EVENTS, ALL_SCOPES, Fault, SlackRules};
 pub use sockets::Raw;
 pub use state::{Ack, Attempt, Call, Message, Sent, Status};
 
@@ -147,6 +149,31 @@ impl Slack {
     /// A person mentions the bot in a channel; the text is sent as it is, with the mention in front.
     pub fn mention(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
         events::say(&self.inner, channel, user, &format!("<@{BOT_USER}> {text}"), thread)
+    }
+
+    /// A person writes in a channel, with or without a mention of the bot; the text is sent as it is. Without an event the id
+    /// of it is empty.
+    pub fn write(&self, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+        events::say(&self.inner, channel, user, text, thread)
+    }
+
+    /// From now on this channel is a direct message of several people.
+    pub fn is_group(&self, channel: &str) {
+        self.inner.state().groups.insert(channel.to_owned());
+    }
+
+    /// A person opens the bot's own pages at this tab; returns the event's id.
+    pub fn open_home(&self, user: &str, tab: &str) -> String {
+        let event_ts = self.inner.state().ts();
+        let channel = dm_channel(user);
+        self.send_event(json!({
+            "type": "app_home_opened", "user": user, "channel": channel, "tab": tab, "event_ts": event_ts,
+        }))
+    }
+
+    /// What a person is shown to begin with.
+    pub fn suggested(&self, user: &str) -> Option<Vec<Value>> {
+        self.inner.state().suggested.get(&dm_channel(user)).cloned()
     }
 
     /// Somebody reacts to a message; returns the event's id.

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     config::{self, Config, EditError, Object},
     doctor::{Access, Finding, Part, State},
-    front::slack::app,
+    front::slack::{ReplyIn, app},
     messages::Messages,
 };
 
@@ -180,6 +180,10 @@ fn write(root: &mut Object, answers: &Answers) -> Result<(), EditError> {
     root.set("model", answers.model.to_string().as_str());
     if let Some(key) = &answers.api_key {
         root.set("apiKey", key.json());
+    }
+    if answers.slack.is_some() && root.get("slack").is_none() {
+        // Where nobody is used to anything else.
+        root.object_at(&["slack"])?.set("replyIn", ReplyIn::Thread.name());
     }
     for (kind, given) in answers.tokens() {
         root.object_at(&["slack"])?.set(kind.key(), given.json());

@@ -101,6 +101,9 @@ pub(super) fn slack_config(
     slack.dry_run = is_dry_run()?;
     slack.limits = limits()?;
     slack.language = config.language;
+    slack.stream = config.slack_settings.stream;
+    slack.places = config.slack_settings.places();
+    slack.prompts = config.slack_settings.suggested_prompts.clone();
     slack.request_timeout = Duration::from_secs_f64(config.limits.slack_call_seconds);
     Ok(slack)
 }

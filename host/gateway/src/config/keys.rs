@@ -11,6 +11,7 @@ use super::{
     QueueConfig, VERSION,
     experiment::{LONGEST_NAME, MAX_WEIGHT, is_name},
     shape::{Key, Shape, Unknown},
+    slack,
 };
 use crate::audience::Audience;
 
@@ -32,7 +33,7 @@ pub fn keys() -> Vec<Key> {
         Key::new("model", text(), "What answers: PROVIDER[:NAME]. Without it claude-cli where slack or apiKey are set, else sim.")
             .or_null(),
         Key::new("apiKey", Shape::Secret, "Anthropic's key.").after("ANTHROPIC_API_KEY").or_null(),
-        Key::new("slack", Shape::Object { keys: slack(), unknown: Unknown::Told }, "Slack's two tokens.").or_null(),
+        Key::new("slack", Shape::Object { keys: slack::keys(), unknown: Unknown::Told }, "Slack's two tokens, and how the bot behaves there.").or_null(),
         Key::new("admins", users(), "User ids: who may change the gateway from Slack, and is told when something needs a person.")
             .or(json!([]))
             .or_null(),
@@ -66,13 +67,6 @@ pub fn keys() -> Vec<Key> {
         Key::new("ledger", Shape::object(ledger()), "How long the ledger is kept.").or_null(),
         Key::new("github", Shape::Kept, "pmk's; kept, not used."),
         Key::new("review", Shape::Kept, "pmk's; kept, not used."),
-    ]
-}
-
-fn slack() -> Vec<Key> {
-    vec![
-        Key::new("appToken", Shape::Secret, "The app-level token, xapp-….").after("PMK_SLACK_APP_TOKEN").or_null(),
-        Key::new("botToken", Shape::Secret, "The bot token, xoxb-….").after("PMK_SLACK_BOT_TOKEN").or_null(),
     ]
 }
 
@@ -160,7 +154,7 @@ fn experiment() -> Vec<Key> {
         .or_null(),
         Key::new("shadow", Shape::Flag, "It decides and is recorded, but what it decides is not done.").or(false),
     ];
-    let arms = Shape::List { of: Box::new(Shape::object(arm)), least: 2, noun: "a list of arms" };
+    let arms = Shape::List { of: Box::new(Shape::object(arm)), least: 2, most: None, noun: "a list of arms" };
     vec![
         name("What it is known by; another name is another experiment.")("name"),
         Key::new("start", Shape::Moment, "From when on conversations get an arm; without it it is not on.").or_null(),
@@ -340,7 +334,10 @@ mod tests {
                 ]);
             }
             Shape::Command => values.extend([json!([" "]), json!(["mra", 1]), json!(["mra", "x"])]),
-            Shape::List { of, .. } => {
+            Shape::List { of, most, .. } => {
+                if let (Some(most), Some(item)) = (most, good(of)) {
+                    values.extend([json!(vec![item.clone(); *most]), json!(vec![item; most + 1])]);
+                }
                 values.extend(self::values(of).into_iter().flat_map(|item| [json!([item]), json!([item, item])]));
             }
             Shape::Map(of) => values.extend(self::values(of).into_iter().map(|value| json!({"any": value}))),

@@ -73,6 +73,7 @@ pub enum Shape {
     List {
         of: Box<Shape>,
         least: usize,
+        most: Option<usize>,
         noun: &'static str,
     },
     /// Any keys, with values that are all of this kind.
@@ -166,7 +167,7 @@ impl Shape {
 
     /// A list of what is called so.
     pub fn list(of: Shape, noun: &'static str) -> Shape {
-        Shape::List { of: Box::new(of), least: 0, noun }
+        Shape::List { of: Box::new(of), least: 0, most: None, noun }
     }
 
     /// What is wrong with a value that stands at this path, which is empty for the file itself.
@@ -185,9 +186,14 @@ impl Shape {
                     problems.push(grave(format!("`{at}` names no program")));
                 }
             }
-            (Shape::List { of, least, .. }, Value::Array(items)) => {
+            (Shape::List { of, least, most, .. }, Value::Array(items)) => {
                 if items.len() < *least {
                     problems.push(grave(format!("`{at}` has {}, which is fewer than {least}", items.len())));
+                }
+                if let Some(most) = most
+                    && items.len() > *most
+                {
+                    problems.push(grave(format!("`{at}` has {}, which is more than {most}", items.len())));
                 }
                 for (n, item) in items.iter().enumerate() {
                     of.look(&format!("{at}[{n}]"), item, problems);
@@ -288,8 +294,16 @@ impl Shape {
             Shape::Command => json!({
                 "type": "array", "items": {"type": "string"}, "minItems": 1, "prefixItems": [{"type": "string", "pattern": r"\S"}],
             }),
-            Shape::List { of, least: 0, .. } => json!({"type": "array", "items": of.schema()}),
-            Shape::List { of, least, .. } => json!({"type": "array", "items": of.schema(), "minItems": least}),
+            Shape::List { of, least, most, .. } => {
+                let mut schema = json!({"type": "array", "items": of.schema()});
+                if *least > 0 {
+                    schema["minItems"] = json!(least);
+                }
+                if let Some(most) = most {
+                    schema["maxItems"] = json!(most);
+                }
+                schema
+            }
             Shape::Map(of) => json!({"type": "object", "additionalProperties": of.schema()}),
             Shape::Object { keys, unknown } => {
                 let properties: Map<String, Value> =

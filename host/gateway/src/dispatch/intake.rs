@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Dispatcher;
 use crate::{
     store::{Pending, StoreError},
-    talk::{Accepted, Inbound},
+    talk::{Accepted, InThread, Inbound, Manner},
 };
 
 /// How a message came to be known.
@@ -33,6 +33,49 @@ impl Dispatcher {
     /// The message was not stored.
     pub async fn take_in_missed(self: &Arc<Self>, message: Inbound) -> Result<Accepted, StoreError> {
         self.spawn_taking(message, Way::Found).await
+    }
+
+    /// Takes in what is written in a thread of a channel, where it is for the bot; `None` where it is not. A caller that
+    /// goes away changes nothing.
+    ///
+    /// # Errors
+    /// The message was not stored, or nobody can tell whether it has to be.
+    pub async fn hear(self: &Arc<Self>, word: InThread) -> Result<Option<Accepted>, StoreError> {
+        self.spawn_hearing(word, Way::Told).await
+    }
+
+    /// The same for what was found by reading back.
+    ///
+    /// # Errors
+    /// As [`hear`](Dispatcher::hear).
+    pub async fn hear_missed(self: &Arc<Self>, word: InThread) -> Result<Option<Accepted>, StoreError> {
+        self.spawn_hearing(word, Way::Found).await
+    }
+
+    async fn spawn_hearing(self: &Arc<Self>, word: InThread, way: Way) -> Result<Option<Accepted>, StoreError> {
+        let dispatcher = Arc::clone(self);
+        let heard = self.tasks.spawn(async move { dispatcher.rule_on(word, way).await });
+        heard.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    async fn rule_on(self: &Arc<Self>, word: InThread, way: Way) -> Result<Option<Accepted>, StoreError> {
+        let InThread { message, manner } = word;
+        let (key, user, ts) = (message.key.clone(), message.user.clone(), message.ts.clone());
+        match manner {
+            Manner::Mention { alone } => {
+                let accepted = self.store_and_enter(message, way).await?;
+                // A second time, where the first was cut short.
+                self.store.mentioned(&key, &user, &ts, alone).await?;
+                Ok(Some(accepted))
+            }
+            Manner::Plain { for_others } => {
+                let is_for_us = self.store.overheard(&key, &user, &ts).await?;
+                if !is_for_us || for_others {
+                    return Ok(None);
+                }
+                self.store_and_enter(message, way).await.map(Some)
+            }
+        }
     }
 
     async fn spawn_taking(self: &Arc<Self>, message: Inbound, way: Way) -> Result<Accepted, StoreError> {

@@ -20,6 +20,7 @@ use self::{
     failure::CallFailure,
     hearing::Hearing,
     limiter::Urgency,
+    prompts::Prompts,
     sockets::Sockets,
     split::Measure,
     statuses::{Statuses, Thread},
@@ -51,6 +52,8 @@ mod link;
 mod look_back;
 mod markdown;
 mod mrkdwn;
+mod places;
+mod prompts;
 mod renewal;
 mod sockets;
 mod split;
@@ -63,6 +66,9 @@ mod web;
 
 pub use address::DEFAULT_API_URL;
 pub use limiter::Limits;
+pub use places::{Places, ReplyIn};
+pub use prompts::{MOST_PROMPTS, Prompt};
+pub use streams::Stream;
 pub use tokens::{TokenPair, TokenSource};
 
 /// The most messages of one reply. They are more than ten screens: more is easier read in a file.
@@ -89,11 +95,14 @@ pub struct SlackConfig {
     /// Nothing that writes is sent.
     pub dry_run: bool,
     /// Whether answers are shown while they are made, where Slack can.
-    pub stream: bool,
+    pub stream: Stream,
     /// How often it may be called.
     pub limits: Limits,
     /// What it is said in that the bot is at work.
     pub language: Language,
+    pub places: Places,
+    /// What people may begin with, [some](MOST_PROMPTS) at most.
+    pub prompts: Vec<Prompt>,
     pub timings: Timings,
 }
 
@@ -108,9 +117,11 @@ impl SlackConfig {
             allow_any_api_url: false,
             request_timeout: Duration::from_secs(10),
             dry_run: false,
-            stream: true,
+            stream: Stream::default(),
             limits: Limits::default(),
             language: Language::English,
+            places: Places::default(),
+            prompts: vec![],
             timings: Timings::default(),
         }
     }
@@ -165,6 +176,8 @@ impl Default for Timings {
 pub struct Slack {
     web: Arc<Web>,
     me: Identity,
+    places: Places,
+    prompts: Prompts,
     tls: Arc<ClientConfig>,
     timings: Timings,
     hearing: Hearing,
@@ -197,16 +210,26 @@ impl Slack {
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
         let (hearing, statuses) = (Hearing::new(&config.timings), Statuses::new(scopes.as_deref()));
-        let messages = Messages::new(config.language);
-        let (streams, timings) = (Streams::new(config.stream), config.timings);
-        Ok(Slack { web: Arc::new(web), me, tls: Arc::new(tls), timings, hearing, statuses, streams, messages })
+        Ok(Slack {
+            web: Arc::new(web),
+            me,
+            places: config.places,
+            prompts: Prompts::new(config.prompts),
+            tls: Arc::new(tls),
+            timings: config.timings,
+            hearing,
+            statuses,
+            streams: Streams::new(config.stream == Stream::Auto),
+            messages: Messages::new(config.language),
+        })
     }
 }
 
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let reception = Reception { me: &self.me, intake, hearing: &self.hearing };
+        let Slack { me, places, prompts, hearing, .. } = self;
+        let reception = Reception { me, places: *places, prompts, intake, hearing };
         let sockets = Sockets::new(&self.web, &self.tls, self.timings, reception);
         let closed = async {
             stop.cancelled().await;
@@ -220,6 +243,7 @@ impl Front for Slack {
             () = self.web.follow_tokens() => {}
             () = self.statuses.keep(&self.web, &status) => {}
             () = closed => {}
+            never = prompts.show(&self.web) => match never {},
         }
         Ok(())
     }
@@ -329,7 +353,8 @@ impl Front for Slack {
     }
 
     async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
-        look_back::look_back(&self.web, &self.me, place).await.map_err(CallFailure::while_running)
+        let past = look_back::look_back(&self.web, &self.me, self.places, place).await;
+        past.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.

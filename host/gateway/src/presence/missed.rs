@@ -67,7 +67,7 @@ pub(super) async fn read(ports: &Ports) {
 async fn read_one(ports: &Ports, unread: &Unread, reading: &mut Reading) -> Result<Went, StoreError> {
     let place =
         LookBack { channel: unread.channel.clone(), thread_ts: unread.key.thread.clone(), after: unread.after.clone() };
-    let Past { messages, is_whole } = match ports.front.look_back(&place).await {
+    let Past { messages, in_threads, is_whole } = match ports.front.look_back(&place).await {
         Ok(past) => past,
         Err(FrontError::Transient { what, .. }) => {
             tracing::warn!(session = %unread.key, what, "what was missed there cannot be read now");
@@ -85,6 +85,12 @@ async fn read_one(ports: &Ports, unread: &Unread, reading: &mut Reading) -> Resu
     for message in messages {
         // Not even a place in the inbox: nobody waits for an answer there.
         if ports.people.may_hear(&message.user) && ports.dispatcher.take_in_missed(message).await? == Accepted::New {
+            reading.messages += 1;
+        }
+    }
+    for word in in_threads {
+        if ports.people.may_hear(&word.message.user) && ports.dispatcher.hear_missed(word).await? == Some(Accepted::New)
+        {
             reading.messages += 1;
         }
     }

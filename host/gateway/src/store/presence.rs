@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pmk_core::{FrontName, Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Store, StoreError, codec, error::Fault, intake, sessions};
+use super::{Store, StoreError, codec, error::Fault, intake};
 use crate::ids::InboxId;
 use crate::talk::Inbound;
 
@@ -22,11 +22,13 @@ const TO_READ: &str = "UPDATE session SET read_from = coalesce((SELECT max(i.ts)
             WHERE i.session_id = session.id AND i.ts > ?1 AND (?2 IS NULL OR i.ts <= ?2)), ?1)
      WHERE read_from IS NULL AND id IN (SELECT id FROM session
             WHERE active_at >= ?3 AND channel IS NOT NULL AND key LIKE 'slack:%' ORDER BY active_at DESC LIMIT ?4)";
-pub(super) const UNREAD: &str = "SELECT key, channel, read_from FROM session
+pub(super) const UNREAD: &str = "SELECT key, channel, read_from, active_at FROM session
      WHERE read_from IS NOT NULL ORDER BY active_at DESC";
 pub(super) const READ_BACK: &str = "UPDATE session SET read_from = NULL WHERE key = ?1";
 pub(super) const IS_KNOWN: &str = "SELECT 1 FROM session s JOIN inbox i ON i.session_id = s.id
      WHERE s.key = ?1 AND i.ts = ?2";
+/// Whether a conversation was active since then.
+pub(super) const IS_ACTIVE: &str = "SELECT 1 FROM session WHERE key = ?1 AND active_at >= ?2";
 const TALKING: &str = "SELECT key, channel FROM session WHERE active_at >= ?1 ORDER BY active_at DESC";
 pub(super) const LAST_TOLD: &str = "SELECT message FROM told WHERE listener = ?1 AND at > ?2";
 pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (?1, ?2)
@@ -146,7 +148,9 @@ impl Store {
             let mut unread = Vec::new();
             while let Some(row) = rows.next()? {
                 let after: String = row.get(2)?;
-                unread.push(Unread { key: codec::key(row.get_ref(0)?)?, channel: row.get(1)?, after: earlier(&after) });
+                let conversation =
+                    Unread { key: codec::key(row.get_ref(0)?)?, channel: row.get(1)?, after: earlier(&after) };
+                unread.push((conversation, row.get(3)?));
             }
             with_places(conn, unread)
         })
@@ -242,19 +246,21 @@ impl Store {
     }
 }
 
-/// With those that were only talked to in threads so far: what begins anew there is not in any of them.
-fn with_places(conn: &Connection, unread: Vec<Unread>) -> Result<Vec<Unread>, Fault> {
-    let mut is_there = conn.prepare_cached(sessions::FIND_SESSION)?;
+/// With those that were only talked to in threads for as long as anything is read back: what begins anew there is not in any
+/// of them. Each with when it was last active.
+fn with_places(conn: &Connection, unread: Vec<(Unread, i64)>) -> Result<Vec<Unread>, Fault> {
+    let mut is_active = conn.prepare_cached(IS_ACTIVE)?;
     let mut added = HashSet::new();
     let mut places = Vec::new();
-    for thread in unread.iter().filter(|unread| unread.key.thread.is_some()) {
+    for (thread, active_at) in unread.iter().filter(|(unread, _)| unread.key.thread.is_some()) {
         let key = SessionKey { thread: None, ..thread.key.clone() };
-        if !is_there.exists([key.to_string()])? && added.insert(key.clone()) {
+        let since = active_at.saturating_sub(READ_BACK_ACTIVE_MS);
+        if !is_active.exists(params![key.to_string(), since])? && added.insert(key.clone()) {
             places.push(Unread { key, ..thread.clone() });
         }
     }
     // Before their threads: the wish to read goes with those.
-    places.extend(unread);
+    places.extend(unread.into_iter().map(|(conversation, _)| conversation));
     Ok(places)
 }
 

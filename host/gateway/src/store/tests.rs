@@ -10,6 +10,7 @@ mod damage;
 mod escalations;
 mod events;
 mod experiments;
+mod following;
 mod group_commit;
 mod leases;
 mod losses;

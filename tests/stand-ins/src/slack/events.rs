@@ -14,15 +14,19 @@ use tokio::{
 use super::{
     APP_ID, BOT_USER, Inner, TEAM,
     methods::as_json,
+    places::Kind,
     sockets::Command,
     state::{Ack, Attempt, Awaited, Envelope, Message, Sent},
 };
 
-/// A person says something in a channel whose name tells what kind it is: `D` for direct messages. A
-/// mention in a channel is two events where the app is subscribed to both.
+/// A person says something in a channel. A mention is two events where the app is subscribed to both, and what is none is
+/// none where it is not.
 pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
-    let is_dm = channel.starts_with('D');
-    let ts = talk(inner, channel, user, text, thread).ts;
+    let conversation = Kind::of(inner, channel);
+    let mut sent = talk(inner, channel, user, text, thread);
+    let ts = &sent.ts;
+    let parent = inner.state().message_mut(channel, ts).cloned();
+    let parent = parent.and_then(|message| inner.state().parent_user(&message).map(str::to_owned));
     let event = |kind: &str| {
         let mut event = json!({
             "type": kind, "user": user, "channel": channel, "ts": ts, "event_ts": ts, "text": text, "team": TEAM,
@@ -32,22 +36,21 @@ pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thr
             ]}],
         });
         if kind == "message" {
-            event["channel_type"] = json!(if is_dm { "im" } else { "channel" });
+            event["channel_type"] = json!(conversation.name());
         }
         if let Some(thread) = thread {
             event["thread_ts"] = json!(thread);
         }
+        if let Some(parent) = &parent {
+            event["parent_user_id"] = json!(parent);
+        }
         event
     };
-    let event_id = if is_dm {
-        send(inner, event("message"))
-    } else {
-        if inner.rules.channel_messages {
-            send(inner, event("message"));
-        }
-        send(inner, event("app_mention"))
-    };
-    Sent { event_id, channel: channel.to_owned(), ts, thread_ts: thread.map(str::to_owned) }
+    let is_mention = text.contains(&format!("<@{BOT_USER}>")) && conversation.tells_mentions(inner);
+    let plain = conversation.is_told(inner).then(|| send(inner, event("message")));
+    let mention = is_mention.then(|| send(inner, event("app_mention")));
+    sent.event_id = mention.or(plain).unwrap_or_default();
+    sent
 }
 
 /// A person says something, and the app is told nothing.
@@ -134,12 +137,12 @@ pub(super) fn deleted(inner: &Arc<Inner>, message: &Message) {
     echo(inner, &message.channel, event);
 }
 
-/// Sends an event about the bot's own doing, where the app is subscribed to the channel's messages.
+/// Sends an event about the bot's own doing, where the app is told what is said in the channel.
 fn echo(inner: &Arc<Inner>, channel: &str, mut event: Value) {
-    let is_dm = channel.starts_with('D');
-    if is_dm || inner.rules.channel_messages {
+    let conversation = Kind::of(inner, channel);
+    if conversation.is_told(inner) {
         event["channel"] = json!(channel);
-        event["channel_type"] = json!(if is_dm { "im" } else { "channel" });
+        event["channel_type"] = json!(conversation.name());
         let event_id = store(inner, event);
         deliver(inner, &event_id, false);
     }

@@ -63,8 +63,12 @@ fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn
             json.as_object_mut().expect("a message is an object").remove("metadata");
         }
         if let Some(repliers) = repliers(&state, message) {
+            json["thread_ts"] = json!(message.ts);
             json["reply_users"] = json!(repliers);
             json["reply_users_count"] = json!(repliers.len());
+        }
+        if let Some(parent) = state.parent_user(message) {
+            json["parent_user_id"] = json!(parent);
         }
         if let Some(file) = state.shared.get(&message.ts) {
             json["files"] = json!([{"id": file.id, "name": file.name, "title": file.name}]);

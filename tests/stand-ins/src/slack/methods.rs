@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, blocks, events, files, history,
+    places::{self, Kind},
     request::{Asked, scalar},
     sockets,
     state::Message,
@@ -82,7 +83,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         return answer(Err(code));
     }
     let channel = ["channel", "channel_id"].iter().find_map(|key| asked.parameters[*key].as_str()).unwrap_or_default();
-    if let Some(needed) = inner.rules.missing_scope(&method, channel) {
+    if let Some(needed) = inner.rules.missing_scope(&method, Kind::of(&inner, channel)) {
         let provided = inner.rules.scopes.join(",");
         return Json(json!({"ok": false, "error": "missing_scope", "needed": needed, "provided": provided}))
             .into_response();
@@ -133,6 +134,7 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         "assistant.threads.setStatus" => statuses::set(inner, body),
         "reactions.add" => react(inner, body),
         "conversations.open" => open(body),
+        "assistant.threads.setSuggestedPrompts" => places::suggest(inner, body),
         "conversations.history" => readable(inner, body).and_then(|channel| history::history(inner, channel, body)),
         "conversations.replies" => readable(inner, body).and_then(|channel| history::replies(inner, channel, body)),
         // Slack takes this one only as a form.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Limits;
+use super::{Limits, places::Kind};
 
 /// What kind of Slack this is. The default is as strict and as slow as Slack.
 #[derive(Clone, Debug)]
@@ -19,13 +19,16 @@ pub struct SlackRules {
     pub ping_every: Duration,
     /// Rate limits; `None` for benchmarks.
     pub limits: Option<Limits>,
-    /// Whether the app is subscribed to `message.channels`, so that a mention arrives twice.
+    /// Whether the app is subscribed to `message.channels` and its like, so that a mention arrives twice.
     pub channel_messages: bool,
     /// Whether threads show what the bot is doing (`assistant.threads.setStatus`).
     pub statuses: bool,
     /// Whether there are streams (`chat.startStream`), and whether they keep metadata.
     pub streams: bool,
     pub stream_metadata: bool,
+    /// Whether a mention in a direct message of several people arrives as such, too. Slack's pages do not say; clients have
+    /// seen that it does not.
+    pub group_mentions: bool,
     /// What the bot token may do.
     pub scopes: Vec<&'static str>,
     /// Channels that the bot is not a member of.
@@ -50,6 +53,7 @@ impl Default for SlackRules {
             statuses: true,
             streams: true,
             stream_metadata: true,
+            group_mentions: false,
             scopes: ALL_SCOPES.to_vec(),
             foreign_channels: vec![],
             clock_ahead: 0,
@@ -59,8 +63,9 @@ impl Default for SlackRules {
 }
 
 /// All that any method here asks for.
-pub const ALL_SCOPES: [&str; 10] = [
+pub const ALL_SCOPES: [&str; 12] = [
     "app_mentions:read",
+    "assistant:write",
     "channels:history",
     "chat:write",
     "commands",
@@ -68,8 +73,20 @@ pub const ALL_SCOPES: [&str; 10] = [
     "groups:history",
     "im:history",
     "im:write",
+    "mpim:history",
     "reactions:read",
     "reactions:write",
+];
+
+/// All events that are sent here.
+pub const ALL_EVENTS: [&str; 7] = [
+    "app_home_opened",
+    "app_mention",
+    "message.channels",
+    "message.groups",
+    "message.im",
+    "message.mpim",
+    "reaction_added",
 ];
 
 impl SlackRules {
@@ -79,19 +96,16 @@ impl SlackRules {
         self
     }
 
-    /// What a method needs at that channel, where the token does not have it.
-    pub(super) fn missing_scope(&self, method: &str, channel: &str) -> Option<&'static str> {
+    /// What a method needs in a conversation of that kind, where the token does not have it.
+    pub(super) fn missing_scope(&self, method: &str, kind: Kind) -> Option<&'static str> {
         let needed = match method {
             "chat.postMessage" | "chat.update" | "chat.delete" | "assistant.threads.setStatus" | "chat.startStream"
             | "chat.appendStream" | "chat.stopStream" => "chat:write",
             "files.getUploadURLExternal" | "files.completeUploadExternal" => "files:write",
             "conversations.open" => "im:write",
             "reactions.add" => "reactions:write",
-            "conversations.history" | "conversations.replies" => match channel.as_bytes().first() {
-                Some(b'D') => "im:history",
-                Some(b'G') => "groups:history",
-                _ => "channels:history",
-            },
+            "conversations.history" | "conversations.replies" => kind.scope(),
+            "assistant.threads.setSuggestedPrompts" => "assistant:write",
             _ => return None,
         };
         (!self.scopes.contains(&needed)).then_some(needed)

@@ -117,6 +117,10 @@ pub(super) struct State {
     channels: HashMap<String, Vec<Message>>,
     /// Channels that the bot is not in.
     pub(super) kept_out: HashSet<String>,
+    /// Channels that are direct messages of several people.
+    pub(super) groups: HashSet<String>,
+    /// What people are shown to begin with, by the channels of their direct messages.
+    pub(super) suggested: HashMap<String, Vec<Value>>,
     /// The app token and the bot token, once there are others than at the start, and those of before.
     pub(super) tokens: Option<(String, String)>,
     pub(super) revoked: HashSet<String>,
@@ -195,6 +199,13 @@ impl State {
         let messages = self.channels.get_mut(channel)?;
         let at = messages.binary_search_by(|message| message.ts.as_str().cmp(ts)).ok()?;
         messages.get_mut(at)
+    }
+
+    /// Who has begun the thread that a reply is in.
+    pub(super) fn parent_user(&self, reply: &Message) -> Option<&str> {
+        let thread_ts = reply.thread_ts.as_deref().filter(|thread_ts| *thread_ts != reply.ts)?;
+        let parent = self.channel(&reply.channel).iter().find(|message| message.ts == thread_ts)?;
+        Some(&parent.user)
     }
 
     /// The fault of this call, if there is one.

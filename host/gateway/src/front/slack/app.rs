@@ -13,7 +13,7 @@ pub struct Scope {
 /// What a gateway can do without, each [in words](crate::messages::Messages::doctor_scope).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
-    /// What has been said in channels, read again after a crash or an outage.
+    /// What has been said in channels, read again after a crash or an outage, and threads that are followed.
     ChannelHistory,
     /// `/pmk`.
     Command,
@@ -21,6 +21,10 @@ pub enum Without {
     DirectMessages,
     /// Very long answers, whole.
     Files,
+    /// Direct messages of several people.
+    GroupMessages,
+    /// What people may begin with.
+    Prompts,
     /// The word of a contact, acknowledged by a reaction.
     Reactions,
 }
@@ -33,14 +37,17 @@ impl Without {
             Without::Command => "command",
             Without::DirectMessages => "direct-messages",
             Without::Files => "files",
+            Without::GroupMessages => "group-messages",
+            Without::Prompts => "prompts",
             Without::Reactions => "reactions",
         }
     }
 }
 
 /// All that the gateway makes use of.
-pub const SCOPES: [Scope; 10] = [
+pub const SCOPES: [Scope; 12] = [
     Scope { name: "app_mentions:read", without: None },
+    Scope { name: "assistant:write", without: Some(Without::Prompts) },
     Scope { name: "channels:history", without: Some(Without::ChannelHistory) },
     Scope { name: "chat:write", without: None },
     Scope { name: "commands", without: Some(Without::Command) },
@@ -48,12 +55,24 @@ pub const SCOPES: [Scope; 10] = [
     Scope { name: "groups:history", without: Some(Without::ChannelHistory) },
     Scope { name: "im:history", without: None },
     Scope { name: "im:write", without: Some(Without::DirectMessages) },
+    Scope { name: "mpim:history", without: Some(Without::GroupMessages) },
     Scope { name: "reactions:read", without: None },
     Scope { name: "reactions:write", without: Some(Without::Reactions) },
 ];
 
 /// The events that it takes.
-pub const EVENTS: [&str; 3] = ["app_mention", "message.im", "reaction_added"];
+pub const EVENTS: [&str; 7] = [
+    "app_home_opened",
+    "app_mention",
+    "message.channels",
+    "message.groups",
+    "message.im",
+    "message.mpim",
+    "reaction_added",
+];
+
+/// What people read of it in Slack.
+const DESCRIPTION: &str = "Answers questions, and remembers what a team has answered";
 
 /// Its slash command; as a text it is this whatever an app calls it in its workspace.
 pub const COMMAND: &str = "/pmk";
@@ -65,8 +84,9 @@ pub const CONNECT: &str = "connections:write";
 pub fn manifest() -> Value {
     json!({
         "_metadata": {"major_version": 2, "minor_version": 1},
-        "display_information": {"name": "pmk", "description": "Answers questions, and remembers what a team has answered"},
+        "display_information": {"name": "pmk", "description": DESCRIPTION},
         "features": {
+            "agent_view": {"agent_description": DESCRIPTION},
             "app_home": {"home_tab_enabled": false, "messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
             "bot_user": {"display_name": "pmk", "always_online": true},
             "slash_commands": [{

@@ -1,6 +1,6 @@
 //! What arrives over a WebSocket of Socket Mode, and what becomes of it.
 
-use pmk_system::json;
+use pmk_system::{error::Failure, json};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -8,6 +8,8 @@ use super::{
     hearing::Hearing,
     inbound::{Callback, News, news},
     invoked::{self, Invoked},
+    places::Places,
+    prompts::Prompts,
     web::Identity,
 };
 use crate::{
@@ -124,6 +126,8 @@ pub(super) fn acknowledgement(envelope: &str) -> String {
 #[derive(Clone, Copy)]
 pub(super) struct Reception<'a> {
     pub(super) me: &'a Identity,
+    pub(super) places: Places,
+    pub(super) prompts: &'a Prompts,
     pub(super) intake: &'a dyn Intake,
     pub(super) hearing: &'a Hearing,
 }
@@ -133,23 +137,21 @@ impl Reception<'_> {
     /// when nothing is left that a redelivery could save.
     pub(super) async fn take(self, envelope: String, callback: Box<Callback>, again: bool) -> Option<String> {
         let (event, sent_s) = (callback.event_id.clone(), callback.event_time);
-        match news(*callback, self.me) {
-            None => {}
-            Some(News::Message(message)) => match self.intake.accept(*message).await {
-                Ok(Accepted::New) => {
-                    tracing::debug!(event, "stored");
-                    self.hearing.came(again, sent_s);
-                }
-                Ok(Accepted::Duplicate) => tracing::debug!(event, "was stored before"),
-                Err(error) => {
-                    tracing::error!(
-                        event,
-                        error = error.message(),
-                        "a message could not be stored; Slack will send it again"
-                    );
+        match news(*callback, self.me, self.places) {
+            Some(News::Message(message)) => {
+                let taken = self.intake.accept(*message).await;
+                if !self.is_taken(taken.map(Some), &event, again, sent_s) {
                     return None;
                 }
-            },
+            }
+            Some(News::InThread(word)) => {
+                let taken = self.intake.hear(*word).await;
+                if !self.is_taken(taken, &event, again, sent_s) {
+                    return None;
+                }
+            }
+            Some(News::Opened { user, channel }) if self.intake.may_hear(&user) => self.prompts.opened(user, channel),
+            None | Some(News::Opened { .. }) => {}
             // Acknowledged: it would be no better the second time.
             Some(News::Malformed(field)) => self.refuse(field),
             Some(News::Reaction(reaction)) => {
@@ -164,6 +166,28 @@ impl Reception<'_> {
             }
         }
         Some(acknowledgement(&envelope))
+    }
+
+    /// Whether nothing is left of a message that a redelivery could save.
+    fn is_taken(self, taken: Result<Option<Accepted>, Failure>, event: &str, again: bool, sent_s: Option<i64>) -> bool {
+        match taken {
+            Ok(Some(Accepted::New)) => {
+                tracing::debug!(event, "stored");
+                self.hearing.came(again, sent_s);
+            }
+            Ok(Some(Accepted::Duplicate)) => tracing::debug!(event, "was stored before"),
+            // What people write to each other is not even told of.
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(
+                    event,
+                    error = error.message(),
+                    "a message could not be stored; Slack will send it again"
+                );
+                return false;
+            }
+        }
+        true
     }
 
     /// Takes a slash command in. Without an acknowledgement Slack tells the person that it has failed.
@@ -279,10 +303,12 @@ mod tests {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<i64>().prop_map(Value::from),
-            one_of("message app_mention reaction_added 1.2 U1 D1 1:2").prop_map(Value::from),
+            one_of("message app_mention reaction_added app_home_opened messages 1.2 U1 C1 D1 1:2")
+                .prop_map(Value::from),
             ".{0,5}".prop_map(Value::from),
         ];
-        let name = one_of("type user channel channel_type ts thread_ts item text files reaction subtype");
+        let name =
+            one_of("type user channel channel_type ts thread_ts parent_user_id tab item text files reaction subtype");
         leaf.prop_recursive(3, 40, 12, move |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
@@ -304,9 +330,13 @@ mod tests {
             let payload = serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             let frame = serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload});
             if let Frame::Event { callback, .. } = Frame::read(&frame.to_string())
-                && let Some(News::Message(message)) = news(*callback, &me)
             {
-                prop_assert_eq!(message.key.to_string().parse(), Ok(message.key));
+                let key = match news(*callback, &me, Places::default()) {
+                    Some(News::Message(message)) => Some(message.key),
+                    Some(News::InThread(word)) => Some(word.message.key),
+                    _ => None,
+                };
+                prop_assert_eq!(key.as_ref().map(|key| key.to_string().parse()), key.clone().map(Ok));
             }
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! A direct message is one, and so is a mention in a channel. A mention also arrives as a plain `message`
 //! where the app is subscribed to those; that one is ignored, so that it cannot take the mention's place
-//! in the deduplication by `ts`. Reactions to messages are taken in, whoever wrote the message: only some
+//! in the deduplication by `ts`. In a direct message of several people it is taken: nobody says for sure that
+//! a mention comes as one there. What else is written in a thread of a channel is handed on to whoever knows
+//! which threads are followed, and what is written in a channel is nobody's business here. Reactions to messages are taken in, whoever wrote the message: only some
 //! ask for anything.
 //!
 //! An event in which an id is none is refused here: nothing of it gets any further.
@@ -17,10 +19,14 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use super::{mrkdwn, web::Identity};
+use super::{
+    mrkdwn,
+    places::{Places, ReplyIn},
+    web::Identity,
+};
 use crate::{
     front::malformed,
-    talk::{Inbound, Reaction, ReplyTo, after_command},
+    talk::{InThread, Inbound, Manner, Reaction, ReplyTo, after_command},
 };
 
 /// The payload of an envelope of type `events_api`.
@@ -40,6 +46,7 @@ enum Event {
     Message(Said),
     AppMention(Said),
     ReactionAdded(Reacted),
+    HomeOpened(Opened),
     Other,
 }
 
@@ -52,6 +59,7 @@ impl TryFrom<Map<String, Value>> for Event {
             "message" => Said::deserialize(Value::Object(event)).map(Event::Message),
             "app_mention" => Said::deserialize(Value::Object(event)).map(Event::AppMention),
             "reaction_added" => Reacted::deserialize(Value::Object(event)).map(Event::ReactionAdded),
+            "app_home_opened" => Opened::deserialize(Value::Object(event)).map(Event::HomeOpened),
             _ => Ok(Event::Other),
         }
     }
@@ -69,6 +77,8 @@ struct Said {
     channel_type: Option<String>,
     ts: String,
     thread_ts: Option<String>,
+    /// Who has begun the thread.
+    parent_user_id: Option<String>,
     subtype: Option<String>,
     text: Option<String>,
     files: Option<Vec<IgnoredAny>>,
@@ -79,6 +89,14 @@ struct Reacted {
     user: String,
     reaction: String,
     item: Item,
+}
+
+/// Somebody looks at the bot's own pages, of which one is their direct message with it.
+#[derive(Debug, Deserialize)]
+struct Opened {
+    user: String,
+    channel: String,
+    tab: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,6 +133,7 @@ impl Event {
             Event::ReactionAdded(Reacted { user, item: Item::Message(Reactable { channel, ts }), .. }) => {
                 (Some(user), Some(channel), Some(ts), None)
             }
+            Event::HomeOpened(Opened { user, channel, .. }) => (Some(user), Some(channel), None, None),
             Event::ReactionAdded(_) | Event::Other => (None, None, None, None),
         };
         [("user", user), ("channel", channel), ("ts", ts), ("thread_ts", thread_ts)]
@@ -127,31 +146,63 @@ impl Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Message(Box<Inbound>),
+    /// In a thread of a channel.
+    InThread(Box<InThread>),
     Reaction(Reaction),
+    /// Somebody has opened their direct message with the bot.
+    Opened {
+        user: String,
+        channel: String,
+    },
     /// Nothing that can be taken in: this id is none.
     Malformed(&'static str),
 }
 
 /// What an event brings; `None` when it is not for the bot.
-pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
+pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<News> {
     let Callback { team_id, event_id, event, .. } = callback;
     if let Some(field) = malformed([("team_id", &*team_id), ("event_id", &*event_id)].into_iter().chain(event.ids())) {
         return Some(News::Malformed(field));
     }
+    let names_bot = |said: &Said| said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     match event {
-        Event::Message(said) => message(team_id, event_id, said, false, me),
-        Event::AppMention(said) => message(team_id, event_id, said, true, me),
+        Event::Message(said) => {
+            let is_named = names_bot(&said);
+            // The same comes as a mention.
+            if is_named && !said.is_direct() && said.channel_type.as_deref() != Some("mpim") {
+                return None;
+            }
+            message(team_id, event_id, said, is_named, me, places)
+        }
+        Event::AppMention(said) => message(team_id, event_id, said, true, me, places),
         Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }) })
             if user != me.user =>
         {
-            return Some(News::Reaction(Reaction { user, channel, ts, reaction }));
+            Some(News::Reaction(Reaction { user, channel, ts, reaction }))
         }
-        Event::ReactionAdded(_) | Event::Other => None,
+        Event::HomeOpened(Opened { user, channel, tab }) if tab.as_deref() == Some("messages") => {
+            Some(News::Opened { user, channel })
+        }
+        Event::ReactionAdded(_) | Event::HomeOpened(_) | Event::Other => None,
     }
-    .map(|message| News::Message(Box::new(message)))
 }
 
-fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &Identity) -> Option<Inbound> {
+impl Said {
+    /// Whether it is between one person and the bot.
+    fn is_direct(&self) -> bool {
+        self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
+    }
+}
+
+fn message(
+    team_id: String,
+    event_id: String,
+    said: Said,
+    mentioned: bool,
+    me: &Identity,
+    places: Places,
+) -> Option<News> {
+    let is_direct = said.is_direct();
     let user = said.user.filter(|user| *user != me.user)?;
     if said.bot_id.is_some() && said.bot_id == me.bot {
         return None;
@@ -159,35 +210,48 @@ fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &
     if !matches!(said.subtype.as_deref(), None | Some("file_share" | "thread_broadcast")) {
         return None;
     }
+    // What begins a thread is in it by the history, and not by the event.
+    let within = said.thread_ts.filter(|thread_ts| *thread_ts != said.ts);
+    let began_it = within.is_none() || said.parent_user_id.is_none_or(|parent| parent == user || parent == me.user);
     let channel = said.channel;
-    let place = if said.channel_type.as_deref() == Some("im") || channel.starts_with('D') {
-        Place::Dm(user.clone())
-    } else if mentioned {
-        Place::Channel(channel.clone())
-    } else {
-        return None;
+    let thread_ts = match places.reply_in {
+        ReplyIn::Thread if mentioned && !is_direct => within.or_else(|| Some(said.ts.clone())),
+        _ => within,
     };
     let written = said.text.unwrap_or_default();
+    let is_person = said.bot_id.is_none();
+    let may_be_followed = !is_direct && is_person && thread_ts.is_some() && places.follow_threads;
+    let manner = match (may_be_followed, mentioned) {
+        (true, true) => Some(Manner::Mention { alone: began_it }),
+        (true, false) => Some(Manner::Plain { for_others: mrkdwn::names_others(&written, &me.user) }),
+        (false, _) if is_direct || mentioned => None,
+        (false, _) => return None,
+    };
     let mut text = mrkdwn::plain(&written, &me.user);
     if after_command(&text).is_some() {
         // A command is about the people and channels that it names.
         text = mrkdwn::with_ids(&written, &me.user);
     }
-    Some(Inbound {
+    let place = if is_direct { Place::Dm(user.clone()) } else { Place::Channel(channel.clone()) };
+    let message = Inbound {
         event_id,
         aliases: vec![format!("ts:{team_id}:{channel}:{ts}", ts = said.ts)],
-        key: SessionKey { front: FrontName::Slack, place, thread: said.thread_ts.clone() },
+        key: SessionKey { front: FrontName::Slack, place, thread: thread_ts.clone() },
         user,
-        reply_to: ReplyTo { channel, thread_ts: said.thread_ts },
+        reply_to: ReplyTo { channel, thread_ts },
         text,
         files: said.files.map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)),
         ts: said.ts,
+    };
+    Some(match manner {
+        Some(manner) => News::InThread(Box::new(InThread { message, manner })),
+        None => News::Message(Box::new(message)),
     })
 }
 
-/// A message of a channel's past, as the event of it would have brought it: `None` where there would have been none for
+/// What a message of a channel's past brings, as the event of it would have: `None` where there would have been none for
 /// the bot, or where it cannot be read.
-pub(super) fn of_past(mut message: Map<String, Value>, channel: &str, me: &Identity) -> Option<Inbound> {
+pub(super) fn of_past(mut message: Map<String, Value>, channel: &str, me: &Identity, places: Places) -> Option<News> {
     message.insert("channel".into(), channel.into());
     let event = Event::try_from(message).ok()?;
     if malformed(event.ids()).is_some() {
@@ -196,7 +260,7 @@ pub(super) fn of_past(mut message: Map<String, Value>, channel: &str, me: &Ident
     let Event::Message(said) = event else { return None };
     let event_id = format!("missed-{channel}-{}", said.ts);
     let mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
-    self::message(me.team_id.clone(), event_id, said, mentioned, me)
+    self::message(me.team_id.clone(), event_id, said, mentioned, me, places)
 }
 
 #[cfg(test)]
@@ -205,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    fn read(event: Value) -> Option<Inbound> {
+    fn brought(event: Value, places: Places) -> Option<News> {
         let callback = json!({
             "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1_700_000_000, "event": event,
         });
@@ -216,10 +280,22 @@ mod tests {
             team: "Acme".into(),
             team_id: "T1".into(),
         };
-        match news(serde_json::from_value(callback).expect("a callback"), &me) {
-            Some(News::Message(message)) => Some(*message),
-            Some(other) => panic!("{other:?}"),
-            None => None,
+        news(serde_json::from_value(callback).expect("a callback"), &me, places)
+    }
+
+    fn read(event: Value) -> Option<Inbound> {
+        match brought(event, Places::default())? {
+            News::Message(message) => Some(*message),
+            News::InThread(word) => Some(word.message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// How something is written in a thread of a channel, and in which.
+    fn manner(event: Value, places: Places) -> Option<(Manner, String)> {
+        match brought(event, places)? {
+            News::InThread(word) => Some((word.manner, word.message.key.to_string())),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -229,7 +305,7 @@ mod tests {
             Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
         let read = |event: Value| {
             let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
-            news(serde_json::from_value(callback).expect("a callback"), &me)
+            news(serde_json::from_value(callback).expect("a callback"), &me, Places::default())
         };
         let reacted = |user: &str, item: Value| {
             json!({"type": "reaction_added", "user": user, "reaction": "x", "item_user": "UBOT", "item": item,
@@ -287,6 +363,84 @@ mod tests {
     }
 
     #[test]
+    fn a_mention_is_answered_in_the_thread_that_it_begins_where_that_is_wished() {
+        let places = Places { reply_in: ReplyIn::Thread, ..Places::default() };
+        let alone = Manner::Mention { alone: true };
+        let (ts, key) = ("1700000000.000100", "slack:channel:C1:1700000000.000100");
+        assert_eq!(manner(mention(json!({})), places), Some((alone, key.into())));
+        assert_eq!(manner(mention(json!({"thread_ts": ts})), places), Some((alone, key.into())));
+        let within = mention(json!({"thread_ts": "1699.000100"}));
+        assert_eq!(manner(within, places), Some((alone, "slack:channel:C1:1699.000100".into())));
+        for thread in [json!({}), json!({"thread_ts": ts})] {
+            let places = Places { follow_threads: false, ..places };
+            assert!(matches!(brought(mention(thread.clone()), places), Some(News::Message(_))), "{thread}");
+            assert_eq!(read(dm(thread)).map(|message| message.key.to_string()).as_deref(), Some("slack:dm:U1"));
+        }
+    }
+
+    fn in_thread(more: Value) -> Value {
+        let mut event = dm(json!({"channel": "C1", "channel_type": "channel", "thread_ts": "1699.000100"}));
+        event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        event
+    }
+
+    #[test]
+    fn what_is_written_in_a_thread_may_be_for_the_bot() {
+        let manner = |more: Value| manner(in_thread(more), Places::default()).map(|(manner, _)| manner);
+        let plain = |for_others| Some(Manner::Plain { for_others });
+        assert_eq!(manner(json!({})), plain(false));
+        assert_eq!(manner(json!({"channel_type": "mpim"})), plain(false));
+        assert_eq!(manner(json!({"text": "<@U2> look"})), plain(true));
+        for (why, event) in [
+            ("the mention comes by itself", in_thread(json!({"text": "<@UBOT> and now?"}))),
+            ("of the bot", in_thread(json!({"user": "UBOT"}))),
+            ("of another bot", in_thread(json!({"bot_id": "B2"}))),
+            ("an edit", in_thread(json!({"subtype": "message_changed"}))),
+            ("in no thread", in_thread(json!({"thread_ts": null}))),
+            ("the beginning of one", in_thread(json!({"thread_ts": "1700000000.000100"}))),
+        ] {
+            assert_eq!(brought(event, Places::default()), None, "{why}");
+        }
+        let places = Places { follow_threads: false, ..Places::default() };
+        assert_eq!(brought(in_thread(json!({})), places), None);
+    }
+
+    #[test]
+    fn who_mentions_it_in_a_thread_of_somebody_else_is_not_alone() {
+        for (more, alone) in [
+            (json!({}), true),
+            (json!({"parent_user_id": "U1"}), true),
+            (json!({"parent_user_id": "UBOT"}), true),
+            (json!({"parent_user_id": "U2"}), false),
+        ] {
+            let mut event = mention(json!({"thread_ts": "1699.000100"}));
+            event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            let manner = manner(event, Places::default()).map(|(manner, _)| manner);
+            assert_eq!(manner, Some(Manner::Mention { alone }), "{more}");
+        }
+        let bots = mention(json!({"thread_ts": "1699.000100", "bot_id": "B2"}));
+        assert!(matches!(brought(bots, Places::default()), Some(News::Message(_))), "it is no person");
+    }
+
+    #[test]
+    fn a_mention_in_a_group_is_taken_however_it_comes() {
+        let plain = dm(json!({"channel": "C5", "channel_type": "mpim", "text": "<@UBOT> hello"}));
+        let (plain, mention) = (read(plain), read(mention(json!({"channel": "C5"}))));
+        assert!(plain.is_some() && plain == mention.map(|message| Inbound { text: "hello".into(), ..message }));
+    }
+
+    #[test]
+    fn only_the_direct_message_is_a_place_to_begin() {
+        let opened = |tab: &str| {
+            let event =
+                json!({"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": tab, "event_ts": "1.1"});
+            brought(event, Places::default())
+        };
+        assert_eq!(opened("messages"), Some(News::Opened { user: "U1".into(), channel: "D1".into() }));
+        assert_eq!(opened("home"), None);
+    }
+
+    #[test]
     fn a_command_keeps_the_ids_that_it_names_and_a_question_the_names() {
         let text = |text: &str| read(mention(json!({"text": format!("<@UBOT> {text}")}))).expect("a message").text;
         assert_eq!(text("/pmk admin admins add <@U2|han>"), "/pmk admin admins add <@U2|han>");
@@ -317,7 +471,8 @@ mod tests {
         let me =
             Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
         let callback = |team: &str, id: &str, event: Value| {
-            news(serde_json::from_value(json!({"team_id": team, "event_id": id, "event": event})).expect("one"), &me)
+            let callback = json!({"team_id": team, "event_id": id, "event": event});
+            news(serde_json::from_value(callback).expect("one"), &me, Places::default())
         };
         let long = "1".repeat(1_000);
         for id in ["", "1 2", "1:2", "1\n2", "\u{1b}[2J", "\u{202e}1", "\u{200b}1", long.as_str()] {

@@ -2,7 +2,7 @@
 //!
 //! That waits behind all calls that answers need, and what Slack puts off waits. Of what is
 //! found there only that counts which an event would have brought: everything of a person in a direct message, mentions
-//! elsewhere. What somebody has answered since is not asked any more.
+//! elsewhere, and what is written in threads, of which some are followed. What somebody has answered since is not asked any more.
 
 use std::time::Duration;
 
@@ -12,12 +12,14 @@ use tokio::time::sleep;
 
 use super::{
     failure::{CallFailure, Cause},
-    inbound, mrkdwn,
+    inbound::{self, News},
+    mrkdwn,
+    places::Places,
     web::{Identity, Turn, Web},
 };
 use crate::{
     front::{LookBack, Past},
-    talk::Inbound,
+    talk::{InThread, Manner},
 };
 
 /// The most that Slack recommends a page.
@@ -44,7 +46,7 @@ struct Cursor {
 }
 
 /// What is still to be answered at a place.
-pub(super) async fn look_back(web: &Web, me: &Identity, place: &LookBack) -> Result<Past, CallFailure> {
+pub(super) async fn look_back(web: &Web, me: &Identity, places: Places, place: &LookBack) -> Result<Past, CallFailure> {
     let mut found = Vec::new();
     let mut cursor: Option<String> = None;
     let mut is_whole = false;
@@ -57,7 +59,7 @@ pub(super) async fn look_back(web: &Web, me: &Identity, place: &LookBack) -> Res
             break;
         }
     }
-    Ok(Past { messages: open(found, me, place), is_whole })
+    Ok(Past { is_whole, ..open(found, me, places, place) })
 }
 
 async fn page(web: &Web, place: &LookBack, cursor: Option<&str>) -> Result<Page, CallFailure> {
@@ -84,19 +86,33 @@ async fn page(web: &Web, place: &LookBack, cursor: Option<&str>) -> Result<Page,
     }
 }
 
-/// What of it is for the bot and unanswered, the oldest first.
-fn open(mut found: Vec<Map<String, Value>>, me: &Identity, place: &LookBack) -> Vec<Inbound> {
+/// What of it is for the bot and unanswered, and what may be, the oldest first.
+fn open(mut found: Vec<Map<String, Value>>, me: &Identity, places: Places, place: &LookBack) -> Past {
     // Slack gives a channel from its end, a thread from its beginning.
     found.sort_by(|one, other| text(one, "ts").cmp(text(other, "ts")));
-    let mut open = Vec::new();
+    let mut past = Past::default();
     for (at, message) in found.iter().enumerate() {
         // The beginning of a thread is given with it, however old.
-        if text(message, "ts") <= place.after.as_str() || is_answered(message, &found[at + 1..], place) {
+        if text(message, "ts") <= place.after.as_str() {
             continue;
         }
-        open.extend(inbound::of_past(message.clone(), &place.channel, me));
+        let is_answered = is_answered(message, &found[at + 1..], place);
+        match inbound::of_past(message.clone(), &place.channel, me, places) {
+            Some(News::InThread(word)) => {
+                let InThread { message, manner } = *word;
+                // Who has written something there counts, answered or not.
+                let manner = match manner {
+                    Manner::Mention { .. } if is_answered => continue,
+                    Manner::Plain { for_others } => Manner::Plain { for_others: for_others || is_answered },
+                    Manner::Mention { alone } => Manner::Mention { alone },
+                };
+                past.in_threads.push(InThread { message, manner });
+            }
+            Some(News::Message(message)) if !is_answered => past.messages.push(*message),
+            _ => {}
+        }
     }
-    open
+    past
 }
 
 /// Whether somebody else has answered it. In a direct message that is the bot, which has not heard of it.
@@ -122,6 +138,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::front::slack::places::ReplyIn;
 
     fn me() -> Identity {
         Identity {
@@ -137,11 +154,22 @@ mod tests {
         json!({"type": "message", "user": user, "ts": ts, "text": text})
     }
 
-    fn open_at(channel: &str, thread: Option<&str>, messages: Vec<Value>) -> Vec<(String, String)> {
+    fn past_of(channel: &str, thread: Option<&str>, places: Places, messages: Vec<Value>) -> Past {
         let place =
             LookBack { channel: channel.into(), thread_ts: thread.map(str::to_owned), after: "100.000000".into() };
         let messages = messages.into_iter().filter_map(|message| message.as_object().cloned()).collect();
-        open(messages, &me(), &place).into_iter().map(|message| (message.ts, message.text)).collect()
+        open(messages, &me(), places, &place)
+    }
+
+    fn open_at(channel: &str, messages: Vec<Value>) -> Vec<(String, String)> {
+        let past = past_of(channel, None, Places::default(), messages);
+        past.messages.into_iter().map(|message| (message.ts, message.text)).collect()
+    }
+
+    /// The beginnings of what is written in a thread, and how it is written.
+    fn words(past: Past) -> Vec<(String, Manner)> {
+        let word = |word: InThread| (word.message.text, word.manner);
+        past.in_threads.into_iter().map(word).collect()
     }
 
     #[test]
@@ -160,7 +188,7 @@ mod tests {
             said("U1", "100.000000", "known"),
         ];
         let expected = [("101.000000", "one"), ("102.000000", "two")].map(|(ts, text)| (ts.into(), text.into()));
-        assert_eq!(open_at("D1", None, messages), expected);
+        assert_eq!(open_at("D1", messages), expected);
     }
 
     #[test]
@@ -177,16 +205,40 @@ mod tests {
             said("U2", "105.000000", "<@U1> it is Friday"),
             said("U3", "106.000000", "<@UBOT> and when is lunch?"),
         ];
-        let texts: Vec<String> = open_at("C1", None, messages).into_iter().map(|(_, text)| text).collect();
+        let texts: Vec<String> = open_at("C1", messages).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["only the asker wrote there", "and when is lunch?"]);
+    }
+
+    #[test]
+    fn a_mention_that_began_a_thread_has_the_key_that_its_event_had() {
+        let mut began = said("U1", "101.000000", "<@UBOT> hello");
+        (began["thread_ts"], began["reply_users"]) = (json!("101.000000"), json!(["U1"]));
+        let in_channel = past_of("C1", None, Places::default(), vec![began.clone()]);
+        assert_eq!(in_channel.messages[0].key.to_string(), "slack:channel:C1");
+        let places = Places { reply_in: ReplyIn::Thread, ..Places::default() };
+        let in_thread = past_of("C1", None, places, vec![began]);
+        assert_eq!(in_thread.in_threads[0].message.key.to_string(), "slack:channel:C1:101.000000");
+        assert_eq!(in_thread.in_threads[0].manner, Manner::Mention { alone: true });
     }
 
     #[test]
     fn in_a_thread_a_later_word_of_somebody_else_is_an_answer() {
         let parent = said("U1", "099.000000", "<@UBOT> old");
-        let thread = |last: Value| vec![parent.clone(), said("U1", "101.000000", "<@UBOT> well?"), last];
-        assert!(open_at("C1", Some("099.000000"), thread(said("U2", "102.000000", "yes"))).is_empty());
-        let open = open_at("C1", Some("099.000000"), thread(said("U1", "102.000000", "nobody?")));
-        assert_eq!(open, [("101.000000".to_owned(), "well?".to_owned())]);
+        let in_thread = |user: &str, ts: &str, text: &str| {
+            let mut said = said(user, ts, text);
+            (said["thread_ts"], said["parent_user_id"]) = (json!("099.000000"), json!("U1"));
+            said
+        };
+        let thread = |last: Value| {
+            let asked = in_thread("U1", "101.000000", "<@UBOT> well?");
+            let messages = vec![parent.clone(), asked, in_thread("U1", "102.000000", "anybody?"), last];
+            words(past_of("C1", Some("099.000000"), Places::default(), messages))
+        };
+        let plain = |text: &str, for_others| (text.to_owned(), Manner::Plain { for_others });
+        let answered = thread(in_thread("U2", "103.000000", "yes"));
+        assert_eq!(answered, [plain("anybody?", true), plain("yes", false)]);
+        let open = thread(in_thread("U1", "103.000000", "nobody?"));
+        let asked = ("well?".to_owned(), Manner::Mention { alone: true });
+        assert_eq!(open, [asked, plain("anybody?", false), plain("nobody?", false)]);
     }
 }

@@ -84,6 +84,16 @@ pub(super) fn is_mentioned(text: &str, user: &str) -> bool {
     text.split('<').skip(1).filter_map(|opened| opened.split_once('>')).any(|(sequence, _)| mentions(sequence, user))
 }
 
+/// Whether it names somebody else: a person, a group, or everybody.
+pub(super) fn names_others(text: &str, me: &str) -> bool {
+    let mut sequences = text.split('<').skip(1).filter_map(|opened| opened.split_once('>'));
+    sequences.any(|(sequence, _)| match sequence.chars().next() {
+        Some('@') => !mentions(sequence, me),
+        Some('!') => !sequence.starts_with("!date^"),
+        _ => false,
+    })
+}
+
 fn mentions(sequence: &str, user: &str) -> bool {
     sequence.strip_prefix('@').is_some_and(|mention| mention.split('|').next() == Some(user))
 }
@@ -165,6 +175,20 @@ mod tests {
             ("<@UBOTTLE> hi", "@UBOTTLE hi"),
         ] {
             assert_eq!(plain(text, "UBOT"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn who_is_spoken_to_by_name() {
+        for (text, expected) in [
+            ("<@U2> do you know?", true),
+            ("<@UBOT> and <@U2|ann>", true),
+            ("<!here> <!subteam^S1|@team>", true),
+            ("<@UBOT>, in <#C1|general>, since <!date^1392734382^{date}|Feb 18>?", false),
+            ("see <https://a.b/@c>", false),
+            ("a lone <@U2", false),
+        ] {
+            assert_eq!(names_others(text, "UBOT"), expected, "{text}");
         }
     }
 

@@ -44,6 +44,27 @@ const GAP: Duration = Duration::from_secs(1);
 /// The most characters of a piece that Slack takes.
 const MAX_PIECE: usize = 11_000;
 
+/// Whether answers are shown while they are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Where Slack and the answer allow it.
+    #[default]
+    Auto,
+    Off,
+}
+
+impl Stream {
+    pub const ALL: [Stream; 2] = [Stream::Auto, Stream::Off];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stream::Auto => "auto",
+            Stream::Off => "off",
+        }
+    }
+}
+
 /// The streams of all turns.
 #[derive(Debug)]
 pub(super) struct Streams {

@@ -42,10 +42,12 @@ doctor-scopes-unknown = nobody says which there are
 doctor-scopes-untold = Slack does not say which there are
 doctor-scopes-without = without `{ $scope }` { $goes }
 doctor-scopes-goes = { $goes ->
-    [channel-history] after a crash a part of an answer may come twice in such a channel, and mentions of an outage are not read back
+    [channel-history] after a crash a part of an answer may come twice in such a channel, mentions of an outage are not read back, and every question in a thread needs a mention
     [command] there is no `/pmk`
     [direct-messages] after a crash a contact may be asked twice
     [files] very long answers are cut instead of coming as a file
+    [group-messages] questions in direct messages of several people may not be heard, and what was asked there is not read back
+    [prompts] nobody is shown what to begin with
    *[reactions] a contact's "later" is acknowledged by words, not by a reaction
 }
 doctor-scopes-hint = add it under OAuth & Permissions and install the app again; see docs/slack.md#the-app

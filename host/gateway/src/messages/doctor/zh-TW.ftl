@@ -42,10 +42,12 @@ doctor-scopes-unknown = 無從得知有哪些 scope
 doctor-scopes-untold = Slack 沒有說明有哪些 scope
 doctor-scopes-without = 缺少 `{ $scope }`：{ $goes }
 doctor-scopes-goes = { $goes ->
-    [channel-history] 當機之後，這類頻道裡的回答可能有一部分重複，中斷期間的提及也無法補讀
+    [channel-history] 當機之後，這類頻道裡的回答可能有一部分重複，中斷期間的提及也無法補讀，討論串裡的每個問題都要提及機器人
     [command] 沒有 `/pmk` 可用
     [direct-messages] 當機之後，同一位聯絡人可能會被問兩次
     [files] 很長的回答會被截斷，而不是以檔案送出
+    [group-messages] 多人私訊裡的問題可能聽不到，中斷期間的也無法補讀
+    [prompts] 不會顯示開場的建議
    *[reactions] 聯絡人說「稍後」時，會以文字而不是表情符號回應
 }
 doctor-scopes-hint = 請在 OAuth & Permissions 加上，並重新安裝應用程式；見 docs/slack.md#the-app

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, calibrations, cases, connection::CACHED_STATEMENTS, dump, escalations, events, experiments, intake,
-    lease, presence, proposals, receipts, reset, restore, sessions, tools, turns, uses, window,
+    archive, asked, calibrations, cases, connection::CACHED_STATEMENTS, dump, escalations, events, experiments,
+    following, intake, lease, presence, proposals, receipts, reset, restore, sessions, tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -13,6 +13,9 @@ const BY_INDEX: &[&str] = &[
     intake::SEE,
     intake::ENTER_SESSION,
     intake::ENTER_INBOX,
+    following::FOLLOW,
+    following::INTERRUPT,
+    following::FOLLOWED,
     turns::FIND_QUESTION,
     turns::SET_VERBOSITY,
     turns::START,
@@ -75,6 +78,7 @@ const BY_INDEX: &[&str] = &[
     presence::FORGET_READING,
     presence::READ_BACK,
     presence::IS_KNOWN,
+    presence::IS_ACTIVE,
     presence::LAST_TOLD,
     presence::CLAIM_TELLING,
     presence::TOLD,

@@ -106,6 +106,24 @@ async fn each_conversation_is_read_from_the_last_message_that_was_known_when_it_
     assert_eq!(again[2], ("slack:dm:U1".to_owned(), overlap(gone + HOUR)));
 }
 
+/// Where mentions begin threads, nothing happens in the conversation of the channel any more.
+#[tokio::test]
+async fn a_channel_in_whose_threads_people_talk_is_read_for_what_begins_there() {
+    let home = home();
+    let store = open(&home);
+    let long_ago = NOW - 40 * DAY;
+    store.accept(&at("slack:channel:C1", "Ev1", &ts(long_ago)), long_ago).await.unwrap().expect("new");
+    accept(&store, "slack:channel:C1:5.000001", "Ev2").await;
+    let outage = Outage { since_ms: Some(NOW + HOUR), until_ms: NOW + 2 * HOUR, announce: None, read: true };
+    store.came_back(outage).await.unwrap();
+    let keys =
+        async || -> Vec<String> { store.unread().await.unwrap().iter().map(|unread| unread.key.to_string()).collect() };
+    assert_eq!(keys().await, ["slack:channel:C1", "slack:channel:C1:5.000001"]);
+    // One that is active was read by itself.
+    accept(&store, "slack:channel:C1", "Ev3").await;
+    assert_eq!(keys().await, ["slack:channel:C1:5.000001"]);
+}
+
 /// Names are remembered for a day; a weekend is longer.
 #[tokio::test]
 async fn what_is_read_back_is_known_however_long_ago_it_came_in() {

@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     front::{
         Intake,
-        slack::{hearing::Hearing, web::Identity},
+        slack::{hearing::Hearing, places::Places, prompts::Prompts, web::Identity},
     },
     talk::{Accepted, Inbound, Reaction},
 };
@@ -37,6 +37,7 @@ impl Intake for Stuck {
 /// What a desk is made of.
 struct Office {
     me: Identity,
+    prompts: Prompts,
     hearing: Hearing,
 }
 
@@ -44,14 +45,19 @@ impl Office {
     fn new() -> Office {
         let me =
             Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
-        Office { me, hearing: Hearing::new(&Timings::default()) }
+        Office { me, prompts: Prompts::new(vec![]), hearing: Hearing::new(&Timings::default()) }
+    }
+
+    fn reception<'a>(&'a self, intake: &'a dyn Intake) -> Reception<'a> {
+        let Office { me, prompts, hearing } = self;
+        Reception { me, places: Places::default(), prompts, intake, hearing }
     }
 
     /// A connection with the default timings, and its other end.
     async fn link(&self) -> (Link<'_, DuplexStream>, DuplexStream) {
         let (near, far) = duplex(1 << 20);
         let socket = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
-        let reception = Reception { me: &self.me, intake: &Stuck, hearing: &self.hearing };
+        let reception = self.reception(&Stuck);
         (Link::over(socket, reception, Timings::default()), far)
     }
 }
@@ -164,7 +170,7 @@ async fn after(bytes: &[u8]) -> (String, usize) {
     let (office, intake) = (Office::new(), Counting::default());
     let (near, mut far) = duplex(16 << 20);
     let socket = WebSocketStream::from_raw_socket(near, Role::Client, Some(bounds())).await;
-    let reception = Reception { me: &office.me, intake: &intake, hearing: &office.hearing };
+    let reception = office.reception(&intake);
     let mut link = Link::over(socket, reception, Timings::default());
     tokio::io::AsyncWriteExt::write_all(&mut far, bytes).await.expect("a pipe");
     let end = match link.serve(sleep(Duration::from_secs(1))).await {

@@ -1,0 +1,86 @@
+//! What gateway.json says of Slack beside the tokens.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::shape::{Key, Shape};
+use crate::front::slack::{MOST_PROMPTS, Places, Prompt, ReplyIn, Stream};
+
+/// How the bot behaves there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SlackSettings {
+    /// Where a mention is answered that is in no thread.
+    pub reply_in: ReplyIn,
+    /// Whether who has mentioned the bot in a thread needs no mention there, until somebody else writes.
+    pub follow_threads: bool,
+    /// Whether answers are shown while they are made.
+    pub stream: Stream,
+    /// What people may begin with.
+    pub suggested_prompts: Vec<Prompt>,
+}
+
+impl Default for SlackSettings {
+    fn default() -> Self {
+        let Places { reply_in, follow_threads } = Places::default();
+        SlackSettings { reply_in, follow_threads, stream: Stream::default(), suggested_prompts: vec![] }
+    }
+}
+
+impl SlackSettings {
+    /// Where a question is one, and where its answer goes.
+    pub fn places(&self) -> Places {
+        Places { reply_in: self.reply_in, follow_threads: self.follow_threads }
+    }
+}
+
+/// The keys of the section.
+pub(super) fn keys() -> Vec<Key> {
+    let SlackSettings { reply_in, follow_threads, stream, suggested_prompts: _ } = SlackSettings::default();
+    let words = Shape::Word { words: ReplyIn::ALL.map(ReplyIn::name).to_vec(), any_case: false };
+    let prompts = Shape::List {
+        of: Box::new(Shape::object(vec![
+            Key::new("title", some_text(), "What the person sees.").needed(),
+            Key::new("message", some_text(), "What they have said once they choose it.").needed(),
+        ])),
+        least: 0,
+        most: Some(MOST_PROMPTS),
+        noun: "a list of prompts",
+    };
+    vec![
+        Key::new("appToken", Shape::Secret, "The app-level token, xapp-….").after("PMK_SLACK_APP_TOKEN").or_null(),
+        Key::new("botToken", Shape::Secret, "The bot token, xoxb-….").after("PMK_SLACK_BOT_TOKEN").or_null(),
+        Key::new(
+            "replyIn",
+            words,
+            "Where a mention is answered that is in no thread: in the channel, or in the thread that it begins.",
+        )
+        .or(reply_in.name()),
+        Key::new(
+            "followThreads",
+            Shape::Flag,
+            "Whether who has mentioned the bot in a thread needs no mention there, until somebody else writes.",
+        )
+        .or(follow_threads),
+        Key::new(
+            "stream",
+            Shape::Word { words: Stream::ALL.map(Stream::name).to_vec(), any_case: false },
+            "Whether answers in threads are shown while they are made: where that goes, or not at all.",
+        )
+        .or(stream.name()),
+        Key::new(
+            "suggestedPrompts",
+            prompts,
+            "What people are shown to begin with when they open their direct message with the bot.",
+        )
+        .or(json!([])),
+    ]
+}
+
+fn some_text() -> Shape {
+    Shape::Like {
+        is_it: |text| !text.trim().is_empty(),
+        pattern: r"\S".to_owned(),
+        noun: "a text with something in it".to_owned(),
+    }
+}
