@@ -82,11 +82,13 @@ pub struct Config {
     pub api_key: Option<Secret>,
 }
 
-/// Slack's tokens, or where to get them.
+/// Slack's tokens, or where to get them, and what is done there.
 #[derive(Clone, Debug, Default)]
 pub struct SlackTokens {
     pub app_token: Option<Secret>,
     pub bot_token: Option<Secret>,
+    /// Whether what is deleted there stays here.
+    pub keeps_deleted: bool,
 }
 
 impl Config {
@@ -232,7 +234,9 @@ fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
 
 fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
     let token = |key: &str| Secret::read(&format!("slack.{key}"), root.get("slack").and_then(|slack| slack.get(key)));
-    Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")? })
+    let follows = root.get("slack").and_then(|slack| slack.get("followDeletes")).and_then(Value::as_bool);
+    let keeps_deleted = follows == Some(false);
+    Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")?, keeps_deleted })
 }
 
 /// `defaultIngest`; an empty one is none.

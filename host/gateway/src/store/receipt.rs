@@ -284,6 +284,11 @@ impl StoredTexts {
         stored.extend(digests);
     }
 
+    /// Some may be stored no more.
+    pub(super) fn forget(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashSet<Digest>> {
         // An insertion is whole or did not happen, and a text too few is only written once more.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -298,6 +303,30 @@ impl Receipt {
             _ => None,
         });
         [&self.system, &self.tools].into_iter().chain(blocks)
+    }
+}
+
+impl Receipt {
+    /// The texts that a message of the archive is told from: what stood for it, and what has shown it again.
+    pub(super) fn texts_of(&self, id: i64) -> Vec<Digest> {
+        let mut texts = Vec::new();
+        let mut places = Vec::new();
+        for (place, reference) in (0u32..).zip(&self.before.messages) {
+            match reference {
+                Reference::Whole(shown) if *shown == id => places.push(place),
+                Reference::Reduced(shown, text) if *shown == id => {
+                    places.push(place);
+                    texts.push(text.clone());
+                }
+                _ => {}
+            }
+        }
+        if let Some(plan) = &self.plan {
+            let replaced = plan.replaced.iter().filter(|(place, _)| places.contains(place));
+            texts.extend(replaced.map(|(_, text)| text.clone()));
+            texts.extend(plan.recall.clone().filter(|_| plan.recalled.contains(&id)));
+        }
+        texts
     }
 }
 

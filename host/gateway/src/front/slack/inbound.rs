@@ -5,6 +5,8 @@
 //! in the deduplication by `ts`. Reactions to messages are taken in, whoever wrote the message: only some
 //! ask for anything.
 //!
+//! What is told of messages that were sent before is read by [`changed`].
+//!
 //! An event in which an id is none is refused here: nothing of it gets any further.
 //!
 //! Only what counts is read. slack-morphism models events whole, and when one file or attachment has a
@@ -20,8 +22,10 @@ use serde_json::{Map, Value};
 use super::{mrkdwn, web::Identity};
 use crate::{
     front::malformed,
-    talk::{Inbound, Reaction, ReplyTo, after_command},
+    talk::{Change, Inbound, Reaction, ReplyTo, after_command},
 };
+
+mod changed;
 
 /// The payload of an envelope of type `events_api`.
 #[derive(Debug, Deserialize)]
@@ -72,6 +76,29 @@ struct Said {
     subtype: Option<String>,
     text: Option<String>,
     files: Option<Vec<IgnoredAny>>,
+    edited: Option<Value>,
+    /// Of an event about another message: as that is now, as it was, and which it was.
+    message: Option<Value>,
+    previous_message: Option<Value>,
+    deleted_ts: Option<Value>,
+}
+
+impl Said {
+    /// The ids that would be stored, with their names.
+    fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let ids = [
+            ("user", self.user.as_ref()),
+            ("channel", Some(&self.channel)),
+            ("ts", Some(&self.ts)),
+            ("thread_ts", self.thread_ts.as_ref()),
+        ];
+        ids.into_iter().filter_map(|(name, id)| Some((name, id?.as_str())))
+    }
+
+    /// Whether it is between a person and the bot.
+    fn is_direct(&self) -> bool {
+        self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,18 +135,17 @@ impl TryFrom<Map<String, Value>> for Item {
 impl Event {
     /// The ids that would be stored, with their names.
     fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let (user, channel, ts, thread_ts) = match self {
-            Event::Message(said) | Event::AppMention(said) => {
-                (said.user.as_ref(), Some(&said.channel), Some(&said.ts), said.thread_ts.as_ref())
-            }
-            Event::ReactionAdded(Reacted { user, item: Item::Message(Reactable { channel, ts }), .. }) => {
-                (Some(user), Some(channel), Some(ts), None)
-            }
-            Event::ReactionAdded(_) | Event::Other => (None, None, None, None),
+        let said = match self {
+            Event::Message(said) | Event::AppMention(said) => Some(said),
+            Event::ReactionAdded(_) | Event::Other => None,
         };
-        [("user", user), ("channel", channel), ("ts", ts), ("thread_ts", thread_ts)]
-            .into_iter()
-            .filter_map(|(name, id)| Some((name, id?.as_str())))
+        let reacted = match self {
+            Event::ReactionAdded(Reacted { user, item: Item::Message(Reactable { channel, ts }), .. }) => {
+                [("user", user.as_str()), ("channel", channel), ("ts", ts)].to_vec()
+            }
+            Event::ReactionAdded(_) | Event::Message(_) | Event::AppMention(_) | Event::Other => vec![],
+        };
+        said.into_iter().flat_map(Said::ids).chain(reacted)
     }
 }
 
@@ -127,6 +153,8 @@ impl Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Message(Box<Inbound>),
+    /// Something about a message that was sent before.
+    Change(Change),
     Reaction(Reaction),
     /// Nothing that can be taken in: this id is none.
     Malformed(&'static str),
@@ -139,12 +167,18 @@ pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
         return Some(News::Malformed(field));
     }
     match event {
+        Event::Message(said) if changed::is_change(&said, false) => {
+            return changed::change(team_id, event_id, said, false, me).map(News::Change);
+        }
+        Event::AppMention(said) if changed::is_change(&said, true) => {
+            return changed::change(team_id, event_id, said, true, me).map(News::Change);
+        }
         Event::Message(said) => message(team_id, event_id, said, false, me),
         Event::AppMention(said) => message(team_id, event_id, said, true, me),
         Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }) })
             if user != me.user =>
         {
-            return Some(News::Reaction(Reaction { user, channel, ts, reaction }));
+            return Some(News::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction }));
         }
         Event::ReactionAdded(_) | Event::Other => None,
     }
@@ -152,6 +186,7 @@ pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
 }
 
 fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &Identity) -> Option<Inbound> {
+    let is_direct = said.is_direct();
     let user = said.user.filter(|user| *user != me.user)?;
     if said.bot_id.is_some() && said.bot_id == me.bot {
         return None;
@@ -160,7 +195,7 @@ fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &
         return None;
     }
     let channel = said.channel;
-    let place = if said.channel_type.as_deref() == Some("im") || channel.starts_with('D') {
+    let place = if is_direct {
         Place::Dm(user.clone())
     } else if mentioned {
         Place::Channel(channel.clone())
@@ -236,7 +271,8 @@ mod tests {
                    "event_ts": "1.2"})
         };
         let message = json!({"type": "message", "channel": "C1", "ts": "1.1"});
-        let expected = Reaction { user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
+        let event_id = Some("Ev1".into());
+        let expected = Reaction { event_id, user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
         assert_eq!(read(reacted("U2", message.clone())), Some(News::Reaction(expected)));
         assert_eq!(read(reacted("UBOT", message)), None);
         assert_eq!(read(reacted("U2", json!({"type": "file", "file": "F1"}))), None);
@@ -300,8 +336,6 @@ mod tests {
             ("the bot's own", dm(json!({"user": "UBOT"}))),
             ("the bot's own", dm(json!({"bot_id": "BBOT"}))),
             ("a bot's", dm(json!({"subtype": "bot_message", "bot_id": "B2", "user": null}))),
-            ("an edit", dm(json!({"subtype": "message_changed", "message": dm(json!({}))}))),
-            ("a deletion", dm(json!({"subtype": "message_deleted", "deleted_ts": "1.0"}))),
             ("a new subtype", dm(json!({"subtype": "something_new"}))),
             ("channel talk", dm(json!({"channel": "C1", "channel_type": "channel"}))),
             ("group talk", dm(json!({"channel": "G1", "channel_type": "mpim"}))),
