@@ -52,8 +52,8 @@ use ask::AskOutcome;
 use error::TurnError;
 use hear::Heard;
 use pmk_knowledge::Atom;
-use tokio_util::sync::CancellationToken;
 use record::Ending;
+use tokio_util::sync::CancellationToken;
 use work::Work;
 
 /// Takes messages that are answered together, usually one, through all steps.
@@ -126,8 +126,7 @@ async fn answer(
         budget(&work.ports, &mut work.exchange).await?;
         Ok::<_, TurnError>(work)
     };
-    let (placeholder, begun) =
-        tokio::join!(deliver::placeholder(services, &turn), unless(&interrupted, begin));
+    let (placeholder, begun) = tokio::join!(deliver::placeholder(services, &turn), unless(&interrupted, begin));
     let mut work = begun?;
     work.placeholder = placeholder?;
     let outcome = unless(&interrupted, converse(services, &mut work, batch)).await;

@@ -7,12 +7,7 @@
 use pmk_core::{Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{
-    CalledOff, Pending, Store, StoreError, codec, erase,
-    error::Fault,
-    events::Pen,
-    intake,
-};
+use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, intake};
 use crate::{
     ids::{InboxId, SessionId, TurnId},
     ledger::Event,
@@ -32,7 +27,8 @@ pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
 pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
 pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
 /// One that is parked is taken up, to come to its end.
-pub(super) const CALL_OFF: &str = "UPDATE inbox SET called_off = ?2, parked_at = NULL, parked_why = NULL, parked_told = 0
+pub(super) const CALL_OFF: &str =
+    "UPDATE inbox SET called_off = ?2, parked_at = NULL, parked_why = NULL, parked_told = 0
      WHERE id = ?1";
 pub(super) const STOP: &str = "UPDATE inbox SET called_off = 'stopped'
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL
@@ -40,7 +36,8 @@ pub(super) const STOP: &str = "UPDATE inbox SET called_off = 'stopped'
      RETURNING session_id";
 pub(super) const NEXT_REVISION: &str = "UPDATE session SET revision = revision + 1 WHERE id = ?1";
 pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
-pub(super) const KEEP_EARLY: &str = "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
+pub(super) const KEEP_EARLY: &str =
+    "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
      ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at
      WHERE edited_at <= excluded.edited_at OR (edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
 pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2 RETURNING edited_at, text";
@@ -233,7 +230,10 @@ pub(super) fn refuse_stale(conn: &Connection, session: SessionId, revision: Opti
 pub(super) enum Early {
     Deleted,
     /// This is what it says by now.
-    Edited { text: String, at: String },
+    Edited {
+        text: String,
+        at: String,
+    },
 }
 
 /// Takes what is known of a message that has just come in.
@@ -307,7 +307,8 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
         }
         return Ok(Changed::Unknown);
     };
-    if known.called_off == Some(CalledOff::Deleted) || known.edited_at.as_deref().is_some_and(|last| last > at.as_str()) {
+    if known.called_off == Some(CalledOff::Deleted) || known.edited_at.as_deref().is_some_and(|last| last > at.as_str())
+    {
         return Ok(Changed::Nothing);
     }
     let waits = known.waits();
@@ -324,8 +325,14 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
                 next_revision(conn, known.session)?;
             }
         }
-        _ if known.edited.as_ref() == Some(&message.text) => return Ok(Changed::Nothing),
         _ => {
+            let said = match known.edited {
+                None => erase::question_text(conn, turn)?.map(|(_, text)| text),
+                edited => edited,
+            };
+            if said.as_ref() == Some(&message.text) {
+                return Ok(Changed::Nothing);
+            }
             conn.prepare_cached(SET_EDITED)?.execute(params![turn.0, message.text, at])?;
         }
     }
@@ -415,11 +422,7 @@ fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>,
     let mut statement = conn.prepare_cached(FIND_REPLY)?;
     let mut rows = statement.query([ts, channel])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Reply {
-        turn: TurnId(row.get(0)?),
-        session: SessionId(row.get(1)?),
-        key: codec::key(row.get_ref(2)?)?,
-    }))
+    Ok(Some(Reply { turn: TurnId(row.get(0)?), session: SessionId(row.get(1)?), key: codec::key(row.get_ref(2)?)? }))
 }
 
 /// The turn of the question that a message is, or answers: the newest, where that was asked again. `None` where it is not

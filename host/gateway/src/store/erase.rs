@@ -16,12 +16,12 @@ use super::{
 };
 use crate::ids::{SessionId, TurnId};
 
-pub(super) const QUESTION: &str = "SELECT id, blocks FROM message WHERE turn_id = ?1 AND role = 'user' AND origin = 'user'
+pub(super) const QUESTION: &str =
+    "SELECT id, blocks FROM message WHERE turn_id = ?1 AND role = 'user' AND origin = 'user'
      ORDER BY id LIMIT 1";
 pub(super) const LAST: &str = "SELECT id, role, blocks FROM message WHERE turn_id = ?1 ORDER BY id DESC LIMIT 1";
 pub(super) const PIECE_OF: &str = "SELECT session_id, answered_with, piece_start, piece_bytes FROM turn WHERE id = ?1";
-pub(super) const ERASE: &str =
-    "UPDATE message SET blocks = ?2, tokens = ?3, chars = ?4, erased_at = ?5 WHERE id = ?1";
+pub(super) const ERASE: &str = "UPDATE message SET blocks = ?2, tokens = ?3, chars = ?4, erased_at = ?5 WHERE id = ?1";
 pub(super) const ERASE_LIVE: &str = "UPDATE live SET replacement = NULL, tokens = ?3, chars = ?4
      WHERE session_id = ?1 AND message_id = ?2";
 pub(super) const SHORTEN_PIECE: &str = "UPDATE turn SET piece_bytes = ?2 WHERE id = ?1";
@@ -31,8 +31,7 @@ pub(super) const FORGET_READING: &str = "UPDATE turn SET reading = NULL WHERE id
 pub(super) const FORGET_EDITED: &str = "UPDATE inbox SET edited = NULL WHERE id = ?1";
 pub(super) const FORGET_PROPOSAL: &str = "DELETE FROM proposal WHERE turn_id = ?1 AND confirmed_by IS NULL";
 const IS_LIVE: &str = "SELECT 1 FROM live WHERE session_id = ?1 AND message_id = ?2";
-const SUMMARIES_SINCE: &str =
-    "SELECT count(*) FROM message WHERE session_id = ?1 AND id > ?2 AND origin = 'summary'";
+const SUMMARIES_SINCE: &str = "SELECT count(*) FROM message WHERE session_id = ?1 AND id > ?2 AND origin = 'summary'";
 
 /// A message that was erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,13 +97,7 @@ pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) 
 }
 
 /// Puts this in the place of a stored message, wherever that is.
-fn replace(
-    conn: &Connection,
-    session: SessionId,
-    id: i64,
-    by: Message,
-    now_ms: i64,
-) -> Result<Erased, Fault> {
+fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: i64) -> Result<Erased, Fault> {
     debug_assert!(matches!((by.role, by.origin), (Role::User, Origin::User) | (Role::Assistant, Origin::Assistant)));
     let NewMessage { blocks, tokens, chars, terms, .. } = NewMessage::from(&by);
     conn.prepare_cached(ERASE)?.execute(params![id, blocks, tokens, chars, now_ms])?;

@@ -29,8 +29,7 @@ pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, 
 pub(super) const ENTER_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)
      ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at, channel = excluded.channel RETURNING id";
-pub(super) const ENTER_INBOX: &str =
-    "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, user)
+pub(super) const ENTER_INBOX: &str = "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, user)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, CalledOff, Concern, Escalating, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, Store,
-    StoreError, Verbosity, archive, calibrations, cases, changes,
+    Answered, Begin, CalledOff, Concern, Escalating, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent,
+    Store, StoreError, Verbosity, archive, calibrations, cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, lease, proposals, receipt, uses, window,
@@ -36,8 +36,7 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
 pub(super) const ANSWERED_WITH: &str =
     "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3, answered_with = ?4
      WHERE id = ?1 AND answered_at IS NULL";
-pub(super) const PIECE: &str =
-    "UPDATE turn SET answered_with = ?2, piece_start = ?3, piece_bytes = ?4 WHERE id = ?1";
+pub(super) const PIECE: &str = "UPDATE turn SET answered_with = ?2, piece_start = ?3, piece_bytes = ?4 WHERE id = ?1";
 pub(super) const COUNT_TURN: &str = "UPDATE session SET turns = turns + 1 WHERE id = ?1";
 pub(super) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";

@@ -28,12 +28,7 @@ pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -
 }
 
 /// Stores what was said as the answer, so that the conversation goes on from it.
-async fn stop(
-    services: &Services,
-    mut turn: OpenTurn,
-    also: Vec<OpenTurn>,
-    said: &str,
-) -> Result<Answered, TurnError> {
+async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said: &str) -> Result<Answered, TurnError> {
     let asked_by = also.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
     batching::merge(&mut turn, &also);
     let pieces = batching::pieces(&turn, &also);

@@ -272,7 +272,8 @@ mod tests {
         };
         let message = json!({"type": "message", "channel": "C1", "ts": "1.1"});
         let event_id = Some("Ev1".into());
-        let expected = Reaction { event_id, user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
+        let expected =
+            Reaction { event_id, user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
         assert_eq!(read(reacted("U2", message.clone())), Some(News::Reaction(expected)));
         assert_eq!(read(reacted("UBOT", message)), None);
         assert_eq!(read(reacted("U2", json!({"type": "file", "file": "F1"}))), None);

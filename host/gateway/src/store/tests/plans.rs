@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::store::{
-    archive, asked, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations, events, experiments, intake,
-    lease, presence, proposals, receipts, reset, restore, sessions, tools, turns, uses, window,
+    archive, asked, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations, events,
+    experiments, intake, lease, presence, proposals, receipts, reset, restore, sessions, tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.

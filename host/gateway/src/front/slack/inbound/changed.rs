@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 
 use super::{Said, message};
 use crate::{
-    front::{malformed, slack::{mrkdwn, web::Identity}},
+    front::{
+        malformed,
+        slack::{mrkdwn, web::Identity},
+    },
     talk::{Change, Edit},
 };
 
