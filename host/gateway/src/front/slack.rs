@@ -28,6 +28,7 @@ use crate::talk::{Connection, ReplyTo};
 
 mod address;
 pub mod app;
+mod changed;
 #[cfg(test)]
 mod cpu_time;
 pub mod credentials;

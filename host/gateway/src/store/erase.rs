@@ -12,7 +12,7 @@ use super::{
     archive,
     codec::{self, NewMessage},
     error::Fault,
-    receipts,
+    receipt,
 };
 use crate::ids::{SessionId, TurnId};
 
@@ -103,7 +103,7 @@ fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: 
     conn.prepare_cached(ERASE)?.execute(params![id, blocks, tokens, chars, now_ms])?;
     conn.prepare_cached(ERASE_LIVE)?.execute(params![session.0, id, tokens, chars])?;
     archive::index_anew(conn, session, id, &terms)?;
-    receipts::erase_texts_of(conn, session, id)?;
+    receipt::erase_texts_of(conn, session, id)?;
     let is_live = conn.prepare_cached(IS_LIVE)?.exists(params![session.0, id])?;
     let summaries = match is_live {
         // What is still there was not summed up.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pmk_core::SessionKey;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::{
     SessionDump, Store, StoreError, codec, dump,
@@ -12,16 +12,12 @@ use super::{
     receipt::{Digest, Receipt},
     sessions,
 };
-use crate::ids::{SessionId, TurnId};
+use crate::ids::TurnId;
 
 pub(super) const FIND_TEXT: &str = "SELECT body FROM text WHERE sha256 = ?1";
 pub(super) const OF_TURN: &str = "SELECT turn_id, body FROM receipt
      WHERE session_id = (SELECT session_id FROM turn WHERE id = ?1) AND turn_id = ?1 ORDER BY call";
 pub(super) const OF_SESSION: &str = "SELECT turn_id, body FROM receipt WHERE session_id = ?1 ORDER BY turn_id, call";
-/// Those that may have a text of a message: they show some in another form, or again.
-const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
-     AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
-pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
 
 /// A conversation, to be gone through again.
 #[derive(Clone, Debug)]
@@ -94,25 +90,6 @@ impl Store {
         })
         .await
     }
-}
-
-/// Erases the texts that receipts of a conversation keep of one of its messages: what stood for it, and blocks that have
-/// shown it again. The receipts themselves name things, and stay; what they were made from cannot be made again.
-pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> Result<(), Fault> {
-    let mut texts = Vec::new();
-    {
-        let mut statement = conn.prepare_cached(WITH_TEXTS)?;
-        let mut rows = statement.query(params![session.0, id])?;
-        while let Some(row) = rows.next()? {
-            let receipt: Receipt = codec::from_json(row.get_ref(0)?, "a receipt")?;
-            texts.extend(receipt.texts_of(id));
-        }
-    }
-    let mut erase = conn.prepare_cached(ERASE_TEXT)?;
-    for text in texts {
-        erase.execute([&*text.0])?;
-    }
-    Ok(())
 }
 
 fn read(conn: &Connection, sql: &str, of: i64) -> Result<Vec<(TurnId, Receipt)>, Fault> {

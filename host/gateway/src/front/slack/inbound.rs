@@ -19,13 +19,11 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use super::{mrkdwn, web::Identity};
+use super::{changed, mrkdwn, web::Identity};
 use crate::{
     front::malformed,
     talk::{Change, Inbound, Reaction, ReplyTo, after_command},
 };
-
-mod changed;
 
 /// The payload of an envelope of type `events_api`.
 #[derive(Debug, Deserialize)]
@@ -66,26 +64,26 @@ fn kind(object: &Map<String, Value>) -> Result<&str, serde_json::Error> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Said {
-    user: Option<String>,
-    bot_id: Option<String>,
-    channel: String,
-    channel_type: Option<String>,
-    ts: String,
-    thread_ts: Option<String>,
-    subtype: Option<String>,
-    text: Option<String>,
-    files: Option<Vec<IgnoredAny>>,
-    edited: Option<Value>,
+pub(super) struct Said {
+    pub(super) user: Option<String>,
+    pub(super) bot_id: Option<String>,
+    pub(super) channel: String,
+    pub(super) channel_type: Option<String>,
+    pub(super) ts: String,
+    pub(super) thread_ts: Option<String>,
+    pub(super) subtype: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) files: Option<Vec<IgnoredAny>>,
+    pub(super) edited: Option<Value>,
     /// Of an event about another message: as that is now, as it was, and which it was.
-    message: Option<Value>,
-    previous_message: Option<Value>,
-    deleted_ts: Option<Value>,
+    pub(super) message: Option<Value>,
+    pub(super) previous_message: Option<Value>,
+    pub(super) deleted_ts: Option<Value>,
 }
 
 impl Said {
     /// The ids that would be stored, with their names.
-    fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(super) fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let ids = [
             ("user", self.user.as_ref()),
             ("channel", Some(&self.channel)),
@@ -96,7 +94,7 @@ impl Said {
     }
 
     /// Whether it is between a person and the bot.
-    fn is_direct(&self) -> bool {
+    pub(super) fn is_direct(&self) -> bool {
         self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
     }
 }
@@ -185,7 +183,14 @@ pub(super) fn news(callback: Callback, me: &Identity) -> Option<News> {
     .map(|message| News::Message(Box::new(message)))
 }
 
-fn message(team_id: String, event_id: String, said: Said, mentioned: bool, me: &Identity) -> Option<Inbound> {
+/// The message that a person has sent to the bot; `None` where it is none.
+pub(super) fn message(
+    team_id: String,
+    event_id: String,
+    said: Said,
+    mentioned: bool,
+    me: &Identity,
+) -> Option<Inbound> {
     let is_direct = said.is_direct();
     let user = said.user.filter(|user| *user != me.user)?;
     if said.bot_id.is_some() && said.bot_id == me.bot {

@@ -157,7 +157,7 @@ const BY_INDEX: &[&str] = &[
     erase::FORGET_READING,
     erase::FORGET_EDITED,
     erase::FORGET_PROPOSAL,
-    receipts::ERASE_TEXT,
+    receipt::ERASE_TEXT,
     dump::SESSION,
     dump::MESSAGES,
     dump::LIVE,

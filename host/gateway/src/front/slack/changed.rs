@@ -7,12 +7,13 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Said, message};
+use super::{
+    inbound::{Said, message},
+    mrkdwn,
+    web::Identity,
+};
 use crate::{
-    front::{
-        malformed,
-        slack::{mrkdwn, web::Identity},
-    },
+    front::malformed,
     talk::{Change, Edit},
 };
 
