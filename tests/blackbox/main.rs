@@ -7,6 +7,7 @@ mod authoring;
 mod blocked;
 mod bombs;
 mod cases;
+mod changes;
 mod chat;
 mod claude_cli;
 mod commands;

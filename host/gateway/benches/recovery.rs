@@ -141,6 +141,8 @@ async fn session(home: &Path) {
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),
+        pieces: vec![],
+        revision: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![(0, None)], vec![], NOW).await.expect("finishes");

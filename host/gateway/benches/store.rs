@@ -70,6 +70,8 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),
+        pieces: vec![],
+        revision: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], vec![], NOW).await.expect("finishes");
@@ -128,6 +130,8 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),
+        pieces: vec![],
+        revision: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![], vec![], NOW).await.expect("finishes");

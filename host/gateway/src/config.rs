@@ -86,7 +86,7 @@ pub struct Config {
     pub api_key: Option<Secret>,
 }
 
-/// Slack's tokens, or where to get them.
+/// Slack's tokens, or where to get them, and what is done there.
 #[derive(Clone, Debug, Default)]
 pub struct SlackTokens {
     pub app_token: Option<Secret>,

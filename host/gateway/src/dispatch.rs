@@ -8,6 +8,7 @@
 //! - [`worker`] takes a conversation's messages through their turns, in [`batch`]es. A turn that is held up by
 //!   something that passes is tried again, without keeping anybody else from working; one that
 //!   panics is tried once more; one that cannot go on is [parked](parking), and the conversation goes on without it.
+//! - [`interrupt`] has a turn begun anew that people have changed something about.
 //! - [`sweep`] looks every few seconds for open messages that nobody works on. There are none, or something above
 //!   is broken: it says so, counts them, and has them worked on.
 //!
@@ -35,6 +36,7 @@ use crate::{
 
 mod batch;
 mod intake;
+mod interrupt;
 mod parking;
 mod queues;
 mod stuck;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     report::TurnReport,
-    talk::{Accepted, Connection, InThread, Inbound, Invocation, Manner, Notice, Reaction, ReplyTo, Speech},
+    talk::{Accepted, Change, Connection, InThread, Inbound, Invocation, Manner, Notice, Reaction, ReplyTo, Speech},
 };
 
 pub mod console;
@@ -59,6 +59,15 @@ pub trait Intake: Send + Sync {
     /// # Errors
     /// It could not be done and may be tried again.
     async fn react(&self, reaction: Reaction) -> Result<(), Failure>;
+
+    /// Takes in what was changed about a message. When this returns, the change survives a crash and may be acknowledged;
+    /// taken in twice it does no harm.
+    ///
+    /// # Errors
+    /// It could not be stored; it must not be acknowledged.
+    async fn change(&self, _change: Change) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Takes in a click. Does not block.
     fn invoke(&self, _invocation: Invocation) {}

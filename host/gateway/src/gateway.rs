@@ -14,14 +14,17 @@ use crate::{
     may::Action,
     services::Services,
     store::Parked,
-    talk::{Accepted, InThread, Inbound, Invocation, Manner, Notice, Reaction},
+    talk::{Accepted, Change, InThread, Inbound, Invocation, Manner, Notice, Reaction},
     turn,
 };
 
+mod changes;
 mod notice;
 mod parked;
 mod proposal;
 mod verdict;
+
+use changes::Wish;
 
 /// Takes in what people say and do, and has it answered.
 pub struct Gateway {
@@ -102,6 +105,9 @@ struct Door {
 #[async_trait]
 impl Intake for Door {
     async fn accept(&self, message: Inbound) -> Result<Accepted, Failure> {
+        if changes::stop_by_word(&self.services, &self.dispatcher, &message).await? {
+            return Ok(Accepted::New);
+        }
         Ok(self.dispatcher.take_in(message).await?)
     }
 
@@ -121,15 +127,24 @@ impl Intake for Door {
         self.services.people.may_hear(person)
     }
 
+    async fn change(&self, change: Change) -> Result<(), Failure> {
+        Ok(changes::take(&self.services, &self.dispatcher, change).await?)
+    }
+
     async fn react(&self, reaction: Reaction) -> Result<(), Failure> {
+        let wish = Wish::of_reaction(&reaction.reaction);
         let action = match ReactionVerdict::of_reaction(&reaction.reaction) {
             Some(_) => Action::Judge,
+            None if let Some(wish) = wish => wish.action(),
             None if signals::opinion(&reaction.reaction).is_some() => Action::Vote,
             // Most say nothing here.
             None => return Ok(()),
         };
         if !self.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
             return Ok(());
+        }
+        if let Some(wish) = wish {
+            return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
         }
         signals::react(&self.services.store, &reaction, self.services.now_ms()).await;
         proposal::judge(&self.services, &self.dispatcher, &reaction).await?;

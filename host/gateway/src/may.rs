@@ -2,7 +2,8 @@
 //! by what it is: messages and slash commands when their turn begins; reactions and clicks when they arrive. So does
 //! whoever is about to say something to somebody who has not just spoken.
 //!
-//! What follows from a thing itself (only who gave an answer may judge it, only who asked may confirm a question) is
+//! What follows from a thing itself (only who gave an answer may judge it, only who asked may confirm a question, and
+//! only they and the admins stop its answer or have it asked again) is
 //! decided where that thing is known.
 
 use serde::Serialize;
@@ -25,6 +26,10 @@ pub enum Action {
     Judge,
     /// Say by a reaction what they think of an answer.
     Vote,
+    /// Stop an answer that is being made.
+    Stop,
+    /// Have a question taken up once more.
+    Again,
     /// Click something in a message.
     Interact,
     /// Get to read something that they have not just asked for: a question, an answer, news for the admins.
@@ -104,6 +109,8 @@ pub fn may(people: &People, actor: &str, action: Action, place: Venue) -> Ruling
         | Action::Answer
         | Action::Judge
         | Action::Vote
+        | Action::Stop
+        | Action::Again
         | Action::Interact
         | Action::Hear => Ruling::Allowed,
     }
@@ -113,13 +120,15 @@ pub fn may(people: &People, actor: &str, action: Action, place: Venue) -> Ruling
 mod tests {
     use super::*;
 
-    const ACTIONS: [Action; 8] = [
+    const ACTIONS: [Action; 10] = [
         Action::Speak,
         Action::Command,
         Action::Administer,
         Action::Answer,
         Action::Judge,
         Action::Vote,
+        Action::Stop,
+        Action::Again,
         Action::Interact,
         Action::Hear,
     ];

@@ -28,9 +28,11 @@ pub mod assignment;
 mod backup;
 mod calibrations;
 mod cases;
+mod changes;
 mod codec;
 mod connection;
 mod dump;
+mod erase;
 mod error;
 mod escalations;
 mod events;
@@ -78,6 +80,7 @@ pub use asked::{Asking, BOUNDED_FOR, Bound};
 pub use backup::BackupError;
 pub use calibrations::Learnt;
 pub use cases::{DumpedCase, Opened};
+pub use changes::{Changed, Open, is_again};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};
@@ -91,8 +94,9 @@ pub use receipts::Replayable;
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
-    Answered, Begin, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing, Parked, Part,
-    Pending, Purpose, Recorded, Replacement, Sent, SessionSummary, StoredMessage, Unparked, Verbosity, WindowEdit,
+    Answered, Begin, CalledOff, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, OpenTurn, OpenWork, Outgoing,
+    Parked, Part, Pending, Purpose, Recorded, Replacement, Sent, SessionSummary, StoredMessage, Unparked, Verbosity,
+    WindowEdit,
 };
 pub use uses::AtomUse;
 

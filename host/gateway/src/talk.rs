@@ -70,9 +70,37 @@ pub(crate) fn after_command(text: &str) -> Option<&str> {
     is_command.then_some(rest.trim_start())
 }
 
+/// What somebody has changed about a message after they had sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Edited(Box<Edit>),
+    /// The message of that `ts` is there no more.
+    Deleted {
+        channel: String,
+        ts: String,
+        /// Whether the gateway had written it.
+        own: bool,
+    },
+}
+
+/// A message that says something else now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// As it is now.
+    pub message: Inbound,
+    /// The front's time of the edit, by which several are in order.
+    pub at: String,
+    /// Whether it is for the gateway, as it is now.
+    pub is_for_us: bool,
+    /// Whether no other event brings it, where it was not for the gateway before.
+    pub comes_alone: bool,
+}
+
 /// Somebody's reaction to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reaction {
+    /// The front's id of the event, where it has one; a redelivery carries the same one.
+    pub event_id: Option<String>,
     pub user: String,
     pub channel: String,
     /// The front's id of the message.

@@ -11,7 +11,7 @@
 //! [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
 //! answer; [`batching`] where several messages are answered at once, [`steer`] where they come meanwhile, [`command`] where
 //! it is an order to the gateway, [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`]
-//! ends a turn without the model. A turn under way is a [`work::Work`] with its [exchange](crate::exchange), which reaches the
+//! ends a turn without the model. [`called_off`] is what becomes of one that is stopped, or whose question is deleted. A turn under way is a [`work::Work`] with its [exchange](crate::exchange), which reaches the
 //! world as [`live`] has it, its [`journal`] and its
 //! [`receipt`]s.
 
@@ -20,6 +20,7 @@ mod act;
 mod admit;
 mod ask;
 mod batching;
+mod called_off;
 mod command;
 mod conclude;
 mod deliver;
@@ -37,6 +38,8 @@ mod summarise;
 mod track;
 mod work;
 
+use std::sync::PoisonError;
+
 use crate::{
     dispatch::{Batch, Stuck},
     exchange::budget::budget,
@@ -50,6 +53,7 @@ use error::TurnError;
 use hear::Heard;
 use pmk_knowledge::Atom;
 use record::Ending;
+use tokio_util::sync::CancellationToken;
 use work::Work;
 
 /// Takes messages that are answered together, usually one, through all steps.
@@ -61,11 +65,12 @@ pub(crate) async fn run(services: &Services, batch: &Batch) -> Result<(), Stuck>
 }
 
 async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
-    let mut batch_of_talk = vec![];
+    let (mut batch_of_talk, mut off) = (vec![], vec![]);
     for &inbox in batch.ids() {
         match admit::admit(services, inbox).await? {
             Admitted::Nothing => {}
             Admitted::Deliver(answered) => deliver::deliver(services, answered).await?,
+            Admitted::CalledOff(turn) => off.push(turn),
             // What is said about a question that waits is a turn of its own.
             Admitted::Ask(turn) if hear::is_heard(&turn) => match hear::hear(services, turn).await? {
                 Heard::Answer(turn, learnt) => {
@@ -82,16 +87,22 @@ async fn steps(services: &Services, batch: &Batch) -> Result<(), TurnError> {
             Admitted::Ask(turn) => batch_of_talk.push((inbox, turn)),
         }
     }
+    let said = std::mem::take(&mut *batch.said().lock().unwrap_or_else(PoisonError::into_inner));
+    called_off::end(services, off, &said).await?;
     let Some((newest, turn)) = batch_of_talk.pop() else { return Ok(()) };
     let also: Vec<OpenTurn> = batch_of_talk.into_iter().map(|(_, turn)| turn).collect();
-    let turn = match batch.ids() {
+    let mut turn = match batch.ids() {
         [_] => turn,
         // What went before may have changed the conversation.
         _ => match admit::admit(services, newest).await? {
             Admitted::Ask(turn) => hear::as_talk(turn),
+            Admitted::CalledOff(_) => return Err(TurnError::Anew),
             Admitted::Nothing | Admitted::Deliver(_) | Admitted::Command(..) => return Ok(()),
         },
     };
+    // What has changed since the first of them was read concerns all.
+    let revisions = also.iter().map(|other| other.live.revision).chain([turn.live.revision]);
+    turn.live.revision = revisions.min().flatten();
     let answered = answer(services, turn, also, None, batch).await?;
     deliver::deliver(services, answered).await
 }
@@ -106,22 +117,37 @@ async fn answer(
 ) -> Result<crate::store::Answered, TurnError> {
     let live = std::mem::take(&mut turn.live);
     batching::merge(&mut turn, &also);
-    let (placeholder, begun) = tokio::join!(deliver::placeholder(services, &turn), async {
-        let mut work = gather::gather(services, &turn, live).await?;
+    let interrupted = batch.interrupted();
+    let begin = async {
+        let mut work = gather::gather(services, &turn, live, batch.said()).await?;
         work.tally.late = late::notice(services, &turn, &also);
         work.merged = also.len();
         work.also = also;
         budget(&work.ports, &mut work.exchange).await?;
         Ok::<_, TurnError>(work)
-    });
+    };
+    let (placeholder, begun) = tokio::join!(deliver::placeholder(services, &turn), unless(&interrupted, begin));
     let mut work = begun?;
     work.placeholder = placeholder?;
-    let outcome = converse(services, &mut work, batch).await;
+    let outcome = unless(&interrupted, converse(services, &mut work, batch)).await;
     // From here on the placeholder belongs to the answer.
     if let Some(progress) = work.progress.take() {
         progress.finish().await;
     }
     record::record(services, work, outcome?, learnt).await
+}
+
+/// Comes to its end, or is given up where people have changed something about the turn. What is given up is begun anew; a
+/// turn that is recorded never is.
+async fn unless<T>(
+    interrupted: &CancellationToken,
+    doing: impl Future<Output = Result<T, TurnError>>,
+) -> Result<T, TurnError> {
+    tokio::select! {
+        biased;
+        () = interrupted.cancelled() => Err(TurnError::Anew),
+        done = doing => done,
+    }
 }
 
 /// Steps 4 to 6, until there are words for the person.

@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 
 mod blocks;
+mod edits;
 mod events;
 mod files;
 mod history;
@@ -191,9 +192,30 @@ impl Slack {
         events::talked(&self.inner, ago, (channel, user), text, thread)
     }
 
-    /// A person takes back what they wrote.
-    pub fn take_back(&self, sent: &Sent) {
-        events::take_back(&self.inner, sent);
+    /// A person edits what they wrote; the ids of the events, that of the mention last.
+    pub fn edit(&self, sent: &Sent, text: &str) -> Vec<String> {
+        edits::edit(&self.inner, &sent.channel, &sent.ts, text)
+    }
+
+    /// A link in what a person wrote unfolds, which is told as an edit is; the id of the event.
+    pub fn unfold(&self, sent: &Sent) -> String {
+        edits::unfold(&self.inner, &sent.channel, &sent.ts)
+    }
+
+    /// A person takes back what they wrote; the id of the event, where the app is told.
+    pub fn take_back(&self, sent: &Sent) -> Option<String> {
+        edits::delete(&self.inner, &sent.channel, &sent.ts)
+    }
+
+    /// An admin of the workspace deletes a message, whoever wrote it; the id of the event, where the app is told.
+    pub fn remove(&self, message: &Message) -> Option<String> {
+        edits::delete(&self.inner, &message.channel, &message.ts)
+    }
+
+    /// Somebody reacts to what a person wrote; returns the event's id.
+    pub fn react_to(&self, user: &str, sent: &Sent, reaction: &str) -> String {
+        let message = edits::message(&self.inner, &sent.channel, &sent.ts).expect("the message is there");
+        events::react(&self.inner, user, &message, reaction)
     }
 
     /// Sends any event, and returns its id.

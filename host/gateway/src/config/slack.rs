@@ -16,6 +16,8 @@ pub struct SlackSettings {
     pub follow_threads: bool,
     /// Whether answers are shown while they are made.
     pub stream: Stream,
+    /// Whether what is deleted in Slack is erased here, too.
+    pub follow_deletes: bool,
     /// What people may begin with.
     pub suggested_prompts: Vec<Prompt>,
 }
@@ -23,7 +25,13 @@ pub struct SlackSettings {
 impl Default for SlackSettings {
     fn default() -> Self {
         let Places { reply_in, follow_threads } = Places::default();
-        SlackSettings { reply_in, follow_threads, stream: Stream::default(), suggested_prompts: vec![] }
+        SlackSettings {
+            reply_in,
+            follow_threads,
+            stream: Stream::default(),
+            follow_deletes: true,
+            suggested_prompts: vec![],
+        }
     }
 }
 
@@ -36,7 +44,7 @@ impl SlackSettings {
 
 /// The keys of the section.
 pub(super) fn keys() -> Vec<Key> {
-    let SlackSettings { reply_in, follow_threads, stream, suggested_prompts: _ } = SlackSettings::default();
+    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, suggested_prompts: _ } = SlackSettings::default();
     let words = Shape::Word { words: ReplyIn::ALL.map(ReplyIn::name).to_vec(), any_case: false };
     let prompts = Shape::List {
         of: Box::new(Shape::object(vec![
@@ -68,6 +76,7 @@ pub(super) fn keys() -> Vec<Key> {
             "Whether answers in threads are shown while they are made: where that goes, or not at all.",
         )
         .or(stream.name()),
+        Key::new("followDeletes", Shape::Flag, "Whether what is deleted in Slack is erased here, too.").or(follow_deletes),
         Key::new(
             "suggestedPrompts",
             prompts,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use pmk_core::SessionKey;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Dispatcher,
@@ -23,6 +24,7 @@ const MAX_DEBOUNCES: usize = 10;
 pub struct Batch {
     key: SessionKey,
     ids: Vec<InboxId>,
+    said: Arc<Mutex<String>>,
     queues: Arc<Mutex<Queues>>,
 }
 
@@ -35,6 +37,16 @@ impl Batch {
     /// The messages, at least one, in the order they were written.
     pub fn ids(&self) -> &[InboxId] {
         &self.ids
+    }
+
+    /// What tells this attempt at it that it is to be given up: what is stored has changed.
+    pub fn interrupted(&self) -> CancellationToken {
+        queues::lock(&self.queues).attempt(&self.key)
+    }
+
+    /// What was said of an answer by now; it outlives an attempt.
+    pub fn said(&self) -> &Arc<Mutex<String>> {
+        &self.said
     }
 
     /// Takes messages along that have come since, at most so many. They are done with when the turn comes to its
@@ -60,7 +72,7 @@ impl Dispatcher {
             Begun::First | Begun::Alone => {}
         }
         let ids = queues::lock(&self.queues).working(key);
-        Some(Batch { key: key.clone(), ids, queues: Arc::clone(&self.queues) })
+        Some(Batch { key: key.clone(), ids, said: Arc::default(), queues: Arc::clone(&self.queues) })
     }
 
     /// Waits until a pause goes by in which nothing came, or enough waits.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use pmk_core::SessionKey;
+use tokio_util::sync::CancellationToken;
 
 use crate::ids::InboxId;
 
@@ -42,6 +43,8 @@ struct Queue {
     working: Vec<Waiting>,
     /// So many of the next messages are worked on one by one.
     singly: usize,
+    /// Cancelled when what is being tried is to be given up.
+    attempt: CancellationToken,
 }
 
 /// How a conversation goes on.
@@ -104,6 +107,25 @@ impl Queues {
         let ids = taken.iter().map(|waiting| waiting.inbox).collect();
         queue.working.extend(taken);
         ids
+    }
+
+    /// A new attempt at what is being worked on begins.
+    pub fn renew(&mut self, key: &SessionKey) {
+        if let Some(queue) = self.by_key.get_mut(key) {
+            queue.attempt = CancellationToken::new();
+        }
+    }
+
+    /// The attempt at what is being worked on is to be given up.
+    pub fn interrupt(&self, key: &SessionKey) {
+        if let Some(queue) = self.by_key.get(key) {
+            queue.attempt.cancel();
+        }
+    }
+
+    /// What tells the attempt under way that it is to be given up.
+    pub fn attempt(&self, key: &SessionKey) -> CancellationToken {
+        self.by_key.get(key).map(|queue| queue.attempt.clone()).unwrap_or_default()
     }
 
     /// How many messages wait.

@@ -13,6 +13,8 @@ pub enum Stuck {
         /// How long the other side asked to be left alone.
         retry_after: Duration,
     },
+    /// People have changed something about it: it is tried again at once, with what is stored now.
+    Anew,
     /// Somebody said no, and hardly says otherwise soon; it is tried a few times more.
     Refused { why: String },
     /// It cannot go on, however often it is tried.

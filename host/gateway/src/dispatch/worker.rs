@@ -67,6 +67,7 @@ impl Dispatcher {
     async fn see_through(self: &Arc<Self>, batch: &Batch) -> Went {
         let mut trouble = Trouble { finished: None, others_since: None, panics: 0, refusals: 0, pauses: 0 };
         loop {
+            queues::lock(&self.queues).renew(batch.key());
             let outcome = {
                 let Ok(_permit) = self.permits.acquire().await else { return Went::Stopped };
                 if self.stop.is_cancelled() {
@@ -88,6 +89,7 @@ impl Dispatcher {
                     }
                     return Went::Stopped;
                 }
+                Ok(Err(Stuck::Anew)) => Duration::ZERO,
                 Ok(Err(Stuck::Hopeless { why })) => return self.give_up(batch, &why).await,
                 Ok(Err(Stuck::Refused { why })) => {
                     tracing::warn!(session = %batch.key(), why, "the turn is refused and will be tried again");
@@ -122,6 +124,7 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Went::Stopped,
+                () = batch.interrupted().cancelled_owned() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

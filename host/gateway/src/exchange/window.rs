@@ -23,6 +23,8 @@ pub(crate) struct Window {
     current: usize,
     dropped_turns: u32,
     marker_template: Option<String>,
+    /// Which state of the stored window it began as.
+    revision: Option<i64>,
     channel: String,
     language: Language,
     archive: Option<Arc<dyn Archive>>,
@@ -57,7 +59,7 @@ impl Window {
         new_message: Message,
         channel: String,
     ) -> Self {
-        let Live { entries, dropped_turns, marker_template } = live;
+        let Live { entries, dropped_turns, marker_template, revision } = live;
         let after_seed = entries.iter().position(|kept| !is_seed(&kept.entry)).unwrap_or(entries.len());
         let mut rows: Vec<Row> =
             entries.into_iter().map(|LiveEntry { position, entry }| Row { position: Some(position), entry }).collect();
@@ -71,7 +73,8 @@ impl Window {
         rows.extend(retrieved.into_iter().map(Row::shown));
         let current = rows.len();
         rows.push(Row::shown(new_message));
-        Window { rows, current, dropped_turns, marker_template, channel, language: Language::default(), archive: None }
+        let language = Language::default();
+        Window { rows, current, dropped_turns, marker_template, revision, channel, language, archive: None }
     }
 
     /// Lets policies search what was said before.
@@ -120,6 +123,7 @@ impl Window {
         let mut edit = WindowEdit {
             dropped_turns_total: self.dropped_turns,
             marker_template: self.marker_template.clone(),
+            revision: self.revision,
             ..WindowEdit::default()
         };
         edit.removed = applied.removed.iter().filter_map(|&at| self.rows[at as usize].position).collect();
@@ -194,7 +198,8 @@ impl Window {
         let (first, last) = (positions().min().unwrap_or(0), positions().max().unwrap_or(-1));
         let (dropped_turns, marker_template) =
             if fold.forget_dropped { (0, None) } else { (self.dropped_turns, self.marker_template.clone()) };
-        FoldEdit { first, last, summary: fold.summary.clone(), dropped_turns, marker_template }
+        let (summary, revision) = (fold.summary.clone(), self.revision);
+        FoldEdit { first, last, summary, dropped_turns, marker_template, revision }
     }
 
     /// Puts a summary, stored at a place of its own, where a range of messages was.
@@ -234,6 +239,11 @@ impl Window {
         (self.dropped_turns, self.marker_template.as_deref())
     }
 
+    /// Which state of the stored window it began as.
+    pub fn revision(&self) -> Option<i64> {
+        self.revision
+    }
+
     /// The new message and what the turn has produced since, as far as it is still in the window.
     pub fn of_this_turn(&self) -> impl Iterator<Item = &Entry> {
         self.rows[self.current..].iter().map(|row| &row.entry)
@@ -252,11 +262,11 @@ impl Window {
     /// What is left of it for the next turn, where nothing but this window has been kept of the conversation: what
     /// is shown for one request alone goes, and so does the turn, unless it was answered.
     pub fn into_live(self, answered: bool) -> Live {
-        let Window { rows, current, dropped_turns, marker_template, .. } = self;
+        let Window { rows, current, dropped_turns, marker_template, revision, .. } = self;
         let stays = |(at, row): &(usize, Row)| if *at < current { row.position.is_some() } else { answered };
         let rows = rows.into_iter().enumerate().filter(stays);
         let entries = (0..).zip(rows).map(|(position, (_, row))| LiveEntry { position, entry: row.entry }).collect();
-        Live { entries, dropped_turns, marker_template }
+        Live { entries, dropped_turns, marker_template, revision }
     }
 
     /// Whether any message calls a tool or carries what one returned.
@@ -280,7 +290,7 @@ mod tests {
             .iter()
             .zip(10..)
             .map(|(message, position)| LiveEntry { position, entry: Entry::new(position + 100, message.clone()) });
-        Live { entries: entries.collect(), dropped_turns, marker_template: None }
+        Live { entries: entries.collect(), dropped_turns, ..Live::default() }
     }
 
     fn seeded() -> Vec<Message> {

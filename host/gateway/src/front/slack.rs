@@ -34,6 +34,7 @@ use crate::talk::{Connection, Inbound, ReplyTo};
 
 mod address;
 pub mod app;
+mod changed;
 mod content;
 #[cfg(test)]
 mod cpu_time;

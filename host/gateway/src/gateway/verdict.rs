@@ -17,7 +17,7 @@ use crate::{
 /// Does what a reaction asks for, where it is a verdict of the one who may give it. The notice shows it a
 /// moment later: Slack waits for the acknowledgement meanwhile.
 pub(super) async fn judge(services: &Arc<Services>, reaction: Reaction) -> Result<(), LibraryError> {
-    let Reaction { user, channel, ts, reaction } = reaction;
+    let Reaction { user, channel, ts, reaction, .. } = reaction;
     // A notice that is just being posted is known to its atom once this is free.
     let _judging = services.judging.lock().await;
     let notice = Notice { channel_id: channel.clone(), message_ts: ts.clone() };

@@ -54,6 +54,31 @@ pub enum Event {
         session: Option<String>,
         messages: usize,
     },
+    /// A question gets no answer any more, by the word of this person.
+    #[serde(rename = "turn.stopped")]
+    TurnStopped { actor: String, session: String },
+    /// A question is taken up once more, by the word of this person.
+    #[serde(rename = "turn.again")]
+    TurnAgain { actor: String, session: String },
+    /// A person has edited a message.
+    #[serde(rename = "message.edited")]
+    MessageEdited {
+        actor: String,
+        session: String,
+        /// Whether it had no answer yet: then it is asked as it is now.
+        waiting: bool,
+    },
+    /// A message is there no more, and nothing of it in the conversation.
+    #[serde(rename = "message.deleted")]
+    MessageDeleted {
+        session: String,
+        /// `question` or `answer`.
+        what: &'static str,
+        /// Whether it had no answer yet: then it gets none.
+        waiting: bool,
+        /// Summaries that may have been made of it and still say so.
+        summaries: u32,
+    },
     /// Open messages that nobody worked on were found: a defect of the program.
     #[serde(rename = "queue.swept")]
     QueueSwept { messages: u64 },

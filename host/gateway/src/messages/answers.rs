@@ -138,6 +138,16 @@ impl Messages {
         self.text(id, [])
     }
 
+    /// An answer was stopped by somebody's word.
+    pub fn stopped(&self) -> String {
+        self.text("stopped", [])
+    }
+
+    /// What stands in the place of a question that was deleted, and of an answer.
+    pub fn erased(&self) -> [String; 2] {
+        [self.text("erased-question", []), self.text("erased-answer", [])]
+    }
+
     /// The model answered without a word that a person may read.
     pub fn silent(&self) -> String {
         self.text("model-silent", [])
@@ -188,7 +198,9 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.mra_asked("erp", true, "3.2"),
         messages.mra_asked("erp", false, "3.2"),
         messages.silent(),
+        messages.stopped(),
     ];
+    said.extend(messages.erased());
     said.extend(errors.iter().map(|error| messages.no_answer(error, "llama3")));
     said
 }

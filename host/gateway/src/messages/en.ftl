@@ -75,6 +75,9 @@ model-refused = :x: The model declined to answer this
 model-timeout = :x: The model did not answer in time; please ask again
 model-unreachable = :x: The model could not be reached; please ask again
 model-failed = :x: The model reported an error; please ask again, or tell an admin if it goes on
+stopped = :raised_hand: Stopped
+erased-question = (this message was deleted)
+erased-answer = (this answer was deleted)
 model-silent = :x: The model wrote no answer; please ask again in other words
 
 escalated = :raising_hand: Somebody who knows has to answer this. I have asked in the thread and will tell you as soon as there is an answer.

@@ -59,6 +59,9 @@ model-refused = :x: 模型拒絕回答這個問題
 model-timeout = :x: 模型沒有在時限內回答，請再問一次
 model-unreachable = :x: 連不上模型，請再問一次
 model-failed = :x: 模型回報錯誤，請再問一次；若一再發生請通知管理員
+stopped = :raised_hand: 已停止
+erased-question = （這則訊息已刪除）
+erased-answer = （這則回答已刪除）
 model-silent = :x: 模型沒有寫出回答，請換個說法再問一次
 
 escalated = :raising_hand: 這個問題需要專人回答，我已經在討論串轉問，一有答案就會通知您。

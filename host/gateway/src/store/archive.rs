@@ -24,6 +24,7 @@ pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, messag
      SELECT ?1, coalesce(max(number) + 1, 0), ?2, ?3 FROM archive WHERE session_id = ?1";
 pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
+pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE message_id = ?1";
 pub(super) const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM archive WHERE session_id = ?1";
 const EVERY_MESSAGE: &str = "SELECT id, role, origin, blocks, NULL, tokens, chars, session_id FROM message ORDER BY id";
 
@@ -45,6 +46,17 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, message: &NewM
 fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
     conn.prepare_cached(NUMBER)?.execute(params![session.0, id, count])?;
+    if terms.is_empty() {
+        return Ok(());
+    }
+    Ok(INDEX.add_terms(conn, id, session.0, &[terms])?)
+}
+
+/// Indexes a stored message anew, which says something else now.
+pub(super) fn index_anew(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
+    INDEX.remove(conn, id)?;
+    let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
+    conn.prepare_cached(COUNT_TERMS)?.execute(params![id, count])?;
     if terms.is_empty() {
         return Ok(());
     }

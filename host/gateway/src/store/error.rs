@@ -83,6 +83,9 @@ pub enum StoreError {
     /// The turn is not in a state in which this can happen to it: a bug of the caller.
     #[error("turn {turn} {why}")]
     WrongState { turn: TurnId, why: &'static str },
+    /// People have changed something about the turn, or about the window that it was begun with, since: it has to be begun anew.
+    #[error("what the turn was begun with has changed since")]
+    Changed,
     /// The live window has no such position: a bug of the caller.
     #[error("the live window has no position {0}")]
     NoSuchPosition(i64),
@@ -143,7 +146,8 @@ impl StoreError {
             | StoreError::Busy { .. }
             | StoreError::NoRoom { .. }
             | StoreError::Leased { .. }
-            | StoreError::LeaseLost { .. } => StoreErrorKind::Passing,
+            | StoreError::LeaseLost { .. }
+            | StoreError::Changed => StoreErrorKind::Passing,
             StoreError::Damaged { .. }
             | StoreError::UnknownSession(_)
             | StoreError::Exists(_)
@@ -225,7 +229,7 @@ impl StoreError {
             StoreError::Io { .. } => Some("check the disk, and that you own the file and may write to it"),
             StoreError::Busy { .. } => Some("close whatever else has the file open"),
             StoreError::Leased { .. } => Some("try again when its turn is over"),
-            StoreError::LeaseLost { .. } => Some("try again"),
+            StoreError::LeaseLost { .. } | StoreError::Changed => Some("try again"),
             StoreError::UnknownSession(_) => Some("`pmk-host sessions list` shows them all"),
             StoreError::Exists(_) => Some("`--replace` empties its live window first; its archive stays"),
             StoreError::Sqlite { .. } => {

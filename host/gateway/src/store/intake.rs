@@ -5,7 +5,12 @@ use std::time::Duration;
 use pmk_core::{FrontName, SessionKey};
 use rusqlite::{Connection, params};
 
-use super::{OpenWork, Pending, Store, StoreError, codec, error::Fault};
+use super::{
+    OpenWork, Pending, Store, StoreError,
+    changes::{self, Early},
+    codec,
+    error::Fault,
+};
 use crate::ids::InboxId;
 use crate::talk::Inbound;
 
@@ -24,8 +29,8 @@ pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, 
 pub(super) const ENTER_SESSION: &str =
     "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)
      ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at, channel = excluded.channel RETURNING id";
-pub(super) const ENTER_INBOX: &str =
-    "INSERT INTO inbox (session_id, event_id, received_at, ts, message) VALUES (?1, ?2, ?3, ?4, ?5)";
+pub(super) const ENTER_INBOX: &str = "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, user)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL
      ORDER BY min(i.id) OVER (PARTITION BY i.session_id), i.ts, i.id";
@@ -94,8 +99,27 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
 }
 
 pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
-    let front = front_name(inbound.key.front);
-    let expired = now_ms.saturating_sub(SEEN_FOR.as_millis() as i64);
+    if is_known(conn, inbound, now_ms)? {
+        return Ok(None);
+    }
+    let expired = expired(now_ms);
+    conn.prepare_cached(CLEAR_SEEN)?.execute(params![expired, CLEARED_AT_ONCE])?;
+    match changes::early(conn, inbound, expired)? {
+        None => enter(conn, inbound, Some(json), now_ms).map(Some),
+        Some(Early::Edited { text, at }) => {
+            let inbox = enter(conn, inbound, Some(json), now_ms)?;
+            let edited = codec::to_json(&Inbound { text, ..inbound.clone() });
+            conn.prepare_cached(changes::SET_MESSAGE)?.execute(params![inbox.0, edited, at])?;
+            Ok(Some(inbox))
+        }
+        // There is nothing to answer any more.
+        Some(Early::Deleted) => enter(conn, inbound, None, now_ms).map(|_| None),
+    }
+}
+
+/// Whether a message was taken in before, under any of its names. From now on it was.
+pub(super) fn is_known(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<bool, Fault> {
+    let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
     let names = || std::iter::once(&inbound.event_id).chain(&inbound.aliases);
 
     let mut is_seen = conn.prepare_cached(IS_SEEN)?;
@@ -108,17 +132,22 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     for name in names() {
         see.execute(params![front, name, now_ms])?;
     }
-    if duplicate {
-        return Ok(None);
-    }
-    conn.prepare_cached(CLEAR_SEEN)?.execute(params![expired, CLEARED_AT_ONCE])?;
+    Ok(duplicate)
+}
 
-    let key = inbound.key.to_string();
+/// Puts a message into the inbox; without its JSON it is done with.
+pub(super) fn enter(conn: &Connection, inbound: &Inbound, json: Option<&str>, now_ms: i64) -> Result<InboxId, Fault> {
+    let Inbound { event_id, key, user, reply_to, ts, .. } = inbound;
     let session: i64 = conn
         .prepare_cached(ENTER_SESSION)?
-        .query_row(params![key, now_ms, inbound.reply_to.channel], |row| row.get(0))?;
-    conn.prepare_cached(ENTER_INBOX)?.execute(params![session, inbound.event_id, now_ms, inbound.ts, json])?;
-    Ok(Some(InboxId(conn.last_insert_rowid())))
+        .query_row(params![key.to_string(), now_ms, reply_to.channel], |row| row.get(0))?;
+    let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user];
+    conn.prepare_cached(ENTER_INBOX)?.execute(values)?;
+    Ok(InboxId(conn.last_insert_rowid()))
+}
+
+fn expired(now_ms: i64) -> i64 {
+    now_ms.saturating_sub(SEEN_FOR.as_millis() as i64)
 }
 
 pub(super) const fn front_name(front: FrontName) -> &'static str {

@@ -24,6 +24,11 @@ use crate::ids::{SessionId, TurnId};
 pub(super) const KEEP_TEXT: &str = "INSERT INTO text (sha256, body) VALUES (?1, ?2) ON CONFLICT (sha256) DO NOTHING";
 pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, at, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 
+/// Those that may have a text of a message: they show some in another form, or again.
+const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
+     AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
+pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
+
 /// SHA-256 of something, in lower-case hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -284,6 +289,11 @@ impl StoredTexts {
         stored.extend(digests);
     }
 
+    /// Some may be stored no more.
+    pub(super) fn forget(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashSet<Digest>> {
         // An insertion is whole or did not happen, and a text too few is only written once more.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -298,6 +308,30 @@ impl Receipt {
             _ => None,
         });
         [&self.system, &self.tools].into_iter().chain(blocks)
+    }
+}
+
+impl Receipt {
+    /// The texts that a message of the archive is told from: what stood for it, and what has shown it again.
+    pub(super) fn texts_of(&self, id: i64) -> Vec<Digest> {
+        let mut texts = Vec::new();
+        let mut places = Vec::new();
+        for (place, reference) in (0u32..).zip(&self.before.messages) {
+            match reference {
+                Reference::Whole(shown) if *shown == id => places.push(place),
+                Reference::Reduced(shown, text) if *shown == id => {
+                    places.push(place);
+                    texts.push(text.clone());
+                }
+                _ => {}
+            }
+        }
+        if let Some(plan) = &self.plan {
+            let replaced = plan.replaced.iter().filter(|(place, _)| places.contains(place));
+            texts.extend(replaced.map(|(_, text)| text.clone()));
+            texts.extend(plan.recall.clone().filter(|_| plan.recalled.contains(&id)));
+        }
+        texts
     }
 }
 
@@ -319,6 +353,25 @@ pub(super) fn keep(
         }
         let body = codec::to_json(&receipt);
         keep.execute(params![session.0, turn.0, receipt.call, receipt.at_ms, body])?;
+    }
+    Ok(())
+}
+
+/// Erases the texts that receipts of a conversation keep of one of its messages: what stood for it, and blocks that have
+/// shown it again. The receipts themselves name things, and stay; what they were made from cannot be made again.
+pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> Result<(), Fault> {
+    let mut texts = Vec::new();
+    {
+        let mut statement = conn.prepare_cached(WITH_TEXTS)?;
+        let mut rows = statement.query(params![session.0, id])?;
+        while let Some(row) = rows.next()? {
+            let receipt: Receipt = codec::from_json(row.get_ref(0)?, "a receipt")?;
+            texts.extend(receipt.texts_of(id));
+        }
+    }
+    let mut erase = conn.prepare_cached(ERASE_TEXT)?;
+    for text in texts {
+        erase.execute([&*text.0])?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod asking;
 mod backups;
 mod calibrations;
 mod cases;
+mod changes;
 mod crashes;
 mod damage;
 mod escalations;
@@ -96,6 +97,8 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         keep_live: true,
         events: vec![],
         receipts: Receipts::default(),
+        pieces: vec![],
+        revision: None,
     }
 }
 

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, Concern, Escalating, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent, Store,
-    StoreError, Verbosity, archive, calibrations, cases,
+    Answered, Begin, CalledOff, Concern, Escalating, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent,
+    Store, StoreError, Verbosity, archive, calibrations, cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, lease, proposals, receipt, uses, window,
@@ -22,7 +22,7 @@ use crate::{
 pub(super) const FIND_QUESTION: &str =
     "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
-            t.policy, t.experiment, t.arm, t.reading, t.case_id
+            t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1 AND i.parked_at IS NULL";
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
@@ -34,7 +34,9 @@ pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, 
      WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
      RETURNING session_id";
 pub(super) const ANSWERED_WITH: &str =
-    "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3 WHERE id = ?1 AND answered_at IS NULL";
+    "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3, answered_with = ?4
+     WHERE id = ?1 AND answered_at IS NULL";
+pub(super) const PIECE: &str = "UPDATE turn SET answered_with = ?2, piece_start = ?3, piece_bytes = ?4 WHERE id = ?1";
 pub(super) const COUNT_TURN: &str = "UPDATE session SET turns = turns + 1 WHERE id = ?1";
 pub(super) const FORGET_ATTEMPT: &str = "DELETE FROM message WHERE turn_id = ?1";
 pub(super) const ADD_PART: &str = "INSERT INTO outbox (turn_id, part, body, how) VALUES (?1, ?2, ?3, ?4)";
@@ -99,12 +101,14 @@ impl Store {
     /// is not asked again for this turn.
     ///
     /// # Errors
-    /// [`StoreError::WrongState`] when the turn has an answer.
+    /// [`StoreError::WrongState`] when the turn has an answer; [`StoreError::Changed`] when people have changed the
+    /// conversation since it was begun.
     pub async fn record(&self, turn: TurnId, recorded: Recorded, now_ms: i64) -> Result<(), StoreError> {
         let Recorded {
             messages,
             usage,
             also,
+            pieces,
             atoms,
             parts,
             calibration,
@@ -115,6 +119,7 @@ impl Store {
             keep_live,
             events,
             mut receipts,
+            revision,
         } = recorded;
         let texts = self.shared.texts.fresh(&mut receipts);
         let lines = self.pen(now_ms).lines(&events);
@@ -124,6 +129,7 @@ impl Store {
         let report = codec::to_json(&report);
         self.write_telling(move |conn| {
             let session = answer(conn, turn, usage, &report, &outturn, now_ms)?;
+            changes::refuse_stale(conn, session, revision)?;
             let mut position = window::next_position(conn, session)?;
             let mut stored = Vec::with_capacity(messages.len());
             for (id, message, shown) in &messages {
@@ -139,9 +145,13 @@ impl Store {
             }
             conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
             for (other, user) in &also {
-                conn.prepare_cached(ANSWERED_WITH)?.execute(params![other.0, now_ms, user])?;
+                conn.prepare_cached(ANSWERED_WITH)?.execute(params![other.0, now_ms, user, turn.0])?;
                 conn.prepare_cached(EMPTY_QUESTION)?.execute([other.0])?;
                 conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
+            }
+            for (of, bytes) in &pieces {
+                let values = params![of.0, turn.0, bytes.start as i64, bytes.len() as i64];
+                conn.prepare_cached(PIECE)?.execute(values)?;
             }
             let mut add_part = conn.prepare_cached(ADD_PART)?;
             for (number, (body, how)) in (0u32..).zip(&encoded) {
@@ -286,7 +296,10 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         };
         let confirms = proposals::confirmed(conn, &inbound)?.map(Box::new);
         let (dropped_turns, marker_template) = (row.get("dropped_turns")?, row.get("marker")?);
-        let live = Live { entries: Vec::new(), dropped_turns, marker_template };
+        let revision = Some(row.get("revision")?);
+        let live = Live { entries: Vec::new(), dropped_turns, marker_template, revision };
+        let called_off: Option<String> = row.get("called_off")?;
+        let called_off = called_off.as_deref().and_then(CalledOff::from_name);
         let verbosity: Option<String> = row.get("verbose")?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
         Begin::Ask(OpenTurn {
@@ -302,6 +315,7 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
             reading,
             confirms,
             case,
+            called_off,
             live,
             archived: 0,
         })

@@ -1,6 +1,6 @@
 //! What goes into the store and what comes out.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use pmk_core::{Entry, FrontName, Message, SessionKey};
 use pmk_models::Usage;
@@ -102,9 +102,34 @@ pub struct OpenTurn {
     pub confirms: Option<Box<Marker>>,
     /// The case that it belongs to.
     pub case: Option<CaseId>,
+    /// Why it gets no answer of the model's any more.
+    pub called_off: Option<CalledOff>,
     pub live: Live,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
+}
+
+/// Why a question that waits gets no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalledOff {
+    /// Its asker, or an admin, has said so.
+    Stopped,
+    /// It is not there any more.
+    Deleted,
+}
+
+impl CalledOff {
+    /// The word for it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            CalledOff::Stopped => "stopped",
+            CalledOff::Deleted => "deleted",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<CalledOff> {
+        [CalledOff::Stopped, CalledOff::Deleted].into_iter().find(|off| off.name() == name)
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +160,7 @@ impl OpenTurn {
             reading: None,
             confirms: None,
             case: None,
+            called_off: None,
             live: Live::default(),
             archived: 0,
         }
@@ -283,6 +309,8 @@ pub struct Live {
     pub dropped_turns: u32,
     /// A policy's own words for the marker.
     pub marker_template: Option<String>,
+    /// Which state of the conversation this is; `None` where nothing else can change it.
+    pub revision: Option<i64>,
 }
 
 /// One message of the live window.
@@ -304,6 +332,8 @@ pub struct WindowEdit {
     pub dropped_turns_total: u32,
     /// A policy's own words for the marker.
     pub marker_template: Option<String>,
+    /// The state of the conversation that it was made for.
+    pub revision: Option<i64>,
 }
 
 /// A part of the live window that gives way to a summary.
@@ -317,6 +347,8 @@ pub struct FoldEdit {
     /// Turns that the window's marker stands for from now on.
     pub dropped_turns: u32,
     pub marker_template: Option<String>,
+    /// The state of the conversation that it was made for.
+    pub revision: Option<i64>,
 }
 
 /// A reduced message and the position it takes.
@@ -350,6 +382,8 @@ pub struct Recorded {
     pub usage: Usage,
     /// Turns that this answer is for, too, and who wrote each; they are over with it.
     pub also: Vec<(TurnId, String)>,
+    /// Where the first message is of several people's, or of several that one has written: whose bytes of its text are which.
+    pub pieces: Vec<(TurnId, Range<usize>)>,
     /// The ids of the atoms that the model was shown for the answer.
     pub atoms: Vec<String>,
     /// What is to be delivered, in order.
@@ -371,6 +405,8 @@ pub struct Recorded {
     pub events: Vec<Noted>,
     /// What its requests to the model were made from.
     pub receipts: Receipts,
+    /// The state of the conversation that the turn was begun with; `None` where nothing else can change it.
+    pub revision: Option<i64>,
 }
 
 /// What becomes of a question to people.

@@ -4,7 +4,7 @@ use pmk_core::{CapVerdict, Entry, Language, Message, cap};
 use rusqlite::{Connection, params};
 
 use super::{
-    FoldEdit, LiveEntry, Replacement, Store, StoreError, WindowEdit, archive,
+    FoldEdit, LiveEntry, Replacement, Store, StoreError, WindowEdit, archive, changes,
     codec::{self, NewMessage, Shown, entry_columns},
     error::Fault,
     events,
@@ -33,7 +33,8 @@ impl Store {
     /// asked, so that a prune is never made twice, with what there is to tell of it.
     ///
     /// # Errors
-    /// [`StoreError::NoSuchPosition`] when a replaced message is not in the window; nothing is changed then.
+    /// [`StoreError::NoSuchPosition`] when a replaced message is not in the window, [`StoreError::Changed`] when people have
+    /// changed the conversation meanwhile; nothing is changed then.
     pub async fn edit_live(
         &self,
         session: SessionId,
@@ -52,6 +53,7 @@ impl Store {
             })
             .collect();
         self.write_telling(move |conn| {
+            changes::refuse_stale(conn, session, edit.revision)?;
             let mut remove = conn.prepare_cached(REMOVE_LIVE)?;
             for (first, last) in removed {
                 remove.execute(params![session.0, first, last])?;
@@ -83,8 +85,9 @@ impl Store {
     ) -> Result<Option<LiveEntry>, StoreError> {
         let lines = self.pen(now_ms).lines(&events);
         self.write_telling(move |conn| {
+            let FoldEdit { first, last, summary, dropped_turns, marker_template, revision } = edit;
+            changes::refuse_stale(conn, session, revision)?;
             events::add(conn, None, &lines)?;
-            let FoldEdit { first, last, summary, dropped_turns, marker_template } = edit;
             conn.prepare_cached(REMOVE_LIVE)?.execute(params![session.0, first, last])?;
             conn.prepare_cached(MARK_SESSION)?.execute(params![session.0, dropped_turns, marker_template])?;
             let Some(summary) = summary else { return Ok(None) };

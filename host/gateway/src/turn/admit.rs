@@ -10,7 +10,7 @@ use crate::{
     ids::InboxId,
     may::{Action, Reason, Ruling},
     services::Services,
-    store::{self, Answered, Begin, OpenTurn},
+    store::{self, Answered, Begin, CalledOff, OpenTurn},
     talk::Speech,
 };
 
@@ -23,6 +23,8 @@ pub(super) enum Admitted {
     Ask(OpenTurn),
     /// It is an order to the gateway.
     Command(OpenTurn, Command),
+    /// It gets none of the model's any more.
+    CalledOff(OpenTurn),
     /// It has one, which was not delivered whole.
     Deliver(Answered),
     /// It is done, or from somebody who is ignored.
@@ -46,6 +48,12 @@ async fn of_person(services: &Services, turn: OpenTurn) -> Result<Admitted, Turn
     if store::is_handed_on(&turn.inbound) && turn.absorbs.is_none() {
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
         return Ok(Admitted::Nothing);
+    }
+    match turn.called_off {
+        // Others wait for what a contact says.
+        Some(CalledOff::Stopped) if turn.absorbs.is_some() => {}
+        Some(_) => return Ok(Admitted::CalledOff(turn)),
+        None => {}
     }
     let (action, command) = match (&turn.absorbs, Command::of(&turn)) {
         (Some(_), _) => (Action::Answer, None),

@@ -1,8 +1,10 @@
 //! Several messages, one answer: those that came while another was being answered (specification 004 §6).
 
+use std::ops::Range;
+
 use pmk_core::Place;
 
-use crate::{store::OpenTurn, talk::Inbound};
+use crate::{ids::TurnId, store::OpenTurn, talk::Inbound};
 
 /// What stands between messages that were made one.
 const BETWEEN: &str = "\n\n";
@@ -15,6 +17,21 @@ pub(super) fn merge(turn: &mut OpenTurn, also: &[OpenTurn]) {
     let all: Vec<String> = also.iter().map(|other| &other.inbound).chain([&turn.inbound]).map(said).collect();
     turn.inbound.text = all.join(BETWEEN);
     turn.inbound.files += also.iter().map(|other| other.inbound.files).sum::<u32>();
+}
+
+/// Which bytes of the text that messages were made into are whose; nothing where it is one alone.
+pub(super) fn pieces(turn: &OpenTurn, also: &[OpenTurn]) -> Vec<(TurnId, Range<usize>)> {
+    let mut at = 0;
+    let mut pieces: Vec<(TurnId, Range<usize>)> = Vec::new();
+    for other in also {
+        let end = at + said(&other.inbound).len();
+        pieces.push((other.turn, at..end));
+        at = end + BETWEEN.len();
+    }
+    if !pieces.is_empty() {
+        pieces.push((turn.turn, at..turn.inbound.text.len()));
+    }
+    pieces
 }
 
 /// What the person whose turn it is has written of it, where the others of it have been taken in.
@@ -55,6 +72,12 @@ mod tests {
         merge(&mut newest, &[turn("slack:dm:U1", "U1", "one", 0), turn("slack:dm:U1", "U1", "two", 2)]);
         assert_eq!((newest.inbound.text.as_str(), newest.inbound.files), ("one\n\ntwo\n\nthree", 3));
         assert_eq!(newest.inbound.event_id, "three");
+        let mut newest = turn("slack:channel:C1", "U1", "drei", 0);
+        let also = [turn("slack:channel:C1", "U2", "預算", 0)];
+        merge(&mut newest, &also);
+        let of = |bytes: &Range<usize>| newest.inbound.text[bytes.clone()].to_owned();
+        let pieces: Vec<String> = pieces(&newest, &also).iter().map(|(_, bytes)| of(bytes)).collect();
+        assert_eq!(pieces, ["U2: 預算", "U1: drei"]);
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(super) async fn conclude(
         keep_live: false,
         events,
         receipts: Receipts::default(),
+        pieces: vec![],
+        revision: turn.live.revision,
     };
     services.store.record(turn.turn, recorded, services.now_ms()).await?;
     let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;

@@ -116,6 +116,19 @@ async fn find_placeholder(
     })
 }
 
+/// Takes away what shows that a question is being answered, where something does.
+pub(super) async fn take_placeholder_away(services: &Services, turn: &OpenTurn) -> Result<(), TurnError> {
+    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+    let shown = match &turn.placeholder {
+        None if turn.resumed => find_placeholder(services, event_id, reply_to, ts).await?,
+        known => known.clone(),
+    };
+    match shown {
+        Some(placeholder) => Ok(withdraw(services, reply_to, &placeholder).await?),
+        None => Ok(()),
+    }
+}
+
 /// What takes away placeholders that nothing takes the place of: those of questions that are answered along, which earlier
 /// attempts have posted, and one that could not be looked for.
 pub(super) fn withdrawals<'a>(

@@ -15,6 +15,9 @@ pub(super) enum TurnError {
     Front(#[from] FrontError),
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// People have changed something about it.
+    #[error("it is begun anew")]
+    Anew,
 }
 
 impl From<TurnError> for Stuck {
@@ -27,6 +30,7 @@ impl From<TurnError> for Stuck {
             TurnError::Front(FrontError::Fatal { what, hint }) => Stuck::Refused { why: format!("{what}; {hint}") },
             TurnError::Front(FrontError::Refused { .. }) => Stuck::Hopeless { why },
             TurnError::Front(FrontError::Closed) => Stuck::Over(None),
+            TurnError::Anew | TurnError::Store(StoreError::Changed) => Stuck::Anew,
             TurnError::Store(error) if error.is_lost() => Stuck::Over(Some(error.into())),
             TurnError::Store(error) if !error.is_passing() => Stuck::Hopeless { why },
             TurnError::Store(_) | TurnError::Library(_) => Stuck::Passing { why, retry_after: Duration::ZERO },

@@ -1,7 +1,7 @@
 //! Step 2: the request as it would be if nothing were done, and how much room there is for it. The first
 //! turn of a session gets the knowledge-base seed, every turn the atoms that its message is about.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use pmk_core::{Message, Origin, Place};
 use pmk_knowledge::{Atom, MAX_RETRIEVED, block};
@@ -29,6 +29,7 @@ pub(super) async fn gather<'a>(
     services: &'a Services,
     turn: &'a OpenTurn,
     mut live: store::Live,
+    said: &Arc<Mutex<String>>,
 ) -> Result<Work<'a>, TurnError> {
     let (policies, place) = services.experiment.take_part(turn).await?;
     let tags = Tags { policy_sha256: Some(policies.top().1.into()), place };
@@ -44,6 +45,7 @@ pub(super) async fn gather<'a>(
         offer: services.offer(&turn.inbound.user),
         // An answer that people gave is put before somebody else.
         listener: turn.absorbs.is_none().then(|| services.front.listener(&turn.inbound)).flatten(),
+        said: Arc::clone(said),
     };
     let budget = ports.token_budget(turn.session, services.preambles.of(audience, ports.offer, true).tokens);
     if live.entries.is_empty() && live.dropped_turns == 0 {

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use crate::{services::Services, store::OpenTurn};
+use crate::{
+    services::Services,
+    store::{self, OpenTurn},
+};
 
 /// An answer that is begun sooner after its question is not late.
 const LATE_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// What goes before the answer to these messages; nothing where it is in time. A contact who answers late is nobody's
-/// delay of ours.
+/// delay of ours, nor is what is asked again.
 pub(super) fn notice(services: &Services, turn: &OpenTurn, also: &[OpenTurn]) -> String {
-    if turn.absorbs.is_some() {
+    if turn.absorbs.is_some() || store::is_again(&turn.inbound) {
         return String::new();
     }
     let oldest = also.iter().chain([turn]).map(|turn| asked_at_ms(&turn.inbound.ts, turn.received_at_ms)).min();

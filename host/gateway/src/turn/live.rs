@@ -1,7 +1,7 @@
 //! How a turn's exchange with the model reaches the world while people wait: policies, model, store, ledger and admins of
 //! the running gateway.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pmk_core::{Applied, Transcript};
@@ -41,6 +41,24 @@ pub(super) struct LivePorts<'a> {
     pub offer: Offer,
     /// Who hears the answer while it is made.
     pub listener: Option<Arc<dyn Listener>>,
+    /// What the model has said by now.
+    pub said: Arc<Mutex<String>>,
+}
+
+/// Keeps what the model says while it speaks, and has others hear it.
+struct Ear<'a> {
+    said: &'a Mutex<String>,
+    listener: Option<&'a dyn Listener>,
+}
+
+impl Listener for Ear<'_> {
+    fn hear(&self, text: &str) {
+        // Replaced as a whole.
+        text.clone_into(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(listener) = self.listener {
+            listener.hear(text);
+        }
+    }
 }
 
 impl LivePorts<'_> {
@@ -110,13 +128,11 @@ impl Ports for LivePorts<'_> {
         Ok(answer)
     }
 
-    async fn answer(&self, request: &Request, estimate: u64) -> Result<Answer, ModelError> {
+    async fn answer(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
         // Where something may be looked up, what comes first may not be the answer.
         let is_final = request.tools.is_empty() && !self.offer.is_any();
-        let Some(listener) = self.listener.as_deref().filter(|_| is_final) else {
-            return self.ask(request, estimate).await;
-        };
-        let answer = self.services.model.ask_aloud(request, listener).await?;
+        let ear = Ear { said: &self.said, listener: self.listener.as_deref().filter(|_| is_final) };
+        let answer = self.services.model.ask_aloud(request, &ear).await?;
         note_usage(self.services, &self.journal, self.asker, answer.usage);
         Ok(answer)
     }

@@ -4,7 +4,7 @@ use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
 
 use super::{
-    TurnError, absorb,
+    TurnError, absorb, batching,
     deliver::{self, Placeholder},
     track,
     work::{Tally, Work},
@@ -93,6 +93,8 @@ pub(super) async fn record(
         keep_live,
         events: work.ports.journal.take(),
         receipts: work.ports.scribe.take(),
+        pieces: batching::pieces(work.turn, &work.also[..work.merged]),
+        revision: work.exchange.window.revision(),
     };
     services.store.record(work.turn.turn, recorded, services.now_ms()).await?;
     // Others may add to the case now.

@@ -6,7 +6,7 @@ use super::{
     TurnError,
     admit::{self, Admitted},
     batching::said,
-    command, deliver,
+    called_off, command, deliver,
     work::Work,
 };
 use crate::{config::QueueMode, dispatch::Batch, services::Services};
@@ -28,6 +28,10 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             }
             Admitted::Deliver(answered) => {
                 deliver::deliver(services, answered).await?;
+                continue;
+            }
+            Admitted::CalledOff(turn) => {
+                called_off::end(services, vec![turn], "").await?;
                 continue;
             }
             Admitted::Nothing => continue,

@@ -84,14 +84,6 @@ pub(super) fn talked(
     Sent { event_id: String::new(), channel, ts, thread_ts }
 }
 
-/// A person deletes what they wrote.
-pub(super) fn take_back(inner: &Arc<Inner>, sent: &Sent) {
-    let deleted = inner.state().remove(&sent.channel, &sent.ts);
-    if let Some(message) = deleted {
-        self::deleted(inner, &message);
-    }
-}
-
 /// A person reacts to a message.
 pub(super) fn react(inner: &Arc<Inner>, user: &str, message: &Message, reaction: &str) -> String {
     let event_ts = inner.state().ts();
@@ -127,25 +119,26 @@ pub(super) fn edited(inner: &Arc<Inner>, before: &Message, after: &Message) {
     echo(inner, &after.channel, event);
 }
 
-/// The bot has deleted what it had posted.
-pub(super) fn deleted(inner: &Arc<Inner>, message: &Message) {
+/// A message was deleted; the id of the event, where the app is told.
+pub(super) fn deleted(inner: &Arc<Inner>, message: &Message) -> Option<String> {
     let ts = inner.state().ts();
     let event = json!({
         "type": "message", "subtype": "message_deleted", "hidden": true, "deleted_ts": message.ts,
         "previous_message": as_json(message), "ts": ts, "event_ts": ts,
     });
-    echo(inner, &message.channel, event);
+    echo(inner, &message.channel, event)
 }
 
-/// Sends an event about the bot's own doing, where the app is told what is said in the channel.
-fn echo(inner: &Arc<Inner>, channel: &str, mut event: Value) {
+/// Sends an event about what nobody waits for, where the app is told what is said in the channel.
+fn echo(inner: &Arc<Inner>, channel: &str, mut event: Value) -> Option<String> {
     let conversation = Kind::of(inner, channel);
-    if conversation.is_told(inner) {
+    conversation.is_told(inner).then(|| {
         event["channel"] = json!(channel);
         event["channel_type"] = json!(conversation.name());
         let event_id = store(inner, event);
         deliver(inner, &event_id, false);
-    }
+        event_id
+    })
 }
 
 /// Sends an event.

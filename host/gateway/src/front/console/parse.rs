@@ -85,7 +85,8 @@ fn reaction(object: &Map<String, Value>) -> Result<Reaction, Wrong> {
     };
     let reaction = given("reaction")?;
     let named = |name| given(name).and_then(|id| checked(name, &id).map(str::to_owned));
-    Ok(Reaction { user: named("user")?, channel: named("channel")?, ts: named("ts")?, reaction })
+    let (user, channel, ts) = (named("user")?, named("channel")?, named("ts")?);
+    Ok(Reaction { event_id: None, user, channel, ts, reaction })
 }
 
 fn message(object: &Map<String, Value>) -> Result<Inbound, Wrong> {

@@ -154,6 +154,16 @@ impl Reception<'_> {
             None | Some(News::Opened { .. }) => {}
             // Acknowledged: it would be no better the second time.
             Some(News::Malformed(field)) => self.refuse(field),
+            Some(News::Change(change)) => {
+                if let Err(error) = self.intake.change(change).await {
+                    tracing::error!(
+                        event,
+                        error = error.message(),
+                        "what was changed about a message could not be stored; Slack will send it again"
+                    );
+                    return None;
+                }
+            }
             Some(News::Reaction(reaction)) => {
                 if let Err(error) = self.intake.react(reaction).await {
                     tracing::error!(

@@ -7,6 +7,8 @@
 //! which threads are followed, and what is written in a channel is nobody's business here. Reactions to messages are taken in, whoever wrote the message: only some
 //! ask for anything.
 //!
+//! What is told of messages that were sent before is read by [`changed`].
+//!
 //! An event in which an id is none is refused here: nothing of it gets any further.
 //!
 //! Only what counts is read. slack-morphism models events whole, and when one file or attachment has a
@@ -20,13 +22,13 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{
-    mrkdwn,
+    changed, mrkdwn,
     places::{Places, ReplyIn},
     web::Identity,
 };
 use crate::{
     front::malformed,
-    talk::{InThread, Inbound, Manner, Reaction, ReplyTo, after_command},
+    talk::{Change, InThread, Inbound, Manner, Reaction, ReplyTo, after_command},
 };
 
 /// The payload of an envelope of type `events_api`.
@@ -70,18 +72,41 @@ fn kind(object: &Map<String, Value>) -> Result<&str, serde_json::Error> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Said {
-    user: Option<String>,
-    bot_id: Option<String>,
-    channel: String,
-    channel_type: Option<String>,
-    ts: String,
-    thread_ts: Option<String>,
+pub(super) struct Said {
+    pub(super) user: Option<String>,
+    pub(super) bot_id: Option<String>,
+    pub(super) channel: String,
+    pub(super) channel_type: Option<String>,
+    pub(super) ts: String,
+    pub(super) thread_ts: Option<String>,
     /// Who has begun the thread.
-    parent_user_id: Option<String>,
-    subtype: Option<String>,
-    text: Option<String>,
-    files: Option<Vec<IgnoredAny>>,
+    pub(super) parent_user_id: Option<String>,
+    pub(super) subtype: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) files: Option<Vec<IgnoredAny>>,
+    pub(super) edited: Option<Value>,
+    /// Of an event about another message: as that is now, as it was, and which it was.
+    pub(super) message: Option<Value>,
+    pub(super) previous_message: Option<Value>,
+    pub(super) deleted_ts: Option<Value>,
+}
+
+impl Said {
+    /// The ids that would be stored, with their names.
+    pub(super) fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let ids = [
+            ("user", self.user.as_ref()),
+            ("channel", Some(&self.channel)),
+            ("ts", Some(&self.ts)),
+            ("thread_ts", self.thread_ts.as_ref()),
+        ];
+        ids.into_iter().filter_map(|(name, id)| Some((name, id?.as_str())))
+    }
+
+    /// Whether it is between one person and the bot.
+    pub(super) fn is_direct(&self) -> bool {
+        self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,19 +151,18 @@ impl TryFrom<Map<String, Value>> for Item {
 impl Event {
     /// The ids that would be stored, with their names.
     fn ids(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let (user, channel, ts, thread_ts) = match self {
-            Event::Message(said) | Event::AppMention(said) => {
-                (said.user.as_ref(), Some(&said.channel), Some(&said.ts), said.thread_ts.as_ref())
-            }
-            Event::ReactionAdded(Reacted { user, item: Item::Message(Reactable { channel, ts }), .. }) => {
-                (Some(user), Some(channel), Some(ts), None)
-            }
-            Event::HomeOpened(Opened { user, channel, .. }) => (Some(user), Some(channel), None, None),
-            Event::ReactionAdded(_) | Event::Other => (None, None, None, None),
+        let said = match self {
+            Event::Message(said) | Event::AppMention(said) => Some(said),
+            Event::ReactionAdded(_) | Event::HomeOpened(_) | Event::Other => None,
         };
-        [("user", user), ("channel", channel), ("ts", ts), ("thread_ts", thread_ts)]
-            .into_iter()
-            .filter_map(|(name, id)| Some((name, id?.as_str())))
+        let reacted = match self {
+            Event::ReactionAdded(Reacted { user, item: Item::Message(Reactable { channel, ts }), .. }) => {
+                [("user", user.as_str()), ("channel", channel), ("ts", ts)].to_vec()
+            }
+            Event::HomeOpened(Opened { user, channel, .. }) => [("user", user.as_str()), ("channel", channel)].to_vec(),
+            Event::ReactionAdded(_) | Event::Message(_) | Event::AppMention(_) | Event::Other => vec![],
+        };
+        said.into_iter().flat_map(Said::ids).chain(reacted)
     }
 }
 
@@ -148,6 +172,8 @@ pub(super) enum News {
     Message(Box<Inbound>),
     /// In a thread of a channel.
     InThread(Box<InThread>),
+    /// Something about a message that was sent before.
+    Change(Change),
     Reaction(Reaction),
     /// Somebody has opened their direct message with the bot.
     Opened {
@@ -158,6 +184,17 @@ pub(super) enum News {
     Malformed(&'static str),
 }
 
+impl News {
+    /// The message that it is.
+    pub(super) fn message(self) -> Option<Inbound> {
+        match self {
+            News::Message(message) => Some(*message),
+            News::InThread(word) => Some(word.message),
+            _ => None,
+        }
+    }
+}
+
 /// What an event brings; `None` when it is not for the bot.
 pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<News> {
     let Callback { team_id, event_id, event, .. } = callback;
@@ -166,6 +203,12 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
     }
     let names_bot = |said: &Said| said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     match event {
+        Event::Message(said) if changed::is_change(&said, false) => {
+            changed::change(team_id, event_id, said, false, me, places).map(News::Change)
+        }
+        Event::AppMention(said) if changed::is_change(&said, true) => {
+            changed::change(team_id, event_id, said, true, me, places).map(News::Change)
+        }
         Event::Message(said) => {
             let is_named = names_bot(&said);
             // The same comes as a mention.
@@ -178,7 +221,7 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
         Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }) })
             if user != me.user =>
         {
-            Some(News::Reaction(Reaction { user, channel, ts, reaction }))
+            Some(News::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction }))
         }
         Event::HomeOpened(Opened { user, channel, tab }) if tab.as_deref() == Some("messages") => {
             Some(News::Opened { user, channel })
@@ -187,14 +230,8 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
     }
 }
 
-impl Said {
-    /// Whether it is between one person and the bot.
-    fn is_direct(&self) -> bool {
-        self.channel_type.as_deref() == Some("im") || self.channel.starts_with('D')
-    }
-}
-
-fn message(
+/// The message that a person has sent to the bot; `None` where it is none.
+pub(super) fn message(
     team_id: String,
     event_id: String,
     said: Said,
@@ -312,7 +349,9 @@ mod tests {
                    "event_ts": "1.2"})
         };
         let message = json!({"type": "message", "channel": "C1", "ts": "1.1"});
-        let expected = Reaction { user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
+        let event_id = Some("Ev1".into());
+        let expected =
+            Reaction { event_id, user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
         assert_eq!(read(reacted("U2", message.clone())), Some(News::Reaction(expected)));
         assert_eq!(read(reacted("UBOT", message)), None);
         assert_eq!(read(reacted("U2", json!({"type": "file", "file": "F1"}))), None);
@@ -454,8 +493,6 @@ mod tests {
             ("the bot's own", dm(json!({"user": "UBOT"}))),
             ("the bot's own", dm(json!({"bot_id": "BBOT"}))),
             ("a bot's", dm(json!({"subtype": "bot_message", "bot_id": "B2", "user": null}))),
-            ("an edit", dm(json!({"subtype": "message_changed", "message": dm(json!({}))}))),
-            ("a deletion", dm(json!({"subtype": "message_deleted", "deleted_ts": "1.0"}))),
             ("a new subtype", dm(json!({"subtype": "something_new"}))),
             ("channel talk", dm(json!({"channel": "C1", "channel_type": "channel"}))),
             ("group talk", dm(json!({"channel": "G1", "channel_type": "mpim"}))),

@@ -67,7 +67,8 @@ async fn what_nobody_said_is_not_found() {
     let store = open(&home);
     let session = say(&store, KEY, "Ev1", "apples", "pears").await;
     let summary = Message::text(Role::User, Origin::Summary, "the budget was talked about");
-    let fold = FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None };
+    let fold =
+        FoldEdit { first: 0, last: 1, summary: Some(summary), dropped_turns: 0, marker_template: None, revision: None };
     store.fold(session, fold, vec![], NOW).await.unwrap();
     assert_eq!(found(&store, session, "budget").await, Vec::<u32>::new());
     assert_eq!(found(&store, session, "apples").await, [0]);
@@ -96,7 +97,16 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "ALTER TABLE session DROP COLUMN followed; ALTER TABLE session DROP COLUMN followed_from;
+        "DROP TABLE early_change; DROP INDEX turn_answered_with; DROP INDEX inbox_by_message;
+         ALTER TABLE turn DROP COLUMN answered_with; ALTER TABLE turn DROP COLUMN piece_start;
+         ALTER TABLE turn DROP COLUMN piece_bytes; ALTER TABLE session DROP COLUMN revision;
+         ALTER TABLE inbox DROP COLUMN channel; ALTER TABLE inbox DROP COLUMN user;
+         ALTER TABLE inbox DROP COLUMN edited_at; ALTER TABLE inbox DROP COLUMN edited;
+         ALTER TABLE inbox DROP COLUMN called_off;
+         DROP TRIGGER message_is_never_rewritten; ALTER TABLE message DROP COLUMN erased_at;
+         CREATE TRIGGER message_is_never_rewritten BEFORE UPDATE ON message
+         BEGIN SELECT raise(ABORT, 'a stored message is never rewritten'); END;
+         ALTER TABLE session DROP COLUMN followed; ALTER TABLE session DROP COLUMN followed_from;
          ALTER TABLE session DROP COLUMN followed_until;
          DROP TABLE event; DROP TABLE exported; DROP TABLE receipt; DROP TABLE text;
          DROP TABLE atom_shown; DROP TABLE atom_doubt;

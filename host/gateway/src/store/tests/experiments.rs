@@ -96,6 +96,7 @@ async fn a_vote_finds_its_answer_and_counts_once() {
     let session = answered(&store, KEY, "Ev1", outturn, "1.1").await.session;
     store.draw("less", session, drawn("b"), "a", NOW).await.unwrap();
     let reaction = |user: &str, channel: &str, ts: &str| Reaction {
+        event_id: None,
         user: user.into(),
         channel: channel.into(),
         ts: ts.into(),

@@ -132,11 +132,12 @@ async fn no_column_of_a_conversation_is_forgotten() {
     let carried = ["key", "created_at", "active_at", "turns", "dropped_turns", "marker", "verbose"];
     // Elsewhere a thread is followed once the bot is mentioned in it.
     let followed = ["followed", "followed_from", "followed_until"];
-    let here_alone = [&["id", "lease_owner", "lease_until", "channel", "read_from"][..], &followed].concat();
+    let here_alone = [&["id", "lease_owner", "lease_until", "channel", "read_from", "revision"][..], &followed].concat();
     let mut session = columns("session");
     session.retain(|name| !carried.contains(&name.as_str()) && !here_alone.contains(&name.as_str()));
     assert_eq!(session, [""; 0]);
-    let message = ["id", "session_id", "turn_id", "role", "origin", "blocks", "tokens", "chars", "created_at"];
+    let message =
+        ["id", "session_id", "turn_id", "role", "origin", "blocks", "tokens", "chars", "created_at", "erased_at"];
     assert_eq!(columns("message"), message);
     assert_eq!(columns("live"), ["session_id", "position", "message_id", "replacement", "tokens", "chars"]);
 }

@@ -73,6 +73,7 @@ async fn a_prune_edits_the_window_and_nothing_else() {
         replaced: vec![Replacement { position: positions[5], message: Arc::clone(&short), tokens: 6, chars: 5 }],
         dropped_turns_total: 2,
         marker_template: Some("[{turns} gone]".into()),
+        ..WindowEdit::default()
     };
     store.edit_live(open.session, edit, vec![], NOW).await.unwrap();
 

@@ -1,0 +1,168 @@
+//! What Slack tells of messages that were sent before: edited, or deleted.
+//!
+//! A link that unfolds brings the same event as an edit, and so does the bot's own `chat.update`; neither is one. Where a
+//! message has replies, its deletion comes as an edit, too, which leaves a tombstone. In channels an edit comes as the mention once
+//! more, and the rest only where the app is subscribed to the channel's messages.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    inbound::{Said, message},
+    mrkdwn,
+    places::Places,
+    web::Identity,
+};
+use crate::{
+    front::malformed,
+    talk::{Change, Edit},
+};
+
+/// What is left of a message with replies.
+const TOMBSTONE: &str = "tombstone";
+
+/// Whether an event is about a message that was sent before.
+pub(super) fn is_change(said: &Said, mentioned: bool) -> bool {
+    matches!(said.subtype.as_deref(), Some("message_changed" | "message_deleted")) || mentioned && said.edited.is_some()
+}
+
+/// What has changed; `None` where nothing has that is anybody's doing but the bot's.
+pub(super) fn change(
+    team_id: String,
+    event_id: String,
+    said: Said,
+    mentioned: bool,
+    me: &Identity,
+    places: Places,
+) -> Option<Change> {
+    if mentioned {
+        let at = edited_at(said.edited.as_ref())?;
+        let message = message(team_id, event_id, said, true, me, places)?.message()?;
+        return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true })));
+    }
+    let Said { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } = said;
+    let before = before.as_ref().and_then(Value::as_object);
+    if subtype.as_deref() == Some("message_deleted") {
+        return deleted(channel, deleted_ts.as_ref()?.as_str()?, before.is_some_and(|before| is_own(before, me)));
+    }
+    let mut now = now.as_ref()?.as_object()?.clone();
+    if text(&now, "subtype") == Some(TOMBSTONE) {
+        return deleted(channel, text(&now, "ts")?, false);
+    }
+    if is_own(&now, me) || before.is_some_and(|before| text(before, "text") == text(&now, "text")) {
+        return None;
+    }
+    now.insert("channel".into(), channel.into());
+    now.insert("channel_type".into(), channel_type.map_or(Value::Null, Value::from));
+    let said = Said::deserialize(Value::Object(now)).ok()?;
+    if malformed(said.ids()).is_some() {
+        return None;
+    }
+    let at = edited_at(said.edited.as_ref()).unwrap_or(ts);
+    let is_mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
+    let is_for_us = is_mentioned || said.is_direct();
+    // Of a question that is known, whether it still mentions the bot or not.
+    let message = message(team_id, event_id, said, true, me, places)?.message()?;
+    Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone: false })))
+}
+
+fn deleted(channel: String, ts: &str, own: bool) -> Option<Change> {
+    malformed([("ts", ts)]).is_none().then(|| Change::Deleted { channel, ts: ts.to_owned(), own })
+}
+
+fn is_own(message: &Map<String, Value>, me: &Identity) -> bool {
+    text(message, "user") == Some(&me.user) || me.bot.is_some() && text(message, "bot_id") == me.bot.as_deref()
+}
+
+fn text<'a>(message: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    message.get(name).and_then(Value::as_str)
+}
+
+fn edited_at(edited: Option<&Value>) -> Option<String> {
+    let at = edited?.get("ts")?.as_str()?;
+    malformed([("ts", at)]).is_none().then(|| at.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::front::slack::inbound::{News, news};
+
+    fn read(event: Value) -> Option<News> {
+        let me = Identity {
+            user: "UBOT".into(),
+            bot: Some("BBOT".into()),
+            name: "pmk".into(),
+            team: "Acme".into(),
+            team_id: "T1".into(),
+        };
+        let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
+        news(serde_json::from_value(callback).expect("a callback"), &me, Places::default())
+    }
+
+    fn said(user: &str, text: &str) -> Value {
+        json!({"type": "message", "user": user, "ts": "1.1", "text": text})
+    }
+
+    fn changed(channel: &str, before: Value, now: Value) -> Value {
+        json!({"type": "message", "subtype": "message_changed", "channel": channel, "ts": "1.3", "hidden": true,
+               "message": now, "previous_message": before})
+    }
+
+    fn edit(event: Value) -> Edit {
+        match read(event) {
+            Some(News::Change(Change::Edited(edit))) => *edit,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_edit_is_the_message_as_it_is_now() {
+        let mut now = said("U1", "1 &lt; 3?");
+        now["edited"] = json!({"user": "U1", "ts": "1.2"});
+        let Edit { message, at, is_for_us, comes_alone } = edit(changed("D1", said("U1", "1 &lt; 2?"), now.clone()));
+        assert_eq!((&*message.text, &*message.ts, &*message.key.to_string()), ("1 < 3?", "1.1", "slack:dm:U1"));
+        assert_eq!((&*at, is_for_us, comes_alone), ("1.2", true, false));
+        let Edit { message, at, is_for_us, .. } = edit(changed("C1", said("U1", "x"), said("U1", "y")));
+        assert_eq!((&*message.key.to_string(), &*at, is_for_us), ("slack:channel:C1", "1.3", false));
+        assert!(edit(changed("C1", said("U1", "x"), said("U1", "<@UBOT> y"))).is_for_us);
+        let mention = json!({"type": "app_mention", "channel": "C1", "user": "U1", "ts": "1.1", "text": "<@UBOT> z",
+                             "edited": {"user": "U1", "ts": "1.4"}});
+        let Edit { message, at, comes_alone, .. } = edit(mention);
+        assert_eq!((&*message.text, &*at, comes_alone), ("z", "1.4", true));
+    }
+
+    #[test]
+    fn what_is_no_edit_of_a_person_is_nothing() {
+        let mut unfurled = said("U1", "see https://example.com");
+        unfurled["attachments"] = json!([{"title": "Example"}]);
+        let mut own = said("UBOT", "done");
+        own["bot_id"] = json!("BBOT");
+        for (why, event) in [
+            ("an unfolded link", changed("D1", said("U1", "see https://example.com"), unfurled)),
+            ("the bot's own", changed("D1", said("UBOT", "Thinking…"), said("UBOT", "done"))),
+            ("the bot's own, by its bot id", changed("D1", said("UBOT", "Thinking…"), own)),
+            ("no message", json!({"type": "message", "subtype": "message_changed", "channel": "D1", "ts": "1.3"})),
+            ("an id that is none", changed("D1", said("U1", "x"), said("U 1", "y"))),
+            ("nobody's", json!({"type": "message", "subtype": "message_deleted", "channel": "D1", "ts": "1.3"})),
+        ] {
+            assert_eq!(read(event), None, "{why}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_is_read_and_a_tombstone_is_one() {
+        let deleted = |user: &str| {
+            json!({"type": "message", "subtype": "message_deleted", "channel": "D1", "ts": "1.3", "deleted_ts": "1.1",
+                   "previous_message": said(user, "x")})
+        };
+        let gone = |own| Some(News::Change(Change::Deleted { channel: "D1".into(), ts: "1.1".into(), own }));
+        assert_eq!(read(deleted("U1")), gone(false));
+        assert_eq!(read(deleted("UBOT")), gone(true));
+        let mut tombstone = said("USLACKBOT", "This message was deleted.");
+        tombstone["subtype"] = json!("tombstone");
+        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(false));
+    }
+}

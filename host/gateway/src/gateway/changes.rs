@@ -1,0 +1,240 @@
+//! What people change about messages that they have sent: edits and deletions; the word or the reaction that stops an
+//! answer; the reaction that has a question asked again.
+
+use std::{future::Future, sync::Arc};
+
+use crate::{
+    dispatch::Dispatcher,
+    may::Action,
+    services::Services,
+    store::{Changed, Open, StoreError},
+    talk::{Change, Inbound, Reaction},
+};
+
+/// What a reaction asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Stop,
+    Again,
+}
+
+impl Wish {
+    /// What one asks for, if it is such a one.
+    pub fn of_reaction(reaction: &str) -> Option<Wish> {
+        match reaction.trim_matches(':') {
+            "black_square_for_stop" | "stop_button" | "octagonal_sign" | "stop_sign" => Some(Wish::Stop),
+            "repeat" | "arrows_counterclockwise" => Some(Wish::Again),
+            emoji if emoji.starts_with(['⏹', '🛑']) => Some(Wish::Stop),
+            emoji if emoji.starts_with(['🔁', '🔄']) => Some(Wish::Again),
+            _ => None,
+        }
+    }
+
+    /// What somebody does by it.
+    pub const fn action(self) -> Action {
+        match self {
+            Wish::Stop => Action::Stop,
+            Wish::Again => Action::Again,
+        }
+    }
+}
+
+/// Whether a message is the word that stops an answer, and nothing else.
+fn is_stop(message: &Inbound) -> bool {
+    let word = message.text.trim().trim_end_matches(['.', '!', '。', '！']).trim_start_matches('/');
+    message.files == 0 && (word.eq_ignore_ascii_case("stop") || word == "停")
+}
+
+/// Takes in what was changed about a message. When this returns, it survives a crash.
+///
+/// # Errors
+/// It could not be stored and may be tried again.
+pub(super) async fn take(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    change: Change,
+) -> Result<(), StoreError> {
+    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
+    whole(&tasks, async move {
+        let now_ms = services.now_ms();
+        let changed = match &change {
+            Change::Edited(edit) => services.store.edit(edit, now_ms).await?,
+            Change::Deleted { channel, ts, own } => {
+                let words = (services.config.slack_settings.follow_deletes).then(|| services.messages.erased());
+                services.store.delete((channel, ts), *own, words, now_ms).await?
+            }
+        };
+        match (changed, change) {
+            // It was not for us before, and nothing else brings it.
+            (Changed::Unknown, Change::Edited(edit)) if edit.comes_alone => {
+                dispatcher.take_in(edit.message).await.map(drop)
+            }
+            (Changed::Here { key, anew }, _) => {
+                if anew {
+                    dispatcher.interrupt(&key);
+                }
+                dispatcher.look_at(&key).await
+            }
+            (Changed::Unknown | Changed::Nothing, _) => Ok(()),
+        }
+    })
+    .await
+}
+
+/// Stops what is being answered where somebody says so, if a message is that word; false where it is an ordinary message,
+/// for there is nothing that they may stop.
+///
+/// # Errors
+/// It could not be stored and may be tried again.
+pub(super) async fn stop_by_word(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    message: &Inbound,
+) -> Result<bool, StoreError> {
+    if !is_stop(message) {
+        return Ok(false);
+    }
+    let open = services.store.open_questions(&message.key).await?;
+    let theirs = of_theirs(services, &message.user, open);
+    let working = dispatcher.working(&message.key);
+    let under_way = |open: &&Open| working.contains(&open.inbox);
+    // What is answered together is stopped together; else the one that comes next.
+    let mut stopped: Vec<_> = theirs.iter().filter(under_way).map(|open| open.inbox).collect();
+    if stopped.is_empty() {
+        stopped.extend(theirs.first().map(|open| open.inbox));
+    }
+    if stopped.is_empty() {
+        return Ok(false);
+    }
+    if !services.people.may(&message.user, Action::Stop, Some(&message.reply_to.channel)).is_allowed() {
+        return Ok(true);
+    }
+    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
+    let word = message.clone();
+    whole(&tasks, async move {
+        let (key, user) = (word.key.clone(), word.user.clone());
+        let is_stopped = services.store.stop(stopped, &user, Some(word), services.now_ms()).await?;
+        dispatcher.interrupt(&key);
+        Ok(is_stopped)
+    })
+    .await
+}
+
+/// Does what a reaction asks for, which its author may ask for. Taken in twice it does no harm.
+///
+/// # Errors
+/// It could not be done and may be tried again.
+pub(super) async fn react(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    wish: Wish,
+    reaction: Reaction,
+) -> Result<(), StoreError> {
+    let Reaction { event_id, user, channel, ts, .. } = reaction;
+    match wish {
+        Wish::Stop => stop_at(services, dispatcher, &user, (&channel, &ts)).await,
+        Wish::Again => {
+            let once = event_id.unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
+            again(services, dispatcher, &user, (&channel, &ts), &once).await
+        }
+    }
+}
+
+/// Stops the answer to a question, which is this message or shows it as its placeholder.
+async fn stop_at(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    actor: &str,
+    (channel, ts): (&str, &str),
+) -> Result<(), StoreError> {
+    let Some((key, open)) = services.store.open_question(channel, ts).await? else { return Ok(()) };
+    let mut all = vec![open.clone()];
+    let working = dispatcher.working(&key);
+    if working.contains(&open.inbox) {
+        let others = services.store.open_questions(&key).await?;
+        all = others.into_iter().filter(|other| working.contains(&other.inbox)).collect();
+    }
+    let stopped: Vec<_> = of_theirs(services, actor, all).into_iter().map(|open| open.inbox).collect();
+    if stopped.is_empty() {
+        return Ok(());
+    }
+    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
+    let actor = actor.to_owned();
+    whole(&tasks, async move {
+        services.store.stop(stopped, &actor, None, services.now_ms()).await?;
+        dispatcher.interrupt(&key);
+        Ok(())
+    })
+    .await
+}
+
+/// Takes a question up once more, on behalf of who asked it: the one that is this message, or that it answers. Nothing
+/// happens where it waits for its answer, and where neither asker nor admin wants it. `once` names the wish: the same one,
+/// taken in again, is none.
+///
+/// # Errors
+/// It could not be stored and may be tried again.
+pub(super) async fn again(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    actor: &str,
+    (channel, ts): (&str, &str),
+    once: &str,
+) -> Result<(), StoreError> {
+    let is_admin = services.people.people().is_admin(actor);
+    let [actor, channel, ts, once] = [actor, channel, ts, once].map(str::to_owned);
+    let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
+    whole(&tasks, async move {
+        let taken = services.store.again((&actor, is_admin), (&channel, &ts), &once, services.now_ms()).await?;
+        let Some(pending) = taken else { return Ok(()) };
+        // The old answer leaves the window that another turn may be under way with.
+        dispatcher.interrupt(&pending.key);
+        dispatcher.look_at(&pending.key).await
+    })
+    .await
+}
+
+/// Those of the questions that somebody may stop: an admin all.
+fn of_theirs(services: &Services, actor: &str, open: Vec<Open>) -> Vec<Open> {
+    let is_admin = services.people.people().is_admin(actor);
+    open.into_iter().filter(|open| is_admin || open.user.as_deref() == Some(actor)).collect()
+}
+
+/// Does something to its end, whoever stops waiting for it: what is stored has to be acted on.
+async fn whole<T: Send + 'static>(
+    tasks: &tokio_util::task::TaskTracker,
+    doing: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    tasks.spawn(doing).await.unwrap_or(Err(StoreError::Closed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::OpenTurn;
+
+    #[test]
+    fn reactions_that_ask_for_something_are_told_from_others() {
+        for (reaction, wish) in [
+            ("black_square_for_stop", Some(Wish::Stop)),
+            ("octagonal_sign", Some(Wish::Stop)),
+            (":stop_button:", Some(Wish::Stop)),
+            ("⏹️", Some(Wish::Stop)),
+            ("repeat", Some(Wish::Again)),
+            ("arrows_counterclockwise", Some(Wish::Again)),
+            ("🔁", Some(Wish::Again)),
+            ("repeat_one", None),
+            ("+1", None),
+            ("", None),
+        ] {
+            assert_eq!(Wish::of_reaction(reaction), wish, "{reaction}");
+        }
+    }
+
+    #[test]
+    fn only_the_word_alone_stops() {
+        let says = |text: &str| is_stop(&OpenTurn::asked("slack:dm:U1", "U1", text).inbound);
+        assert!([" stop ", "Stop!", "STOP.", "/stop", "停", "停。"].into_iter().all(says));
+        assert!(!["", "stop it", "don't stop", "停車場在哪裡？", "stop?"].into_iter().any(says));
+    }
+}

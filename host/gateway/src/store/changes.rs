@@ -1,0 +1,524 @@
+//! What people change about messages that they have sent: edited, deleted, stopped, asked again.
+//!
+//! A question that waits is changed where it lies, in the inbox. Where its turn is under way, or the window changes that a turn
+//! was begun with, the conversation's *revision* goes up: whatever the attempt under way still wants to store is refused as
+//! [`StoreError::Changed`], and the turn is begun anew.
+
+use pmk_core::{Place, SessionKey};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, intake};
+use crate::{
+    ids::{InboxId, SessionId, TurnId},
+    ledger::Event,
+    talk::{Edit, Inbound, ReplyTo},
+};
+
+/// All that a message has become; once more for each time that it was asked again. The newest first.
+pub(super) const FIND: &str = "SELECT i.id, i.session_id, s.key, i.message, i.edited, i.edited_at, i.called_off,
+            t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
+     FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
+     WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' ORDER BY i.id DESC";
+/// A message of the gateway's own that is part of an answer.
+pub(super) const FIND_REPLY: &str = "SELECT o.turn_id, i.session_id, s.key
+     FROM outbox o JOIN inbox i ON i.id = o.turn_id JOIN session s ON s.id = i.session_id
+     WHERE o.sent_id = ?1 AND s.channel = ?2
+       AND ifnull(CASE WHEN json_valid(o.how) THEN o.how ->> '$.purpose.for' END, 'reply') IN ('reply', 'passed-on')";
+pub(super) const SET_MESSAGE: &str = "UPDATE inbox SET message = ?2, edited_at = ?3 WHERE id = ?1";
+pub(super) const SET_EDITED: &str = "UPDATE inbox SET edited = ?2, edited_at = ?3 WHERE id = ?1";
+/// One that is parked is taken up, to come to its end.
+pub(super) const CALL_OFF: &str =
+    "UPDATE inbox SET called_off = ?2, parked_at = NULL, parked_why = NULL, parked_told = 0
+     WHERE id = ?1";
+pub(super) const STOP: &str = "UPDATE inbox SET called_off = 'stopped'
+     WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL
+       AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1 AND t.answered_at IS NOT NULL)
+     RETURNING session_id";
+pub(super) const NEXT_REVISION: &str = "UPDATE session SET revision = revision + 1 WHERE id = ?1";
+pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
+pub(super) const KEEP_EARLY: &str =
+    "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
+     ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at
+     WHERE edited_at <= excluded.edited_at OR (edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
+pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2 RETURNING edited_at, text";
+pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
+/// In the order in which they are answered.
+pub(super) const WAITING_IN: &str = "SELECT i.id, i.user FROM inbox i JOIN session s ON s.id = i.session_id
+     LEFT JOIN turn t ON t.id = i.id
+     WHERE s.key = ?1 AND i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
+     ORDER BY i.ts, i.id";
+/// The one that shows a message as its question or its placeholder.
+const WAITING_AT: &str = "SELECT i.id, i.user, s.key FROM inbox i JOIN session s ON s.id = i.session_id
+     LEFT JOIN turn t ON t.id = i.id
+     WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
+       AND i.channel = ?1 AND (i.ts = ?2 OR t.placeholder = ?2)";
+pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
+pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off,
+            t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
+     FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
+const PIECES: &str = "SELECT t.piece_start, t.piece_bytes, i.user, i.edited FROM turn t JOIN inbox i ON i.id = t.id
+     WHERE t.answered_with = ?1 AND t.piece_start IS NOT NULL ORDER BY t.piece_start";
+pub(super) const WROTE_IN: &str = "SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id
+     WHERE t.answered_with = ?1 AND i.user = ?2";
+pub(super) const LEAVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND message_id IN
+     (SELECT m.id FROM message m WHERE m.turn_id = ?2
+      UNION ALL SELECT m.id FROM turn t JOIN message m ON m.turn_id = t.id WHERE t.answered_with = ?2)";
+
+/// What the event id of a question that is asked again begins with. No id from outside has a colon at this place.
+const AGAIN: &str = ":again:";
+
+/// What a change has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// No such message has come in.
+    Unknown,
+    /// Nothing is different because of it.
+    Nothing,
+    /// Something is, in this conversation. `anew`: what is under way there has to be begun anew.
+    Here { key: SessionKey, anew: bool },
+}
+
+/// A question that waits for its answer, and who asks it, where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    pub inbox: InboxId,
+    pub user: Option<String>,
+}
+
+/// Whether a message is a question that is asked again.
+pub fn is_again(inbound: &Inbound) -> bool {
+    inbound.event_id.starts_with(AGAIN)
+}
+
+impl Store {
+    /// Takes in that a message says something else now. A question that waits is asked as it is now; of one that has its
+    /// answer it is remembered. Taken in twice, or after a later edit, it changes nothing. The ledger tells of it.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn edit(&self, edit: &Edit, now_ms: i64) -> Result<Changed, StoreError> {
+        let (edit, pen) = (edit.clone(), self.pen(now_ms));
+        self.write_telling(move |conn| self::edit(conn, pen, &edit, now_ms)).await
+    }
+
+    /// Takes in that a message is there no more. A question that waits gets no answer. What was said before is erased, where
+    /// `erases` says so: `question` and `answer` are the words that take the place of either. Taken in twice it changes
+    /// nothing. The ledger tells of it.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn delete(
+        &self,
+        (channel, ts): (&str, &str),
+        own: bool,
+        words: Option<[String; 2]>,
+        now_ms: i64,
+    ) -> Result<Changed, StoreError> {
+        let ([channel, ts], pen) = ([channel, ts].map(str::to_owned), self.pen(now_ms));
+        let deleted =
+            self.write_telling(move |conn| delete(conn, pen, (&channel, &ts), own, words.as_ref(), now_ms)).await;
+        self.shared.texts.forget();
+        deleted
+    }
+
+    /// The questions of a conversation that wait for an answer, in the order in which they get one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open_questions(&self, key: &SessionKey) -> Result<Vec<Open>, StoreError> {
+        let key = key.to_string();
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(WAITING_IN)?;
+            let rows = statement.query_map([key], |row| Ok(Open { inbox: InboxId(row.get(0)?), user: row.get(1)? }))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
+    /// The question that waits for an answer and is this message, or shows it as its placeholder; and its conversation.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open_question(&self, channel: &str, ts: &str) -> Result<Option<(SessionKey, Open)>, StoreError> {
+        let [channel, ts] = [channel, ts].map(str::to_owned);
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(WAITING_AT)?;
+            let mut rows = statement.query([channel, ts])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            Ok(Some((codec::key(row.get_ref(2)?)?, Open { inbox: InboxId(row.get(0)?), user: row.get(1)? })))
+        })
+        .await
+    }
+
+    /// Has questions of one conversation come to their end without an answer. False where all of them have one by now. A
+    /// message that says so, and nothing else, is `word`: it is done with. The ledger tells of it.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn stop(
+        &self,
+        questions: Vec<InboxId>,
+        actor: &str,
+        word: Option<Inbound>,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let (actor, pen) = (actor.to_owned(), self.pen(now_ms));
+        self.write_telling(move |conn| {
+            if let Some(word) = &word
+                && intake::is_known(conn, word, now_ms)?
+            {
+                return Ok(true);
+            }
+            let mut stopped = None;
+            for question in &questions {
+                let session: Option<i64> =
+                    conn.prepare_cached(STOP)?.query_row([question.0], |row| row.get(0)).optional()?;
+                stopped = session.map(|session| (SessionId(session), *question)).or(stopped);
+            }
+            let Some((session, question)) = stopped else { return Ok(false) };
+            next_revision(conn, session)?;
+            if let Some(word) = &word {
+                intake::enter(conn, word, None, now_ms)?;
+            }
+            pen.write(conn, Some(TurnId(question.0)), Event::TurnStopped { actor, session: key_of(conn, session)? })?;
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Asks the question once more that a message is, or that it is an answer to: as it was edited, if it was. What was
+    /// answered leaves the live window for that; the archive keeps it. `None`: there is no such question, it waits still, or
+    /// it is somebody else's. The same wish, by the name `once`, is taken in once. The ledger tells of it.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn again(
+        &self,
+        (actor, is_admin): (&str, bool),
+        (channel, ts): (&str, &str),
+        once: &str,
+        now_ms: i64,
+    ) -> Result<Option<Pending>, StoreError> {
+        let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
+        let (event_id, pen) = (format!("{AGAIN}{once}"), self.pen(now_ms));
+        self.write_telling(move |conn| {
+            let Some((turn, session, key)) = question_at(conn, &channel, &ts)? else { return Ok(None) };
+            let Some(inbound) = asked_again(conn, turn, &key, event_id)? else { return Ok(None) };
+            let is_theirs = inbound.user == actor || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
+            if !is_theirs && !is_admin {
+                return Ok(None);
+            }
+            let json = codec::to_json(&inbound);
+            let Some(inbox) = intake::accept(conn, &inbound, &json, now_ms)? else { return Ok(None) };
+            conn.prepare_cached(LEAVE_LIVE)?.execute(params![session.0, turn.0])?;
+            next_revision(conn, session)?;
+            pen.write(conn, Some(TurnId(inbox.0)), Event::TurnAgain { actor, session: key.to_string() })?;
+            Ok(Some(Pending { inbox, key, ts: inbound.ts }))
+        })
+        .await
+    }
+}
+
+/// What an attempt wants to store is refused where people have changed something since it was begun.
+pub(super) fn refuse_stale(conn: &Connection, session: SessionId, revision: Option<i64>) -> Result<(), Fault> {
+    let Some(revision) = revision else { return Ok(()) };
+    let now: i64 = conn.prepare_cached(REVISION)?.query_row([session.0], |row| row.get(0))?;
+    if now == revision { Ok(()) } else { Err(StoreError::Changed.into()) }
+}
+
+/// What is known of a message before it came in.
+pub(super) enum Early {
+    Deleted,
+    /// This is what it says by now.
+    Edited {
+        text: String,
+        at: String,
+    },
+}
+
+/// Takes what is known of a message that has just come in.
+pub(super) fn early(conn: &Connection, inbound: &Inbound, expired: i64) -> Result<Option<Early>, Fault> {
+    conn.prepare_cached(CLEAR_EARLY)?.execute([expired])?;
+    let mut statement = conn.prepare_cached(TAKE_EARLY)?;
+    let mut rows = statement.query([&inbound.reply_to.channel, &inbound.ts])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (at, text): (Option<String>, Option<String>) = (row.get(0)?, row.get(1)?);
+    Ok(Some(match (at, text) {
+        (Some(at), Some(text)) => Early::Edited { text, at },
+        _ => Early::Deleted,
+    }))
+}
+
+/// What a message has become.
+struct Known {
+    inbox: InboxId,
+    session: SessionId,
+    key: SessionKey,
+    /// As it waits in the inbox.
+    message: Option<Inbound>,
+    /// What it says by now, where it was edited after it was answered, and when it was edited.
+    edited: Option<String>,
+    edited_at: Option<String>,
+    called_off: Option<CalledOff>,
+    is_begun: bool,
+    is_answered: bool,
+}
+
+impl Known {
+    /// Whether it has no answer yet, and is to get one.
+    fn waits(&self) -> bool {
+        self.message.is_some() && !self.is_answered && self.called_off.is_none()
+    }
+
+    fn turn(&self) -> TurnId {
+        TurnId(self.inbox.0)
+    }
+}
+
+fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault> {
+    let mut statement = conn.prepare_cached(FIND)?;
+    let mut rows = statement.query([channel, ts])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let called_off: Option<String> = row.get("called_off")?;
+        let message: Option<String> = row.get("message")?;
+        found.push(Known {
+            inbox: InboxId(row.get("id")?),
+            session: SessionId(row.get("session_id")?),
+            key: codec::key(row.get_ref("key")?)?,
+            // One that cannot be read is parked when its turn comes.
+            message: message.and_then(|json| serde_json::from_str(&json).ok()),
+            edited: row.get("edited")?,
+            edited_at: row.get("edited_at")?,
+            called_off: called_off.as_deref().and_then(CalledOff::from_name),
+            is_begun: row.get("begun")?,
+            is_answered: row.get("answered")?,
+        });
+    }
+    Ok(found)
+}
+
+fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
+    let Edit { message, at, is_for_us, comes_alone } = edit;
+    let (channel, ts) = (&message.reply_to.channel, &message.ts);
+    let Some(known) = find(conn, channel, ts)?.into_iter().next() else {
+        if *is_for_us && !comes_alone {
+            conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, at, message.text, now_ms])?;
+        }
+        return Ok(Changed::Unknown);
+    };
+    if known.called_off == Some(CalledOff::Deleted) || known.edited_at.as_deref().is_some_and(|last| last > at.as_str())
+    {
+        return Ok(Changed::Nothing);
+    }
+    let waits = known.waits();
+    let turn = known.turn();
+    match known.message {
+        Some(asked) if waits => {
+            if asked.text == message.text {
+                return Ok(Changed::Nothing);
+            }
+            let asked = Inbound { text: message.text.clone(), files: message.files, ..asked };
+            conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&asked), at])?;
+            conn.prepare_cached(erase::FORGET_READING)?.execute([turn.0])?;
+            if known.is_begun {
+                next_revision(conn, known.session)?;
+            }
+        }
+        _ => {
+            let said = match known.edited {
+                None => erase::question_text(conn, turn)?.map(|(_, text)| text),
+                edited => edited,
+            };
+            if said.as_ref() == Some(&message.text) {
+                return Ok(Changed::Nothing);
+            }
+            conn.prepare_cached(SET_EDITED)?.execute(params![turn.0, message.text, at])?;
+        }
+    }
+    let (actor, session) = (message.user.clone(), known.key.to_string());
+    pen.write(conn, Some(turn), Event::MessageEdited { actor, session, waiting: waits })?;
+    Ok(Changed::Here { key: known.key, anew: waits && known.is_begun })
+}
+
+fn delete(
+    conn: &Connection,
+    pen: Pen,
+    (channel, ts): (&str, &str),
+    own: bool,
+    words: Option<&[String; 2]>,
+    now_ms: i64,
+) -> Result<Changed, Fault> {
+    let found = find(conn, channel, ts)?;
+    if found.is_empty() {
+        return match (words, reply_at(conn, channel, ts)?) {
+            (Some([_, answer]), Some(Reply { turn, session, key })) => {
+                let Some(erased) = erase::answer(conn, turn, answer, now_ms)? else { return Ok(Changed::Nothing) };
+                next_revision(conn, session)?;
+                let event = Event::MessageDeleted {
+                    session: key.to_string(),
+                    what: "answer",
+                    waiting: false,
+                    summaries: erased.summaries,
+                };
+                pen.write(conn, Some(turn), event)?;
+                Ok(Changed::Here { key, anew: true })
+            }
+            (None, Some(_)) => Ok(Changed::Nothing),
+            (_, None) => {
+                if !own {
+                    let deleted: Option<&str> = None;
+                    conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, deleted, deleted, now_ms])?;
+                }
+                Ok(Changed::Unknown)
+            }
+        };
+    }
+    let mut changed = Changed::Nothing;
+    for known in found.into_iter().filter(|known| known.called_off != Some(CalledOff::Deleted)) {
+        let (turn, waiting) = (known.turn(), known.message.is_some() && !known.is_answered);
+        if !waiting && words.is_none() {
+            continue;
+        }
+        if let Some(message) = known.message {
+            let emptied = Inbound { text: String::new(), files: 0, ..message };
+            conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
+        }
+        conn.prepare_cached(CALL_OFF)?.execute(params![turn.0, CalledOff::Deleted.name()])?;
+        let erased = match words {
+            Some([question, _]) if !waiting => erase::question(conn, turn, question, now_ms)?,
+            _ => None,
+        };
+        let concerns_others = erased.is_some() || (waiting && known.is_begun);
+        if concerns_others {
+            next_revision(conn, known.session)?;
+        }
+        let summaries = erased.map_or(0, |erased| erased.summaries);
+        let event = Event::MessageDeleted { session: known.key.to_string(), what: "question", waiting, summaries };
+        pen.write(conn, Some(turn), event)?;
+        let before = matches!(changed, Changed::Here { anew: true, .. });
+        changed = Changed::Here { key: known.key, anew: before || concerns_others };
+    }
+    Ok(changed)
+}
+
+fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+    conn.prepare_cached(NEXT_REVISION)?.execute([session.0])?;
+    Ok(())
+}
+
+fn key_of(conn: &Connection, session: SessionId) -> Result<String, Fault> {
+    Ok(conn.query_row("SELECT key FROM session WHERE id = ?1", [session.0], |row| row.get(0))?)
+}
+
+/// A message of the gateway's own, and the question that it answers.
+struct Reply {
+    turn: TurnId,
+    session: SessionId,
+    key: SessionKey,
+}
+
+fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>, Fault> {
+    let mut statement = conn.prepare_cached(FIND_REPLY)?;
+    let mut rows = statement.query([ts, channel])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(Reply { turn: TurnId(row.get(0)?), session: SessionId(row.get(1)?), key: codec::key(row.get_ref(2)?)? }))
+}
+
+/// The turn of the question that a message is, or answers: the newest, where that was asked again. `None` where it is not
+/// over.
+fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(TurnId, SessionId, SessionKey)>, Fault> {
+    let Some(newest) = find(conn, channel, ts)?.into_iter().next() else {
+        let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(None) };
+        let (turn, newest) = newest_of(conn, reply.turn)?;
+        return Ok(match newest {
+            Some(known) => is_over(known),
+            // On fronts where messages have no place of their own.
+            None => Some((turn, reply.session, reply.key)),
+        });
+    };
+    let (turn, of_group) = newest_of(conn, newest.turn())?;
+    Ok(is_over(of_group.filter(|_| turn != newest.turn()).unwrap_or(newest)))
+}
+
+fn is_over(known: Known) -> Option<(TurnId, SessionId, SessionKey)> {
+    let is_over = known.is_answered && known.message.is_none();
+    is_over.then(|| (known.turn(), known.session, known.key))
+}
+
+/// The turn in whose first message the question of this one stands, and the newest that asks the same.
+fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>), Fault> {
+    let group = conn
+        .prepare_cached(erase::PIECE_OF)?
+        .query_row([turn.0], |row| Ok((row.get::<_, Option<i64>>(1)?, row.get::<_, Option<i64>>(2)?)))
+        .optional()?;
+    let of = match group {
+        Some((Some(with), Some(_))) => TurnId(with),
+        _ => turn,
+    };
+    let place: Option<(Option<String>, String)> =
+        conn.prepare_cached(PLACE)?.query_row([of.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let newest = match place {
+        Some((Some(channel), ts)) => find(conn, &channel, &ts)?.into_iter().next(),
+        _ => None,
+    };
+    Ok((of, newest))
+}
+
+/// The question of a turn that is over, as a message of its own; nothing where it was none, or is there no more.
+fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: String) -> Result<Option<Inbound>, Fault> {
+    let mut statement = conn.prepare_cached(ASKED)?;
+    let mut rows = statement.query([turn.0])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (Some(user), Some(channel), ts) = (row.get(0)?, row.get(1)?, row.get(2)?) else { return Ok(None) };
+    let pieces = pieces(conn, turn)?;
+    let called_off: Option<String> = row.get(4)?;
+    let is_gone = pieces.is_empty() && called_off.as_deref() == Some(CalledOff::Deleted.name());
+    if is_gone || !row.get::<_, bool>("is_question")? || !row.get::<_, bool>("is_over")? {
+        return Ok(None);
+    }
+    let Some((_, stored)) = erase::question_text(conn, turn)? else { return Ok(None) };
+    let edited: Option<String> = row.get(3)?;
+    let text = match (edited, pieces.is_empty()) {
+        (Some(edited), true) => edited,
+        (None, true) => stored,
+        (_, false) => as_edited(&stored, &pieces, key),
+    };
+    let reply_to = ReplyTo { channel, thread_ts: key.thread.clone() };
+    Ok(Some(Inbound { event_id, aliases: vec![], key: key.clone(), user, reply_to, text, files: 0, ts }))
+}
+
+/// A part of a question's text, whose it is, and what it says by now where that is something else.
+struct Piece {
+    start: usize,
+    bytes: usize,
+    user: Option<String>,
+    edited: Option<String>,
+}
+
+fn pieces(conn: &Connection, of: TurnId) -> Result<Vec<Piece>, Fault> {
+    let mut statement = conn.prepare_cached(PIECES)?;
+    let rows = statement.query_map([of.0], |row| {
+        let (start, bytes): (u32, u32) = (row.get(0)?, row.get(1)?);
+        let (start, bytes) = (start as usize, bytes as usize);
+        Ok(Piece { start, bytes, user: row.get(2)?, edited: row.get(3)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A text with what its parts say by now.
+fn as_edited(text: &str, pieces: &[Piece], key: &SessionKey) -> String {
+    let (mut now, mut at) = (String::with_capacity(text.len()), 0);
+    for Piece { start, bytes, user, edited } in pieces {
+        let Some(edited) = edited else { continue };
+        now.push_str(text.get(at..*start).unwrap_or_default());
+        if let (Place::Channel(_), Some(user)) = (&key.place, user) {
+            now.push_str(user);
+            now.push_str(": ");
+        }
+        now.push_str(edited);
+        at = start + bytes;
+    }
+    now.push_str(text.get(at..).unwrap_or_default());
+    now
+}

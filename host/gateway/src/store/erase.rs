@@ -1,0 +1,114 @@
+//! Erasing: what is not to be there any more leaves everything that is made of it. A few fixed words take the place of the
+//! text, under the same id and in the same role, so that a window keeps its turns and its tool pairs.
+//!
+//! It leaves the archive, the search index, the live window with what a policy had made of it, the texts that receipts keep,
+//! and what waits for somebody's word. What others have made of it stays: the answer to a question, what was looked up for
+//! it, notes of a case, atoms, and summaries, which nobody can take it out of; they are counted.
+
+use pmk_core::{Block, Message, Origin, Role};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{
+    archive,
+    codec::{self, NewMessage},
+    error::Fault,
+    receipt,
+};
+use crate::ids::{SessionId, TurnId};
+
+pub(super) const QUESTION: &str =
+    "SELECT id, blocks FROM message WHERE turn_id = ?1 AND role = 'user' AND origin = 'user'
+     ORDER BY id LIMIT 1";
+pub(super) const LAST: &str = "SELECT id, role, blocks FROM message WHERE turn_id = ?1 ORDER BY id DESC LIMIT 1";
+pub(super) const PIECE_OF: &str = "SELECT session_id, answered_with, piece_start, piece_bytes FROM turn WHERE id = ?1";
+pub(super) const ERASE: &str = "UPDATE message SET blocks = ?2, tokens = ?3, chars = ?4, erased_at = ?5 WHERE id = ?1";
+pub(super) const ERASE_LIVE: &str = "UPDATE live SET replacement = NULL, tokens = ?3, chars = ?4
+     WHERE session_id = ?1 AND message_id = ?2";
+pub(super) const SHORTEN_PIECE: &str = "UPDATE turn SET piece_bytes = ?2 WHERE id = ?1";
+pub(super) const MOVE_PIECES: &str =
+    "UPDATE turn SET piece_start = piece_start + ?3 WHERE answered_with = ?1 AND piece_start > ?2";
+pub(super) const FORGET_READING: &str = "UPDATE turn SET reading = NULL WHERE id = ?1";
+pub(super) const FORGET_EDITED: &str = "UPDATE inbox SET edited = NULL WHERE id = ?1";
+pub(super) const FORGET_PROPOSAL: &str = "DELETE FROM proposal WHERE turn_id = ?1 AND confirmed_by IS NULL";
+const IS_LIVE: &str = "SELECT 1 FROM live WHERE session_id = ?1 AND message_id = ?2";
+const SUMMARIES_SINCE: &str = "SELECT count(*) FROM message WHERE session_id = ?1 AND id > ?2 AND origin = 'summary'";
+
+/// A message that was erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Erased {
+    /// Summaries that may have been made of it and still say so.
+    pub summaries: u32,
+}
+
+/// The text of a question as it is stored, and which message that is.
+pub(super) fn question_text(conn: &Connection, turn: TurnId) -> Result<Option<(i64, String)>, Fault> {
+    let mut statement = conn.prepare_cached(QUESTION)?;
+    let mut rows = statement.query([turn.0])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let id: i64 = row.get(0)?;
+    let blocks: Vec<Block> = codec::from_json(row.get_ref(1)?, &format!("message {id}"))?;
+    Ok(Some((id, pmk_core::message::plain_text(&blocks))))
+}
+
+/// Erases a question that was answered, or what is its own of the text of several. `words` take its place. `None`: nothing of
+/// it is stored.
+pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
+    for forget in [FORGET_READING, FORGET_EDITED, FORGET_PROPOSAL] {
+        conn.prepare_cached(forget)?.execute([turn.0])?;
+    }
+    let piece = conn
+        .prepare_cached(PIECE_OF)?
+        .query_row([turn.0], |row| {
+            let piece: (Option<i64>, Option<u32>, Option<u32>) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok((SessionId(row.get(0)?), piece))
+        })
+        .optional()?;
+    let Some((session, piece)) = piece else { return Ok(None) };
+    let (Some(with), Some(start), Some(bytes)) = piece else {
+        let Some((id, _)) = question_text(conn, turn)? else { return Ok(None) };
+        return replace(conn, session, id, Message::user(words), now_ms).map(Some);
+    };
+    let (with, start, bytes) = (TurnId(with), start as usize, bytes as usize);
+    let Some((id, text)) = question_text(conn, with)? else { return Ok(None) };
+    let (Some(before), Some(after)) = (text.get(..start), text.get(start + bytes..)) else {
+        return Err(Fault::Damaged(format!("which part of message {id} is of turn {turn} cannot be told")));
+    };
+    let left = Message::user(format!("{before}{words}{after}"));
+    conn.prepare_cached(SHORTEN_PIECE)?.execute(params![turn.0, words.len() as i64])?;
+    let by = words.len() as i64 - bytes as i64;
+    conn.prepare_cached(MOVE_PIECES)?.execute(params![with.0, start as i64, by])?;
+    replace(conn, session, id, left, now_ms).map(Some)
+}
+
+/// Erases the answer of a turn; `None` where there is none.
+pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
+    let last = {
+        let mut statement = conn.prepare_cached(LAST)?;
+        let mut rows = statement.query([turn.0])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let (id, role): (i64, String) = (row.get(0)?, row.get(1)?);
+        let blocks: Vec<Block> = codec::from_json(row.get_ref(2)?, &format!("message {id}"))?;
+        let is_answer = role == "assistant" && blocks.iter().all(|block| matches!(block, Block::Text { .. }));
+        is_answer.then_some(id)
+    };
+    let Some(id) = last else { return Ok(None) };
+    let session = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| row.get(0)).map(SessionId)?;
+    replace(conn, session, id, Message::assistant(words), now_ms).map(Some)
+}
+
+/// Puts this in the place of a stored message, wherever that is.
+fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: i64) -> Result<Erased, Fault> {
+    debug_assert!(matches!((by.role, by.origin), (Role::User, Origin::User) | (Role::Assistant, Origin::Assistant)));
+    let NewMessage { blocks, tokens, chars, terms, .. } = NewMessage::from(&by);
+    conn.prepare_cached(ERASE)?.execute(params![id, blocks, tokens, chars, now_ms])?;
+    conn.prepare_cached(ERASE_LIVE)?.execute(params![session.0, id, tokens, chars])?;
+    archive::index_anew(conn, session, id, &terms)?;
+    receipt::erase_texts_of(conn, session, id)?;
+    let is_live = conn.prepare_cached(IS_LIVE)?.exists(params![session.0, id])?;
+    let summaries = match is_live {
+        // What is still there was not summed up.
+        true => 0,
+        false => conn.prepare_cached(SUMMARIES_SINCE)?.query_row(params![session.0, id], |row| row.get(0))?,
+    };
+    Ok(Erased { summaries })
+}

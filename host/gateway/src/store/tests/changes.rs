@@ -1,0 +1,301 @@
+//! What people change about messages that they have sent.
+
+use std::sync::Arc;
+
+use pmk_core::{Archive as _, Block, Guard, Message, Origin, Plan, Role, Transcript, structure::pair_tools};
+use proptest::prelude::*;
+
+use super::*;
+use crate::talk::Edit;
+
+const KEY: &str = "slack:dm:U1";
+const WORDS: [&str; 2] = ["(a question was here)", "(an answer was here)"];
+
+fn words() -> Option<[String; 2]> {
+    Some(WORDS.map(str::to_owned))
+}
+
+fn at(number: usize) -> String {
+    format!("17000000{number:02}.000100")
+}
+
+fn written(number: usize, text: &str) -> Inbound {
+    Inbound { ts: at(number), text: text.into(), ..inbound(KEY, &format!("Ev{number}")) }
+}
+
+async fn say(store: &Store, number: usize, text: &str) -> InboxId {
+    store.accept(&written(number, text), NOW).await.unwrap().expect("a new message")
+}
+
+/// A turn that looked something up, if it did, and is over.
+async fn answered(store: &Store, number: usize, text: &str, answer: &str, rounds: usize) -> OpenTurn {
+    let inbox = say(store, number, text).await;
+    let open = ask(store, inbox).await;
+    let mut messages = vec![Message::user(&*open.inbound.text)];
+    for round in 0..rounds {
+        let id = format!("call-{round}");
+        let call = Block::ToolUse { id: id.clone(), name: "mra_ask".into(), input: json!({"repo": "erp"}) };
+        let result = Block::ToolResult { tool_use_id: id, content: "found".into(), is_error: false };
+        messages.push(Message { role: Role::Assistant, origin: Origin::Assistant, blocks: vec![call] });
+        messages.push(Message { role: Role::User, origin: Origin::ToolResult, blocks: vec![result] });
+    }
+    messages.push(Message::assistant(answer));
+    let messages = messages.into_iter().map(|message| Entry::new(0, message)).collect();
+    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    let revision = open.live.revision;
+    let recorded = Recorded { messages, outturn, revision, ..recorded("", answer) };
+    store.record(open.turn, recorded, NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, Some(format!("reply-{number}")))], vec![], NOW).await.unwrap();
+    open
+}
+
+fn edit(number: usize, text: &str, second: u32) -> Edit {
+    let edited = format!("18000000{second:02}.000000");
+    Edit { message: written(number, text), at: edited, is_for_us: true, comes_alone: false }
+}
+
+fn here(anew: bool) -> Changed {
+    Changed::Here { key: KEY.parse().unwrap(), anew }
+}
+
+async fn deleted(store: &Store, ts: &str) -> Changed {
+    store.delete(("D1", ts), false, words(), NOW).await.unwrap()
+}
+
+async fn waits_as(store: &Store, inbox: InboxId) -> String {
+    ask(store, inbox).await.inbound.text
+}
+
+#[tokio::test]
+async fn a_question_that_waits_is_asked_as_it_was_edited_last() {
+    let home = home();
+    let store = open(&home);
+    let inbox = say(&store, 1, "one").await;
+    assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(here(false)));
+    assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(here(false)));
+    assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
+    assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(Changed::Nothing), "the same again");
+    let begun = ask(&store, inbox).await;
+    assert_eq!(begun.inbound.text, "three");
+    assert_eq!(store.edit(&edit(1, "four", 3), NOW).await, Ok(here(true)), "its turn is under way");
+    let stale = Recorded { revision: begun.live.revision, ..recorded("three", "an answer to old words") };
+    assert_eq!(store.record(begun.turn, stale, NOW).await, Err(StoreError::Changed));
+    let anew = ask(&store, inbox).await;
+    assert_eq!((&*anew.inbound.text, anew.turn), ("four", begun.turn));
+    let fresh = Recorded { revision: anew.live.revision, ..recorded("four", "a") };
+    store.record(anew.turn, fresh, NOW).await.unwrap();
+    assert_eq!(live_texts(&store, KEY).await, ["four", "a"]);
+}
+
+#[tokio::test]
+async fn a_change_that_comes_before_its_message_is_not_lost() {
+    let home = home();
+    let store = open(&home);
+    assert_eq!(store.edit(&edit(1, "as edited", 1), NOW).await, Ok(Changed::Unknown));
+    let inbox = say(&store, 1, "as it was").await;
+    assert_eq!(waits_as(&store, inbox).await, "as edited");
+    assert_eq!(store.edit(&edit(1, "as it was", 0), NOW).await, Ok(Changed::Nothing));
+    assert_eq!(deleted(&store, &at(2)).await, Changed::Unknown);
+    assert_eq!(store.edit(&edit(2, "edited before", 1), NOW).await, Ok(Changed::Unknown));
+    assert_eq!(store.accept(&written(2, "gone by now"), NOW).await, Ok(None));
+    assert_eq!(store.open_work().await.unwrap().pending.len(), 1);
+    // A day later nobody remembers: it would have come by then.
+    deleted(&store, &at(3)).await;
+    let later = NOW + SEEN_FOR.as_millis() as i64;
+    assert!(store.accept(&written(4, "x"), later).await.unwrap().is_some());
+    assert_eq!(number(&home, "SELECT count(*) FROM early_change"), 0);
+}
+
+#[tokio::test]
+async fn a_question_that_is_deleted_while_it_waits_is_called_off_and_its_text_is_gone() {
+    let home = home();
+    let store = open(&home);
+    let inbox = say(&store, 1, "a secret").await;
+    assert_eq!(deleted(&store, &at(1)).await, here(false));
+    assert_eq!(deleted(&store, &at(1)).await, Changed::Nothing);
+    let open = ask(&store, inbox).await;
+    assert_eq!((open.called_off, &*open.inbound.text), (Some(CalledOff::Deleted), ""));
+    store.finish(open.turn, vec![], vec![], NOW).await.unwrap();
+    assert_eq!(live_texts(&store, KEY).await, [""; 0]);
+    assert_eq!(store.edit(&edit(1, "a secret once more", 1), NOW).await, Ok(Changed::Nothing));
+    // One that was set aside comes to its end, too.
+    let parked = say(&store, 2, "another").await;
+    ask(&store, parked).await;
+    store.park(parked, "damaged", NOW).await.unwrap();
+    assert_eq!(deleted(&store, &at(2)).await, here(true));
+    assert_eq!(ask(&store, parked).await.called_off, Some(CalledOff::Deleted));
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
+}
+
+#[tokio::test]
+async fn what_is_deleted_leaves_window_archive_and_index() {
+    let home = home();
+    let store = open(&home);
+    let turn = answered(&store, 1, "the password is heliotrope", "noted", 1).await;
+    answered(&store, 2, "what else?", "nothing", 0).await;
+    let archive = store.archive_of(turn.session, 6);
+    let found = |query: &'static str| {
+        let archive = archive.clone();
+        tokio::task::spawn_blocking(move || archive.look_for(query, 9, &|_| true).found.len())
+    };
+    assert_eq!(found("heliotrope").await.unwrap(), 1);
+    assert_eq!(deleted(&store, &at(1)).await, here(true));
+    assert_eq!(live_texts(&store, KEY).await, [WORDS[0], "", "found", "noted", "what else?", "nothing"]);
+    let archive = store.archive_of(turn.session, 6);
+    let read = tokio::task::spawn_blocking(move || {
+        (archive.look_for("heliotrope", 9, &|_| true).found.len(), archive.read(0..6))
+    });
+    let (hits, all) = read.await.unwrap();
+    assert_eq!((hits, all.len()), (0, 6), "the archive keeps its numbers");
+    for table in ["message WHERE blocks", "live WHERE replacement", "inbox WHERE message", "inbox WHERE edited"] {
+        assert_eq!(number(&home, &format!("SELECT count(*) FROM {table} LIKE '%heliotrope%'")), 0, "{table}");
+    }
+    assert_eq!(deleted(&store, &at(1)).await, Changed::Nothing, "it was redelivered");
+    // An answer goes by the message that showed it.
+    assert_eq!(deleted(&store, "reply-2").await, here(true));
+    assert_eq!(live_texts(&store, KEY).await[4..], ["what else?", WORDS[1]]);
+}
+
+#[tokio::test]
+async fn what_is_to_stay_stays() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "the password is heliotrope", "noted", 0).await;
+    for ts in [&*at(1), "reply-1"] {
+        assert_eq!(store.delete(("D1", ts), false, None, NOW).await, Ok(Changed::Nothing));
+    }
+    assert_eq!(store.delete(("D2", &at(1)), false, words(), NOW).await, Ok(Changed::Unknown), "of another channel");
+    assert_eq!(live_texts(&store, KEY).await, ["the password is heliotrope", "noted"]);
+}
+
+#[tokio::test]
+async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
+    let home = home();
+    let store = open(&home);
+    let ids = [say(&store, 1, "eins").await, say(&store, 2, "預算").await, say(&store, 3, "drei").await];
+    let mut turns = vec![];
+    for id in ids {
+        turns.push(ask(&store, id).await.turn);
+    }
+    let text = "eins\n\n預算\n\ndrei";
+    let pieces = vec![(turns[0], 0..4), (turns[1], 6..12), (turns[2], 14..18)];
+    let also = vec![(turns[0], "U1".into()), (turns[1], "U1".into())];
+    store.record(turns[2], Recorded { also, pieces, ..recorded(text, "a") }, NOW).await.unwrap();
+    store.finish(turns[2], vec![(0, Some("reply-3".into()))], vec![], NOW).await.unwrap();
+    deleted(&store, &at(1)).await;
+    assert_eq!(live_texts(&store, KEY).await[0], format!("{}\n\n預算\n\ndrei", WORDS[0]));
+    deleted(&store, &at(3)).await;
+    assert_eq!(live_texts(&store, KEY).await[0], format!("{0}\n\n預算\n\n{0}", WORDS[0]));
+    // What is left of it is asked again as it was edited.
+    assert_eq!(store.edit(&edit(2, "das Budget", 1), NOW).await, Ok(here(false)));
+    let again = store.again(("U1", false), ("D1", "reply-3"), "Ev9", NOW).await.unwrap().expect("a question");
+    assert_eq!(waits_as(&store, again.inbox).await, format!("{0}\n\ndas Budget\n\n{0}", WORDS[0]));
+    assert_eq!(live_texts(&store, KEY).await, [""; 0], "the old answer leaves the window");
+}
+
+#[tokio::test]
+async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "how much is left?", "a third", 1).await;
+    let again = |actor, is_admin, ts: &str, once| {
+        let (store, ts) = (store.clone(), ts.to_owned());
+        async move { store.again((actor, is_admin), ("D1", &ts), once, NOW).await.unwrap() }
+    };
+    assert_eq!(again("U2", false, &at(1), "Ev10").await, None, "somebody else's");
+    assert_eq!(again("U1", false, "9.9", "Ev10").await, None, "nothing is there");
+    let taken = again("U2", true, "reply-1", "Ev11").await.expect("an admin may, on the answer");
+    let open = ask(&store, taken.inbox).await;
+    assert_eq!((&*open.inbound.text, &*open.inbound.user, open.inbound.ts), ("how much is left?", "U1", at(1)));
+    assert!(open.live.entries.is_empty());
+    assert_eq!(again("U1", false, &at(1), "Ev12").await, None, "it waits for its answer");
+    let revision = open.live.revision;
+    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    let other = Recorded { revision, outturn, ..recorded("how much is left?", "two thirds") };
+    store.record(open.turn, other, NOW).await.unwrap();
+    store.finish(open.turn, vec![(0, Some("reply-2".into()))], vec![], NOW).await.unwrap();
+    assert_eq!(again("U2", true, "reply-1", "Ev11").await, None, "the same wish");
+    assert!(again("U1", false, "reply-1", "Ev13").await.is_some(), "another");
+    // Deleted, it is gone in all its forms, and cannot be asked again.
+    deleted(&store, &at(1)).await;
+    assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%how much%'"), 0);
+    assert_eq!(again("U1", false, "reply-2", "Ev14").await, None);
+}
+
+#[tokio::test]
+async fn what_is_stopped_gets_no_answer_and_what_is_recorded_is_not_stopped() {
+    let home = home();
+    let store = open(&home);
+    let first = say(&store, 1, "one").await;
+    let second = say(&store, 2, "two").await;
+    let begun = ask(&store, first).await;
+    let word = written(3, "stop");
+    let open = store.open_questions(&KEY.parse().unwrap()).await.unwrap();
+    assert_eq!(open.iter().map(|open| open.inbox).collect::<Vec<_>>(), [first, second]);
+    assert_eq!(store.stop(vec![first], "U1", Some(word.clone()), NOW).await, Ok(true));
+    assert_eq!(store.stop(vec![second], "U1", Some(word), NOW).await, Ok(true), "a redelivery stops nothing more");
+    let stale = Recorded { revision: begun.live.revision, ..recorded("one", "a") };
+    assert_eq!(store.record(begun.turn, stale, NOW).await, Err(StoreError::Changed));
+    assert_eq!(ask(&store, first).await.called_off, Some(CalledOff::Stopped));
+    let begun = ask(&store, second).await;
+    assert_eq!(begun.called_off, None);
+    store.record(begun.turn, recorded("two", "b"), NOW).await.unwrap();
+    assert_eq!(store.stop(vec![second], "U1", None, NOW).await, Ok(false));
+}
+
+/// Once, what an attempt had made of a message came back into the window after the message was deleted.
+#[tokio::test]
+async fn a_plan_made_before_a_deletion_is_not_carried_out_after_it() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "the password is heliotrope", "noted", 0).await;
+    let inbox = say(&store, 2, "and now?").await;
+    let begun = ask(&store, inbox).await;
+    deleted(&store, &at(1)).await;
+    let shortened = Arc::new(Message::user("the password is helio…"));
+    let replaced = vec![Replacement { position: 0, message: shortened, tokens: 1, chars: 1 }];
+    let edit = WindowEdit { replaced, revision: begun.live.revision, ..WindowEdit::default() };
+    assert_eq!(store.edit_live(begun.session, edit, vec![], NOW).await, Err(StoreError::Changed));
+    assert_eq!(live_texts(&store, KEY).await, [WORDS[0], "noted"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whatever_is_deleted_the_window_keeps_its_turns_and_tool_pairs(
+        rounds in prop::collection::vec(0usize..3, 1..6),
+        deletions in prop::collection::vec((0usize..6, any::<bool>()), 1..8),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let home = home();
+            let store = open(&home);
+            for (number, &rounds) in rounds.iter().enumerate() {
+                answered(&store, number, &format!("question {number}"), &format!("answer {number}"), rounds).await;
+            }
+            let roles = |live: &[LiveEntry]| live.iter().map(|live| live.entry.message.role).collect::<Vec<_>>();
+            let mut before: Option<Vec<Role>> = None;
+            for (place, (number, of_answer)) in deletions.into_iter().enumerate() {
+                let number = number % rounds.len();
+                let ts = if of_answer { format!("reply-{number}") } else { at(number) };
+                deleted(&store, &ts).await;
+                let probe = say(&store, 50 + place, "probe").await;
+                let OpenTurn { turn, live, .. } = ask(&store, probe).await;
+                store.finish(turn, vec![], vec![], NOW).await.unwrap();
+                let gone = if of_answer { format!("answer {number}") } else { format!("question {number}") };
+                let messages: Vec<_> = live.entries.iter().map(|live| Arc::clone(&live.entry.message)).collect();
+                assert!(messages.iter().all(|message| message.plain_text() != gone), "{gone}");
+                assert_eq!(pair_tools(&messages).orphans, []);
+                let roles = roles(&live.entries);
+                assert!(roles.first() == Some(&Role::User) && roles.windows(2).all(|pair| pair[0] != pair[1]));
+                assert_eq!(before.get_or_insert_with(|| roles.clone()), &roles);
+                let mut entries: Vec<Entry> = live.entries.into_iter().map(|live| live.entry).collect();
+                let current = entries.len();
+                entries.push(Entry::new(0, Message::user("and now?")));
+                let guard = Guard { limit: u64::MAX, seed_may_go: false, must_shrink: false };
+                assert!(guard.apply(&Transcript::new(entries, current, "D1"), &Plan::new()).is_ok());
+            }
+        });
+    }
+}

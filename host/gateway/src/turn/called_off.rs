@@ -1,0 +1,104 @@
+//! Questions that get no answer of the model's any more, because people have said so: one that was deleted is done with,
+//! without a trace; one that was stopped ends in what there was of an answer by then, and a word that it was stopped.
+
+use pmk_core::{Entry, Message};
+use pmk_models::Usage;
+
+use super::{TurnError, batching, deliver};
+use crate::{
+    ledger::Tags,
+    report::TurnReport,
+    services::Services,
+    store::{Answered, CalledOff, OpenTurn, Outturn, Part, Receipts, Recorded},
+    talk::Speech,
+};
+
+/// Brings such questions, which were to be answered together, to their end. `said` is what the model had said by then.
+pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -> Result<(), TurnError> {
+    let (mut stopped, deleted): (Vec<_>, Vec<_>) =
+        turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
+    for turn in deleted {
+        deliver::take_placeholder_away(services, &turn).await?;
+        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
+    }
+    match stopped.pop() {
+        Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said).await?).await,
+        None => Ok(()),
+    }
+}
+
+/// Stores what was said as the answer, so that the conversation goes on from it.
+async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said: &str) -> Result<Answered, TurnError> {
+    let asked_by = also.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
+    batching::merge(&mut turn, &also);
+    let pieces = batching::pieces(&turn, &also);
+    let text = match shown(said) {
+        "" => services.messages.stopped(),
+        said => format!("{said}\n\n{}", services.messages.stopped()),
+    };
+    let key = turn.inbound.key.clone();
+    let mut parts = deliver::parts(services, &key, Speech { text: text.clone(), pings: vec![] });
+    let in_doubt = (turn.resumed && turn.placeholder.is_none()).then_some(&turn);
+    parts.extend(deliver::withdrawals(&also, in_doubt));
+    let report = TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop");
+    let asked = &turn.inbound.text;
+    let recorded = Recorded {
+        messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),
+        usage: Usage::default(),
+        also: also.iter().map(|other| (other.turn, other.inbound.user.clone())).collect(),
+        pieces,
+        atoms: vec![],
+        parts: parts.clone(),
+        calibration: None,
+        escalation: None,
+        case: None,
+        report: report.clone(),
+        outturn: Outturn { asked_by, ..Outturn::default() },
+        // No provider takes a message with nothing in it.
+        keep_live: !asked.trim().is_empty(),
+        events: vec![],
+        receipts: Receipts::default(),
+        revision: turn.live.revision,
+    };
+    services.store.record(turn.turn, recorded, services.now_ms()).await?;
+    let OpenTurn { turn, session, inbound, received_at_ms, placeholder, .. } = turn;
+    let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
+    let tags = Tags::default();
+    Ok(Answered {
+        turn,
+        session,
+        inbound,
+        received_at_ms,
+        tags,
+        placeholder,
+        reply_ts: None,
+        parts,
+        resumed: false,
+        report,
+    })
+}
+
+/// As much of an answer under way as people may see: nothing from a fence on, for what is in one may be none.
+fn shown(said: &str) -> &str {
+    let is_fence = |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
+    let end = said.split_inclusive('\n').take_while(|line| !is_fence(line)).map(str::len).sum();
+    said.get(..end).unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn nothing_from_a_fence_on_is_shown() {
+        for (said, wanted) in [
+            ("", ""),
+            ("The launch is on", "The launch is on"),
+            ("Let me look.\n```mra-ask\nrepo: erp", "Let me look."),
+            ("One\n\n  ~~~\nx\n~~~\nTwo", "One"),
+            ("a ``` b", "a ``` b"),
+        ] {
+            assert_eq!(shown(said), wanted, "{said}");
+        }
+    }
+}

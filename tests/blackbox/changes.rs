@@ -1,0 +1,320 @@
+//! What people change about messages that they have sent: edits, deletions, stop and again.
+
+use pmk_stand_ins::{
+    anthropic::{Behaviour, Recorded},
+    slack::{Message, Sent},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Home, PATIENCE, Running, is_alive, question, replies, until, until_async},
+    workspace::{Scene, rules, rules_for_kills},
+};
+
+const QUESTION: &str = "When is the launch?";
+
+async fn scene(more: Value) -> Scene {
+    let mut config = json!({"version": 1, "language": "en", "presence": {"broadcast": false, "readMissed": false}});
+    config.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    Scene::new(rules(), &config).await
+}
+
+/// Waits until the model was asked so often; what it was asked last.
+async fn asked(scene: &Scene, times: usize) -> Recorded {
+    until_async("a request", || scene.anthropic.requests().get(times - 1).cloned()).await
+}
+
+/// Waits until Slack knows that this was taken in.
+async fn taken(scene: &Scene, event_id: &str) {
+    assert!(scene.slack.await_ack(event_id, PATIENCE).await.is_some(), "{event_id}");
+}
+
+async fn answers(scene: &Scene, channel: &str, count: usize) -> Vec<Message> {
+    assert!(scene.slack.await_replies(channel, count, PATIENCE).await, "{:#?}", scene.slack.messages(channel));
+    let replies = scene.slack.replies(channel);
+    assert_eq!(replies.len(), count, "{replies:#?}");
+    assert_eq!(scene.slack.placeholders(channel), [], "somebody still waits");
+    replies
+}
+
+/// All that is known of a conversation.
+fn shown(home: &Home, key: &str) -> String {
+    home.run(&["sessions", "show", key, "--full"], "").ok().stdout
+}
+
+/// Nothing of this text is in the store's files of a conversation any more, wherever it may be found by.
+fn is_gone(scene: &Scene, key: &str, text: &str) {
+    let shown = shown(&scene.home, key);
+    assert!(!shown.contains(text), "{shown}");
+    let path = scene.home.path().join("gateway/pmk-host.db");
+    let db = rusqlite::Connection::open(path).expect("the store");
+    for place in [
+        "message WHERE blocks",
+        "live WHERE replacement",
+        "inbox WHERE message",
+        "inbox WHERE edited",
+        "text WHERE body",
+    ] {
+        let sql = format!("SELECT count(*) FROM {place} LIKE '%{text}%'");
+        let count: i64 = db.query_row(&sql, [], |row| row.get(0)).expect("a count");
+        assert_eq!(count, 0, "{place}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_waits_or_is_being_answered_is_asked_as_edited() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let first = scene.slack.dm("U1", "one");
+    asked(&scene, 1).await;
+    let second = scene.slack.dm("U1", "two");
+    taken(&scene, &second.event_id).await;
+    let waiting = scene.slack.edit(&second, "two, as edited");
+    taken(&scene, &waiting[0]).await;
+    // A link that unfolds is no edit.
+    let unfolded = scene.slack.unfold(&first);
+    taken(&scene, &unfolded).await;
+    let edited = scene.slack.edit(&first, "one, as edited");
+    assert_eq!(asked(&scene, 2).await.question(), "one, as edited");
+    scene.slack.redeliver(&edited[0]);
+    scene.anthropic.release();
+    let replies = answers(&scene, &first.channel, 2).await;
+    let texts: Vec<&str> = replies.iter().map(|reply| reply.text.as_str()).collect();
+    assert_eq!(texts, ["You said: one, as edited", "You said: two, as edited"]);
+    assert_eq!(scene.anthropic.requests().len(), 3, "the old words are not asked again, nor is what only unfolded");
+    assert_eq!(scene.home.await_events("message.edited", 2).len(), 2);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_channel_the_mention_that_comes_once_more_is_the_edit() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let mention = scene.slack.mention("C1", "U1", "one", None);
+    asked(&scene, 1).await;
+    scene.slack.edit(&mention, "<@U0BOT> two");
+    assert_eq!(asked(&scene, 2).await.question(), "two");
+    scene.anthropic.release();
+    assert_eq!(answers(&scene, "C1", 1).await[0].text, "You said: two");
+    // What was talk among people becomes a question.
+    let talk = scene.slack.talk("C1", "U2", "what do you think?", None);
+    scene.slack.edit(&talk, "<@U0BOT> what do you think?");
+    assert_eq!(answers(&scene, "C1", 2).await[1].text, "You said: what do you think?");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_survives_a_kill_and_the_old_words_are_not_answered() {
+    let config = json!({"version": 1, "language": "en", "presence": {"broadcast": false, "readMissed": false}});
+    let scene = Scene::new(rules_for_kills(), &config).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let sent = scene.slack.dm("U1", "old words");
+    asked(&scene, 1).await;
+    let edited = scene.slack.edit(&sent, "new words");
+    taken(&scene, &edited[0]).await;
+    gateway.kill();
+    scene.anthropic.release();
+    let gateway = scene.start().await;
+    assert_eq!(answers(&scene, &sent.channel, 1).await[0].text, "You said: new words");
+    assert!(gateway.terminate().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_before_its_answer_gets_none() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let first = scene.slack.dm("U1", "a secret");
+    asked(&scene, 1).await;
+    let second = scene.slack.dm("U1", "another secret");
+    taken(&scene, &second.event_id).await;
+    let third = scene.slack.dm("U1", QUESTION);
+    taken(&scene, &third.event_id).await;
+    // One waits behind another, of the other the answer is being made.
+    for sent in [&second, &first] {
+        let event = scene.slack.take_back(sent).expect("an event");
+        taken(&scene, &event).await;
+    }
+    scene.anthropic.release();
+    let replies = answers(&scene, &third.channel, 1).await;
+    assert_eq!(replies[0].text, format!("You said: {QUESTION}"));
+    let requests = scene.anthropic.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(!requests[1].body.to_string().contains("secret"), "{}", requests[1].body);
+    is_gone(&scene, "slack:dm:U1", "secret");
+    let deleted = scene.home.await_events("message.deleted", 2);
+    assert!(deleted.iter().all(|event| event["waiting"] == true), "{deleted:#?}");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_after_its_answer_leaves_no_trace() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::answer("Noted."));
+    let told = scene.slack.dm("U1", "The password is heliotrope.");
+    let replies = answers(&scene, &told.channel, 1).await;
+    let event = scene.slack.take_back(&told).expect("an event");
+    taken(&scene, &event).await;
+    scene.slack.redeliver(&event);
+    scene.slack.dm("U1", QUESTION);
+    answers(&scene, &told.channel, 2).await;
+    let request = scene.anthropic.requests()[1].body.to_string();
+    assert!(!request.contains("heliotrope") && request.contains("(this message was deleted)"), "{request}");
+    is_gone(&scene, "slack:dm:U1", "heliotrope");
+    // An admin of the workspace deletes an answer.
+    let event = scene.slack.remove(&replies[0]).expect("an event");
+    taken(&scene, &event).await;
+    scene.slack.dm("U1", "And where?");
+    answers(&scene, &told.channel, 2).await;
+    until_async("a request", || (scene.anthropic.requests().len() >= 3).then_some(())).await;
+    let request = scene.anthropic.requests()[2].body.to_string();
+    assert!(!request.contains("Noted.") && request.contains("(this answer was deleted)"), "{request}");
+    let deleted = scene.home.await_events("message.deleted", 2);
+    assert_eq!(deleted.iter().map(|event| &event["what"]).collect::<Vec<_>>(), ["question", "answer"]);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_stays_where_the_operator_says_so() {
+    let scene = scene(json!({"slack": {"followDeletes": false}})).await;
+    let gateway = scene.start().await;
+    let told = scene.slack.dm("U1", "The password is heliotrope.");
+    answers(&scene, &told.channel, 1).await;
+    let event = scene.slack.take_back(&told).expect("an event");
+    taken(&scene, &event).await;
+    assert!(shown(&scene.home, "slack:dm:U1").contains("heliotrope"));
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// A scene whose `mra` says who it is and never ends.
+async fn hanging() -> Scene {
+    let scene = scene(json!({})).await;
+    let script = "cd \"$(dirname \"$1\")\"; echo $$ > new; mv new \"$1\"; sleep 1000";
+    let command = ["sh", "-c", script, "mra", &scene.home.path().join("pid").display().to_string()];
+    let config = json!({"version": 1, "language": "en", "admins": ["U7"], "mra": {"command": command},
+                        "presence": {"broadcast": false, "readMissed": false}});
+    scene.home.write("gateway.json", config.to_string());
+    let looks = json!({"repo": "erp", "question": "where is the date of the launch?"});
+    let calls = vec![("mra_ask".to_owned(), looks)];
+    scene.anthropic.when(QUESTION, Behaviour::Calls { text: "Let me look into the code.".into(), calls });
+    scene.anthropic.when("something else", Behaviour::answer("Something else, then."));
+    scene
+}
+
+/// Waits until `mra` runs; its number.
+async fn running(scene: &Scene) -> String {
+    let pid = until_async("mra", || std::fs::read_to_string(scene.home.path().join("pid")).ok()).await;
+    assert!(is_alive(pid.trim()));
+    pid.trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_ends_what_is_under_way_and_the_next_question_is_answered() {
+    let scene = hanging().await;
+    let gateway = scene.start().await;
+    let sent = scene.slack.dm("U1", QUESTION);
+    let mra = running(&scene).await;
+    let next = scene.slack.dm("U1", "something else");
+    taken(&scene, &next.event_id).await;
+    scene.slack.dm("U1", "Stop.");
+    let replies = answers(&scene, &sent.channel, 2).await;
+    let texts: Vec<&str> = replies.iter().map(|reply| reply.text.as_str()).collect();
+    assert_eq!(texts, ["Let me look into the code.\n\n:raised_hand: Stopped", "Something else, then."]);
+    until("the end of mra", || (!is_alive(&mra)).then_some(()));
+    assert_eq!(scene.home.await_events("turn.stopped", 1)[0]["actor"], "U1");
+    // Nothing is under way: then it is a message like any other.
+    scene.anthropic.when("stop", Behaviour::answer("There is nothing to stop."));
+    scene.slack.dm("U1", "stop");
+    assert_eq!(answers(&scene, &sent.channel, 3).await[2].text, "There is nothing to stop.");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reaction_stops_too_and_only_for_the_asker_and_admins() {
+    let scene = hanging().await;
+    let gateway = scene.start().await;
+    let sent = scene.slack.mention("C1", "U1", QUESTION, None);
+    let mra = running(&scene).await;
+    let by_another = scene.slack.react_to("U2", &sent, "octagonal_sign");
+    taken(&scene, &by_another).await;
+    assert!(is_alive(&mra));
+    let placeholder = scene.slack.placeholders("C1").remove(0);
+    scene.slack.react("U7", &placeholder, "black_square_for_stop");
+    assert!(answers(&scene, "C1", 1).await[0].text.ends_with("Stopped"));
+    until("the end of mra", || (!is_alive(&mra)).then_some(()));
+    assert_eq!(scene.home.await_events("turn.stopped", 1)[0]["actor"], "U7");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// The word works in the console as well.
+#[test]
+fn stop_ends_a_turn_of_the_console() {
+    let home = Home::new();
+    home.write("gateway.json", json!({"version": 1, "language": "zh-TW"}).to_string());
+    let anthropic = pmk_stand_ins::anthropic::Anthropic::start_blocking();
+    anthropic.hold();
+    let mut gateway = Running::start(home.asking(&anthropic, &[]));
+    assert!(gateway.say(&question("Ev1", QUESTION)));
+    until("a request", || (!anthropic.requests().is_empty()).then_some(()));
+    assert!(gateway.say(&question("Ev2", "停")));
+    let reply = gateway.next_of("reply");
+    assert_eq!((&reply["event_id"], &reply["text"]), (&json!("Ev1"), &json!(":raised_hand: 已停止")));
+    let (status, lines) = gateway.end();
+    assert!(status.success());
+    assert_eq!(replies(&lines), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_failure_a_reaction_takes_the_question_up_once() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::error(401, "authentication_error", "invalid x-api-key"));
+    let sent = scene.slack.dm("U1", QUESTION);
+    let excuse = answers(&scene, &sent.channel, 1).await.remove(0);
+    assert!(excuse.text.starts_with(":x:"), "{}", excuse.text);
+    scene.home.await_events("turn.processed", 1);
+    let event = scene.slack.react("U1", &excuse, "repeat");
+    assert_eq!(answers(&scene, &sent.channel, 2).await[1].text, format!("You said: {QUESTION}"));
+    scene.slack.redeliver(&event);
+    until_async("a second delivery", || {
+        (scene.slack.acks().iter().filter(|ack| ack.event_id == event).count() == 2).then_some(())
+    })
+    .await;
+    // A later question shows that nothing came of it.
+    scene.slack.dm("U1", "and where?");
+    assert_eq!(answers(&scene, &sent.channel, 3).await[2].text, "You said: and where?");
+    assert_eq!(scene.anthropic.requests().len(), 3);
+    assert_eq!(scene.home.events("turn.again").len(), 1);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answered_question_is_asked_again_as_it_was_edited() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let sent: Sent = scene.slack.dm("U1", "When is the lunch?");
+    answers(&scene, &sent.channel, 1).await;
+    let edited = scene.slack.edit(&sent, QUESTION);
+    taken(&scene, &edited[0]).await;
+    assert_eq!(scene.anthropic.requests().len(), 1, "nobody wants it answered again yet");
+    scene.home.await_events("turn.processed", 1);
+    scene.slack.react_to("U1", &sent, "arrows_counterclockwise");
+    assert_eq!(answers(&scene, &sent.channel, 2).await[1].text, format!("You said: {QUESTION}"));
+    let request = scene.anthropic.requests()[1].body.to_string();
+    assert!(!request.contains("lunch"), "the old words and their answer have left the window: {request}");
+    assert!(shown(&scene.home, "slack:dm:U1").contains("lunch"), "the archive keeps them");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
