@@ -75,6 +75,7 @@ pub(super) fn talked(
         text: text.to_owned(),
         history: Vec::new(),
         metadata: None,
+        blocks: Vec::new(),
     });
     Sent { event_id: String::new(), channel, ts, thread_ts }
 }

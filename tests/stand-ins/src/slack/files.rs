@@ -81,6 +81,7 @@ pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
         text: scalar(body, "initial_comment").unwrap_or_default(),
         history: Vec::new(),
         metadata: None,
+        blocks: Vec::new(),
     };
     state.add(message.clone());
     drop(state);

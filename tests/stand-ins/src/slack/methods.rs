@@ -17,11 +17,11 @@ use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use serde_json::{Value, json};
 
 use super::{
-    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, events, files, history,
+    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, blocks, events, files, history,
     request::{Asked, scalar},
     sockets,
     state::Message,
-    text,
+    text, whispers,
 };
 
 /// What `chat.update` takes, in bytes.
@@ -126,6 +126,7 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         }
         "chat.postMessage" => post(inner, body),
         "chat.update" => update(inner, body),
+        "chat.postEphemeral" => whispers::whisper(inner, body),
         "chat.delete" => delete(inner, body),
         "reactions.add" => react(inner, body),
         "conversations.open" => open(body),
@@ -165,7 +166,8 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         // Of other people's direct messages a bot does not even learn that they are there.
         return Err(if channel.starts_with('D') { "channel_not_found" } else { "not_in_channel" });
     }
-    let mut text = said(body)?;
+    let blocks = blocks::read(inner, body)?.unwrap_or_default();
+    let mut text = said(body, &blocks)?;
     let thread_ts = match scalar(body, "thread_ts") {
         Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
         thread_ts => thread_ts,
@@ -194,6 +196,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         text,
         history: Vec::new(),
         metadata,
+        blocks,
     };
     state.add(message.clone());
     drop(state);
@@ -207,8 +210,11 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
 
 fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = channel(body)?;
-    let text = said(body)?;
-    if let (Some(code), _) = judge_text(&text) {
+    let blocks = blocks::read(inner, body)?;
+    let text = said(body, blocks.as_deref().unwrap_or_default())?;
+    if let (Some(code), _) = judge_text(&text)
+        && (code != "no_text" || blocks.is_none())
+    {
         return Err(code);
     }
     let ts = body["ts"].as_str().unwrap_or_default();
@@ -220,6 +226,10 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     }
     let before = message.clone();
     message.history.push(std::mem::replace(&mut message.text, text.clone()));
+    // Without a word about them they stay.
+    if let Some(blocks) = blocks {
+        message.blocks = blocks;
+    }
     let after = message.clone();
     drop(state);
     events::edited(inner, &before, &after);
@@ -264,7 +274,7 @@ fn open(body: &Value) -> Answer {
     Ok(json!({"channel": {"id": super::dm_channel(user)}}))
 }
 
-fn channel(body: &Value) -> Result<&str, &'static str> {
+pub(super) fn channel(body: &Value) -> Result<&str, &'static str> {
     body["channel"].as_str().filter(|channel| channel.starts_with(['C', 'D', 'G'])).ok_or("channel_not_found")
 }
 
@@ -277,11 +287,15 @@ fn readable<'a>(inner: &Inner, body: &'a Value) -> Result<&'a str, &'static str>
     }
 }
 
-fn said(body: &Value) -> Result<String, &'static str> {
-    body["text"].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or("no_text")
+/// The text, which may be missing where there are blocks.
+pub(super) fn said(body: &Value, blocks: &[Value]) -> Result<String, &'static str> {
+    match body["text"].as_str().filter(|text| !text.trim().is_empty()) {
+        None if blocks.is_empty() => Err("no_text"),
+        text => Ok(text.unwrap_or_default().to_owned()),
+    }
 }
 
-fn is_ts(text: &str) -> bool {
+pub(super) fn is_ts(text: &str) -> bool {
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     text.split_once('.').is_some_and(|(s, us)| !s.is_empty() && us.len() == 6 && digits(s) && digits(us))
 }
@@ -296,6 +310,9 @@ pub(super) fn as_json(message: &Message) -> Value {
         json["bot_id"] = json!(BOT_ID);
         json["app_id"] = json!(APP_ID);
         json["team"] = json!(TEAM);
+    }
+    if !message.blocks.is_empty() {
+        json["blocks"] = json!(message.blocks);
     }
     if let Some(thread) = &message.thread_ts {
         json["thread_ts"] = json!(thread);

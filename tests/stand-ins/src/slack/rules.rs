@@ -74,7 +74,7 @@ impl SlackRules {
     /// What a method needs at that channel, where the token does not have it.
     pub(super) fn missing_scope(&self, method: &str, channel: &str) -> Option<&'static str> {
         let needed = match method {
-            "chat.postMessage" | "chat.update" | "chat.delete" => "chat:write",
+            "chat.postMessage" | "chat.postEphemeral" | "chat.update" | "chat.delete" => "chat:write",
             "files.getUploadURLExternal" | "files.completeUploadExternal" => "files:write",
             "conversations.open" => "im:write",
             "reactions.add" => "reactions:write",

@@ -9,11 +9,12 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{
-    Fault,
+    Fault, blocks,
     files::File,
     limits::Traffic,
     sockets::{Command, Socket},
     text,
+    whispers::Whisper,
 };
 
 /// A message in a channel.
@@ -28,9 +29,21 @@ pub struct Message {
     /// What it said before each edit, the oldest first.
     pub history: Vec<String>,
     pub metadata: Option<Value>,
+    /// What is shown instead of the text, where there are any.
+    pub blocks: Vec<Value>,
 }
 
 impl Message {
+    /// What can be clicked in it: the action id and the value of each.
+    pub fn buttons(&self) -> Vec<(&str, &str)> {
+        blocks::clickable(&self.blocks).map(|(id, value, ..)| (id, value)).collect()
+    }
+
+    /// What people read of it.
+    pub fn shown(&self) -> String {
+        if self.blocks.is_empty() { self.text.clone() } else { blocks::text(&self.blocks) }
+    }
+
     /// Whom it notified: those it mentioned when it was posted. Slack notifies nobody of an edit.
     pub fn notified(&self) -> Vec<&str> {
         text::mentions(self.history.first().unwrap_or(&self.text))
@@ -112,6 +125,7 @@ pub(super) struct State {
     pub(super) shared: HashMap<String, File>,
     /// The bot's reactions: channel, message, name.
     pub(super) reactions: Vec<(String, String, String)>,
+    pub(super) whispers: Vec<Whisper>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
     /// Calls that go well before a fault begins.
     pub(super) spared: HashMap<String, usize>,
