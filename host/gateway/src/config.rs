@@ -32,8 +32,8 @@ pub use keys::schema;
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
 pub use sections::{
-    HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode,
-    ToolStyle,
+    Feedback, HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig,
+    QueueMode, ToolStyle,
 };
 pub use shape::Problem;
 pub use watched::{Trial, Watched};
@@ -59,6 +59,8 @@ pub struct Config {
     /// How often others are asked.
     pub hourly: HourlyConfig,
     pub slack: SlackTokens,
+    /// Under which answers in Slack people find two thumbs.
+    pub feedback: Feedback,
     /// The language of what the gateway itself says, to people and to the model.
     pub language: Language,
     /// What opens a session.
@@ -171,6 +173,7 @@ impl Config {
             limits: part(&root, "limits")?.unwrap_or_default(),
             hourly: part(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
+            feedback: feedback(&root)?,
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
             language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
             default_ingest: ingest(&root)?,
@@ -233,6 +236,12 @@ fn users(root: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
 fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
     let token = |key: &str| Secret::read(&format!("slack.{key}"), root.get("slack").and_then(|slack| slack.get(key)));
     Ok(SlackTokens { app_token: token("appToken")?, bot_token: token("botToken")? })
+}
+
+/// `slack.feedback`.
+fn feedback(root: &Map<String, Value>) -> Result<Feedback, String> {
+    let slack: Map<String, Value> = part(root, "slack")?.unwrap_or_default();
+    Ok(part(&slack, "feedback")?.unwrap_or_default())
 }
 
 /// `defaultIngest`; an empty one is none.
@@ -316,6 +325,7 @@ mod tests {
             (r#"{"version":1,"policy":[["a.wasm"]]}"#, "`policy` is a list, not an object"),
             (r#"{"version":1,"experiment":[]}"#, "`experiment` is a list, not an object"),
             (r#"{"version":1,"health":{"listen":"8086"}}"#, "`health.listen` is `8086`, not an address with a port"),
+            (r#"{"version":1,"slack":{"feedback":"yes"}}"#, "`slack.feedback` is `yes`, not `auto`, `on` or `off`"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
             (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, neither a text nor"),
             (r#"{"version":1,"apiKey":7}"#, "`apiKey` is a number, neither a text nor"),

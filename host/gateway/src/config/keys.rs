@@ -32,7 +32,7 @@ pub fn keys() -> Vec<Key> {
         Key::new("model", text(), "What answers: PROVIDER[:NAME]. Without it claude-cli where slack or apiKey are set, else sim.")
             .or_null(),
         Key::new("apiKey", Shape::Secret, "Anthropic's key.").after("ANTHROPIC_API_KEY").or_null(),
-        Key::new("slack", Shape::Object { keys: slack(), unknown: Unknown::Told }, "Slack's two tokens.").or_null(),
+        Key::new("slack", Shape::Object { keys: slack(), unknown: Unknown::Told }, "Slack's two tokens, and what is shown there.").or_null(),
         Key::new("admins", users(), "User ids: who may change the gateway from Slack, and is told when something needs a person.")
             .or(json!([]))
             .or_null(),
@@ -73,6 +73,13 @@ fn slack() -> Vec<Key> {
     vec![
         Key::new("appToken", Shape::Secret, "The app-level token, xapp-….").after("PMK_SLACK_APP_TOKEN").or_null(),
         Key::new("botToken", Shape::Secret, "The bot token, xoxb-….").after("PMK_SLACK_BOT_TOKEN").or_null(),
+        Key::new(
+            "feedback",
+            word(["auto", "on", "off"], false),
+            "Which answers have two thumbs: those of an experiment, all, or none.",
+        )
+        .or("auto")
+        .or_null(),
     ]
 }
 

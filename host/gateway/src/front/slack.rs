@@ -28,6 +28,7 @@ use crate::talk::{Connection, ReplyTo};
 
 mod address;
 pub mod app;
+mod blocks;
 #[cfg(test)]
 mod cpu_time;
 pub mod credentials;
@@ -199,14 +200,18 @@ impl Front for Slack {
 
     async fn placeholder(&self, event_id: &str, reply_to: &ReplyTo, text: &str) -> Result<Option<String>, FrontError> {
         let tag = history::tag(event_id, Kind::Placeholder.name());
-        self.web.post(reply_to, mrkdwn::escape(text), Some(tag)).await.map(Some).map_err(CallFailure::while_running)
+        self.web
+            .post(reply_to, mrkdwn::escape(text), vec![], Some(tag))
+            .await
+            .map(Some)
+            .map_err(CallFailure::while_running)
     }
 
     async fn progress(&self, progress: &Progress) -> Result<(), FrontError> {
         let Some(placeholder) = &progress.placeholder else { return Ok(()) };
         let line = mrkdwn::escape(text::head(&progress.text, MAX_PROGRESS_CHARS));
         let shown = format!(":hourglass_flowing_sand: {line}");
-        let updated = self.web.update(&progress.reply_to.channel, placeholder, shown).await;
+        let updated = self.web.update(&progress.reply_to.channel, placeholder, shown, vec![]).await;
         updated.map(drop).map_err(CallFailure::while_running)
     }
 
@@ -259,6 +264,10 @@ impl Front for Slack {
 
     async fn withdraw(&self, reply_to: &ReplyTo, id: &str) -> Result<(), FrontError> {
         self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
+    }
+
+    async fn whisper(&self, person: &str, place: &ReplyTo, text: &str) -> Result<(), FrontError> {
+        self.web.whisper(person, place, mrkdwn::escape(text)).await.map_err(CallFailure::while_running)
     }
 
     fn connection(&self) -> Option<Connection> {

@@ -35,6 +35,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_contacts.sql"),
     include_str!("migrations/0012_presence.sql"),
     include_str!("migrations/0013_events.sql"),
+    include_str!("migrations/0014_presses.sql"),
 ];
 
 /// The migration that gives conversations an archive to search, and what was stored before must be put into.

@@ -8,6 +8,7 @@ use serde_json::json;
 use slack_morphism::prelude::SlackMessageMetadata;
 
 use super::{
+    blocks,
     failure::CallFailure,
     history, markdown, mrkdwn,
     split::{self, MAX_PART_BYTES},
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     front::{Delivery, FrontError, Kind},
-    talk::ReplyTo,
+    talk::{Button, ReplyTo},
 };
 
 /// How often a part that is too long for Slack is halved. After that the pieces go as plain text.
@@ -34,7 +35,9 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, Ca
         let plain = halvings > MAX_HALVINGS;
         let rendered = if plain { mrkdwn::escape(&text) } else { markdown::render(&text, &part.speech.pings) };
         let tag = pieces.is_empty().then(|| tag.clone());
-        match put(web, part.reply_to, replaces, rendered, tag).await {
+        // What goes in halves is no message that anybody could be asked about.
+        let buttons = if halvings == 0 { web.refused.allowed(part.buttons) } else { &[] };
+        match put(web, part.reply_to, replaces, &rendered, buttons, tag).await {
             Ok(ts) => {
                 replaces = None;
                 first.get_or_insert(ts);
@@ -65,12 +68,20 @@ async fn put(
     web: &Web,
     place: &ReplyTo,
     replaces: Option<&str>,
-    rendered: String,
+    rendered: &str,
+    buttons: &[Button],
     tag: Option<SlackMessageMetadata>,
 ) -> Result<String, CallFailure> {
-    match replaces {
-        Some(ts) => web.update(&place.channel, ts, rendered).await,
-        None => web.post(place, rendered, tag).await,
+    let put = async |blocks| match replaces {
+        Some(ts) => web.update(&place.channel, ts, rendered.to_owned(), blocks).await,
+        None => web.post(place, rendered.to_owned(), blocks, tag.clone()).await,
+    };
+    match put(blocks::blocks(rendered, buttons)).await {
+        Err(failure) if failure.is_about_blocks() && !buttons.is_empty() => {
+            web.refused.learn(buttons, &failure);
+            put(vec![]).await
+        }
+        done => done,
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::{
     SlackConfig,
     address::ApiAddress,
+    blocks::Refused,
     dry_run::DryRun,
     failure::{CallFailure, Cause, is_about_the_token, needed_scope},
     token::Token,
@@ -71,6 +72,8 @@ pub(super) struct Web {
     pub(super) address: ApiAddress,
     pub(super) tokens: Tokens,
     time_limit: Duration,
+    /// Which buttons it does not take.
+    pub(super) refused: Refused,
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
     /// Until when Slack wants to hear nothing more of this kind.
@@ -130,6 +133,7 @@ impl Web {
             address: address.clone(),
             tokens: Tokens::new(&pair, config.source.clone()),
             time_limit: config.request_timeout,
+            refused: Refused::default(),
             dry_run: config.dry_run.then(DryRun::default),
             paused: Mutex::default(),
         })
@@ -155,16 +159,18 @@ impl Web {
         Ok(opened.url.0)
     }
 
-    /// `chat.postMessage` with text that is already escaped; returns the new message's `ts`. By its tag it
-    /// is found again.
+    /// `chat.postMessage` with text that is already escaped, and blocks that are shown instead where there are any;
+    /// returns the new message's `ts`. By its tag it is found again.
     pub(super) async fn post(
         &self,
         place: &ReplyTo,
         escaped: String,
+        blocks: Vec<SlackBlock>,
         tag: Option<SlackMessageMetadata>,
     ) -> Result<String, CallFailure> {
         let ReplyTo { channel, thread_ts } = place;
-        let content = SlackMessageContent::new().with_text(escaped).opt_metadata(tag);
+        let blocks = Some(blocks).filter(|blocks| !blocks.is_empty());
+        let content = SlackMessageContent::new().with_text(escaped).opt_blocks(blocks).opt_metadata(tag);
         // Slack's defaults differ between the two methods; said outright, `@channel` in a text stays text.
         let request = SlackApiChatPostMessageRequest::new(channel.into(), content)
             .opt_thread_ts(thread_ts.as_deref().map(SlackTs::from))
@@ -175,13 +181,31 @@ impl Web {
         self.write::<_, Posted>(("chat.postMessage", Some(channel.clone())), &request).await.map(Posted::ts)
     }
 
-    /// `chat.update` with text that is already escaped; returns the message's `ts`.
-    pub(super) async fn update(&self, channel: &str, ts: &str, escaped: String) -> Result<String, CallFailure> {
-        let content = SlackMessageContent::new().with_text(escaped);
+    /// `chat.update` with text that is already escaped, and these blocks; returns the message's `ts`. Blocks that are
+    /// not mentioned would stay as they are.
+    pub(super) async fn update(
+        &self,
+        channel: &str,
+        ts: &str,
+        escaped: String,
+        blocks: Vec<SlackBlock>,
+    ) -> Result<String, CallFailure> {
+        let content = SlackMessageContent::new().with_text(escaped).with_blocks(blocks);
         let request = SlackApiChatUpdateRequest::new(channel.into(), content, ts.into())
             .with_link_names(false)
             .with_parse("none".to_owned());
         self.write::<_, Posted>(("chat.update", None), &request).await.map(Posted::ts)
+    }
+
+    /// `chat.postEphemeral` with text that is already escaped: only that person sees it.
+    pub(super) async fn whisper(&self, person: &str, place: &ReplyTo, escaped: String) -> Result<(), CallFailure> {
+        let ReplyTo { channel, thread_ts } = place;
+        let content = SlackMessageContent::new().with_text(escaped);
+        let request = SlackApiChatPostEphemeralRequest::new(channel.into(), person.into(), content)
+            .opt_thread_ts(thread_ts.as_deref().map(SlackTs::from))
+            .with_link_names(false)
+            .with_parse("none".to_owned());
+        self.write::<_, IgnoredAny>(("chat.postEphemeral", None), &request).await.map(drop)
     }
 
     /// `chat.delete` of a message of the bot's own.

@@ -96,7 +96,7 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "DROP TABLE event; DROP TABLE exported; DROP TABLE receipt; DROP TABLE text;
+        "DROP TABLE press; DROP TABLE event; DROP TABLE exported; DROP TABLE receipt; DROP TABLE text;
          DROP TABLE atom_shown; DROP TABLE atom_doubt;
          DROP TABLE case_note; DROP TABLE case_message; ALTER TABLE turn DROP COLUMN case_id; DROP TABLE case_file;
          DROP TABLE asked_apart; DROP INDEX escalation_closed; ALTER TABLE escalation DROP COLUMN closed_at;

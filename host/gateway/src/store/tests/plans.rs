@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::{
     archive, asked, calibrations, cases, connection::CACHED_STATEMENTS, dump, escalations, events, experiments, intake,
-    lease, presence, proposals, receipts, reset, restore, sessions, tools, turns, uses, window,
+    lease, presence, presses, proposals, receipts, reset, restore, sessions, tools, turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -79,6 +79,10 @@ const BY_INDEX: &[&str] = &[
     presence::CLAIM_TELLING,
     presence::TOLD,
     presence::UNTOLD,
+    presses::TAKE,
+    presses::AFTER,
+    presses::SHOW,
+    presses::DONE,
     proposals::PROPOSE,
     proposals::FORGET,
     proposals::FIND,
