@@ -49,7 +49,8 @@ async fn slash_commands_and_clicks_of_blocked_people_come_through_the_same_door(
     block(&team.home, &["U9"]);
     let gateway = team.connect().await;
     for user in ["U9", "U1"] {
-        for envelope in [team.slack.slash(user, CHANNEL, "help"), team.slack.click(user, CHANNEL, "approve")] {
+        for envelope in [team.slack.slash(user, CHANNEL, "help"), team.slack.click_elsewhere(user, CHANNEL, "approve")]
+        {
             assert!(team.slack.await_ack(&envelope, PATIENCE).await.is_some(), "{user}");
         }
     }

@@ -6,6 +6,7 @@ mod audit;
 mod authoring;
 mod blocked;
 mod bombs;
+mod buttons;
 mod cases;
 mod changes;
 mod chat;

@@ -33,8 +33,8 @@ pub use keys::schema;
 pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
 pub use sections::{
-    HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode,
-    ToolStyle,
+    Feedback, HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig,
+    QueueMode, ToolStyle,
 };
 pub use shape::Problem;
 pub use slack::SlackSettings;
@@ -321,6 +321,7 @@ mod tests {
             (r#"{"version":1,"policy":[["a.wasm"]]}"#, "`policy` is a list, not an object"),
             (r#"{"version":1,"experiment":[]}"#, "`experiment` is a list, not an object"),
             (r#"{"version":1,"health":{"listen":"8086"}}"#, "`health.listen` is `8086`, not an address with a port"),
+            (r#"{"version":1,"slack":{"feedback":"yes"}}"#, "`slack.feedback` is `yes`, not `auto`, `on` or `off`"),
             (r#"{"version":1,"slack":["xapp-1"]}"#, "`slack` is a list, not an object"),
             (r#"{"version":1,"slack":{"botToken":["xoxb-1"]}}"#, "`slack.botToken` is a list, neither a text nor"),
             (r#"{"version":1,"slack":{"replyIn":"thraed"}}"#, "`channel` or `thread`; did you mean `thread`?"),

@@ -14,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     report::TurnReport,
-    talk::{Accepted, Change, Connection, InThread, Inbound, Invocation, Manner, Notice, Reaction, ReplyTo, Speech},
+    talk::{
+        Accepted, Button, Change, Connection, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction, ReplyTo, Speech,
+    },
 };
 
 pub mod console;
@@ -69,7 +71,16 @@ pub trait Intake: Send + Sync {
         Ok(())
     }
 
-    /// Takes in a click. Does not block.
+    /// Stores that a button was pressed. When this returns, it survives a crash and may be acknowledged; what it
+    /// asks for is done a moment later.
+    ///
+    /// # Errors
+    /// The store could not write; it must not be acknowledged.
+    async fn press(&self, _press: Press) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Takes in any other click. Does not block.
     fn invoke(&self, _invocation: Invocation) {}
 
     /// Takes note of something about the way to people that an operator should know. Does not block.
@@ -89,13 +100,24 @@ pub struct Delivery<'a> {
     /// The message this one takes the place of; `None` posts a new one.
     pub replaces: Option<&'a str>,
     pub speech: &'a Speech,
+    /// What it offers to press, on fronts that have buttons: what they say can be said without them, too.
+    pub buttons: &'a [Button],
     pub kind: Kind,
 }
 
 impl<'a> Delivery<'a> {
     /// Something to react to, or to know, as a new message.
     pub const fn notice(event_id: &'a str, reply_to: &'a ReplyTo, speech: &'a Speech) -> Self {
-        Delivery { event_id, event_ids: &[], number: 0, reply_to, replaces: None, speech, kind: Kind::Notice }
+        Delivery {
+            event_id,
+            event_ids: &[],
+            number: 0,
+            reply_to,
+            replaces: None,
+            speech,
+            buttons: &[],
+            kind: Kind::Notice,
+        }
     }
 }
 
@@ -240,6 +262,15 @@ pub trait Front: Send + Sync {
     /// It cannot be told now.
     async fn direct(&self, person: &str) -> Result<String, FrontError> {
         Ok(person.to_owned())
+    }
+
+    /// Tells one person something that nobody else sees, and that need not last, at the place of others; nothing on
+    /// fronts that cannot.
+    ///
+    /// # Errors
+    /// They were not told.
+    async fn whisper(&self, _person: &str, _place: &ReplyTo, _text: &str) -> Result<(), FrontError> {
+        Ok(())
     }
 
     /// Whether a program reads what is delivered, and wants to know of what people are spared.

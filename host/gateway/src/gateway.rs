@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pmk_knowledge::reaction::ReactionVerdict;
 use pmk_system::{error::Failure, panics};
+use tokio::sync::Notify;
 
 use crate::{
     dispatch::{Batch, Dispatcher, Stuck, Turns},
@@ -14,15 +15,21 @@ use crate::{
     may::Action,
     services::Services,
     store::Parked,
-    talk::{Accepted, Change, InThread, Inbound, Invocation, Manner, Notice, Reaction},
+    talk::{Accepted, Change, Choice, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction},
     turn,
 };
 
 mod changes;
+mod judged;
 mod notice;
 mod parked;
+mod presses;
 mod proposal;
 mod verdict;
+mod word;
+
+use judged::Judged;
+use presses::Presses;
 
 use changes::Wish;
 
@@ -58,8 +65,14 @@ impl Gateway {
         services.experiment.follow().await;
         let sweeping = dispatcher.start().await?;
         let following = tokio::spawn(live::keep_following(Arc::clone(&services.experiment)));
-        let door = Door { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher) };
+        let (presses, over) = (Presses::new(services, dispatcher), services.stop.child_token());
+        let pressed = presses.news();
+        let pressing = tokio::spawn(presses.keep_taking(over.clone()));
+        let door = Door { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), pressed };
         let listened = services.front.listen(&door, services.stop.clone()).await;
+        // What has begun is done whole.
+        over.cancel();
+        let _ = pressing.await;
         // They hold the services, and the ledger writes its last events when it goes.
         for task in [following, sweeping] {
             task.abort();
@@ -100,6 +113,8 @@ impl Turns for Answering {
 struct Door {
     services: Arc<Services>,
     dispatcher: Arc<Dispatcher>,
+    /// Told when a button was pressed.
+    pressed: Arc<Notify>,
 }
 
 #[async_trait]
@@ -147,8 +162,24 @@ impl Intake for Door {
             return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
         }
         signals::react(&self.services.store, &reaction, self.services.now_ms()).await;
-        proposal::judge(&self.services, &self.dispatcher, &reaction).await?;
-        verdict::judge(&self.services, reaction).await.map_err(Failure::new)
+        if let Judged::Shown(place, text) = word::judge(&self.services, &self.dispatcher, &reaction).await? {
+            // A moment later: Slack waits for the acknowledgement meanwhile.
+            let showing = Arc::clone(&self.services);
+            self.services.tasks.spawn(async move { word::show(&showing, &place, &reaction.ts, text).await });
+        }
+        Ok(())
+    }
+
+    async fn press(&self, press: Press) -> Result<(), Failure> {
+        let action = match press.choice {
+            Choice::Like | Choice::Dislike => Action::Vote,
+            Choice::Yes | Choice::No => Action::Judge,
+        };
+        if self.services.people.may(&press.user, action, Some(&press.channel)).is_allowed() {
+            self.services.store.press(&press).await?;
+            self.pressed.notify_one();
+        }
+        Ok(())
     }
 
     fn invoke(&self, Invocation { user, channel }: Invocation) {

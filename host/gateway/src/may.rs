@@ -22,15 +22,15 @@ pub enum Action {
     Administer,
     /// Answer what was asked of them.
     Answer,
-    /// Say yes or no by a reaction: to an atom, or to a question that is to be put to others.
+    /// Say yes or no by a reaction or a button: to an atom, or to a question that is to be put to others.
     Judge,
-    /// Say by a reaction what they think of an answer.
+    /// Say by a reaction or a button what they think of an answer.
     Vote,
     /// Stop an answer that is being made.
     Stop,
     /// Have a question taken up once more.
     Again,
-    /// Click something in a message.
+    /// Click something that none of our messages offers.
     Interact,
     /// Get to read something that they have not just asked for: a question, an answer, news for the admins.
     Hear,

@@ -4,6 +4,7 @@
 
 mod admins;
 mod answers;
+mod buttons;
 mod cases;
 mod chat;
 mod commands;
@@ -132,11 +133,12 @@ mod tests {
 
     /// Everything that can be said.
     fn everything(messages: &Messages) -> Vec<String> {
-        let themes: [fn(&Messages) -> Vec<String>; 11] = [
+        let themes: [fn(&Messages) -> Vec<String>; 12] = [
             commands::everything,
             chat::everything,
             admins::everything,
             answers::everything,
+            buttons::everything,
             cases::everything,
             demo::everything,
             doctor::everything,

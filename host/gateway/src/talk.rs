@@ -109,7 +109,81 @@ pub struct Reaction {
     pub reaction: String,
 }
 
-/// Somebody clicks something in a message.
+/// Somebody presses a button that a message of ours has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Press {
+    /// The front's id of it; a redelivery carries the same one.
+    pub id: String,
+    pub user: String,
+    pub channel: String,
+    /// The thread of the message, where it is in one.
+    pub thread_ts: Option<String>,
+    /// The front's id of the message.
+    pub ts: String,
+    pub choice: Choice,
+}
+
+impl Press {
+    /// The reaction that says the same.
+    pub fn reaction(&self) -> Reaction {
+        Reaction {
+            user: self.user.clone(),
+            channel: self.channel.clone(),
+            ts: self.ts.clone(),
+            reaction: self.choice.reaction().to_owned(),
+        }
+    }
+}
+
+/// What a button says. Each says what a reaction says, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// An answer was of use.
+    Like,
+    /// An answer was of no use.
+    Dislike,
+    Yes,
+    No,
+}
+
+impl Choice {
+    const ALL: [Choice; 4] = [Choice::Like, Choice::Dislike, Choice::Yes, Choice::No];
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Choice::Like => "like",
+            Choice::Dislike => "dislike",
+            Choice::Yes => "yes",
+            Choice::No => "no",
+        }
+    }
+
+    /// The one of that name.
+    pub fn from_name(name: &str) -> Option<Choice> {
+        Choice::ALL.into_iter().find(|choice| choice.name() == name)
+    }
+
+    /// The reaction that says the same, by Slack's name of the emoji.
+    const fn reaction(self) -> &'static str {
+        match self {
+            Choice::Like => "+1",
+            Choice::Dislike => "-1",
+            Choice::Yes => "white_check_mark",
+            Choice::No => "x",
+        }
+    }
+}
+
+/// A button under a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Button {
+    pub choice: Choice,
+    /// The words on it.
+    pub label: String,
+}
+
+/// Somebody clicks something else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     pub user: String,

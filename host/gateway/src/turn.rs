@@ -20,6 +20,7 @@ mod act;
 mod admit;
 mod ask;
 mod batching;
+mod buttons;
 mod called_off;
 mod command;
 mod conclude;

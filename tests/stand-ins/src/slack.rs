@@ -5,7 +5,8 @@
 //!   event id and a new envelope id; each delivery goes to exactly one of at most ten sockets;
 //! - a ticket opens one socket; the app token opens tickets and does nothing else;
 //! - `chat.update` takes at most 4,000 bytes of escaped text, of a message that the bot wrote itself;
-//!   `chat.postMessage` cuts at 40,000 characters; blocks have their kinds and bounds;
+//!   `chat.postMessage` cuts at 40,000 characters;
+//! - blocks are of a kind, a shape and a length that it knows, and stay until an edit says otherwise;
 //! - a status is shown in a thread, until the bot posts there;
 //! - a file is announced, sent and shared, in this order, and is as long as was announced;
 //! - the history tells metadata only to those who ask for it, and comes in pages;
@@ -44,6 +45,7 @@ mod state;
 mod statuses;
 mod streams;
 mod text;
+mod whispers;
 
 pub use files::File;
 pub use limits::Limits;
@@ -51,6 +53,7 @@ pub use methods::judge_text;
 pub use rules::{ALL_EVENTS, ALL_SCOPES, Fault, SlackRules};
 pub use sockets::Raw;
 pub use state::{Ack, Attempt, Call, Message, Sent, Status};
+pub use whispers::Whisper;
 
 use state::State;
 
@@ -241,8 +244,28 @@ impl Slack {
         self.inner.state().kept_out.insert(channel.to_owned());
     }
 
-    /// Somebody clicks a button of a message.
-    pub fn click(&self, user: &str, channel: &str, action: &str) -> String {
+    /// Somebody clicks what a message that they see offers; returns an id to await the acknowledgement of. Slack sends
+    /// it once, and shows the person when it is not acknowledged.
+    ///
+    /// # Panics
+    /// The message offers no such thing.
+    pub fn click(&self, user: &str, message: &Message, action_id: &str, value: &str) -> String {
+        blocks::click(&self.inner, user, message, action_id, value)
+    }
+
+    /// What this person alone was shown.
+    pub fn whispers(&self, user: &str) -> Vec<Whisper> {
+        self.inner.state().whispers.iter().filter(|whisper| whisper.user == user).cloned().collect()
+    }
+
+    /// Waits until this person alone was shown so much.
+    pub async fn await_whispers(&self, user: &str, count: usize, limit: Duration) -> bool {
+        let of_theirs = |state: &State| state.whispers.iter().filter(|whisper| whisper.user == user).count();
+        self.inner.wait_for(limit, |state| (of_theirs(state) >= count).then_some(())).await.is_some()
+    }
+
+    /// Somebody clicks a button of another app's making in a message.
+    pub fn click_elsewhere(&self, user: &str, channel: &str, action: &str) -> String {
         let payload = json!({
             "type": "block_actions", "team": {"id": TEAM, "domain": "acme"}, "api_app_id": APP_ID,
             "user": {"id": user, "username": "somebody", "team_id": TEAM}, "channel": {"id": channel, "name": "somewhere"},

@@ -108,6 +108,28 @@ impl Default for LimitsConfig {
     }
 }
 
+/// Under which answers people find two thumbs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Feedback {
+    /// Those of an experiment, which counts them.
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+impl Feedback {
+    /// Whether an answer has them.
+    pub fn asks(self, in_experiment: bool) -> bool {
+        match self {
+            Feedback::Auto => in_experiment,
+            Feedback::On => true,
+            Feedback::Off => false,
+        }
+    }
+}
+
 /// What people get to know of the gateway's being away.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

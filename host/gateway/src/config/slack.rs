@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::shape::{Key, Shape};
+use super::{
+    sections::Feedback,
+    shape::{Key, Shape},
+};
 use crate::front::slack::{MOST_PROMPTS, Places, Prompt, ReplyIn, Stream};
 
 /// How the bot behaves there.
@@ -18,6 +21,8 @@ pub struct SlackSettings {
     pub stream: Stream,
     /// Whether what is deleted in Slack is erased here, too.
     pub follow_deletes: bool,
+    /// Under which answers people find two thumbs.
+    pub feedback: Feedback,
     /// What people may begin with.
     pub suggested_prompts: Vec<Prompt>,
 }
@@ -30,6 +35,7 @@ impl Default for SlackSettings {
             follow_threads,
             stream: Stream::default(),
             follow_deletes: true,
+            feedback: Feedback::default(),
             suggested_prompts: vec![],
         }
     }
@@ -44,7 +50,7 @@ impl SlackSettings {
 
 /// The keys of the section.
 pub(super) fn keys() -> Vec<Key> {
-    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, suggested_prompts: _ } = SlackSettings::default();
+    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, feedback: _, suggested_prompts: _ } = SlackSettings::default();
     let words = Shape::Word { words: ReplyIn::ALL.map(ReplyIn::name).to_vec(), any_case: false };
     let prompts = Shape::List {
         of: Box::new(Shape::object(vec![
@@ -83,6 +89,12 @@ pub(super) fn keys() -> Vec<Key> {
             "What people are shown to begin with when they open their direct message with the bot.",
         )
         .or(json!([])),
+        Key::new(
+            "feedback",
+            Shape::Word { words: vec!["auto", "on", "off"], any_case: false },
+            "Which answers have two thumbs: those of an experiment, all, or none.",
+        )
+        .or("auto"),
     ]
 }
 

@@ -10,7 +10,7 @@ use pmk_search::terms;
 
 use crate::{
     ids::{SessionId, TurnId},
-    store::{OpenTurn, Store},
+    store::{OpenTurn, Store, Vote},
     talk::Reaction,
 };
 
@@ -106,11 +106,16 @@ pub fn opinion(reaction: &str) -> Option<bool> {
     }
 }
 
-/// Notes what somebody thinks of an answer. That the store is busy is no reason to have Slack send a thumb again.
-pub(crate) async fn react(store: &Store, reaction: &Reaction, now_ms: i64) {
-    let Some(likes) = opinion(&reaction.reaction) else { return };
-    if let Err(error) = store.vote(reaction, likes, now_ms).await {
-        tracing::warn!(%error, "a reaction to an answer is not counted");
+/// Notes what somebody thinks of an answer; whether it is counted by now. That the store is busy is no reason to have
+/// Slack send a thumb again.
+pub(crate) async fn react(store: &Store, reaction: &Reaction, now_ms: i64) -> bool {
+    let Some(likes) = opinion(&reaction.reaction) else { return false };
+    match store.vote(reaction, likes, now_ms).await {
+        Ok(vote) => vote != Vote::NoAnswer,
+        Err(error) => {
+            tracing::warn!(%error, "an opinion on an answer is not counted");
+            false
+        }
     }
 }
 

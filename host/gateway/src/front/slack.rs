@@ -34,6 +34,7 @@ use crate::talk::{Connection, Inbound, ReplyTo};
 
 mod address;
 pub mod app;
+mod blocks;
 mod changed;
 mod content;
 #[cfg(test)]
@@ -345,6 +346,10 @@ impl Front for Slack {
         self.web.delete(&reply_to.channel, id).await.map_err(CallFailure::while_running)
     }
 
+    async fn whisper(&self, person: &str, place: &ReplyTo, text: &str) -> Result<(), FrontError> {
+        self.web.whisper(person, place, mrkdwn::escape(text)).await.map_err(CallFailure::while_running)
+    }
+
     fn connection(&self) -> Option<Connection> {
         Some(self.hearing.connection(self.timings.connections))
     }
@@ -373,9 +378,10 @@ impl Slack {
     /// Posts or updates a part; the first of an answer may be there in part, as a stream.
     async fn message(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
         let Delivery { event_id, reply_to, speech, .. } = part;
+        let buttons = self.web.refused.allowed(part.buttons);
         if self.may_be_streamed(part) && part.replaces.is_none() && delivery::is_block(part) {
             let tag = delivery::tag(part);
-            let whole = self.streams.finish(&self.web, event_id, &reply_to.channel, &speech.text, &tag).await?;
+            let whole = self.streams.finish(&self.web, event_id, &reply_to.channel, &speech.text, buttons, &tag).await?;
             if let Some(ts) = whole {
                 self.streams.is_whole(event_id);
                 return Ok(ts);

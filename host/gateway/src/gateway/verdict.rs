@@ -1,26 +1,23 @@
-//! A reaction on a notice is a verdict on its atom (specification 003 §10).
-
-use std::sync::Arc;
+//! A word on a notice is a verdict on its atom (specification 003 §10).
 
 use pmk_knowledge::{
     LibraryError, Notice, moderation,
     reaction::{Decision, decide},
 };
 
+use super::judged::Judged;
 use crate::{
-    front::Delivery,
     ledger::Event,
     services::Services,
-    talk::{Reaction, ReplyTo, Speech},
+    talk::{Reaction, ReplyTo},
 };
 
-/// Does what a reaction asks for, where it is a verdict of the one who may give it. The notice shows it a
-/// moment later: Slack waits for the acknowledgement meanwhile.
-pub(super) async fn judge(services: &Arc<Services>, reaction: Reaction) -> Result<(), LibraryError> {
-    let Reaction { user, channel, ts, reaction, .. } = reaction;
+/// Does what a word asks for, where it is a verdict of the one who may give it.
+pub(super) async fn judge(services: &Services, reaction: &Reaction) -> Result<Judged, LibraryError> {
+    let Reaction { user, channel, ts, reaction, .. } = reaction.clone();
     // A notice that is just being posted is known to its atom once this is free.
     let _judging = services.judging.lock().await;
-    let notice = Notice { channel_id: channel.clone(), message_ts: ts.clone() };
+    let notice = Notice { channel_id: channel.clone(), message_ts: ts };
     let judged = {
         let (user, now_ms) = (user.clone(), services.now_ms());
         services
@@ -35,36 +32,32 @@ pub(super) async fn judge(services: &Arc<Services>, reaction: Reaction) -> Resul
                         Err(error) if error.is_missing() => {}
                         deleted => deleted?,
                     },
-                    Decision::NotTheContributor
-                    | Decision::AlreadyApproved
-                    | Decision::Gone
-                    | Decision::NotAVerdict => {
-                        return Ok(None);
+                    Decision::NotTheContributor | Decision::AlreadyApproved => {
+                        return Ok(Some((decision, stored.atom.meta.id)));
                     }
+                    Decision::Gone | Decision::NotAVerdict => return Ok(None),
                 }
                 library.refresh(now_ms)?;
                 Ok(Some((decision, stored.atom.meta.id)))
             })
             .await?
     };
-    let Some((decision, atom_id)) = judged else { return Ok(()) };
+    let Some((decision, atom_id)) = judged else { return Ok(Judged::NotAwaited) };
     tracing::info!(user, atom_id, ?decision, "a verdict on an atom");
-    let (text, event) = if decision == Decision::Approve {
-        (services.messages.atom_approved(&atom_id), Event::AtomApproved { actor: user, atom_id })
-    } else {
-        (services.messages.atom_rejected(&atom_id), Event::AtomRejected { actor: user, atom_id })
-    };
-    services.ledger.note(event);
-    let showing = Arc::clone(services);
-    services.tasks.spawn(async move { show(&showing, channel, &ts, text).await });
-    Ok(())
-}
-
-/// Puts the verdict in the notice's place.
-async fn show(services: &Services, channel: String, ts: &str, text: String) {
-    let (reply_to, speech) = (ReplyTo { channel, thread_ts: None }, Speech { text, pings: vec![] });
-    let notice = Delivery { replaces: Some(ts), ..Delivery::notice("", &reply_to, &speech) };
-    if let Err(error) = services.front.deliver(notice).await {
-        tracing::warn!(%error, "the notice does not show the verdict, which holds all the same");
-    }
+    let place = ReplyTo { channel, thread_ts: None };
+    Ok(match decision {
+        Decision::NotTheContributor => Judged::NotTheirs,
+        Decision::Approve => {
+            let text = services.messages.atom_approved(&atom_id);
+            services.ledger.note(Event::AtomApproved { actor: user, atom_id });
+            Judged::Shown(place, text)
+        }
+        Decision::AlreadyApproved => Judged::Known(services.messages.atom_approved(&atom_id)),
+        Decision::Reject => {
+            let text = services.messages.atom_rejected(&atom_id);
+            services.ledger.note(Event::AtomRejected { actor: user, atom_id });
+            Judged::Shown(place, text)
+        }
+        Decision::Gone | Decision::NotAVerdict => Judged::NotAwaited,
+    })
 }

@@ -135,6 +135,15 @@ atom-flagged = :inbox_tray: The answer from { $contributor } is kept. It reads l
 atom-approved = :white_check_mark: In use: it will answer similar questions. ({ $id })
 atom-rejected = :x: Deleted: it will not answer other questions. ({ $id })
 
+button-like = Helpful
+button-dislike = Not helpful
+button-approve = Approve
+button-reject = Reject
+button-yes = Yes
+button-no = No
+not-theirs = :lock: Only the person who is named there can decide this.
+not-awaited = :information_source: This is decided already.
+
 case-opened = :file_folder: Opened case { $case }. What I am asked in this channel from now on belongs to it, until `/pmk close`.
     { $title }
 case-shown = :file_folder: Case { $case }, open since { $since }{ $signed ->

@@ -119,6 +119,15 @@ atom-flagged = :inbox_tray: { $contributor } 的回答已經記下來，但讀�
 atom-approved = :white_check_mark: 已採用，之後會用來回答類似的問題。（{ $id }）
 atom-rejected = :x: 已刪除，不會用來回答其他問題。（{ $id }）
 
+button-like = 有幫助
+button-dislike = 沒有幫助
+button-approve = 採用
+button-reject = 捨棄
+button-yes = 是
+button-no = 否
+not-theirs = :lock: 只有訊息中點名的人可以決定。
+not-awaited = :information_source: 這件事已經決定了。
+
 case-opened = :file_folder: 已開案件 { $case }。從現在起在這個頻道問我的都屬於這個案件，直到 `/pmk close`。
     { $title }
 case-shown = :file_folder: 案件 { $case }，{ $since } 開案{ $signed ->

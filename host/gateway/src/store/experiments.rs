@@ -90,6 +90,16 @@ pub struct StoppedArm {
     pub at_ms: i64,
 }
 
+/// What became of an opinion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vote {
+    Counted(Voted),
+    /// They have said so before.
+    Again,
+    /// The message is part of no answer of a conversation that they can see.
+    NoAnswer,
+}
+
 /// An answer that somebody has an opinion on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Voted {
@@ -223,12 +233,11 @@ impl Store {
         .await
     }
 
-    /// Notes what somebody thinks of the answer that a message is part of. `None` where it is no answer of a
-    /// conversation that they can see, or where they have said so before. The ledger tells of it.
+    /// Notes what somebody thinks of the answer that a message is part of. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was stored.
-    pub async fn vote(&self, reaction: &Reaction, likes: bool, now_ms: i64) -> Result<Option<Voted>, StoreError> {
+    pub async fn vote(&self, reaction: &Reaction, likes: bool, now_ms: i64) -> Result<Vote, StoreError> {
         let (reaction, pen) = (reaction.clone(), self.pen(now_ms));
         self.write_telling(move |conn| {
             let mut statement = conn.prepare_cached(FIND_ANSWER)?;
@@ -245,14 +254,14 @@ impl Store {
                 }
                 let turn: i64 = row.get(0)?;
                 if conn.prepare_cached(VOTE)?.execute(params![turn, reaction.user, likes])? == 0 {
-                    return Ok(None);
+                    return Ok(Vote::Again);
                 }
                 let tags = tags(row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?)?;
                 let event = Event::SignalReaction { actor: reaction.user, session: key.to_string(), likes };
                 pen.write(conn, Some(TurnId(turn)), Noted { event, tags: tags.clone() })?;
-                return Ok(Some(Voted { key, tags }));
+                return Ok(Vote::Counted(Voted { key, tags }));
             }
-            Ok(None)
+            Ok(Vote::NoAnswer)
         })
         .await
     }

@@ -60,6 +60,8 @@ pub enum Judged {
     Meant(Box<Inbound>),
     /// What a contact has written was no answer, or they said so too late.
     NotMeant(ReplyTo),
+    /// Somebody else is asked for their word.
+    NotTheirs,
 }
 
 impl Proposal {
@@ -89,7 +91,7 @@ pub fn is_meant(inbound: &Inbound) -> bool {
 }
 
 impl Store {
-    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or theirs does not count. The
+    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or one that is decided. The
     /// ledger tells of a question that is not asked because of it.
     ///
     /// # Errors
@@ -156,6 +158,9 @@ fn find_confirmed(conn: &Connection, inbound: &Inbound) -> Result<Option<Marker>
 
 fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<Judged>, Fault> {
     let Some((turn, proposed_at, confirmed_by, mut confirmation)) = find(conn, word)? else { return Ok(None) };
+    if confirmation.user != word.user {
+        return Ok(Some(Judged::NotTheirs));
+    }
     let is_late = proposed_at <= expired(now_ms);
     if confirmed_by.is_some() && (is_late || !yes) {
         // It goes out, whatever is said now.
@@ -185,14 +190,14 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
 /// A proposal as it is stored: its turn, when it was made, who confirmed it, and what its asker had said.
 type Found = (i64, i64, Option<String>, Inbound);
 
-/// The proposal that a message shows to this person.
+/// The proposal that a message shows.
 fn find(conn: &Connection, word: &Reaction) -> Result<Option<Found>, Fault> {
     let mut statement = conn.prepare_cached(FIND)?;
     let mut rows = statement.query([&word.ts])?;
     while let Some(row) = rows.next()? {
         let confirmation: Inbound = codec::from_json(row.get_ref(1)?, "a proposal")?;
         // Two channels may have a message of the same moment.
-        if confirmation.user == word.user && confirmation.reply_to.channel == word.channel {
+        if confirmation.reply_to.channel == word.channel {
             return Ok(Some((row.get(0)?, row.get(2)?, row.get(3)?, confirmation)));
         }
     }

@@ -19,6 +19,7 @@ mod moves;
 mod opening;
 mod plans;
 mod presence;
+mod presses;
 mod receipts;
 mod repeats;
 mod seeds;

@@ -333,9 +333,9 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
             ValueRef::Null => How::default(),
             how => codec::from_json(how, &format!("a part of turn {turn}"))?,
         };
-        let How { pings, thread_ts, to, purpose } = how;
+        let How { pings, thread_ts, to, purpose, asks_opinion } = how;
         let speech = Speech { text: row.get(1)?, pings };
-        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, to, purpose } });
+        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, to, purpose, asks_opinion } });
     }
     Ok(parts)
 }
@@ -348,11 +348,13 @@ struct How {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     to: Option<String>,
     purpose: Purpose,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    asks_opinion: bool,
 }
 
 fn encode(outgoing: &Outgoing) -> (String, Option<String>) {
-    let Outgoing { speech: Speech { text, pings }, thread_ts, to, purpose } = outgoing.clone();
-    let how = How { pings, thread_ts, to, purpose };
+    let Outgoing { speech: Speech { text, pings }, thread_ts, to, purpose, asks_opinion } = outgoing.clone();
+    let how = How { pings, thread_ts, to, purpose, asks_opinion };
     (text, (how != How::default()).then(|| codec::to_json(&how)))
 }
 

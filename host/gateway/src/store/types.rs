@@ -247,6 +247,8 @@ pub struct Outgoing {
     /// `thread_ts` names one.
     pub to: Option<String>,
     pub purpose: Purpose,
+    /// Whether its readers are asked what they think of the answer that it ends.
+    pub asks_opinion: bool,
 }
 
 impl Outgoing {

@@ -7,7 +7,7 @@ use std::{path::Path, time::Duration};
 use pmk_core::SessionKey;
 use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
 
-use super::{TurnError, journal::Journal};
+use super::{TurnError, buttons, journal::Journal};
 use crate::{
     front::{Delivery, FrontError, Kind, Lookup},
     ledger::Event,
@@ -263,9 +263,10 @@ fn log(Answered { report, received_at_ms, .. }: &Answered, now_ms: i64) {
 async fn deliver_part(
     services: &Services,
     answered: &Answered,
-    Part { number, outgoing }: &Part,
+    part: &Part,
     doubt: Option<Doubt<'_>>,
 ) -> Result<Option<String>, TurnError> {
+    let (Part { number, outgoing }, buttons) = (part, buttons::under(&services.messages, answered, part));
     let Outgoing { speech, purpose, .. } = outgoing;
     let inbound = &answered.inbound;
     let reply_to = elsewhere::place(services, inbound, outgoing).await?;
@@ -299,6 +300,7 @@ async fn deliver_part(
         reply_to: &reply_to,
         replaces,
         speech,
+        buttons: &buttons,
         kind,
     };
     match purpose {
@@ -339,8 +341,10 @@ async fn notice(
     }
     // Approved between a crash and now: then it says so.
     let approved = Speech { text: services.messages.atom_approved(&id), pings: vec![] };
-    let speech = if is_approved { &approved } else { delivery.speech };
-    let said = Delivery { speech, ..delivery.clone() };
+    let said = match is_approved {
+        true => Delivery { speech: &approved, buttons: &[], ..delivery.clone() },
+        false => delivery.clone(),
+    };
     let Some(message_ts) = send(services, said, doubt).await? else { return Ok(None) };
     if delivery.replaces != Some(&*message_ts) {
         note_notice(services, &path, channel, &message_ts).await?;
@@ -414,7 +418,7 @@ async fn send(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>)
 async fn retire(services: &Services, part: &Delivery<'_>, placeholder: &str, is_answered: bool) {
     if !is_answered {
         let speech = Speech { text: services.messages.undelivered(), pings: vec![] };
-        if services.front.deliver(Delivery { speech: &speech, ..part.clone() }).await.is_ok() {
+        if services.front.deliver(Delivery { speech: &speech, buttons: &[], ..part.clone() }).await.is_ok() {
             return;
         }
     }

@@ -191,7 +191,7 @@ async fn asked_back(services: &Services, turn: OpenTurn, marker: Marker) -> Resu
     match (&marker.apart, asker) {
         (Some(apart), Some(asker)) => {
             let (to, thread_ts) = (Some(asker.to_owned()), apart.reply_to.thread_ts.clone());
-            let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn };
+            let asking = Outgoing { speech, thread_ts, to, purpose: Purpose::PassedOn, ..Outgoing::default() };
             parts.extend(deliver::pieces(services, &inbound.key, &asking));
             parts.push(mark(PASSED_BACK, services.messages.passed_back()));
         }
@@ -283,7 +283,8 @@ async fn to_contacts(
     let asked = services.store.asked_apart(turn.inbound.key.front, marker).await?;
     let readers = asked.into_iter().filter(|(contact, _)| is_reader(contact) && services.people.may_hear(contact));
     let parts = readers.flat_map(|(contact, thread_ts)| {
-        let said = Outgoing { speech: speech.clone(), thread_ts, to: Some(contact), purpose: Purpose::PassedOn };
+        let (to, purpose) = (Some(contact), Purpose::PassedOn);
+        let said = Outgoing { speech: speech.clone(), thread_ts, to, purpose, ..Outgoing::default() };
         deliver::pieces(services, &turn.inbound.key, &said).collect::<Vec<_>>()
     });
     Ok(parts.collect())

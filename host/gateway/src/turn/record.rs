@@ -4,7 +4,7 @@ use pmk_core::{Entry, Message};
 use pmk_knowledge::Atom;
 
 use super::{
-    TurnError, absorb, batching,
+    TurnError, absorb, batching, buttons,
     deliver::{self, Placeholder},
     track,
     work::{Tally, Work},
@@ -50,6 +50,11 @@ pub(super) async fn record(
         }
         (None, _) => deliver::parts(services, &work.turn.inbound.key, Speech { text: reply, pings: vec![] }),
     };
+    // What a contact has answered is not the model's to be judged by.
+    let is_models = keep_live && work.turn.absorbs.is_none();
+    if is_models && services.config.feedback.asks(work.ports.journal.tags().place.is_some()) {
+        buttons::ask_opinion(&mut parts);
+    }
     let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(mut escalating, outgoing)| {
         for asking in &outgoing {

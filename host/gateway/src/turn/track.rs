@@ -92,7 +92,7 @@ impl Tracking<'_> {
     pub(super) fn outgoing(&self, services: &Services, work: &Work<'_>) -> Vec<Outgoing> {
         let (Some(case), false) = (&work.case, self.notes.is_empty()) else { return vec![] };
         let speech = Speech { text: services.messages.case_tracked(case.id, &self.notes), pings: vec![] };
-        let told = Outgoing { speech, thread_ts: None, to: None, purpose: Purpose::Tracked };
+        let told = Outgoing { speech, purpose: Purpose::Tracked, ..Outgoing::default() };
         deliver::pieces(services, &work.turn.inbound.key, &told).collect()
     }
 

@@ -190,7 +190,7 @@ fn speech(text: &str) -> Speech {
 }
 
 fn part<'a>(reply_to: &'a ReplyTo, replaces: Option<&'a str>, speech: &'a Speech) -> Delivery<'a> {
-    Delivery { event_id: "Ev1", event_ids: &[], number: 0, reply_to, replaces, speech, kind: Kind::Reply }
+    Delivery { event_id: "Ev1", event_ids: &[], number: 0, reply_to, replaces, speech, buttons: &[], kind: Kind::Reply }
 }
 
 #[tokio::test]

@@ -80,6 +80,7 @@ pub(super) fn talked(
         streaming_since: None,
         history: Vec::new(),
         metadata: None,
+        blocks: Vec::new(),
     });
     Sent { event_id: String::new(), channel, ts, thread_ts }
 }

@@ -22,7 +22,7 @@ use super::{
     request::{Asked, scalar},
     sockets,
     state::Message,
-    statuses, streams, text,
+    statuses, streams, text, whispers,
 };
 
 /// What `chat.update` takes, in bytes.
@@ -127,6 +127,7 @@ fn carry_out(inner: &Arc<Inner>, method: &str, asked: &Asked) -> Answer {
         }
         "chat.postMessage" => post(inner, body),
         "chat.update" => update(inner, body),
+        "chat.postEphemeral" => whispers::whisper(inner, body),
         "chat.delete" => delete(inner, body),
         "chat.startStream" => streams::start(inner, body),
         "chat.appendStream" => streams::append(inner, body),
@@ -171,13 +172,13 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
         // Of other people's direct messages a bot does not even learn that they are there.
         return Err(if channel.starts_with('D') { "channel_not_found" } else { "not_in_channel" });
     }
-    let mut text = said(body)?;
+    let blocks = blocks::read(inner, body)?.unwrap_or_default();
+    let mut text = said(body, &blocks)?;
     let thread_ts = match scalar(body, "thread_ts") {
         Some(ts) if !is_ts(&ts) => return Err("invalid_thread_ts"),
         thread_ts => thread_ts,
     };
     let metadata = metadata(body)?;
-    let blocks = blocks::read(body, &text)?;
     let mut warnings = Vec::new();
     if let Some((cut, _)) = text.char_indices().nth(MAX_POST_CHARS) {
         text.truncate(cut);
@@ -185,7 +186,7 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
     }
     let mut state = inner.state();
     note_mentions(&mut state.violations, &text);
-    note_mentions(&mut state.violations, &blocks::markdown(&blocks));
+    note_mentions(&mut state.violations, &blocks::text(&blocks));
     let ts = state.ts();
     let message = Message {
         channel: channel.clone(),
@@ -212,15 +213,18 @@ fn post(inner: &Arc<Inner>, body: &Value) -> Answer {
 
 fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     let channel = channel(body)?;
-    let text = said(body)?;
-    if let (Some(code), _) = judge_text(&text) {
+    let blocks = blocks::read(inner, body)?;
+    let text = said(body, blocks.as_deref().unwrap_or_default())?;
+    if let (Some(code), _) = judge_text(&text)
+        && (code != "no_text" || blocks.is_none())
+    {
         return Err(code);
     }
-    let (blocks, metadata) = (blocks::read(body, &text)?, metadata(body)?);
+    let metadata = metadata(body)?;
     let ts = body["ts"].as_str().unwrap_or_default();
     let mut state = inner.state();
     note_mentions(&mut state.violations, &text);
-    note_mentions(&mut state.violations, &blocks::markdown(&blocks));
+    note_mentions(&mut state.violations, &blocks::text(blocks.as_deref().unwrap_or_default()));
     let message = state.message_mut(channel, ts).ok_or("message_not_found")?;
     if !message.by_bot {
         return Err("cant_update_message");
@@ -233,7 +237,10 @@ fn update(inner: &Arc<Inner>, body: &Value) -> Answer {
     }
     let before = message.clone();
     message.history.push(std::mem::replace(&mut message.text, text.clone()));
-    message.blocks = blocks;
+    // Without a word about them they stay.
+    if let Some(blocks) = blocks {
+        message.blocks = blocks;
+    }
     let after = message.clone();
     drop(state);
     events::edited(inner, &before, &after);
@@ -302,8 +309,12 @@ pub(super) fn metadata(body: &Value) -> Result<Option<Value>, &'static str> {
     }
 }
 
-fn said(body: &Value) -> Result<String, &'static str> {
-    body["text"].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or("no_text")
+/// The text, which may be missing where there are blocks.
+pub(super) fn said(body: &Value, blocks: &[Value]) -> Result<String, &'static str> {
+    match body["text"].as_str().filter(|text| !text.trim().is_empty()) {
+        None if blocks.is_empty() => Err("no_text"),
+        text => Ok(text.unwrap_or_default().to_owned()),
+    }
 }
 
 pub(super) fn is_ts(text: &str) -> bool {
@@ -321,6 +332,9 @@ pub(super) fn as_json(message: &Message) -> Value {
         json["bot_id"] = json!(BOT_ID);
         json["app_id"] = json!(APP_ID);
         json["team"] = json!(TEAM);
+    }
+    if !message.blocks.is_empty() {
+        json["blocks"] = json!(message.blocks);
     }
     if let Some(thread) = &message.thread_ts {
         json["thread_ts"] = json!(thread);

@@ -14,6 +14,7 @@ use super::{
     limits::Traffic,
     sockets::{Command, Socket},
     text,
+    whispers::Whisper,
 };
 
 /// A message in a channel.
@@ -32,15 +33,19 @@ pub struct Message {
     /// What it said before each edit, the oldest first.
     pub history: Vec<String>,
     pub metadata: Option<Value>,
+    /// What is shown instead of the text, where there are any.
+    pub blocks: Vec<Value>,
 }
 
 impl Message {
-    /// What people see: the Markdown of its blocks, or its text.
+    /// What can be clicked in it: the action id and the value of each.
+    pub fn buttons(&self) -> Vec<(&str, &str)> {
+        blocks::clickable(&self.blocks).map(|(id, value, ..)| (id, value)).collect()
+    }
+
+    /// What people read of it.
     pub fn shown(&self) -> String {
-        match blocks::markdown(&self.blocks) {
-            markdown if markdown.is_empty() => self.text.clone(),
-            markdown => markdown,
-        }
+        if self.blocks.is_empty() { self.text.clone() } else { blocks::text(&self.blocks) }
     }
 
     /// Whom it notified: those it mentioned when it was posted. Slack notifies nobody of an edit.
@@ -142,6 +147,7 @@ pub(super) struct State {
     pub(super) reactions: Vec<(String, String, String)>,
     /// What threads show: channel, thread, status, lines; the newest last, and an empty status where it was cleared.
     pub(super) statuses: Vec<Status>,
+    pub(super) whispers: Vec<Whisper>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
     /// Calls that go well before a fault begins.
     pub(super) spared: HashMap<String, usize>,

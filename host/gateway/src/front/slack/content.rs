@@ -13,7 +13,8 @@ use pmk_core::text;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{markdown, mrkdwn};
+use super::{blocks, markdown, mrkdwn};
+use crate::talk::Button;
 
 /// The most characters of the Markdown of a block, and how many more it may have once its mentions are broken.
 pub(super) const MAX_BLOCK_CHARS: usize = 11_000;
@@ -47,6 +48,18 @@ impl Content {
             return None;
         }
         Some(Content { text: beside(source), blocks: vec![json!({"type": "markdown", "text": shown})] })
+    }
+
+    /// With these buttons under it.
+    pub(super) fn with_buttons(mut self, buttons: &[Button]) -> Content {
+        if buttons.is_empty() {
+            return self;
+        }
+        match self.blocks.is_empty() {
+            true => self.blocks = blocks::blocks(&self.text, buttons).into_iter().map(|block| json!(block)).collect(),
+            false => self.blocks.push(json!(blocks::row(buttons))),
+        }
+        self
     }
 
     /// Writes it into a request.

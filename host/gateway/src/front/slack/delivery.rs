@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     front::{Delivery, FrontError, Kind},
-    talk::ReplyTo,
+    talk::{Button, ReplyTo},
 };
 
 /// How often a part that is too long for Slack is halved. After that the pieces go as plain text.
@@ -74,10 +74,14 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, Ca
     let mut first = None;
     let mut pieces = VecDeque::from([(part.speech.text.clone(), Form::first(part))]);
     while let Some((text, form)) = pieces.pop_front() {
-        let tag = if pieces.is_empty() { tag.clone() } else { history::tag(part.event_id, "piece") };
+        let is_last = pieces.is_empty();
+        let tag = if is_last { tag.clone() } else { history::tag(part.event_id, "piece") };
+        // What goes in pieces is no message that anybody could be asked about.
+        let is_whole = is_last && first.is_none() && matches!(form, Form::Block | Form::Text { halvings: 0 });
+        let buttons = if is_whole { web.refused.allowed(part.buttons) } else { &[] };
         let refused = match form.content(&text, &part.speech.pings) {
             None => None,
-            Some(content) => match put(web, part, replaces, content, tag).await {
+            Some(content) => match put(web, part, replaces, content, buttons, tag).await {
                 Ok(ts) => {
                     replaces = None;
                     first.get_or_insert(ts);
@@ -118,13 +122,24 @@ async fn put(
     part: &Delivery<'_>,
     replaces: Option<&str>,
     content: Content,
+    buttons: &[Button],
     tag: SlackMessageMetadata,
 ) -> Result<String, CallFailure> {
     // What comes of no question is not what somebody waits for.
     let urgency = if part.event_id.is_empty() { Urgency::Courtesy } else { Urgency::Answer };
-    match replaces {
-        Some(ts) => web.update(&part.reply_to.channel, ts, content, Some(tag), urgency).await,
-        None => web.post(part.reply_to, content, Some(tag), urgency).await,
+    let put = async |content: Content| match replaces {
+        Some(ts) => web.update(&part.reply_to.channel, ts, content, Some(tag.clone()), urgency).await,
+        None => web.post(part.reply_to, content, Some(tag.clone()), urgency).await,
+    };
+    match put(content.clone().with_buttons(buttons)).await {
+        Err(failure) if failure.is_about_blocks() && !buttons.is_empty() => {
+            let without = put(content).await;
+            if without.is_ok() {
+                web.refused.learn(buttons, &failure);
+            }
+            without
+        }
+        done => done,
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     front::Intake,
-    talk::{Accepted, Inbound, Invocation, Notice},
+    talk::{Accepted, Inbound, Invocation, Notice, Press},
 };
 
 /// An envelope's id is sent back, so it must be one: Slack's have 36 bytes.
@@ -30,7 +30,10 @@ pub(super) enum Frame {
     Event { envelope: String, callback: Box<Callback>, again: bool },
     /// A slash command, to be acknowledged once it is stored. Slack sends it once, and tells the person when it is not.
     Command { envelope: String, message: Box<Inbound> },
-    /// A click. Slack sends it once.
+    /// A button of ours, to be acknowledged once it is stored that it was pressed. Slack sends it once, and shows the
+    /// person when it is not.
+    Press { envelope: String, press: Box<Press> },
+    /// Any other click. Slack sends it once.
     Click { envelope: String, invocation: Invocation },
     /// Something this program does nothing with. It is acknowledged, where it can be, for it would be no
     /// more use the second time.
@@ -111,6 +114,7 @@ impl Frame {
         let Some(envelope) = envelope else { return Frame::Malformed { part: "envelope_id", envelope: None } };
         match invoked::read(text) {
             Ok(Invoked::Command(message)) => Frame::Command { envelope, message },
+            Ok(Invoked::Press(press)) => Frame::Press { envelope, press },
             Ok(Invoked::Click(invocation)) => Frame::Click { envelope, invocation },
             Err(part) => Frame::Malformed { part, envelope: Some(envelope) },
         }
@@ -209,6 +213,17 @@ impl Reception<'_> {
                     error = error.message(),
                     "a slash command could not be stored; Slack tells the person so"
                 );
+                None
+            }
+        }
+    }
+
+    /// Takes in that a button was pressed.
+    pub(super) async fn press(self, envelope: String, press: Box<Press>) -> Option<String> {
+        match self.intake.press(*press).await {
+            Ok(()) => Some(acknowledgement(&envelope)),
+            Err(error) => {
+                tracing::error!(error = error.message(), "a click could not be stored; Slack shows the person so");
                 None
             }
         }

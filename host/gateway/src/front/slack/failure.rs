@@ -197,6 +197,16 @@ impl CallFailure {
         matches!(self.cause, Cause::RateLimited { .. })
     }
 
+    /// Whether the blocks of a message are what Slack does not take: without them it may go.
+    pub(super) fn is_about_blocks(&self) -> bool {
+        self.is_about_form() || self.code() == Some("msg_blocks_too_long")
+    }
+
+    /// Whether they are of a form that it never takes here.
+    pub(super) fn is_about_form(&self) -> bool {
+        self.code().is_some_and(|code| code.starts_with("invalid_blocks"))
+    }
+
     /// Whether Slack has said no, and will again.
     pub(super) fn is_final(&self) -> bool {
         match &self.cause {

@@ -9,10 +9,10 @@ use pmk_system::json;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{app::COMMAND, mrkdwn};
+use super::{app::COMMAND, blocks, mrkdwn};
 use crate::{
     front::malformed,
-    talk::{Inbound, Invocation, ReplyTo},
+    talk::{Choice, Inbound, Invocation, Press, ReplyTo},
 };
 
 /// What the event id of a slash command begins with. No id from outside has a colon: nobody can send one first, and
@@ -40,12 +40,18 @@ struct Payload {
     trigger_id: Value,
     user: Value,
     channel: Value,
+    #[serde(rename = "type")]
+    kind: Value,
+    container: Value,
+    message: Value,
+    actions: Value,
 }
 
 /// What somebody has used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Invoked {
     Command(Box<Inbound>),
+    Press(Box<Press>),
     Click(Invocation),
 }
 
@@ -67,7 +73,37 @@ pub(super) fn read(text: &str) -> Result<Invoked, &'static str> {
         channel => Some(channel["id"].as_str().ok_or("channel")?),
     };
     check([("user", Some(user)), ("channel", channel)])?;
+    if let (Some(channel), Some(choice)) = (channel, payload.choice()) {
+        return press(&payload, user, channel, choice);
+    }
     Ok(Invoked::Click(Invocation { user: user.to_owned(), channel: channel.map(str::to_owned) }))
+}
+
+impl Payload {
+    /// What it says, where a button of ours in a message was pressed.
+    fn choice(&self) -> Option<Choice> {
+        let of_a_message = self.kind == "block_actions" && self.container["type"] == "message";
+        let actions = self.actions.as_array().filter(|_| of_a_message)?;
+        actions.iter().find_map(|action| blocks::choice(action["action_id"].as_str()?, action["value"].as_str()?))
+    }
+}
+
+fn press(payload: &Payload, user: &str, channel: &str, choice: Choice) -> Result<Invoked, &'static str> {
+    let ts = payload.container["message_ts"].as_str().or(payload.message["ts"].as_str()).ok_or("message_ts")?;
+    let id = payload.trigger_id.as_str().ok_or("trigger_id")?;
+    let thread_ts = match &payload.message["thread_ts"] {
+        Value::Null => None,
+        thread_ts => Some(thread_ts.as_str().ok_or("thread_ts")?),
+    };
+    check([("message_ts", Some(ts)), ("trigger_id", Some(id)), ("thread_ts", thread_ts)])?;
+    Ok(Invoked::Press(Box::new(Press {
+        id: id.to_owned(),
+        user: user.to_owned(),
+        channel: channel.to_owned(),
+        thread_ts: thread_ts.map(str::to_owned),
+        ts: ts.to_owned(),
+        choice,
+    })))
 }
 
 fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &'static str> {
@@ -118,6 +154,56 @@ mod tests {
             assert_eq!((message.text.as_str(), message.event_id.as_str()), ("/pmk", ":slash:e1"));
             assert_eq!(message.key.to_string(), "slack:channel:C1");
         }
+    }
+
+    fn click(change: impl FnOnce(&mut Value)) -> Result<Invoked, &'static str> {
+        let mut payload = json!({
+            "type": "block_actions", "user": {"id": "U1"}, "channel": {"id": "C1"}, "trigger_id": "1.2.3a",
+            "container": {"type": "message", "message_ts": "17.1", "channel_id": "C1", "is_ephemeral": false},
+            "message": {"type": "message", "ts": "17.1", "thread_ts": "16.1", "text": "is it?"},
+            "actions": [{"type": "button", "action_id": "pmk_word_yes", "value": "yes", "action_ts": "18.1"}],
+        });
+        change(&mut payload);
+        read(&json!({"type": "interactive", "envelope_id": "e1", "payload": payload}).to_string())
+    }
+
+    #[test]
+    fn a_button_of_ours_says_who_where_and_what() {
+        let expected = Press {
+            id: "1.2.3a".into(),
+            user: "U1".into(),
+            channel: "C1".into(),
+            thread_ts: Some("16.1".into()),
+            ts: "17.1".into(),
+            choice: Choice::Yes,
+        };
+        assert_eq!(click(|_| {}), Ok(Invoked::Press(expected.clone().into())));
+        let alone = click(|payload| payload["message"] = Value::Null);
+        assert_eq!(alone, Ok(Invoked::Press(Press { thread_ts: None, ..expected }.into())));
+    }
+
+    #[test]
+    fn every_other_click_is_a_click() {
+        let clicked = |change: fn(&mut Value)| match click(change) {
+            Ok(Invoked::Click(Invocation { user, .. })) => assert_eq!(user, "U1"),
+            other => panic!("{other:?}"),
+        };
+        clicked(|payload| payload["actions"][0]["action_id"] = "approve".into());
+        clicked(|payload| payload["actions"][0]["value"] = "no".into());
+        clicked(|payload| payload["actions"] = json!({"action_id": "pmk_word_yes", "value": "yes"}));
+        clicked(|payload| payload["container"]["type"] = "view".into());
+        clicked(|payload| payload["type"] = "view_submission".into());
+        clicked(|payload| payload["channel"] = Value::Null);
+    }
+
+    #[test]
+    fn a_click_with_an_id_that_is_none_is_refused() {
+        assert_eq!(click(|payload| payload["container"]["message_ts"] = "1 2".into()), Err("message_ts"));
+        assert_eq!(click(|payload| payload["message"]["thread_ts"] = 7.into()), Err("thread_ts"));
+        assert_eq!(click(|payload| payload["message"]["thread_ts"] = "1:2".into()), Err("thread_ts"));
+        assert_eq!(click(|payload| payload["trigger_id"] = Value::Null), Err("trigger_id"));
+        assert_eq!(click(|payload| payload["user"]["id"] = "U 1".into()), Err("user"));
+        assert_eq!(click(|payload| payload["channel"]["id"] = "".into()), Err("channel"));
     }
 
     #[test]

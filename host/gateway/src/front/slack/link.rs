@@ -230,6 +230,9 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Link<'a, S> {
             Frame::Command { envelope, message } => {
                 self.take(text.len(), self.reception.obey(envelope, message).boxed());
             }
+            Frame::Press { envelope, press } => {
+                self.take(text.len(), self.reception.press(envelope, press).boxed());
+            }
             Frame::Click { envelope, invocation } => {
                 self.reception.intake.invoke(invocation);
                 self.pass_over(text.len(), Some(envelope));

@@ -27,6 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    blocks,
     content::{self, Content},
     failure::CallFailure,
     history,
@@ -35,7 +36,7 @@ use super::{
 };
 use crate::{
     front::settled::settled,
-    talk::{Inbound, ReplyTo},
+    talk::{Button, Inbound, ReplyTo},
 };
 
 /// The time between two pieces of one answer: Slack takes some hundred a minute of all.
@@ -183,17 +184,18 @@ impl Streams {
         event_id: &str,
         channel: &str,
         text: &str,
+        buttons: &[Button],
         tag: &SlackMessageMetadata,
     ) -> Result<Option<String>, CallFailure> {
         let left = self.state().left.get(event_id).cloned();
         if let Some(ts) = left {
             // It may be open still.
-            let _ = stop(web, channel, &ts, "", tag).await;
-            return replace(web, channel, ts, text, tag).await;
+            let _ = stop(web, channel, &ts, "", &[], tag).await;
+            return replace(web, channel, ts, text, buttons, tag).await;
         }
         let Some(Shown { ts: Some(ts), text: streamed, in_doubt }) = self.shown(event_id).await else { return Ok(None) };
         let rest = text.strip_prefix(&streamed).filter(|rest| !in_doubt && rest.chars().count() <= MAX_PIECE);
-        let stopped = match stop(web, channel, &ts, rest.unwrap_or_default(), tag).await {
+        let stopped = match stop(web, channel, &ts, rest.unwrap_or_default(), buttons, tag).await {
             Err(failure) if !failure.is_final() => return Err(failure),
             stopped => stopped,
         };
@@ -204,7 +206,7 @@ impl Streams {
         }
         match (rest, stopped) {
             (Some(_), Ok(true)) => Ok(Some(ts)),
-            _ => replace(web, channel, ts, text, tag).await,
+            _ => replace(web, channel, ts, text, buttons, tag).await,
         }
     }
 
@@ -330,11 +332,15 @@ async fn stop(
     channel: &str,
     ts: &str,
     rest: &str,
+    buttons: &[Button],
     tag: &SlackMessageMetadata,
 ) -> Result<bool, CallFailure> {
     let mut request = json!({"channel": channel, "ts": ts, "metadata": tag});
     if !rest.is_empty() {
         request["markdown_text"] = json!(content::without_mentions(rest));
+    }
+    if !buttons.is_empty() {
+        request["blocks"] = json!([blocks::row(buttons)]);
     }
     let stopped: Stopped = web.write(&Turn::answer("chat.stopStream"), &request).await?;
     Ok(stopped.message.is_some_and(|message| message.metadata.is_some()))
@@ -346,10 +352,11 @@ async fn replace(
     channel: &str,
     ts: String,
     text: &str,
+    buttons: &[Button],
     tag: &SlackMessageMetadata,
 ) -> Result<Option<String>, CallFailure> {
     let Some(content) = Content::markdown(text) else { return withdrawn(web, channel, &ts).await };
-    match web.update(channel, &ts, content, Some(tag.clone()), Urgency::Answer).await {
+    match web.update(channel, &ts, content.with_buttons(buttons), Some(tag.clone()), Urgency::Answer).await {
         Ok(ts) => Ok(Some(ts)),
         Err(failure) if failure.is_final() => {
             tracing::debug!(%failure, "a stream cannot become the answer");

@@ -21,6 +21,7 @@ use slack_morphism::prelude::*;
 use super::{
     SlackConfig,
     address::ApiAddress,
+    blocks::Refused,
     content::Content,
     dry_run::DryRun,
     failure::{CallFailure, Cause, is_about_the_token, needed_scope},
@@ -71,6 +72,8 @@ pub(super) struct Web {
     pub(super) address: ApiAddress,
     pub(super) tokens: Tokens,
     time_limit: Duration,
+    /// Which buttons it does not take.
+    pub(super) refused: Refused,
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
@@ -160,6 +163,7 @@ impl Web {
             address: address.clone(),
             tokens: Tokens::new(&pair, config.source.clone()),
             time_limit: config.request_timeout,
+            refused: Refused::default(),
             dry_run: config.dry_run.then(DryRun::default),
             limiter: Limiter::new(config.limits),
         })
@@ -209,7 +213,7 @@ impl Web {
         self.write::<_, Posted>(&turn, &request).await.map(Posted::ts)
     }
 
-    /// `chat.update`; returns the message's `ts`.
+    /// `chat.update`; returns the message's `ts`. Blocks that are not mentioned would stay as they are.
     pub(super) async fn update(
         &self,
         channel: &str,
@@ -218,7 +222,8 @@ impl Web {
         tag: Option<SlackMessageMetadata>,
         urgency: Urgency,
     ) -> Result<String, CallFailure> {
-        let mut request = json!({"channel": channel, "ts": ts, "link_names": false, "parse": "none"});
+        let mut request =
+            json!({"channel": channel, "ts": ts, "blocks": [], "link_names": false, "parse": "none"});
         content.write(&mut request);
         if let Some(tag) = tag {
             request["metadata"] = json!(tag);
@@ -236,6 +241,17 @@ impl Web {
         }
         let turn = Turn::of(SET_STATUS, Urgency::Progress);
         self.write::<_, IgnoredAny>(&turn, &request).await.map(drop)
+    }
+
+    /// `chat.postEphemeral` with text that is already escaped: only that person sees it.
+    pub(super) async fn whisper(&self, person: &str, place: &ReplyTo, escaped: String) -> Result<(), CallFailure> {
+        let ReplyTo { channel, thread_ts } = place;
+        let content = SlackMessageContent::new().with_text(escaped);
+        let request = SlackApiChatPostEphemeralRequest::new(channel.into(), person.into(), content)
+            .opt_thread_ts(thread_ts.as_deref().map(SlackTs::from))
+            .with_link_names(false)
+            .with_parse("none".to_owned());
+        self.write::<_, IgnoredAny>(("chat.postEphemeral", None), &request).await.map(drop)
     }
 
     /// `chat.delete` of a message of the bot's own.

@@ -102,13 +102,16 @@ async fn a_vote_finds_its_answer_and_counts_once() {
         ts: ts.into(),
         reaction: "+1".into(),
     };
-    let voted = store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap().expect("an answer");
+    let voted = store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap();
+    let Vote::Counted(voted) = voted else { panic!("{voted:?}") };
     assert_eq!((voted.key.to_string().as_str(), voted.tags), (KEY, tags("b")));
-    assert_eq!(store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap(), None, "once");
-    assert_eq!(store.vote(&reaction("U1", "C2", "1.1"), true, NOW).await.unwrap(), None, "another channel");
-    assert_eq!(store.vote(&reaction("U1", "C1", "9.9"), true, NOW).await.unwrap(), None, "no answer");
-    assert!(store.vote(&reaction("U2", "C1", "1.1"), true, NOW).await.unwrap().is_some());
-    assert!(store.vote(&reaction("U1", "C1", "1.1"), false, NOW).await.unwrap().is_some(), "another mind");
+    assert_eq!(store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap(), Vote::Again, "once");
+    assert_eq!(store.vote(&reaction("U1", "C2", "1.1"), true, NOW).await.unwrap(), Vote::NoAnswer, "another channel");
+    assert_eq!(store.vote(&reaction("U1", "C1", "9.9"), true, NOW).await.unwrap(), Vote::NoAnswer, "no answer");
+    let others = store.vote(&reaction("U2", "C1", "1.1"), true, NOW).await.unwrap();
+    assert!(matches!(others, Vote::Counted(_)), "{others:?}");
+    let another_mind = store.vote(&reaction("U1", "C1", "1.1"), false, NOW).await.unwrap();
+    assert!(matches!(another_mind, Vote::Counted(_)), "{another_mind:?}");
     let known = store.arm_conversations("less").await.unwrap();
     assert_eq!((known[0].likes, known[0].dislikes), (1, 1));
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::store::{
     archive, asked, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations, events,
-    experiments, following, intake, lease, presence, proposals, receipts, reset, restore, sessions, tools, turns, uses,
-    window,
+    experiments, following, intake, lease, presence, presses, proposals, receipts, reset, restore, sessions, tools, turns,
+    uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -84,6 +84,10 @@ const BY_INDEX: &[&str] = &[
     presence::CLAIM_TELLING,
     presence::TOLD,
     presence::UNTOLD,
+    presses::TAKE,
+    presses::AFTER,
+    presses::SHOW,
+    presses::DONE,
     proposals::PROPOSE,
     proposals::FORGET,
     proposals::FIND,

@@ -121,13 +121,13 @@ pub(in crate::turn) fn outgoing(services: &Services, key: &SessionKey, asker: &s
     let purpose = Purpose::Escalation;
     if marker.apart.is_none() {
         let thread_ts = Some(marker.thread_ts.clone());
-        return vec![Outgoing { speech: ask(&marker.mentioned_user_ids), thread_ts, to: None, purpose }];
+        return vec![Outgoing { speech: ask(&marker.mentioned_user_ids), thread_ts, purpose, ..Outgoing::default() }];
     }
     let asking = marker.mentioned_user_ids.iter().map(|contact| Outgoing {
         speech: ask(std::slice::from_ref(contact)),
-        thread_ts: None,
         to: Some(contact.clone()),
         purpose: purpose.clone(),
+        ..Outgoing::default()
     });
     asking.collect()
 }

@@ -1,0 +1,17 @@
+//! What came of somebody's word on a message.
+
+use crate::talk::ReplyTo;
+
+/// What came of a word.
+pub(super) enum Judged {
+    /// None is awaited there, or not any more.
+    NotAwaited,
+    /// Somebody else's is.
+    NotTheirs,
+    /// It counts, and an answer will show it.
+    Taken,
+    /// It has counted before, and the message says this, if no crash came in between.
+    Known(String),
+    /// It counts, and the message, which is at that place, is to say this from now on.
+    Shown(ReplyTo, String),
+}

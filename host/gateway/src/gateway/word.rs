@@ -1,0 +1,60 @@
+//! Somebody's word on a message, said by a reaction or by a button: what came of it, and how the message shows that.
+
+use std::{sync::Arc, time::Duration};
+
+use pmk_system::error::Failure;
+
+use super::{judged::Judged, proposal, verdict};
+use crate::{
+    dispatch::Dispatcher,
+    front::{Delivery, FrontError},
+    services::Services,
+    talk::{Reaction, ReplyTo, Speech},
+};
+
+/// The wait before a message is tried again that could not be changed.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// Does what a yes or a no asks for, if it is on a message that waits for one, and by who is asked. Taken in twice it
+/// does no harm.
+///
+/// # Errors
+/// It could not be done and may be tried again.
+pub(super) async fn judge(
+    services: &Services,
+    dispatcher: &Arc<Dispatcher>,
+    reaction: &Reaction,
+) -> Result<Judged, Failure> {
+    match proposal::judge(services, dispatcher, reaction).await? {
+        Judged::NotAwaited => verdict::judge(services, reaction).await.map_err(Failure::new),
+        judged => Ok(judged),
+    }
+}
+
+/// Puts what became of it in a message's place, and takes its buttons away. False where that is still to be done when
+/// the gateway ends.
+pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: String) -> bool {
+    let speech = Speech { text, pings: vec![] };
+    loop {
+        let shown = Delivery { replaces: Some(ts), ..Delivery::notice("", place, &speech) };
+        let wait = match services.front.deliver(shown).await {
+            Ok(_) => return true,
+            Err(FrontError::Transient { what, retry_after }) => {
+                tracing::debug!(what, "a message does not show yet what became of it");
+                retry_after.unwrap_or(TRY_AGAIN)
+            }
+            Err(FrontError::Refused { what }) => {
+                tracing::warn!(what, "a message does not show what became of it, which holds all the same");
+                return true;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a message does not show what became of it before the next start");
+                return false;
+            }
+        };
+        tokio::select! {
+            () = services.stop.cancelled() => return false,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What stands on buttons, and what somebody is told whose click has no effect.
+
+use super::Messages;
+use crate::talk::{Button, Choice};
+
+impl Messages {
+    /// Under an answer: what people think of it.
+    pub fn opinion_buttons(&self) -> Vec<Button> {
+        self.buttons([(Choice::Like, "button-like"), (Choice::Dislike, "button-dislike")])
+    }
+
+    /// Under a notice: whether an atom is to be used.
+    pub fn verdict_buttons(&self) -> Vec<Button> {
+        self.buttons([(Choice::Yes, "button-approve"), (Choice::No, "button-reject")])
+    }
+
+    /// Under a question to one person.
+    pub fn yes_and_no_buttons(&self) -> Vec<Button> {
+        self.buttons([(Choice::Yes, "button-yes"), (Choice::No, "button-no")])
+    }
+
+    /// To somebody who has pressed what is for another person.
+    pub fn not_theirs(&self) -> String {
+        self.text("not-theirs", [])
+    }
+
+    /// To somebody who has pressed what nobody waits for any more.
+    pub fn not_awaited(&self) -> String {
+        self.text("not-awaited", [])
+    }
+
+    fn buttons(&self, buttons: [(Choice, &str); 2]) -> Vec<Button> {
+        buttons.map(|(choice, id)| Button { choice, label: self.text(id, []) }).into()
+    }
+}
+
+#[cfg(test)]
+pub(super) fn everything(messages: &Messages) -> Vec<String> {
+    let buttons = [messages.opinion_buttons(), messages.verdict_buttons(), messages.yes_and_no_buttons()];
+    let labels = buttons.into_iter().flatten().map(|button| button.label);
+    labels.chain([messages.not_theirs(), messages.not_awaited()]).collect()
+}

@@ -1,0 +1,31 @@
+//! What people may press under what they are told: whatever a button says, a reaction says, too.
+
+use crate::{
+    messages::Messages,
+    store::{Answered, Outgoing, Part, Purpose},
+    talk::Button,
+};
+
+/// Marks the message that ends an answer, whose readers are asked what they think of it.
+pub(super) fn ask_opinion(parts: &mut [Outgoing]) {
+    let ends = match parts.iter().any(|part| part.purpose == Purpose::Document) {
+        // A file has no buttons.
+        true => parts.first_mut(),
+        false => parts.iter_mut().rfind(|part| part.purpose == Purpose::Reply),
+    };
+    if let Some(part) = ends {
+        part.asks_opinion = true;
+    }
+}
+
+/// What a message offers.
+pub(super) fn under(messages: &Messages, answered: &Answered, part: &Part) -> Vec<Button> {
+    let later = |other: &&Part| other.number > part.number && other.outgoing.purpose == Purpose::Proposal;
+    match &part.outgoing.purpose {
+        Purpose::Notice { .. } => messages.verdict_buttons(),
+        // Of several pieces the last asks for the word.
+        Purpose::Proposal if answered.parts.iter().find(later).is_none() => messages.yes_and_no_buttons(),
+        Purpose::Reply if part.outgoing.asks_opinion => messages.opinion_buttons(),
+        _ => vec![],
+    }
+}
