@@ -113,9 +113,11 @@ pub(super) async fn stop_by_word(
     let word = message.clone();
     whole(&tasks, async move {
         let (key, user) = (word.key.clone(), word.user.clone());
-        let is_stopped = services.store.stop(stopped, &user, Some(word), services.now_ms()).await?;
-        dispatcher.interrupt(&key);
-        Ok(is_stopped)
+        let changed = services.store.stop(&key, stopped, &user, Some(word), services.now_ms()).await?;
+        if changed == (Changed::Here { key: key.clone(), anew: true }) {
+            dispatcher.interrupt(&key);
+        }
+        Ok(changed != Changed::Nothing)
     })
     .await
 }
@@ -161,8 +163,9 @@ async fn stop_at(
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     let actor = actor.to_owned();
     whole(&tasks, async move {
-        services.store.stop(stopped, &actor, None, services.now_ms()).await?;
-        dispatcher.interrupt(&key);
+        if services.store.stop(&key, stopped, &actor, None, services.now_ms()).await? != Changed::Nothing {
+            dispatcher.interrupt(&key);
+        }
         Ok(())
     })
     .await

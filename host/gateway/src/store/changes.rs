@@ -150,38 +150,41 @@ impl Store {
         .await
     }
 
-    /// Has questions of one conversation come to their end without an answer. False where all of them have one by now. A
-    /// message that says so, and nothing else, is `word`: it is done with. The ledger tells of it.
+    /// Has questions of this conversation come to their end without an answer; [`Changed::Nothing`] where all of them have
+    /// one by now. A message that says so, and nothing else, is `word`: it is done with, and stops nothing more when it comes
+    /// again. The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was changed.
     pub async fn stop(
         &self,
+        key: &SessionKey,
         questions: Vec<InboxId>,
         actor: &str,
         word: Option<Inbound>,
         now_ms: i64,
-    ) -> Result<bool, StoreError> {
-        let (actor, pen) = (actor.to_owned(), self.pen(now_ms));
+    ) -> Result<Changed, StoreError> {
+        let (key, actor, pen) = (key.clone(), actor.to_owned(), self.pen(now_ms));
         self.write_telling(move |conn| {
             if let Some(word) = &word
-                && intake::is_known(conn, word, now_ms)?
+                && intake::was_seen(conn, word, now_ms)?
             {
-                return Ok(true);
+                return Ok(Changed::Here { key, anew: false });
             }
             let mut stopped = None;
             for question in &questions {
                 let session: Option<i64> =
                     conn.prepare_cached(STOP)?.query_row([question.0], |row| row.get(0)).optional()?;
-                stopped = session.map(|session| (SessionId(session), *question)).or(stopped);
+                stopped = session.map(|session| (SessionId(session), TurnId(question.0))).or(stopped);
             }
-            let Some((session, question)) = stopped else { return Ok(false) };
+            let Some((session, turn)) = stopped else { return Ok(Changed::Nothing) };
             next_revision(conn, session)?;
             if let Some(word) = &word {
+                intake::see(conn, word, now_ms)?;
                 intake::enter(conn, word, None, now_ms)?;
             }
-            pen.write(conn, Some(TurnId(question.0)), Event::TurnStopped { actor, session: key_of(conn, session)? })?;
-            Ok(true)
+            pen.write(conn, Some(turn), Event::TurnStopped { actor, session: key.to_string() })?;
+            Ok(Changed::Here { key, anew: true })
         })
         .await
     }
@@ -405,10 +408,6 @@ fn delete(
 fn next_revision(conn: &Connection, session: SessionId) -> Result<(), Fault> {
     conn.prepare_cached(NEXT_REVISION)?.execute([session.0])?;
     Ok(())
-}
-
-fn key_of(conn: &Connection, session: SessionId) -> Result<String, Fault> {
-    Ok(conn.query_row("SELECT key FROM session WHERE id = ?1", [session.0], |row| row.get(0))?)
 }
 
 /// A message of the gateway's own, and the question that it answers.

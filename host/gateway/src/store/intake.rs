@@ -99,7 +99,10 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
 }
 
 pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
-    if is_known(conn, inbound, now_ms)? {
+    let duplicate = was_seen(conn, inbound, now_ms)?;
+    // A duplicate may bring a name that the first copy did not have.
+    see(conn, inbound, now_ms)?;
+    if duplicate {
         return Ok(None);
     }
     let expired = expired(now_ms);
@@ -117,22 +120,29 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
     }
 }
 
-/// Whether a message was taken in before, under any of its names. From now on it was.
-pub(super) fn is_known(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<bool, Fault> {
+/// Whether a message was taken in before, under any of its names.
+pub(super) fn was_seen(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<bool, Fault> {
     let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
-    let names = || std::iter::once(&inbound.event_id).chain(&inbound.aliases);
-
     let mut is_seen = conn.prepare_cached(IS_SEEN)?;
-    let mut duplicate = false;
-    for name in names() {
-        duplicate |= is_seen.exists(params![front, name, expired])?;
+    for name in names(inbound) {
+        if is_seen.exists(params![front, name, expired])? {
+            return Ok(true);
+        }
     }
-    // A duplicate may bring a name that the first copy did not have.
+    Ok(false)
+}
+
+/// A message is taken in, under all of its names.
+pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(), Fault> {
     let mut see = conn.prepare_cached(SEE)?;
-    for name in names() {
-        see.execute(params![front, name, now_ms])?;
+    for name in names(inbound) {
+        see.execute(params![front_name(inbound.key.front), name, now_ms])?;
     }
-    Ok(duplicate)
+    Ok(())
+}
+
+fn names(inbound: &Inbound) -> impl Iterator<Item = &String> {
+    std::iter::once(&inbound.event_id).chain(&inbound.aliases)
 }
 
 /// Puts a message into the inbox; without its JSON it is done with.

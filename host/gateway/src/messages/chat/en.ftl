@@ -11,6 +11,7 @@ chat-help = /help      this page
     /policy    which policies decide that
     /pmk       what else the gateway can be told to do: `/pmk help`
     /yes /no   your word on the question that you were shown last, where one waits for it
+    stop       stop the answer that is being made
     /quit      leave, as do `exit`, Ctrl-D, and Ctrl-C twice; answers under way still come
     Ctrl-C     empty the line
     The dim line below an answer tells which policy decided, and how much of what the model takes was used.

@@ -230,17 +230,25 @@ async fn what_is_stopped_gets_no_answer_and_what_is_recorded_is_not_stopped() {
     let second = say(&store, 2, "two").await;
     let begun = ask(&store, first).await;
     let word = written(3, "stop");
-    let open = store.open_questions(&KEY.parse().unwrap()).await.unwrap();
+    let key = KEY.parse().unwrap();
+    let open = store.open_questions(&key).await.unwrap();
     assert_eq!(open.iter().map(|open| open.inbox).collect::<Vec<_>>(), [first, second]);
-    assert_eq!(store.stop(vec![first], "U1", Some(word.clone()), NOW).await, Ok(true));
-    assert_eq!(store.stop(vec![second], "U1", Some(word), NOW).await, Ok(true), "a redelivery stops nothing more");
+    assert_eq!(store.stop(&key, vec![first], "U1", Some(word.clone()), NOW).await, Ok(here(true)));
+    assert_eq!(
+        store.stop(&key, vec![second], "U1", Some(word), NOW).await,
+        Ok(here(false)),
+        "a redelivery stops nothing more"
+    );
     let stale = Recorded { revision: begun.live.revision, ..recorded("one", "a") };
     assert_eq!(store.record(begun.turn, stale, NOW).await, Err(StoreError::Changed));
     assert_eq!(ask(&store, first).await.called_off, Some(CalledOff::Stopped));
     let begun = ask(&store, second).await;
     assert_eq!(begun.called_off, None);
     store.record(begun.turn, recorded("two", "b"), NOW).await.unwrap();
-    assert_eq!(store.stop(vec![second], "U1", None, NOW).await, Ok(false));
+    assert_eq!(store.stop(&key, vec![second], "U1", None, NOW).await, Ok(Changed::Nothing));
+    let late = written(4, "stop");
+    assert_eq!(store.stop(&key, vec![second], "U1", Some(late.clone()), NOW).await, Ok(Changed::Nothing));
+    assert!(store.accept(&late, NOW).await.unwrap().is_some(), "then it is a message like any other");
 }
 
 /// Once, what an attempt had made of a message came back into the window after the message was deleted.
