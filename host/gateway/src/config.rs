@@ -33,7 +33,7 @@ pub use policy::{PolicyConfig, PolicyLimits};
 pub use secret::Secret;
 pub use sections::{
     HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PresenceConfig, QueueConfig, QueueMode,
-    ToolStyle,
+    ReadingConfig, ToolStyle,
 };
 pub use shape::Problem;
 pub use watched::{Trial, Watched};
@@ -59,6 +59,8 @@ pub struct Config {
     /// How often others are asked.
     pub hourly: HourlyConfig,
     pub slack: SlackTokens,
+    /// What is read of Slack beside what people write to the bot.
+    pub reading: ReadingConfig,
     /// The language of what the gateway itself says, to people and to the model.
     pub language: Language,
     /// What opens a session.
@@ -171,6 +173,7 @@ impl Config {
             limits: part(&root, "limits")?.unwrap_or_default(),
             hourly: part(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
+            reading: part(&root, "slack")?.unwrap_or_default(),
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
             language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
             default_ingest: ingest(&root)?,

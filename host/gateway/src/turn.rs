@@ -8,7 +8,7 @@
 //! 7. [`record`]: answer, usage, session and outbox in one transaction.
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
-//! [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
+//! [`attach`] reads what came with a message, before 2. [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
 //! answer; [`batching`] where several messages are answered at once, [`steer`] where they come meanwhile, [`command`] where
 //! it is an order to the gateway, [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`]
 //! ends a turn without the model. A turn under way is a [`work::Work`] with its [exchange](crate::exchange), which reaches the
@@ -19,6 +19,7 @@ mod absorb;
 mod act;
 mod admit;
 mod ask;
+mod attach;
 mod batching;
 mod command;
 mod conclude;
@@ -107,7 +108,8 @@ async fn answer(
     let live = std::mem::take(&mut turn.live);
     batching::merge(&mut turn, &also);
     let (placeholder, begun) = tokio::join!(deliver::placeholder(services, &turn), async {
-        let mut work = gather::gather(services, &turn, live).await?;
+        let attached = attach::read(services, &turn, &also, Some(&live)).await?;
+        let mut work = gather::gather(services, &turn, live, attached).await?;
         work.tally.late = late::notice(services, &turn, &also);
         work.merged = also.len();
         work.also = also;

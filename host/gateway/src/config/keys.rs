@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     HealthConfig, HourlyConfig, LedgerConfig, LimitsConfig, MraConfig, PolicyConfig, PolicyLimits, PresenceConfig,
-    QueueConfig, VERSION,
+    QueueConfig, ReadingConfig, VERSION,
     experiment::{LONGEST_NAME, MAX_WEIGHT, is_name},
     shape::{Key, Shape, Unknown},
 };
@@ -16,6 +16,9 @@ use crate::audience::Audience;
 
 /// Any number of times.
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
+
+/// What is stored with a question is held in memory.
+const MOST_FILE_KIB: u64 = 16 * 1024;
 
 /// A hundred years: more is no number of months that anybody means.
 const MOST_MONTHS: u64 = 1_200;
@@ -32,7 +35,7 @@ pub fn keys() -> Vec<Key> {
         Key::new("model", text(), "What answers: PROVIDER[:NAME]. Without it claude-cli where slack or apiKey are set, else sim.")
             .or_null(),
         Key::new("apiKey", Shape::Secret, "Anthropic's key.").after("ANTHROPIC_API_KEY").or_null(),
-        Key::new("slack", Shape::Object { keys: slack(), unknown: Unknown::Told }, "Slack's two tokens.").or_null(),
+        Key::new("slack", Shape::Object { keys: slack(), unknown: Unknown::Told }, "Slack's two tokens, and what is read there.").or_null(),
         Key::new("admins", users(), "User ids: who may change the gateway from Slack, and is told when something needs a person.")
             .or(json!([]))
             .or_null(),
@@ -70,9 +73,22 @@ pub fn keys() -> Vec<Key> {
 }
 
 fn slack() -> Vec<Key> {
+    let ReadingConfig { max_file_kib, read_threads } = ReadingConfig::default();
     vec![
         Key::new("appToken", Shape::Secret, "The app-level token, xapp-….").after("PMK_SLACK_APP_TOKEN").or_null(),
         Key::new("botToken", Shape::Secret, "The bot token, xoxb-….").after("PMK_SLACK_BOT_TOKEN").or_null(),
+        Key::new(
+            "maxFileKiB",
+            Shape::Whole(0..=MOST_FILE_KIB),
+            "The largest attached text file that is read; 0 reads none.",
+        )
+        .or(max_file_kib),
+        Key::new(
+            "readThreads",
+            Shape::Flag,
+            "Whether a thread is read in which the bot is mentioned for the first time.",
+        )
+        .or(read_threads),
     ]
 }
 

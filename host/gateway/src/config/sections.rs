@@ -140,6 +140,23 @@ pub struct LedgerConfig {
     pub keep_months: Option<NonZeroU32>,
 }
 
+/// What is read of Slack beside what people write to the bot: in its section, with the tokens.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReadingConfig {
+    /// The largest text file that is read; 0 reads none.
+    #[serde(rename = "maxFileKiB")]
+    pub max_file_kib: u32,
+    /// Whether a thread that the bot is mentioned in for the first time is read.
+    pub read_threads: bool,
+}
+
+impl Default for ReadingConfig {
+    fn default() -> Self {
+        ReadingConfig { max_file_kib: 256, read_threads: true }
+    }
+}
+
 /// How often others are asked within an hour on behalf of one person, and in one conversation.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

@@ -24,10 +24,11 @@ use self::{
 use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
 use crate::messages::Messages;
 use crate::report::TurnReport;
-use crate::talk::{Connection, ReplyTo};
+use crate::talk::{Connection, Content, File, ReplyTo, Thread};
 
 mod address;
 pub mod app;
+mod attached;
 #[cfg(test)]
 mod cpu_time;
 pub mod credentials;
@@ -35,6 +36,7 @@ mod delivery;
 mod dry_run;
 mod envelope;
 mod failure;
+mod fetch;
 mod hearing;
 mod history;
 mod inbound;
@@ -47,6 +49,7 @@ mod mrkdwn;
 mod renewal;
 mod sockets;
 mod split;
+mod thread;
 pub mod tls;
 mod token;
 mod tokens;
@@ -271,6 +274,14 @@ impl Front for Slack {
 
     async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
         look_back::look_back(&self.web, &self.me, &self.pace, place).await.map_err(CallFailure::while_running)
+    }
+
+    async fn read_file(&self, file: &File, most: u64) -> Result<Content, FrontError> {
+        fetch::text(&self.web, file, most).await.map_err(CallFailure::while_running)
+    }
+
+    async fn read_thread(&self, place: &ReplyTo, before: &str) -> Result<Thread, FrontError> {
+        thread::before(&self.web, &self.me, place, before).await.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    APP_ID, BOT_USER, Inner, TEAM,
+    APP_ID, BOT_USER, Inner, TEAM, along,
     methods::as_json,
     sockets::Command,
     state::{Ack, Attempt, Awaited, Envelope, Message, Sent},
@@ -21,8 +21,19 @@ use super::{
 /// A person says something in a channel whose name tells what kind it is: `D` for direct messages. A
 /// mention in a channel is two events where the app is subscribed to both.
 pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+    say_with(inner, (channel, user), text, thread, &Value::Null)
+}
+
+/// The same, with what comes along with it: `attachments`, `files`, as Slack has them.
+pub(super) fn say_with(
+    inner: &Arc<Inner>,
+    (channel, user): (&str, &str),
+    text: &str,
+    thread: Option<&str>,
+    along: &Value,
+) -> Sent {
     let is_dm = channel.starts_with('D');
-    let ts = talk(inner, channel, user, text, thread).ts;
+    let ts = talk_with(inner, (channel, user), text, thread, along).ts;
     let event = |kind: &str| {
         let mut event = json!({
             "type": kind, "user": user, "channel": channel, "ts": ts, "event_ts": ts, "text": text, "team": TEAM,
@@ -33,10 +44,14 @@ pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thr
         });
         if kind == "message" {
             event["channel_type"] = json!(if is_dm { "im" } else { "channel" });
+            if along.get("files").is_some() {
+                event["subtype"] = json!("file_share");
+            }
         }
         if let Some(thread) = thread {
             event["thread_ts"] = json!(thread);
         }
+        along::add(&mut event, along);
         event
     };
     let event_id = if is_dm {
@@ -48,6 +63,21 @@ pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thr
         send(inner, event("app_mention"))
     };
     Sent { event_id, channel: channel.to_owned(), ts, thread_ts: thread.map(str::to_owned) }
+}
+
+/// A person says something that something comes with, and the app is told nothing.
+pub(super) fn talk_with(
+    inner: &Inner,
+    (channel, user): (&str, &str),
+    text: &str,
+    thread: Option<&str>,
+    along: &Value,
+) -> Sent {
+    let sent = talk(inner, channel, user, text, thread);
+    if along.is_object() {
+        inner.state().along.insert(sent.ts.clone(), along.clone());
+    }
+    sent
 }
 
 /// A person says something, and the app is told nothing.

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use serde_json::{Value, json};
 
 use super::{
-    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, events, files, history,
+    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, along, events, files, history,
     request::{Asked, scalar},
     sockets,
     state::Message,
@@ -34,6 +34,7 @@ pub(super) fn router(inner: Arc<Inner>) -> Router {
         .route("/api/{method}", any(method))
         .route("/link/", get(sockets::link))
         .route("/upload/{id}", post_to(files::upload))
+        .route("/files-pri/{id}/download/{name}", get(along::download))
         .with_state(inner)
 }
 

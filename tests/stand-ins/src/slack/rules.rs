@@ -51,11 +51,12 @@ impl Default for SlackRules {
 }
 
 /// All that any method here asks for.
-pub const ALL_SCOPES: [&str; 10] = [
+pub const ALL_SCOPES: [&str; 11] = [
     "app_mentions:read",
     "channels:history",
     "chat:write",
     "commands",
+    "files:read",
     "files:write",
     "groups:history",
     "im:history",

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Fault,
+    along::{Fetch, Upload},
     files::File,
     limits::Traffic,
     sockets::{Command, Socket},
@@ -110,6 +111,11 @@ pub(super) struct State {
     pub(super) uploads: HashMap<String, File>,
     /// Files in conversations, by the `ts` of their message.
     pub(super) shared: HashMap<String, File>,
+    /// What came with messages of people, by their `ts`: what their events and their past have beside the text.
+    pub(super) along: HashMap<String, Value>,
+    /// Files that people have attached, by id, and who asked for them with which token.
+    pub(super) attached: HashMap<String, Upload>,
+    pub(super) fetches: Vec<Fetch>,
     /// The bot's reactions: channel, message, name.
     pub(super) reactions: Vec<(String, String, String)>,
     pub(super) faults: HashMap<String, (Fault, usize)>,

@@ -13,7 +13,7 @@ pub struct Scope {
 /// What a gateway can do without, each [in words](crate::messages::Messages::doctor_scope).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
-    /// What has been said in channels, read again after a crash or an outage.
+    /// What has been said in channels, read for a first mention in a thread, and again after a crash or an outage.
     ChannelHistory,
     /// `/pmk`.
     Command,
@@ -21,6 +21,8 @@ pub enum Without {
     DirectMessages,
     /// Very long answers, whole.
     Files,
+    /// What people attach.
+    AttachedFiles,
     /// The word of a contact, acknowledged by a reaction.
     Reactions,
 }
@@ -33,17 +35,19 @@ impl Without {
             Without::Command => "command",
             Without::DirectMessages => "direct-messages",
             Without::Files => "files",
+            Without::AttachedFiles => "attached-files",
             Without::Reactions => "reactions",
         }
     }
 }
 
 /// All that the gateway makes use of.
-pub const SCOPES: [Scope; 10] = [
+pub const SCOPES: [Scope; 11] = [
     Scope { name: "app_mentions:read", without: None },
     Scope { name: "channels:history", without: Some(Without::ChannelHistory) },
     Scope { name: "chat:write", without: None },
     Scope { name: "commands", without: Some(Without::Command) },
+    Scope { name: "files:read", without: Some(Without::AttachedFiles) },
     Scope { name: "files:write", without: Some(Without::Files) },
     Scope { name: "groups:history", without: Some(Without::ChannelHistory) },
     Scope { name: "im:history", without: None },

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{app::COMMAND, mrkdwn};
 use crate::{
     front::malformed,
-    talk::{Inbound, Invocation, ReplyTo},
+    talk::{Attached, Inbound, Invocation, ReplyTo},
 };
 
 /// What the event id of a slash command begins with. No id from outside has a colon: nobody can send one first, and
@@ -81,7 +81,7 @@ fn command(user: &str, channel: &str, id: &str, text: &str) -> Result<Invoked, &
         reply_to: ReplyTo { channel: channel.to_owned(), thread_ts: None },
         // The bot is not spoken to by name here.
         text: format!("{COMMAND} {}", mrkdwn::with_ids(text, "")).trim_end().to_owned(),
-        files: 0,
+        attached: Attached::default(),
         ts: String::new(),
     })))
 }
