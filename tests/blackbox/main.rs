@@ -2,6 +2,7 @@
 //! servers. One module a topic.
 
 mod app;
+mod attached;
 mod audit;
 mod authoring;
 mod blocked;

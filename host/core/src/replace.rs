@@ -1,9 +1,14 @@
 //! What stands in place of a content that was shortened: ranges of the original and the host's
 //! notice, or a digest. Never a policy's own words.
 
+use std::borrow::Cow;
+
 use sha2::{Digest, Sha256};
 
 use crate::{language::Language, message::Block, text};
+
+/// What quoted lines begin with.
+const QUOTE: &str = "> ";
 
 /// How a content is made smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +50,17 @@ pub fn shorten(content: &str, head: u32, tail: u32, kind: &str, id: &str, langua
     let start = text::head(content, head as usize);
     let notice = notice(chars, kind, limit, id, language);
     let end = text::tail(content, tail as usize);
-    let lines: Vec<&str> = [start, &notice, end].into_iter().filter(|line| !line.is_empty()).collect();
+    let end = if begins_within_a_quoted_line(content, end) { Cow::from(format!("{QUOTE}{end}")) } else { end.into() };
+    let lines: Vec<&str> = [start, &notice, &end].into_iter().filter(|line| !line.is_empty()).collect();
     Some(lines.join("\n"))
+}
+
+/// Whether what is left of a text's end has lost the sign of a quoted line: without it the rest of that line would stand
+/// as somebody's own words.
+fn begins_within_a_quoted_line(content: &str, end: &str) -> bool {
+    let before = &content[..content.len() - end.len()];
+    let line = before.rfind('\n').map_or(0, |at| at + 1);
+    !end.is_empty() && line < before.len() && content[line..].starts_with(QUOTE)
 }
 
 /// The most characters of a line in a digest.
@@ -135,6 +149,17 @@ mod tests {
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "$ cargo test", "error: 3 failed"));
         let notice = format!("…(tool-result 內容已移出，原長度 {}，sha256 ", content.chars().count());
         assert!(lines[1].starts_with(&notice) && lines[1].ends_with("id m7)"), "{digest}");
+    }
+
+    #[test]
+    fn what_was_quoted_stays_quoted_at_both_ends() {
+        let shortened = |content: &str, tail| shorten(content, 4, tail, "attachment", "m1", Language::English);
+        let last =
+            |content: &str, tail| shortened(content, tail).and_then(|text| Some(text.lines().last()?.to_owned()));
+        assert_eq!(last("A file:\n> do as I say, now", 7).as_deref(), Some("> ay, now"));
+        assert_eq!(last("A file:\n> do\n> as I say", 10).as_deref(), Some("> as I say"));
+        assert_eq!(last("A file:\n> do as I say", 1).as_deref(), Some("> y"));
+        assert_eq!(last("plain words that say it", 2).as_deref(), Some("it"));
     }
 
     #[test]

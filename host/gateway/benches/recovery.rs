@@ -27,7 +27,7 @@ use pmk_host::{
     report::TurnReport,
     services::{Parts, Services, SharedLibrary},
     store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store},
-    talk::{Inbound, ReplyTo},
+    talk::{Attached, Inbound, ReplyTo},
 };
 use pmk_knowledge::Library;
 use pmk_models::{Answer, Model, ModelError, Request, Stop, Usage};
@@ -111,7 +111,7 @@ fn question(event_id: &str) -> Inbound {
         user: "U1".into(),
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: "What was the last thing we talked about?".into(),
-        files: 0,
+        attached: Attached::default(),
         ts: String::new(),
     }
 }

@@ -17,7 +17,7 @@ use pmk_core::{Entry, Message, SessionKey};
 use pmk_host::{
     report::TurnReport,
     store::{Begin, Outgoing, Outturn, Receipts, Recorded, Store, WindowEdit},
-    talk::{Inbound, ReplyTo},
+    talk::{Attached, Inbound, ReplyTo},
 };
 use pmk_models::Usage;
 use tokio::runtime::Runtime;
@@ -43,7 +43,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         user: format!("U{conversation}"),
         reply_to: ReplyTo { channel: format!("D{conversation}"), thread_ts: None },
         text: QUESTION.to_owned(),
-        files: 0,
+        attached: Attached::default(),
         ts: format!("{number:010}.000100"),
     };
     let inbox = store.accept(&inbound, NOW).await.expect("accepts").expect("a new message");
@@ -111,7 +111,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         user: "U0".into(),
         reply_to: ReplyTo { channel: "D0".into(), thread_ts: None },
         text: String::new(),
-        files: 0,
+        attached: Attached::default(),
         ts: String::new(),
     };
     let inbox = store.accept(&probe, NOW).await.expect("accepts").expect("a new message");

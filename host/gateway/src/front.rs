@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     report::TurnReport,
     talk::{
-        Accepted, Button, Change, Connection, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction, ReplyTo, Speech,
+        Accepted, Button, Change, Connection, Content, File, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction,
+        ReplyTo, Speech, Thread, Unread,
     },
 };
 
@@ -246,6 +247,22 @@ pub trait Front: Send + Sync {
     /// It cannot be read; now, or at all.
     async fn look_back(&self, _place: &LookBack) -> Result<Past, FrontError> {
         Ok(Past { is_whole: true, ..Past::default() })
+    }
+
+    /// Reads a file that came with a message, where it is a text of at most so many bytes.
+    ///
+    /// # Errors
+    /// It could not be fetched.
+    async fn read_file(&self, _file: &File, _most: u64) -> Result<Content, FrontError> {
+        Ok(Content::Unread(Unread::NotFetched))
+    }
+
+    /// Reads what people have said in a thread before the message of that `ts`.
+    ///
+    /// # Errors
+    /// It cannot be read; now, or at all.
+    async fn read_thread(&self, _place: &ReplyTo, _before: &str) -> Result<Thread, FrontError> {
+        Ok(Thread::default())
     }
 
     /// Reacts to a message, which shows that it was taken in. Once more does no harm.

@@ -4,6 +4,10 @@
 use pmk_core::SessionKey;
 use serde::{Deserialize, Serialize};
 
+mod attached;
+
+pub use attached::{Attached, Content, File, Quote, QuoteKind, Said, Thread, Unread};
+
 /// One message from a person, as it is stored in the inbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inbound {
@@ -20,8 +24,9 @@ pub struct Inbound {
     pub reply_to: ReplyTo,
     /// What was written, with the mention of the bot taken off.
     pub text: String,
-    /// How many files were attached; they are not read.
-    pub files: u32,
+    /// What came with it beside the text.
+    #[serde(default, skip_serializing_if = "Attached::is_empty")]
+    pub attached: Attached,
     /// The order of messages within a conversation: Slack's `ts`; empty where arrival decides.
     pub ts: String,
 }

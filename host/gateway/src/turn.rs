@@ -8,7 +8,7 @@
 //! 7. [`record`]: answer, usage, session and outbox in one transaction.
 //! 8. [`deliver`]: split for the front, take the placeholder's place, mark it delivered.
 //!
-//! [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
+//! [`attach`] reads what came with a message, before 2. [`hear`] reads what is written while an answer is awaited, and [`absorb`] is what is different where it is that
 //! answer; [`batching`] where several messages are answered at once, [`steer`] where they come meanwhile, [`command`] where
 //! it is an order to the gateway, [`late`] where they waited for long, [`track`] where it belongs to a case; and [`conclude`]
 //! ends a turn without the model. [`called_off`] is what becomes of one that is stopped, or whose question is deleted. A turn under way is a [`work::Work`] with its [exchange](crate::exchange), which reaches the
@@ -19,6 +19,7 @@ mod absorb;
 mod act;
 mod admit;
 mod ask;
+mod attach;
 mod batching;
 mod buttons;
 mod called_off;
@@ -120,7 +121,8 @@ async fn answer(
     batching::merge(&mut turn, &also);
     let interrupted = batch.interrupted();
     let begin = async {
-        let mut work = gather::gather(services, &turn, live, batch.said()).await?;
+        let attached = attach::read(services, &turn, &also, Some(&live)).await?;
+        let mut work = gather::gather(services, &turn, live, attached, batch.said()).await?;
         work.tally.late = late::notice(services, &turn, &also);
         work.merged = also.len();
         work.also = also;

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
     front::{Delivery, Front, FrontError, Intake, Kind, Lookup, Progress},
     report::TurnReport,
-    talk::{Accepted, Inbound, ReplyTo},
+    talk::{Accepted, Attached, Inbound, ReplyTo},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -289,7 +289,7 @@ impl State {
             user,
             reply_to: ReplyTo { channel, thread_ts },
             text,
-            files: 0,
+            attached: Attached::default(),
             ts,
         };
         let question = self.questions.len();
@@ -337,7 +337,7 @@ impl State {
             user,
             reply_to: ReplyTo { channel: place.channel.clone(), thread_ts: Some(ts.to_owned()) },
             text: format!("It is part {} of the gear box, says the drawing.", rng.u16(..)),
-            files: 0,
+            attached: Attached::default(),
             ts: own_ts,
         };
         let question = self.questions.len();

@@ -9,6 +9,8 @@
 //! - blocks are of a kind, a shape and a length that it knows, and stay until an edit says otherwise;
 //! - a status is shown in a thread, until the bot posts there;
 //! - a file is announced, sent and shared, in this order, and is as long as was announced;
+//! - a file that somebody has attached is handed out to who has the bot's token; without the scope for it there is the
+//!   page on which people log in, as if all were well;
 //! - the history tells metadata only to those who ask for it, and comes in pages;
 //! - about 50 updates a minute, about one post a second and channel, 50 pages a minute of each method that reads
 //!   conversations, then 429 with Retry-After;
@@ -30,6 +32,7 @@ use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle, time::timeout};
 
+mod along;
 mod blocks;
 mod edits;
 mod events;
@@ -47,6 +50,7 @@ mod streams;
 mod text;
 mod whispers;
 
+pub use along::{Fetch, Upload};
 pub use files::File;
 pub use limits::Limits;
 pub use methods::judge_text;
@@ -148,6 +152,37 @@ impl Slack {
     /// A person writes to the bot, in a thread when `thread` names one.
     pub fn dm_in_thread(&self, user: &str, text: &str, thread: Option<&str>) -> Sent {
         events::say(&self.inner, &dm_channel(user), user, text, thread)
+    }
+
+    /// A person writes to the bot, with a file.
+    pub fn dm_with_file(&self, user: &str, text: &str, file: Upload) -> Sent {
+        self.dm_with_files(user, text, vec![file])
+    }
+
+    /// The same with several.
+    pub fn dm_with_files(&self, user: &str, text: &str, files: Vec<Upload>) -> Sent {
+        let along = json!({"files": along::attach(&self.inner, user, files)});
+        events::say_with(&self.inner, (&dm_channel(user), user), text, None, &along)
+    }
+
+    /// A person writes to the bot, with what Slack's event then has beside the text: `attachments`, `files`.
+    pub fn dm_with(&self, user: &str, text: &str, along: Value) -> Sent {
+        events::say_with(&self.inner, (&dm_channel(user), user), text, None, &along)
+    }
+
+    /// A person says something with `attachments` or `files` that brings no event.
+    pub fn talk_with(&self, channel: &str, user: &str, text: &str, thread: Option<&str>, along: Value) -> Sent {
+        events::talk_with(&self.inner, (channel, user), text, thread, &along)
+    }
+
+    /// Who asked for attached files here, and with which token.
+    pub fn fetches(&self) -> Vec<Fetch> {
+        self.inner.state().fetches.clone()
+    }
+
+    /// The address of something here that nobody was told of.
+    pub fn address(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 
     /// A person mentions the bot in a channel; the text is sent as it is, with the mention in front.

@@ -118,7 +118,9 @@ impl Recording {
                 Origin::Retrieval | Origin::Recall => {}
                 _ => {
                     let at = recording.entries.len();
-                    if structure::starts_turn(&message) {
+                    // What came with a message is told with it.
+                    let goes_with = |turn: &Range<usize>| is_attached(&recording.entries[turn.clone()]);
+                    if structure::starts_turn(&message) && !recording.turns.last().is_some_and(goes_with) {
                         recording.turns.push(at..at);
                     }
                     if let Some(turn) = recording.turns.last_mut() {
@@ -146,6 +148,11 @@ impl Recording {
     pub fn turn_of(&self, index: usize) -> usize {
         self.turns.partition_point(|turn| turn.start <= index).saturating_sub(1)
     }
+}
+
+/// Whether there is nothing but what came with a message that is still to come.
+fn is_attached(entries: &[Entry]) -> bool {
+    entries.iter().all(|entry| entry.message.origin == Origin::Attachment)
 }
 
 #[derive(Default)]

@@ -176,10 +176,16 @@ impl<'a> Replay<'a> {
             self.world.given = Some(given);
         }
         let entries = &recording.entries[recording.turns[number].clone()];
-        let Some((message, rest)) = entries.split_first() else { return Step::default() };
+        let (attached, entries_of_turn) = match entries {
+            [attached, rest @ ..] if attached.message.origin == Origin::Attachment && !rest.is_empty() => {
+                (Some(attached), rest)
+            }
+            all => (None, all),
+        };
+        let Some((message, rest)) = entries_of_turn.split_first() else { return Step::default() };
         let refused = self.world.seen().tally.overflows_met;
         let shown = given.map_or(&[][..], |given| &given.shown);
-        let mut exchange = self.begin(message, shown);
+        let mut exchange = self.begin(message, shown, attached);
         let answered = self.converse(&mut exchange, rest);
         // A turn that was given up has left nothing in view.
         let is_given_up = given.is_some_and(|given| given.is_own) && rest.is_empty();
@@ -208,7 +214,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The window with the new message, as the policy leaves it.
-    fn begin(&mut self, message: &Entry, shown: &[Message]) -> Exchange {
+    fn begin(&mut self, message: &Entry, shown: &[Message], attached: Option<&Entry>) -> Exchange {
         let live = std::mem::take(&mut self.live);
         let archive: Arc<dyn Archive> = self.archive.clone();
         let new_message = (*message.message).clone();
@@ -219,6 +225,9 @@ impl<'a> Replay<'a> {
             && let Some((_, turns)) = window.keep_turns(most.get())
         {
             self.world.seen().dropped(turns);
+        }
+        if let Some(attached) = attached {
+            window = window.with_attached(attached.clone());
         }
         let mut exchange = Exchange {
             session: only(),
@@ -303,7 +312,7 @@ impl<'a> Replay<'a> {
     pub fn question(&self, text: &str) -> (Option<String>, Step) {
         let mut aside = self.aside();
         // No message of the recording has this number.
-        let mut exchange = aside.begin(&Entry::new(0, Message::user(text)), &[]);
+        let mut exchange = aside.begin(&Entry::new(0, Message::user(text)), &[], None);
         let takes = aside.call(&mut exchange);
         let said = if takes { self.said(&exchange) } else { None };
         (said, aside.step(&exchange, takes, 0))
@@ -313,7 +322,7 @@ impl<'a> Replay<'a> {
     fn ask(&self, placed: &Placed<'_>) -> Score {
         let question = placed.question;
         let mut aside = self.aside();
-        let mut exchange = aside.begin(&Entry::new(0, Message::user(question.text.clone())), &[]);
+        let mut exchange = aside.begin(&Entry::new(0, Message::user(question.text.clone())), &[], None);
         let takes = aside.call(&mut exchange);
         let mut score = Score::default();
         if !placed.evidence.is_empty() {

@@ -23,6 +23,11 @@ pub struct SlackSettings {
     pub follow_deletes: bool,
     /// Under which answers people find two thumbs.
     pub feedback: Feedback,
+    /// The largest text file that is read; 0 reads none.
+    #[serde(rename = "maxFileKiB")]
+    pub max_file_kib: u32,
+    /// Whether a thread that the bot is mentioned in for the first time is read.
+    pub read_threads: bool,
     /// What people may begin with.
     pub suggested_prompts: Vec<Prompt>,
 }
@@ -36,6 +41,8 @@ impl Default for SlackSettings {
             stream: Stream::default(),
             follow_deletes: true,
             feedback: Feedback::default(),
+            max_file_kib: 256,
+            read_threads: true,
             suggested_prompts: vec![],
         }
     }
@@ -50,7 +57,7 @@ impl SlackSettings {
 
 /// The keys of the section.
 pub(super) fn keys() -> Vec<Key> {
-    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, feedback: _, suggested_prompts: _ } = SlackSettings::default();
+    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, max_file_kib, read_threads, .. } = SlackSettings::default();
     let words = Shape::Word { words: ReplyIn::ALL.map(ReplyIn::name).to_vec(), any_case: false };
     let prompts = Shape::List {
         of: Box::new(Shape::object(vec![
@@ -95,6 +102,18 @@ pub(super) fn keys() -> Vec<Key> {
             "Which answers have two thumbs: those of an experiment, all, or none.",
         )
         .or("auto"),
+        Key::new(
+            "maxFileKiB",
+            Shape::Whole(0..=MOST_FILE_KIB),
+            "The largest attached text file that is read; 0 reads none.",
+        )
+        .or(max_file_kib),
+        Key::new(
+            "readThreads",
+            Shape::Flag,
+            "Whether a thread is read in which the bot is mentioned for the first time.",
+        )
+        .or(read_threads),
     ]
 }
 

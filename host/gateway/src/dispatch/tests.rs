@@ -12,7 +12,7 @@ use crate::{
     config::QueueMode,
     ids::{InboxId, TurnId},
     store::Begin,
-    talk::{Accepted, Inbound, ReplyTo},
+    talk::{Accepted, Attached, Inbound, ReplyTo},
 };
 
 mod collecting;
@@ -201,7 +201,7 @@ fn message(user: &str, text: &str) -> Inbound {
         user: user.into(),
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: text.into(),
-        files: 0,
+        attached: Attached::default(),
         ts: String::new(),
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Window {
     rows: Vec<Row>,
     /// Where the current turn begins: the new message.
     current: usize,
+    /// The id of what came with the new message: it stands before what is shown for that message alone.
+    attached: Option<i64>,
     dropped_turns: u32,
     marker_template: Option<String>,
     /// Which state of the stored window it began as.
@@ -74,12 +76,23 @@ impl Window {
         let current = rows.len();
         rows.push(Row::shown(new_message));
         let language = Language::default();
-        Window { rows, current, dropped_turns, marker_template, revision, channel, language, archive: None }
+        let attached = None;
+        Window { rows, current, attached, dropped_turns, marker_template, revision, channel, language, archive: None }
     }
 
     /// Lets policies search what was said before.
     pub fn with_archive(self, archive: Arc<dyn Archive>) -> Self {
         Window { archive: Some(archive), ..self }
+    }
+
+    /// Adds what came with the new message, which was archived already.
+    pub fn with_attached(mut self, attached: Entry) -> Self {
+        let is_shown = |row: &&Row| row.position.is_none() && matches!(row.entry.message.origin, Origin::Retrieval);
+        let at = self.current - self.rows[..self.current].iter().rev().take_while(is_shown).count();
+        self.attached = Some(attached.id);
+        self.rows.insert(at, Row { position: None, entry: attached });
+        self.current += 1;
+        self
     }
 
     /// Says in which language the host's own words in it are.
@@ -244,9 +257,16 @@ impl Window {
         self.revision
     }
 
-    /// The new message and what the turn has produced since, as far as it is still in the window.
+    /// What came with the new message, as far as it is still in the window.
+    fn attached(&self) -> impl Iterator<Item = &Entry> {
+        let before = self.rows[..self.current].iter().map(|row| &row.entry);
+        before.filter(|entry| self.attached.is_some_and(|id| entry.id == id))
+    }
+
+    /// What came with the new message, that message, and what the turn has produced since, as far as it is still in the
+    /// window.
     pub fn of_this_turn(&self) -> impl Iterator<Item = &Entry> {
-        self.rows[self.current..].iter().map(|row| &row.entry)
+        self.attached().chain(self.rows[self.current..].iter().map(|row| &row.entry))
     }
 
     /// Turns that are out of view, since the conversation began.
@@ -262,8 +282,9 @@ impl Window {
     /// What is left of it for the next turn, where nothing but this window has been kept of the conversation: what
     /// is shown for one request alone goes, and so does the turn, unless it was answered.
     pub fn into_live(self, answered: bool) -> Live {
-        let Window { rows, current, dropped_turns, marker_template, revision, .. } = self;
-        let stays = |(at, row): &(usize, Row)| if *at < current { row.position.is_some() } else { answered };
+        let Window { rows, current, attached, dropped_turns, marker_template, revision, .. } = self;
+        let is_old = |row: &Row| row.position.is_some() || answered && attached == Some(row.entry.id);
+        let stays = |(at, row): &(usize, Row)| if *at < current { is_old(row) } else { answered };
         let rows = rows.into_iter().enumerate().filter(stays);
         let entries = (0..).zip(rows).map(|(position, (_, row))| LiveEntry { position, entry: row.entry }).collect();
         Live { entries, dropped_turns, marker_template, revision }
@@ -347,6 +368,25 @@ mod tests {
         let (edit, dropped) = window.keep_turns(1).expect("two go");
         assert_eq!((edit.removed, edit.dropped_turns_total, dropped), (vec![12, 13, 14, 15], 2, 2));
         assert_eq!(texts(&window)[2..4], ["(此處省略 2 輪", "third thi"]);
+    }
+
+    #[test]
+    fn what_came_with_the_message_stands_before_it_and_is_of_its_turn() {
+        let retrieved = Message::text(Role::User, Origin::Retrieval, "found");
+        let attached = Entry::new(7, Message::text(Role::User, Origin::Attachment, "attached".repeat(40)));
+        let window = Window::new(live(&seeded(), 0), Some(retrieved), Message::user("new"), "D1".into());
+        let mut window = window.with_attached(attached);
+        assert_eq!(texts(&window)[5..], ["two two t", "attacheda", "found", "new"]);
+        assert_eq!(window.new_message().message.plain_text(), "new");
+        assert_eq!(window.of_this_turn().map(|entry| entry.id).collect::<Vec<_>>(), [7, 0]);
+        // It goes, where a policy will have it so, and is then no more of the turn.
+        let transcript = window.transcript();
+        let mut plan = Plan::new();
+        plan.remove(&transcript, 6, 7);
+        let guard = Guard { limit: 100_000, seed_may_go: false, must_shrink: false };
+        let edit = window.apply(&guard.apply(&transcript, &plan).expect("a good plan"));
+        assert!(edit.removed.is_empty(), "it is not stored yet");
+        assert_eq!(window.of_this_turn().count(), 1);
     }
 
     #[test]

@@ -30,10 +30,11 @@ use self::{
 use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
 use crate::messages::Messages;
 use crate::report::TurnReport;
-use crate::talk::{Connection, Inbound, ReplyTo};
+use crate::talk::{Connection, File, Inbound, ReplyTo};
 
 mod address;
 pub mod app;
+mod attached;
 mod blocks;
 mod changed;
 mod content;
@@ -44,6 +45,7 @@ mod delivery;
 mod dry_run;
 mod envelope;
 mod failure;
+mod fetch;
 mod hearing;
 mod history;
 mod inbound;
@@ -61,6 +63,7 @@ mod sockets;
 mod split;
 mod statuses;
 mod streams;
+mod thread;
 pub mod tls;
 mod token;
 mod tokens;
@@ -361,6 +364,14 @@ impl Front for Slack {
     async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
         let past = look_back::look_back(&self.web, &self.me, self.places, place).await;
         past.map_err(CallFailure::while_running)
+    }
+
+    async fn read_file(&self, file: &File, most: u64) -> Result<Content, FrontError> {
+        fetch::text(&self.web, file, most).await.map_err(CallFailure::while_running)
+    }
+
+    async fn read_thread(&self, place: &ReplyTo, before: &str) -> Result<Thread, FrontError> {
+        thread::before(&self.web, &self.me, place, before).await.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.

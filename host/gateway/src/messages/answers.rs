@@ -4,7 +4,7 @@ use pmk_core::SessionKey;
 use pmk_models::ModelError;
 
 use super::{Messages, code};
-use crate::store::Verbosity;
+use crate::{store::Verbosity, talk::Unread};
 
 impl Messages {
     /// Shows that an answer is being made.
@@ -71,9 +71,20 @@ impl Messages {
         self.text("parked", [("admins", admins.into())])
     }
 
-    /// Goes before the answer to a message that had files attached.
-    pub fn files_not_read(&self, files: u32) -> String {
-        self.text("files-not-read", [("files", files.into())]) + "\n\n"
+    /// Goes before the answer to a message that came with files which were not read; so many KiB are.
+    pub fn not_read<'a>(&self, files: impl Iterator<Item = (&'a str, Unread)>, most_kib: u32) -> String {
+        let one = |(name, why): (&str, Unread)| {
+            let filled = [("name", code(name).into()), ("why", why.name().into()), ("most", most_kib.into())];
+            self.text("file-not-read", filled)
+        };
+        let files: Vec<String> = files.map(one).collect();
+        let between = self.text("between-files", []);
+        self.text("files-not-read", [("files", files.join(&between).into())]) + "\n\n"
+    }
+
+    /// To the model: what a person sends without a word of their own.
+    pub fn told_no_words(&self) -> String {
+        self.text("told-no-words", [])
     }
 
     /// Every way to make the prompt fit was tried (specification 000 §2.2).
@@ -183,8 +194,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.trimmed(7),
         messages.compacted(7),
         messages.rotated(7),
-        messages.files_not_read(1),
-        messages.files_not_read(2),
+        messages.not_read(Unread::ALL.into_iter().map(|why| ("plan.pdf", why)), 256),
+        messages.told_no_words(),
         messages.too_long(),
         messages.message_too_long(9_000, Some(8_000)),
         messages.message_too_long(9_000, None),

@@ -45,10 +45,19 @@ front-accepted = :white_check_mark: Slack takes connections from me again
 arm-stopped-for-failures = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because its policies failed in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
 arm-stopped-for-overflows = :no_entry: Experiment `{ $experiment }`: arm `{ $arm }` is stopped, because prompts were too long in { $bad } of { $of } conversations and those of `{ $control }` in { $control-bad } of { $control-of }; its conversations go on with `{ $control }`
 experiment-refused = :warning: Experiment `{ $experiment }` is not begun: { $why }
-files-not-read = :paperclip: { $files ->
-    [one] The attached file was not read, only the text
-   *[other] The { $files } attached files were not read, only the text
-}
+files-not-read = :paperclip: Not read: { $files }
+file-not-read = { $name } ({ $why ->
+    [no-text] not a text
+    [image] an image
+    [too-large] larger than { $most } KiB
+    [gone] deleted
+    [elsewhere] not kept in Slack
+    [not-allowed] the app may not read files: its scope `files:read`
+    [off] files are not read here
+   *[other] could not be fetched
+})
+between-files = {", "}
+told-no-words = (This message has no words of its own: what it is about stands quoted above.)
 too-long = :x: The conversation is too long; please ask again in a new thread
 message-too-long = :x: This message is too long: about { $tokens } tokens where { $limit } fit; please shorten or split it
 cut-short = :scissors: This answer is too long for messages, and no file could be posted. The other { $chars } characters are kept; an admin can read them with `pmk-host sessions show { $key } --full`

@@ -32,7 +32,19 @@ front-accepted = :white_check_mark: Slack 又接受我的連線了
 arm-stopped-for-failures = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個策略失敗，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
 arm-stopped-for-overflows = :no_entry: 實驗 `{ $experiment }` 已停用 `{ $arm }`：它的 { $of } 個對話中有 { $bad } 個提示太長，`{ $control }` 的 { $control-of } 個中有 { $control-bad } 個；這些對話改由 `{ $control }` 繼續
 experiment-refused = :warning: 實驗 `{ $experiment }` 沒有開始：{ $why }
-files-not-read = :paperclip: 附加的 { $files } 個檔案沒有讀取，只讀了文字
+files-not-read = :paperclip: 沒有讀取：{ $files }
+file-not-read = { $name }（{ $why ->
+    [no-text] 不是文字
+    [image] 圖片
+    [too-large] 超過 { $most } KiB
+    [gone] 已刪除
+    [elsewhere] 不在 Slack 上
+    [not-allowed] app 不能讀取檔案：需要 scope `files:read`
+    [off] 這裡不讀取檔案
+   *[other] 無法取得
+}）
+between-files = 、
+told-no-words = （這則訊息本身沒有文字：要說的內容引用在上面。）
 too-long = :x: 對話太長，請開新 thread 重新提問
 message-too-long = :x: 這則訊息太長：約 { $tokens } tokens，上限 { $limit }，請縮短或分成幾則
 cut-short = :scissors: 這個回答太長，檔案也無法送出。其餘 { $chars } 個字元已保留，管理員可用 `pmk-host sessions show { $key } --full` 查看

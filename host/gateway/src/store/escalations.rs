@@ -206,7 +206,7 @@ pub fn handed_on(turn: TurnId, contact: &Inbound, marker: &Marker) -> Option<Inb
         user: contact.user.clone(),
         reply_to: apart.reply_to.clone(),
         text: contact.text.clone(),
-        files: contact.files,
+        attached: contact.attached.clone(),
         // It is looked for after the question.
         ts: marker.thread_ts.clone(),
     })

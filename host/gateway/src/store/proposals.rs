@@ -9,7 +9,7 @@ use crate::ids::TurnId;
 use crate::{
     escalation::Marker,
     ledger::Event,
-    talk::{Inbound, Reaction, ReplyTo},
+    talk::{Attached, Inbound, Reaction, ReplyTo},
 };
 
 /// How long a word is waited for: as long as for one on an atom.
@@ -71,7 +71,7 @@ impl Proposal {
             event_id: format!("{YES}{turn}"),
             aliases: vec![],
             text: String::new(),
-            files: 0,
+            attached: Attached::default(),
             ts: String::new(),
             ..asked.clone()
         };

@@ -37,7 +37,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::report::TurnReport;
-use crate::talk::{Inbound, ReplyTo};
+use crate::talk::{Attached, Inbound, ReplyTo};
 
 /// Some moment.
 const NOW: i64 = 1_760_000_000_000;
@@ -67,7 +67,7 @@ fn inbound(key: &str, event_id: &str) -> Inbound {
         user: "U1".into(),
         reply_to: ReplyTo { channel: "D1".into(), thread_ts: None },
         text: format!("question {event_id}"),
-        files: 0,
+        attached: Attached::default(),
         ts: String::new(),
     }
 }

@@ -16,7 +16,7 @@ use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
     case::CaseId,
     ledger::Noted,
-    talk::{Inbound, Speech},
+    talk::{Attached, Inbound, Speech},
 };
 
 pub(super) const FIND_QUESTION: &str =
@@ -28,6 +28,8 @@ pub(super) const FIND_QUESTION: &str =
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
 pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at, case_id) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
+pub(super) const KEEP_ATTACHED: &str =
+    "UPDATE inbox SET message = json_set(message, '$.attached', json(?2)) WHERE id = ?1 AND message IS NOT NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
             cache_read_tokens = ?6, cache_creation_tokens = ?7,
             policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14
@@ -79,6 +81,19 @@ impl Store {
     pub async fn placed(&self, turn: TurnId, placeholder: &str) -> Result<(), StoreError> {
         let placeholder = placeholder.to_owned();
         self.write(move |conn| match conn.prepare_cached(PLACE)?.execute(params![turn.0, placeholder])? {
+            0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
+            _ => Ok(()),
+        })
+        .await
+    }
+
+    /// Remembers with the question what was read of what came with it: run again, the turn reads the same.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] when the turn is over.
+    pub async fn keep_attached(&self, turn: TurnId, attached: &Attached) -> Result<(), StoreError> {
+        let attached = codec::to_json(attached);
+        self.write(move |conn| match conn.prepare_cached(KEEP_ATTACHED)?.execute(params![turn.0, attached])? {
             0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
             _ => Ok(()),
         })

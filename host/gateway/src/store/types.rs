@@ -144,7 +144,7 @@ impl OpenTurn {
             user: user.into(),
             reply_to,
             text: text.into(),
-            files: 0,
+            attached: crate::talk::Attached::default(),
             ts: String::new(),
         };
         OpenTurn {

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use pmk_core::{Block, CapVerdict, Message, Origin, Role, cap, message::plain_text};
 use pmk_models::{Answer, Stop};
 
-use super::{TurnError, gather::note_capped, track, work::Work};
+use super::{TurnError, records::note_capped, track, work::Work};
 use crate::{
     directive::{
         self, Directive, Flaw,
@@ -289,14 +289,15 @@ async fn keep(
         verdicts.push(if found { mra::cap(work, content).await } else { CapVerdict::Keep });
     }
     let mut messages = vec![said.clone(), result.clone()];
-    if work.tally.rounds == 0 {
+    let is_new = work.exchange.window.new_message().id == 0;
+    if is_new {
         messages.insert(0, (*work.exchange.window.new_message().message).clone());
     }
     let mut ids =
         services.store.archive(work.turn.session, work.turn.turn, &messages, services.now_ms()).await?.into_iter();
     let language = services.config.language;
     let mut next = || ids.next().expect("every archived message has an id");
-    if work.tally.rounds == 0 {
+    if is_new {
         work.exchange.window.new_message_archived(next());
     }
     let (said, _) = cap::message(next(), said, "", &[], language);

@@ -36,10 +36,10 @@ fn nothing_to_ask(services: &Services, work: &mut Work<'_>) -> Option<String> {
     if work.tally.rounds > 0 {
         return None;
     }
-    let files = work.turn.inbound.files;
-    if files > 0 {
-        work.tally.prefix.push_str(&services.messages.files_not_read(files));
+    if work.attached.unread().next().is_some() {
+        let most = services.config.slack_settings.max_file_kib;
+        work.tally.prefix.push_str(&services.messages.not_read(work.attached.unread(), most));
     }
-    let is_empty = work.turn.inbound.text.trim().is_empty();
+    let is_empty = work.turn.inbound.text.trim().is_empty() && !work.attached.has_words();
     is_empty.then(|| format!("{}{}", work.tally.prefix, services.messages.nothing_to_read()))
 }

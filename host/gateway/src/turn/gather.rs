@@ -9,26 +9,29 @@ use pmk_policy::IncomingInput;
 use pmk_system::threads::offload;
 
 use super::{
-    TurnError,
+    TurnError, attach,
     deliver::Placeholder,
     journal::Journal,
     live::LivePorts,
     receipt::Scribe,
+    records::note_capped,
     work::{Tally, Work},
 };
 use crate::{
     calibration::TokenBudget,
     case,
     exchange::{self, Exchange, Ports, window::Window},
-    ledger::{Event, Tags},
+    ledger::Tags,
     services::Services,
     store::{self, Digest, FoundAtom, OpenTurn},
+    talk::Attached,
 };
 
 pub(super) async fn gather<'a>(
     services: &'a Services,
     turn: &'a OpenTurn,
     mut live: store::Live,
+    attached: Attached,
     said: &Arc<Mutex<String>>,
 ) -> Result<Work<'a>, TurnError> {
     let (policies, place) = services.experiment.take_part(turn).await?;
@@ -60,7 +63,7 @@ pub(super) async fn gather<'a>(
             let (retrieved, found) = retrieve(services, &turn.inbound.text).await;
             let atoms = found.iter().map(|atom| atom.id.clone()).collect();
             ports.scribe.found(found);
-            (Message::user(turn.inbound.text.clone()), retrieved, atoms)
+            (Message::user(attach::words(services, &turn.inbound.text, &attached)), retrieved, atoms)
         }
     };
     let language = services.config.language;
@@ -79,6 +82,11 @@ pub(super) async fn gather<'a>(
     {
         turns_dropped = turns;
         services.store.edit_live(turn.session, edit, vec![], services.now_ms()).await?;
+    }
+    let new_message = Arc::clone(&window.new_message().message);
+    if let Some((shown, id)) = attach::archive(&ports, turn, &attached, &new_message, budget.limit).await? {
+        window = window.with_attached(shown);
+        window.new_message_archived(id);
     }
     // A provider wants its tools defined where a history speaks of them.
     let with_tools = services.preambles.uses_tools() || window.has_tools();
@@ -100,6 +108,7 @@ pub(super) async fn gather<'a>(
         ports,
         exchange,
         also: vec![],
+        attached,
         merged: 0,
         case,
         atoms,
@@ -138,14 +147,6 @@ async fn seed(
         ports.services.store.seed(turn.session, pair, verdict, ports.services.config.language, ports.now_ms()).await?;
     note_capped(&ports.journal, &turn.inbound.user, Origin::Seed, &sizes);
     Ok(store::Live { entries, ..live })
-}
-
-/// Tells the ledger of contents that were stored in part.
-pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
-    for &(original_chars, capped_chars) in sizes {
-        tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
-        journal.note(Event::MessageCapped { actor: actor.to_owned(), kind: kind.name(), original_chars, capped_chars });
-    }
 }
 
 /// The block of atoms for a message, and which they are. A knowledge base that cannot be read keeps nobody from

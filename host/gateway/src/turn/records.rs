@@ -1,6 +1,7 @@
 //! What operator, ledger and admins are told of a decision: who did not decide although they were asked, who is
-//! suspended for that, and who was shown which texts.
+//! suspended for that, who was shown which texts, and what was stored in part.
 
+use pmk_core::Origin;
 use pmk_policy::{Change, Record};
 
 use super::journal::Journal;
@@ -52,5 +53,13 @@ fn note(services: &Services, journal: &Journal, actor: &str, record: &Record) {
             journal.note(Event::PolicyResumed { asked });
         }
         None => {}
+    }
+}
+
+/// Tells the ledger of contents that were stored in part.
+pub(super) fn note_capped(journal: &Journal, actor: &str, kind: Origin, sizes: &[(usize, usize)]) {
+    for &(original_chars, capped_chars) in sizes {
+        tracing::info!(kind = kind.name(), original_chars, capped_chars, "capped");
+        journal.note(Event::MessageCapped { actor: actor.to_owned(), kind: kind.name(), original_chars, capped_chars });
     }
 }

@@ -5,6 +5,7 @@ use pmk_core::{Entry, Message};
 use super::{
     TurnError,
     admit::{self, Admitted},
+    attach,
     batching::said,
     called_off, command, deliver,
     work::Work,
@@ -36,12 +37,23 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
             }
             Admitted::Nothing => continue,
         };
-        let message = Message::user(said(&turn.inbound));
-        let ids = services
-            .store
-            .archive(work.turn.session, turn.turn, std::slice::from_ref(&message), services.now_ms())
-            .await?;
-        work.exchange.window.push(Entry::new(ids.first().copied().unwrap_or(0), message));
+        let attached = attach::read(services, &turn, &[], None).await?;
+        let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));
+        let limit = work.exchange.budget.limit;
+        let id = match attach::archive(&work.ports, &turn, &attached, &message, limit).await? {
+            Some((shown, id)) => {
+                work.exchange.window.push(shown);
+                id
+            }
+            None => {
+                let messages = std::slice::from_ref(&message);
+                let ids = services.store.archive(work.turn.session, turn.turn, messages, services.now_ms()).await?;
+                ids.first().copied().unwrap_or(0)
+            }
+        };
+        work.exchange.window.push(Entry::new(id, message));
+        // What is not read of it is named before the one answer.
+        work.attached.append(attached);
         work.also.push(turn);
     }
     Ok(())

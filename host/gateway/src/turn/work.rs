@@ -6,6 +6,7 @@ use crate::{
     exchange::Exchange,
     progress::Progress,
     store::{Escalating, OpenTurn, Outgoing},
+    talk::Attached,
 };
 
 /// A turn under way.
@@ -16,6 +17,8 @@ pub(super) struct Work<'a> {
     pub exchange: Exchange,
     /// Turns that are answered along.
     pub also: Vec<OpenTurn>,
+    /// What came with the message and with those, as far as it was read.
+    pub attached: Attached,
     /// So many of them stand in the new message.
     pub merged: usize,
     /// The case that the turn belongs to, as it was when the turn was begun.

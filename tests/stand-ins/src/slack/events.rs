@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    APP_ID, BOT_USER, Inner, TEAM,
+    APP_ID, BOT_USER, Inner, TEAM, along,
     methods::as_json,
     places::Kind,
     sockets::Command,
@@ -22,8 +22,19 @@ use super::{
 /// A person says something in a channel. A mention is two events where the app is subscribed to both, and what is none is
 /// none where it is not.
 pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thread: Option<&str>) -> Sent {
+    say_with(inner, (channel, user), text, thread, &Value::Null)
+}
+
+/// The same, with what comes along with it: `attachments`, `files`, as Slack has them.
+pub(super) fn say_with(
+    inner: &Arc<Inner>,
+    (channel, user): (&str, &str),
+    text: &str,
+    thread: Option<&str>,
+    along: &Value,
+) -> Sent {
     let conversation = Kind::of(inner, channel);
-    let mut sent = talk(inner, channel, user, text, thread);
+    let mut sent = talk_with(inner, (channel, user), text, thread, along);
     let ts = &sent.ts;
     let parent = inner.state().message_mut(channel, ts).cloned();
     let parent = parent.and_then(|message| inner.state().parent_user(&message).map(str::to_owned));
@@ -37,6 +48,9 @@ pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thr
         });
         if kind == "message" {
             event["channel_type"] = json!(conversation.name());
+            if along.get("files").is_some() {
+                event["subtype"] = json!("file_share");
+            }
         }
         if let Some(thread) = thread {
             event["thread_ts"] = json!(thread);
@@ -44,12 +58,28 @@ pub(super) fn say(inner: &Arc<Inner>, channel: &str, user: &str, text: &str, thr
         if let Some(parent) = &parent {
             event["parent_user_id"] = json!(parent);
         }
+        along::add(&mut event, along);
         event
     };
     let is_mention = text.contains(&format!("<@{BOT_USER}>")) && conversation.tells_mentions(inner);
     let plain = conversation.is_told(inner).then(|| send(inner, event("message")));
     let mention = is_mention.then(|| send(inner, event("app_mention")));
     sent.event_id = mention.or(plain).unwrap_or_default();
+    sent
+}
+
+/// A person says something that something comes with, and the app is told nothing.
+pub(super) fn talk_with(
+    inner: &Inner,
+    (channel, user): (&str, &str),
+    text: &str,
+    thread: Option<&str>,
+    along: &Value,
+) -> Sent {
+    let sent = talk(inner, channel, user, text, thread);
+    if along.is_object() {
+        inner.state().along.insert(sent.ts.clone(), along.clone());
+    }
     sent
 }
 

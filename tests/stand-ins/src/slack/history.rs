@@ -46,7 +46,9 @@ fn repliers<'a>(state: &'a State, parent: &Message) -> Option<Vec<&'a str>> {
 
 fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn(&Message) -> bool) -> Answer {
     let oldest = scalar(body, "oldest").unwrap_or_default();
-    messages.retain(|message| message.ts > oldest || always(message));
+    let latest = scalar(body, "latest").filter(|latest| !latest.is_empty());
+    let is_early = |message: &Message| latest.as_ref().is_none_or(|latest| message.ts < *latest);
+    messages.retain(|message| message.ts > oldest && is_early(message) || always(message));
     let limit = match scalar(body, "limit") {
         Some(limit) => limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or("invalid_limit")?,
         None => 100,
@@ -69,6 +71,9 @@ fn page(inner: &Inner, body: &Value, mut messages: Vec<Message>, always: impl Fn
         }
         if let Some(parent) = state.parent_user(message) {
             json["parent_user_id"] = json!(parent);
+        }
+        if let Some(along) = state.along.get(&message.ts) {
+            super::along::add(&mut json, along);
         }
         if let Some(file) = state.shared.get(&message.ts) {
             json["files"] = json!([{"id": file.id, "name": file.name, "title": file.name}]);

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use serde_json::{Value, json};
 
 use super::{
-    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, blocks, events, files, history,
+    APP_ID, BOT_ID, BOT_USER, Fault, Inner, TEAM, along, blocks, events, files, history,
     places::{self, Kind},
     request::{Asked, scalar},
     sockets,
@@ -35,6 +35,7 @@ pub(super) fn router(inner: Arc<Inner>) -> Router {
         .route("/api/{method}", any(method))
         .route("/link/", get(sockets::link))
         .route("/upload/{id}", post_to(files::upload))
+        .route("/files-pri/{id}/download/{name}", get(along::download))
         .with_state(inner)
 }
 

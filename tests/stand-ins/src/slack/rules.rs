@@ -63,12 +63,13 @@ impl Default for SlackRules {
 }
 
 /// All that any method here asks for.
-pub const ALL_SCOPES: [&str; 12] = [
+pub const ALL_SCOPES: [&str; 13] = [
     "app_mentions:read",
     "assistant:write",
     "channels:history",
     "chat:write",
     "commands",
+    "files:read",
     "files:write",
     "groups:history",
     "im:history",

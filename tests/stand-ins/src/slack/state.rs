@@ -9,7 +9,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{
-    Fault, blocks,
+    Fault,
+    along::{Fetch, Upload},
+    blocks,
     files::File,
     limits::Traffic,
     sockets::{Command, Socket},
@@ -143,6 +145,11 @@ pub(super) struct State {
     pub(super) uploads: HashMap<String, File>,
     /// Files in conversations, by the `ts` of their message.
     pub(super) shared: HashMap<String, File>,
+    /// What came with messages of people, by their `ts`: what their events and their past have beside the text.
+    pub(super) along: HashMap<String, Value>,
+    /// Files that people have attached, by id, and who asked for them with which token.
+    pub(super) attached: HashMap<String, Upload>,
+    pub(super) fetches: Vec<Fetch>,
     /// The bot's reactions: channel, message, name.
     pub(super) reactions: Vec<(String, String, String)>,
     /// What threads show: channel, thread, status, lines; the newest last, and an empty status where it was cleared.

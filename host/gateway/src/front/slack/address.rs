@@ -55,8 +55,8 @@ impl ApiAddress {
         url
     }
 
-    /// Whether a file, and the token with it, may be sent to this address that Slack has given.
-    pub(super) fn may_upload_to(&self, url: &Url) -> bool {
+    /// Whether the token may be sent to this address that Slack has given: of a file, to be sent or to be fetched.
+    pub(super) fn may_get_the_token(&self, url: &Url) -> bool {
         url.host_str().is_some_and(|host| match url.scheme() {
             "https" => is_slack(host) || self.base.host_str() == Some(host),
             "http" => self.loopback && is_loopback(host),
@@ -105,17 +105,24 @@ mod tests {
     }
 
     #[test]
-    fn files_are_sent_to_slack_only() {
+    fn the_token_goes_with_files_of_slacks_only() {
         let slack = ApiAddress::parse(DEFAULT_API_URL, false).expect("Slack's own");
         let loopback = ApiAddress::parse("http://127.0.0.1:1/api", false).expect("loopback");
         for (url, to_slack, to_loopback) in [
             ("https://files.slack.com/upload/v1/x", true, true),
+            ("https://files.slack.com/files-pri/T1-F1/download/plan.txt", true, true),
+            ("https://files.slack.com@evil.example/x", false, false),
+            ("https://drive.example/plan.txt", false, false),
             ("http://files.slack.com/upload/v1/x", false, false),
             ("https://slack.com.evil.example/x", false, false),
             ("http://127.0.0.1:2/upload", false, true),
         ] {
             let url = Url::parse(url).expect("an address");
-            assert_eq!((slack.may_upload_to(&url), loopback.may_upload_to(&url)), (to_slack, to_loopback), "{url}");
+            assert_eq!(
+                (slack.may_get_the_token(&url), loopback.may_get_the_token(&url)),
+                (to_slack, to_loopback),
+                "{url}"
+            );
         }
     }
 

@@ -13,7 +13,8 @@ pub struct Scope {
 /// What a gateway can do without, each [in words](crate::messages::Messages::doctor_scope).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
-    /// What has been said in channels, read again after a crash or an outage, and threads that are followed.
+    /// What has been said in channels, read for a first mention in a thread, and again after a crash or an outage, and threads that
+    /// are followed.
     ChannelHistory,
     /// `/pmk`.
     Command,
@@ -25,6 +26,8 @@ pub enum Without {
     GroupMessages,
     /// What people may begin with.
     Prompts,
+    /// What people attach.
+    AttachedFiles,
     /// The word of a contact, acknowledged by a reaction.
     Reactions,
 }
@@ -39,18 +42,20 @@ impl Without {
             Without::Files => "files",
             Without::GroupMessages => "group-messages",
             Without::Prompts => "prompts",
+            Without::AttachedFiles => "attached-files",
             Without::Reactions => "reactions",
         }
     }
 }
 
 /// All that the gateway makes use of.
-pub const SCOPES: [Scope; 12] = [
+pub const SCOPES: [Scope; 13] = [
     Scope { name: "app_mentions:read", without: None },
     Scope { name: "assistant:write", without: Some(Without::Prompts) },
     Scope { name: "channels:history", without: Some(Without::ChannelHistory) },
     Scope { name: "chat:write", without: None },
     Scope { name: "commands", without: Some(Without::Command) },
+    Scope { name: "files:read", without: Some(Without::AttachedFiles) },
     Scope { name: "files:write", without: Some(Without::Files) },
     Scope { name: "groups:history", without: Some(Without::ChannelHistory) },
     Scope { name: "im:history", without: None },

@@ -12,17 +12,15 @@
 //! An event in which an id is none is refused here: nothing of it gets any further.
 //!
 //! Only what counts is read. slack-morphism models events whole, and when one file or attachment has a
-//! shape that it does not know, it leaves out the text of the message without a word.
+//! shape that it does not know, it leaves out the text of the message without a word. Those are read
+//! [apart](super::attached).
 
 use pmk_core::{FrontName, Place, SessionKey};
-use serde::{
-    Deserialize,
-    de::{Error as _, IgnoredAny},
-};
+use serde::{Deserialize, de::Error as _};
 use serde_json::{Map, Value};
 
 use super::{
-    changed, mrkdwn,
+    attached, changed, mrkdwn,
     places::{Places, ReplyIn},
     web::Identity,
 };
@@ -83,7 +81,10 @@ pub(super) struct Said {
     pub(super) parent_user_id: Option<String>,
     pub(super) subtype: Option<String>,
     pub(super) text: Option<String>,
-    pub(super) files: Option<Vec<IgnoredAny>>,
+    #[serde(default)]
+    pub(super) attachments: Value,
+    #[serde(default)]
+    pub(super) files: Value,
     pub(super) edited: Option<Value>,
     /// Of an event about another message: as that is now, as it was, and which it was.
     pub(super) message: Option<Value>,
@@ -277,7 +278,7 @@ pub(super) fn message(
         user,
         reply_to: ReplyTo { channel, thread_ts },
         text,
-        files: said.files.map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)),
+        attached: attached::read(&said.attachments, &said.files, &me.user),
         ts: said.ts,
     };
     Some(match manner {
@@ -381,7 +382,8 @@ mod tests {
         assert_eq!(message.aliases, ["ts:T1:D1:1700000000.000100"]);
         assert_eq!(message.key.to_string(), "slack:dm:U1");
         assert_eq!(message.reply_to, ReplyTo { channel: "D1".into(), thread_ts: None });
-        assert_eq!((message.user.as_str(), message.text.as_str(), message.files), ("U1", "1 < 2?", 0));
+        assert_eq!((message.user.as_str(), message.text.as_str()), ("U1", "1 < 2?"));
+        assert!(message.attached.is_empty());
         assert_eq!(message.ts, "1700000000.000100");
     }
 
@@ -529,9 +531,12 @@ mod tests {
     }
 
     #[test]
-    fn files_are_counted() {
+    fn files_come_with_their_message() {
         let shared = json!({"subtype": "file_share", "files": [{"id": "F1"}, {"id": "F2"}], "text": ""});
-        assert_eq!(read(dm(shared)).map(|message| (message.files, message.text)), Some((2, String::new())));
+        assert_eq!(
+            read(dm(shared)).map(|message| (message.attached.files.len(), message.text)),
+            Some((2, String::new()))
+        );
         let broadcast = json!({"subtype": "thread_broadcast", "thread_ts": "1699.000100"});
         assert!(read(dm(broadcast)).is_some());
     }
@@ -540,6 +545,6 @@ mod tests {
     fn a_message_in_an_unknown_shape_is_still_read() {
         let odd = json!({"files": [{"no_id": true}], "attachments": "none", "blocks": 1});
         let message = read(dm(odd)).expect("a message");
-        assert_eq!((message.files, message.text.as_str()), (1, "1 < 2?"));
+        assert_eq!((message.attached.files.len(), message.text.as_str()), (1, "1 < 2?"));
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The most that Slack recommends a page.
-const PAGE: &str = "200";
+pub(super) const PAGE: &str = "200";
 
 /// A conversation in which more than this was said is not read to its end.
 const MAX_PAGES: usize = 10;
@@ -40,9 +40,17 @@ struct Page {
     response_metadata: Option<Cursor>,
 }
 
+/// Where the next page begins.
 #[derive(Deserialize)]
-struct Cursor {
+pub(super) struct Cursor {
     next_cursor: Option<String>,
+}
+
+impl Cursor {
+    /// None after the last page.
+    pub(super) fn next(cursor: Option<Cursor>) -> Option<String> {
+        cursor.and_then(|cursor| cursor.next_cursor).filter(|cursor| !cursor.is_empty())
+    }
 }
 
 /// What is still to be answered at a place.
@@ -53,7 +61,7 @@ pub(super) async fn look_back(web: &Web, me: &Identity, places: Places, place: &
     for _ in 0..MAX_PAGES {
         let page = page(web, place, cursor.as_deref()).await?;
         found.extend(page.messages);
-        cursor = page.response_metadata.and_then(|cursor| cursor.next_cursor).filter(|cursor| !cursor.is_empty());
+        cursor = Cursor::next(page.response_metadata);
         if cursor.is_none() {
             is_whole = true;
             break;

@@ -71,7 +71,7 @@ pub(super) struct Web {
     pub(super) client: Client,
     pub(super) address: ApiAddress,
     pub(super) tokens: Tokens,
-    time_limit: Duration,
+    pub(super) time_limit: Duration,
     /// Which buttons it does not take.
     pub(super) refused: Refused,
     /// Answers what writes, where nothing may.
@@ -324,7 +324,7 @@ impl Web {
     pub(super) async fn send_file(&self, url: Url, content: &[u8]) -> Result<(), CallFailure> {
         const METHOD: &str = "files.upload to the given address";
         // The token goes with it.
-        if !self.address.may_upload_to(&url) {
+        if !self.address.may_get_the_token(&url) {
             let cause = Cause::Unreachable("the address is not Slack's".to_owned());
             return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
         }

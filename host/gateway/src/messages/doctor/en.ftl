@@ -42,7 +42,8 @@ doctor-scopes-unknown = nobody says which there are
 doctor-scopes-untold = Slack does not say which there are
 doctor-scopes-without = without `{ $scope }` { $goes }
 doctor-scopes-goes = { $goes ->
-    [channel-history] after a crash a part of an answer may come twice in such a channel, mentions of an outage are not read back, and every question in a thread needs a mention
+    [attached-files] attached files are not read
+    [channel-history] after a crash a part of an answer may come twice in such a channel, mentions of an outage are not read back, a thread is not read before its first mention, and every question in one needs a mention
     [command] there is no `/pmk`
     [direct-messages] after a crash a contact may be asked twice
     [files] very long answers are cut instead of coming as a file

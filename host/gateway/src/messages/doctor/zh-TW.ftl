@@ -42,7 +42,8 @@ doctor-scopes-unknown = 無從得知有哪些 scope
 doctor-scopes-untold = Slack 沒有說明有哪些 scope
 doctor-scopes-without = 缺少 `{ $scope }`：{ $goes }
 doctor-scopes-goes = { $goes ->
-    [channel-history] 當機之後，這類頻道裡的回答可能有一部分重複，中斷期間的提及也無法補讀，討論串裡的每個問題都要提及機器人
+    [attached-files] 附加的檔案不會讀取
+    [channel-history] 當機之後，這類頻道裡的回答可能有一部分重複，中斷期間的提及無法補讀，第一次提及之前的討論串不會讀取，討論串裡的每個問題也都要提及機器人
     [command] 沒有 `/pmk` 可用
     [direct-messages] 當機之後，同一位聯絡人可能會被問兩次
     [files] 很長的回答會被截斷，而不是以檔案送出

@@ -21,6 +21,7 @@ const BY_INDEX: &[&str] = &[
     turns::SET_VERBOSITY,
     turns::START,
     turns::PLACE,
+    turns::KEEP_ATTACHED,
     turns::ANSWER,
     turns::ANSWERED_WITH,
     turns::COUNT_TURN,

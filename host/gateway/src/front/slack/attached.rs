@@ -1,0 +1,371 @@
+//! What comes with a message of Slack's: `attachments` (forwarded messages, what links lead to) and `files`.
+//!
+//! Both are read one by one and key by key: of one that has an odd shape only what is odd is left out, and never the
+//! message.
+
+use pmk_core::{session_key, text};
+use serde_json::{Map, Value};
+
+use super::mrkdwn;
+use crate::talk::{Attached, Content, File, Quote, QuoteKind, Unread};
+
+/// More of either kind are left out. Slack takes ten files a message.
+const MAX_QUOTES: usize = 20;
+const MAX_FILES: usize = 20;
+
+/// The most characters of one quotation. A message of Slack's has 40,000.
+const MAX_QUOTE_CHARS: usize = 40_000;
+
+/// The most characters of a name.
+const MAX_NAME_CHARS: usize = 120;
+
+/// How deep blocks are followed.
+const MAX_DEPTH: usize = 12;
+
+/// What a file without a name is called.
+const NAMELESS: &str = "?";
+
+/// Types that are text, beside `text/…`.
+const TEXT_TYPES: [&str; 13] = [
+    "application/json",
+    "application/ld+json",
+    "application/x-ndjson",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+    "application/sql",
+    "application/javascript",
+    "application/typescript",
+    "application/x-sh",
+    "application/x-httpd-php",
+    "application/csv",
+];
+
+/// Endings of names that are text, where the type does not say so: Slack takes logs for binary files now and then.
+const TEXT_ENDINGS: [&str; 40] = [
+    "c",
+    "cc",
+    "cfg",
+    "conf",
+    "cpp",
+    "cs",
+    "css",
+    "csv",
+    "diff",
+    "env",
+    "go",
+    "h",
+    "hpp",
+    "ini",
+    "java",
+    "js",
+    "json",
+    "jsonl",
+    "kt",
+    "log",
+    "lua",
+    "md",
+    "patch",
+    "php",
+    "pl",
+    "properties",
+    "py",
+    "rb",
+    "rs",
+    "scala",
+    "sh",
+    "sql",
+    "swift",
+    "toml",
+    "ts",
+    "tsv",
+    "txt",
+    "xml",
+    "yaml",
+    "yml",
+];
+
+/// What comes with a message; `me` is the bot.
+pub(super) fn read(attachments: &Value, files: &Value, me: &str) -> Attached {
+    let attachments: Vec<&Map<String, Value>> = objects(attachments).take(MAX_QUOTES).collect();
+    let quotes = attachments.iter().filter_map(|attachment| quote(attachment, me)).collect();
+    // A message that is forwarded brings its files along.
+    let forwarded = attachments.iter().filter_map(|attachment| attachment.get("files"));
+    let files = std::iter::once(files).chain(forwarded).flat_map(elements).take(MAX_FILES).map(file).collect();
+    Attached { quotes, files, thread: None }
+}
+
+/// The words of `attachments` alone, for a message that is quoted itself.
+pub(super) fn words(attachments: &Value, me: &str) -> Vec<String> {
+    let quotes = objects(attachments).take(MAX_QUOTES).filter_map(|attachment| quote(attachment, me));
+    quotes.map(|quote| quote.text).collect()
+}
+
+/// The names of files.
+pub(super) fn names(files: &Value) -> impl Iterator<Item = String> + '_ {
+    elements(files).take(MAX_FILES).map(|file| file.as_object().map_or_else(|| NAMELESS.to_owned(), name))
+}
+
+fn elements(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn objects(list: &Value) -> impl Iterator<Item = &Map<String, Value>> {
+    elements(list).filter_map(Value::as_object)
+}
+
+fn quote(attachment: &Map<String, Value>, me: &str) -> Option<Quote> {
+    let field = |key: &str| attachment.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+    let plain = |key: &str| field(key).map(|text| mrkdwn::plain(text, me));
+    let body = plain("text").or_else(|| blocks(attachment.get("message_blocks")?, me));
+    let mut lines: Vec<String> = [plain("pretext"), plain("title"), body].into_iter().flatten().collect();
+    for field in attachment.get("fields").map(objects).into_iter().flatten() {
+        let part = |key: &str| field.get(key).and_then(Value::as_str).map(|text| mrkdwn::plain(text, me));
+        lines.extend([part("title"), part("value")].into_iter().flatten());
+    }
+    if lines.is_empty() {
+        // Slack's own words for what it cannot show: all that there is of some.
+        lines.extend(plain("fallback"));
+    }
+    let text = lines.join("\n");
+    let is_forwarded = ["is_share", "is_msg_unfurl"].iter().any(|key| attachment.get(*key) == Some(&Value::Bool(true)))
+        || attachment.contains_key("message_blocks");
+    let by = ["author_name", "author_id", "service_name", "from_url"].iter().find_map(|key| field(key));
+    (!text.trim().is_empty()).then(|| Quote {
+        kind: if is_forwarded { QuoteKind::Forwarded } else { QuoteKind::Aside },
+        by: text::head(&text::plain_line(by.unwrap_or_default()), MAX_NAME_CHARS).to_owned(),
+        text: text::head(text.trim(), MAX_QUOTE_CHARS).to_owned(),
+    })
+}
+
+/// The words of blocks, wherever they stand in them.
+fn blocks(blocks: &Value, me: &str) -> Option<String> {
+    let mut words = String::new();
+    collect(blocks, me, 0, &mut words);
+    Some(words.trim().to_owned()).filter(|words| !words.is_empty())
+}
+
+fn collect(value: &Value, me: &str, depth: usize, words: &mut String) {
+    if depth > MAX_DEPTH || words.len() > MAX_QUOTE_CHARS {
+        return;
+    }
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| collect(value, me, depth + 1, words)),
+        Value::Object(object) => {
+            let kind = object.get("type").and_then(Value::as_str).unwrap_or_default();
+            match object.get("text").or_else(|| object.get("url")) {
+                Some(Value::String(text)) if kind == "mrkdwn" => words.push_str(&mrkdwn::plain(text, me)),
+                Some(Value::String(text)) => words.push_str(text),
+                Some(inner) => collect(inner, me, depth + 1, words),
+                None => {}
+            }
+            if kind == "user"
+                && let Some(user) = object.get("user_id").and_then(Value::as_str)
+            {
+                words.push('@');
+                words.push_str(user);
+            }
+            for key in ["message", "blocks", "elements", "fields"] {
+                if let Some(inner) = object.get(key) {
+                    collect(inner, me, depth + 1, words);
+                }
+            }
+            let is_of_lines = kind.starts_with("rich_text_") || matches!(kind, "section" | "header" | "context");
+            if is_of_lines && !words.ends_with('\n') {
+                words.push('\n');
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn file(file: &Value) -> File {
+    let nothing = Map::new();
+    let file = file.as_object().unwrap_or(&nothing);
+    let word = |key: &str| file.get(key).and_then(Value::as_str);
+    let name = name(file);
+    let address = word("url_private_download").or_else(|| word("url_private")).map(str::to_owned);
+    let content = match (word("mode"), &address) {
+        (Some("tombstone" | "hidden_by_limit"), _) => Content::Unread(Unread::Gone),
+        (Some("external" | "email"), _) => Content::Unread(Unread::Elsewhere),
+        (mode, address) if mode == Some("snippet") || is_text(word("mimetype"), &name) => match address {
+            Some(_) => Content::Awaited,
+            None => Content::Unread(Unread::NotFetched),
+        },
+        _ if word("mimetype").is_some_and(|kind| kind.starts_with("image/")) => Content::Unread(Unread::Image),
+        _ => Content::Unread(Unread::NoText),
+    };
+    File { name, bytes: file.get("size").and_then(Value::as_u64), address, content }
+}
+
+fn name(file: &Map<String, Value>) -> String {
+    let given = ["name", "title", "id"].iter().filter_map(|key| file.get(*key)?.as_str());
+    let mut names = given.map(text::plain_line).filter(|name| !name.is_empty());
+    text::head(&names.next().unwrap_or_else(|| NAMELESS.to_owned()), MAX_NAME_CHARS).to_owned()
+}
+
+fn is_text(kind: Option<&str>, name: &str) -> bool {
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    // A script of TypeScript's is a video to those who go by endings.
+    kind.starts_with("text/")
+        || TEXT_TYPES.contains(&kind.as_str())
+        || !["image/", "audio/"].iter().any(|media| kind.starts_with(media))
+            && ending.is_some_and(|ending| TEXT_ENDINGS.contains(&ending.as_str()))
+}
+
+/// Who wrote a message of a thread: the id of a person, else of an app.
+pub(super) fn writer(message: &Map<String, Value>) -> Option<&str> {
+    let ids = ["user", "bot_id"].iter().filter_map(|key| message.get(*key)?.as_str());
+    ids.into_iter().find(|id| session_key::is_id(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn quotes(attachments: Value) -> Vec<(QuoteKind, String, String)> {
+        let Attached { quotes, .. } = read(&attachments, &Value::Null, "UBOT");
+        quotes.into_iter().map(|quote| (quote.kind, quote.by, quote.text)).collect()
+    }
+
+    fn contents(files: Value) -> Vec<(String, Content)> {
+        let Attached { files, .. } = read(&Value::Null, &files, "UBOT");
+        files.into_iter().map(|file| (file.name, file.content)).collect()
+    }
+
+    #[test]
+    fn a_forwarded_message_is_read_with_who_wrote_it() {
+        let forwarded = json!([{
+            "is_share": true, "author_name": "Ann\nLee", "author_id": "U2", "text": "deploy <https://a.b|here> &amp; wait",
+            "fallback": "[Nov 3rd] Ann: deploy", "ts": "1.2", "channel_id": "C9",
+        }]);
+        assert_eq!(
+            quotes(forwarded),
+            [(QuoteKind::Forwarded, "Ann Lee".into(), "deploy here (https://a.b) & wait".into())]
+        );
+    }
+
+    #[test]
+    fn words_that_stand_in_blocks_alone_are_found_there() {
+        let section = json!({"type": "rich_text_section", "elements": [
+            {"type": "text", "text": "ask "}, {"type": "user", "user_id": "U3"}, {"type": "text", "text": " now"}]});
+        let list = json!({"type": "rich_text_list", "elements": [
+            {"type": "rich_text_section", "elements": [{"type": "text", "text": "one"}]},
+            {"type": "rich_text_section", "elements": [{"type": "link", "url": "https://a.b"}]}]});
+        let blocks = json!([{"type": "rich_text", "elements": [section, list]}]);
+        let forwarded = json!([{"author_id": "U2", "message_blocks": [{"team": "T1", "message": {"blocks": blocks}}]}]);
+        assert_eq!(quotes(forwarded), [(QuoteKind::Forwarded, "U2".into(), "ask @U3 now\none\nhttps://a.b".into())]);
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_no_forwarded_message() {
+        let unfurled = json!([{"service_name": "Wiki", "title": "Plans", "title_link": "https://w", "text": "Be quick.",
+                               "fields": [{"title": "Owner", "value": "ann"}, 7]}]);
+        assert_eq!(quotes(unfurled), [(QuoteKind::Aside, "Wiki".into(), "Plans\nBe quick.\nOwner\nann".into())]);
+        assert_eq!(quotes(json!([{"fallback": "a chart"}])), [(QuoteKind::Aside, String::new(), "a chart".into())]);
+    }
+
+    #[test]
+    fn files_are_told_apart_before_any_is_fetched() {
+        let file = |name: &str, kind: &str, more: Value| {
+            let mut file = json!({"id": "F1", "name": name, "mimetype": kind, "size": 9, "mode": "hosted",
+                                  "url_private": "https://files.slack.com/a", "url_private_download": "https://files.slack.com/b"});
+            file.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            contents(json!([file])).remove(0).1
+        };
+        let unread = Content::Unread;
+        for (name, kind, wanted) in [
+            ("a.txt", "text/plain", Content::Awaited),
+            ("a.html", "text/html", Content::Awaited),
+            ("a.json", "application/json", Content::Awaited),
+            ("server.LOG", "application/octet-stream", Content::Awaited),
+            ("a.ts", "video/mp2t", Content::Awaited),
+            ("a.pdf", "application/pdf", unread(Unread::NoText)),
+            ("a.zip", "application/zip", unread(Unread::NoText)),
+            ("a.png", "image/png", unread(Unread::Image)),
+            ("a.svg.txt", "image/svg+xml", unread(Unread::Image)),
+        ] {
+            assert_eq!(file(name, kind, json!({})), wanted, "{name} {kind}");
+        }
+        assert_eq!(file("a", "text/x-odd", json!({"mode": "snippet"})), Content::Awaited);
+        assert_eq!(file("a.txt", "text/plain", json!({"mode": "tombstone"})), unread(Unread::Gone));
+        assert_eq!(file("a.txt", "text/plain", json!({"mode": "external"})), unread(Unread::Elsewhere));
+        let bare = contents(json!([{"id": "F7", "mimetype": "text/plain"}]));
+        assert_eq!(bare, [("F7".to_owned(), unread(Unread::NotFetched))]);
+    }
+
+    #[test]
+    fn a_forwarded_message_brings_its_files_along() {
+        let attachments = json!([{"is_share": true, "text": "see", "files": [{"name": "b.txt", "mode": "tombstone"}]}]);
+        let Attached { files, .. } = read(&attachments, &json!([{"name": "a.pdf"}]), "UBOT");
+        assert_eq!(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["a.pdf", "b.txt"]);
+    }
+
+    fn odd() -> impl Strategy<Value = Value> {
+        let key = prop::sample::select(vec![
+            "text",
+            "title",
+            "pretext",
+            "fallback",
+            "fields",
+            "value",
+            "files",
+            "name",
+            "mode",
+            "mimetype",
+            "size",
+            "message_blocks",
+            "message",
+            "blocks",
+            "elements",
+            "type",
+            "user_id",
+            "url",
+            "author_name",
+            "is_share",
+            "url_private",
+            "url_private_download",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "(\\PC|\n|<|>|&|\\||\u{202e}){0,12}".prop_map(Value::from),
+            prop::sample::select(vec!["snippet", "rich_text_section", "mrkdwn", "text/plain"]).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 60, 6, move |inner| {
+            let object = prop::collection::vec((key.clone(), inner.clone()), 0..6).prop_map(|pairs| {
+                Value::Object(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+            });
+            prop_oneof![prop::collection::vec(inner, 0..5).prop_map(Value::from), object]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_nothing_panics_and_all_is_bounded(attachments in odd(), files in odd()) {
+            let attached = read(&attachments, &files, "UBOT");
+            prop_assert!(attached.quotes.len() <= MAX_QUOTES && attached.files.len() <= MAX_FILES);
+            for Quote { by, text, .. } in &attached.quotes {
+                let is_one_line = !by.contains(['\n', '\u{202e}']);
+                prop_assert!(!text.trim().is_empty() && is_one_line);
+            }
+            for File { name, content, address, .. } in &attached.files {
+                prop_assert!(!name.is_empty() && !name.contains('\n'));
+                prop_assert!(*content != Content::Awaited || address.is_some());
+            }
+        }
+
+        #[test]
+        fn one_that_is_odd_takes_no_other_along(odd in odd()) {
+            let good = json!({"text": "good", "author_name": "Ann"});
+            let read = quotes(json!([odd, good]));
+            prop_assert_eq!(read.last(), Some(&(QuoteKind::Aside, "Ann".to_owned(), "good".to_owned())));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What was said in a thread before the bot was mentioned there.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    attached,
+    failure::CallFailure,
+    look_back::{Cursor, PAGE},
+    mrkdwn,
+    web::{Identity, Web},
+};
+use crate::talk::{ReplyTo, Said, Thread};
+
+/// A thread of more pages is not read to its end.
+const MAX_PAGES: usize = 5;
+
+/// The most characters that are kept of one: how it began, and the newest.
+const MAX_CHARS: usize = 60_000;
+
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Value>,
+    response_metadata: Option<Cursor>,
+}
+
+/// What others than the bot have said in a thread before the message of that `ts`.
+pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &str) -> Result<Thread, CallFailure> {
+    let mut said = Vec::new();
+    let mut cursor: Option<String> = None;
+    let mut is_whole = false;
+    for _ in 0..MAX_PAGES {
+        let parameters = [
+            ("channel", Some(place.channel.as_str())),
+            ("ts", place.thread_ts.as_deref()),
+            ("latest", Some(before)),
+            ("limit", Some(PAGE)),
+            ("cursor", cursor.as_deref()),
+        ];
+        let page: Page = web.read("conversations.replies", &parameters).await?;
+        let objects = page.messages.iter().filter_map(Value::as_object);
+        said.extend(objects.filter(|message| ts(message) < before).filter_map(|message| read(message, me)));
+        cursor = Cursor::next(page.response_metadata);
+        if cursor.is_none() {
+            is_whole = true;
+            break;
+        }
+    }
+    let is_bounded = bound(&mut said, MAX_CHARS);
+    Ok(Thread { said, is_cut: !is_whole || is_bounded })
+}
+
+fn ts(message: &Map<String, Value>) -> &str {
+    message.get("ts").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A message that says something, with what came along with it.
+fn read(message: &Map<String, Value>, me: &Identity) -> Option<Said> {
+    let word = |key: &str| message.get(key).and_then(Value::as_str);
+    let is_mine = word("user") == Some(&me.user) || me.bot.as_deref().is_some_and(|bot| word("bot_id") == Some(bot));
+    let says = matches!(word("subtype"), None | Some("file_share" | "thread_broadcast" | "bot_message" | "me_message"));
+    if is_mine || !says {
+        return None;
+    }
+    let mut lines = vec![mrkdwn::plain(word("text").unwrap_or_default(), &me.user)];
+    lines.extend(message.get("attachments").into_iter().flat_map(|attachments| attached::words(attachments, &me.user)));
+    lines.extend(message.get("files").into_iter().flat_map(attached::names).map(|name| format!("[{name}]")));
+    lines.retain(|line| !line.trim().is_empty());
+    let by = attached::writer(message)?.to_owned();
+    (!lines.is_empty()).then(|| Said { by, text: lines.join("\n") })
+}
+
+/// Takes the oldest but the first out until all are so many characters. Whether any went.
+fn bound(said: &mut Vec<Said>, most: usize) -> bool {
+    let chars = |said: &Said| said.text.chars().count();
+    let mut left = most.saturating_sub(said.first().map_or(0, chars));
+    let newest = said.iter().skip(1).rev().take_while(|said| match left.checked_sub(chars(said)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    });
+    let stays = newest.count();
+    let goes = 1..said.len().saturating_sub(stays);
+    !goes.is_empty() && said.drain(goes).count() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn everybody_is_heard_but_the_bot_itself() {
+        let me = Identity {
+            user: "UBOT".into(),
+            bot: Some("BBOT".into()),
+            name: "pmk".into(),
+            team: "Acme".into(),
+            team_id: "T1".into(),
+        };
+        let read = |message: Value| super::read(message.as_object()?, &me).map(|said| (said.by, said.text));
+        let said = |by: &str, text: &str| Some((by.to_owned(), text.to_owned()));
+        assert_eq!(read(json!({"user": "U1", "text": "<@UBOT> why &lt; 3?"})), said("U1", "why < 3?"));
+        let alert =
+            json!({"subtype": "bot_message", "bot_id": "B7", "text": "", "attachments": [{"text": "disk full"}]});
+        assert_eq!(read(alert), said("B7", "disk full"));
+        let file = json!({"user": "U1", "subtype": "file_share", "text": "", "files": [{"name": "a.log"}]});
+        assert_eq!(read(file), said("U1", "[a.log]"));
+        for nothing in [
+            json!({"user": "UBOT", "text": "mine"}),
+            json!({"bot_id": "BBOT", "text": "mine"}),
+            json!({"user": "U1", "subtype": "channel_join", "text": "joined"}),
+            json!({"user": "U1", "text": " "}),
+            json!({"user": "U 1", "text": "no id"}),
+            json!({"text": "nobody's"}),
+        ] {
+            assert_eq!(read(nothing.clone()), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_thread_its_beginning_stays_and_the_newest() {
+        let thread = |lengths: &[usize]| -> Vec<Said> {
+            let said = |(at, length): (usize, &usize)| Said { by: format!("U{at}"), text: "x".repeat(*length) };
+            lengths.iter().enumerate().map(said).collect()
+        };
+        for (lengths, most, left) in [
+            (&[5, 5, 5][..], 15, &["U0", "U1", "U2"][..]),
+            (&[5, 5, 5], 14, &["U0", "U2"]),
+            (&[5, 1, 9, 1], 8, &["U0", "U3"]),
+            (&[9], 3, &["U0"]),
+            (&[9, 1], 3, &["U0"]),
+            (&[], 3, &[]),
+        ] {
+            let mut said = thread(lengths);
+            assert_eq!(bound(&mut said, most), left.len() < lengths.len(), "{lengths:?}");
+            assert_eq!(said.iter().map(|said| said.by.as_str()).collect::<Vec<_>>(), left, "{lengths:?}");
+        }
+    }
+}

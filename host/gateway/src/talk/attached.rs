@@ -1,0 +1,153 @@
+//! What comes with a message beside its text: messages that it forwards, files, and what was said before it in its thread.
+//! What is read of that is stored with the question, so that a turn that is run again reads the same.
+
+use serde::{Deserialize, Serialize};
+
+/// What comes with a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attached {
+    pub quotes: Vec<Quote>,
+    pub files: Vec<File>,
+    /// What was said in its thread before; none until that was looked for.
+    pub thread: Option<Thread>,
+}
+
+/// Words that somebody else may have written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quote {
+    pub kind: QuoteKind,
+    /// Who wrote it, by whatever name it came under; may be empty.
+    pub by: String,
+    pub text: String,
+}
+
+/// How such words come along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuoteKind {
+    /// A message that was forwarded or shared.
+    Forwarded,
+    /// What a link leads to, or what an app has put beside the text.
+    Aside,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    pub name: String,
+    /// How long it is said to be, in bytes.
+    pub bytes: Option<u64>,
+    /// Where it can be fetched.
+    pub address: Option<String>,
+    pub content: Content,
+}
+
+/// What is known of what is in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// A text, by what is said of it, that is still to be fetched.
+    Awaited,
+    /// `is_lossy`: some of it was no text in any encoding that is known here.
+    Text {
+        text: String,
+        is_lossy: bool,
+    },
+    Unread(Unread),
+}
+
+/// Why a file is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unread {
+    /// It holds no text.
+    NoText,
+    Image,
+    TooLarge,
+    /// It was deleted.
+    Gone,
+    /// It is kept somewhere else, and the token goes nowhere else.
+    Elsewhere,
+    /// The app may not read files.
+    NotAllowed,
+    /// It could not be fetched.
+    NotFetched,
+    /// Files are not read here.
+    Off,
+}
+
+impl Unread {
+    /// Every reason.
+    pub const ALL: [Unread; 8] = [
+        Unread::NoText,
+        Unread::Image,
+        Unread::TooLarge,
+        Unread::Gone,
+        Unread::Elsewhere,
+        Unread::NotAllowed,
+        Unread::NotFetched,
+        Unread::Off,
+    ];
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unread::NoText => "no-text",
+            Unread::Image => "image",
+            Unread::TooLarge => "too-large",
+            Unread::Gone => "gone",
+            Unread::Elsewhere => "elsewhere",
+            Unread::NotAllowed => "not-allowed",
+            Unread::NotFetched => "not-fetched",
+            Unread::Off => "off",
+        }
+    }
+}
+
+/// What was said in a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Thread {
+    /// Oldest first.
+    pub said: Vec<Said>,
+    /// Whether there is more of it than was read.
+    pub is_cut: bool,
+}
+
+/// What somebody said there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// The id of a person, or of an app.
+    pub by: String,
+    pub text: String,
+}
+
+impl Attached {
+    /// Whether there is nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.quotes.is_empty() && self.files.is_empty() && self.thread.is_none()
+    }
+
+    /// Whether there are words in it to be read.
+    pub fn has_words(&self) -> bool {
+        let is_text = |file: &File| matches!(file.content, Content::Text { .. });
+        let is_said = |thread: &Thread| !thread.said.is_empty();
+        !self.quotes.is_empty() || self.files.iter().any(is_text) || self.thread.as_ref().is_some_and(is_said)
+    }
+
+    /// Adds what came with a later message.
+    pub fn append(&mut self, mut later: Attached) {
+        self.quotes.append(&mut later.quotes);
+        self.files.append(&mut later.files);
+        self.thread = self.thread.take().or(later.thread);
+    }
+
+    /// The files that are not read, with the reasons.
+    pub fn unread(&self) -> impl Iterator<Item = (&str, Unread)> {
+        self.files.iter().filter_map(|file| match file.content {
+            Content::Unread(why) => Some((file.name.as_str(), why)),
+            Content::Awaited | Content::Text { .. } => None,
+        })
+    }
+}

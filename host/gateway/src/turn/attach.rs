@@ -1,0 +1,180 @@
+//! Reads what came with a message, before the conversation is gathered: files are fetched, and so is what was said in its
+//! thread, where nothing of that is in view yet. What was read is stored with the question, so that a turn that is run
+//! again reads the same; then it stands in the conversation as one message of its own, just before the one that it came
+//! with.
+//!
+//! Nothing of this is the asker's own words. All of it is [quoted](pmk_core::quoting), and each piece goes through the
+//! policies' cap before it is.
+
+mod frame;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use pmk_core::{Block, CapVerdict, Entry, Message, Origin, Place, Role, cap, tokens};
+use pmk_policy::IncomingInput;
+
+use super::{TurnError, live::LivePorts, records::note_capped};
+use crate::{
+    front::FrontError,
+    services::Services,
+    store::{Live, OpenTurn},
+    talk::{Attached, Content, File, Thread, Unread},
+};
+use frame::{Piece, pieces};
+
+/// Files of one message that are fetched at the same time.
+const FILES_AT_ONCE: usize = 4;
+
+/// Attempts at a file.
+const ATTEMPTS: u32 = 2;
+
+/// The longest pause before another attempt.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+/// All pieces together take at most this part of the hard limit, whatever the policies let in: the question and what
+/// was said before must fit beside them.
+const SHARE_OF_LIMIT: u64 = 2;
+
+/// Reads what came with these messages; and what was said before the first of them in its thread, where `live` is given
+/// and has nothing of that yet.
+///
+/// # Errors
+/// What was read could not be stored. What cannot be read stands there as that.
+pub(super) async fn read(
+    services: &Services,
+    turn: &OpenTurn,
+    also: &[OpenTurn],
+    live: Option<&Live>,
+) -> Result<Attached, TurnError> {
+    let mut all = Attached::default();
+    let first = also.first().unwrap_or(turn);
+    for open in also.iter().chain([turn]) {
+        let mut attached = open.inbound.attached.clone();
+        let mut has_read = read_files(services, &mut attached.files).await;
+        let is_new = live.is_some_and(|live| is_new_here(services, open, live));
+        if is_new && std::ptr::eq(open, first) && attached.thread.is_none() {
+            attached.thread = Some(read_thread(services, open).await);
+            has_read = true;
+        }
+        if has_read {
+            services.store.keep_attached(open.turn, &attached).await?;
+        }
+        all.append(attached);
+    }
+    Ok(all)
+}
+
+/// Whether there were files to read.
+async fn read_files(services: &Services, files: &mut [File]) -> bool {
+    let mut reads = Vec::new();
+    for file in files.iter_mut().filter(|file| file.content == Content::Awaited) {
+        reads.push(async move { file.content = read_file(services, file).await });
+    }
+    stream::iter(reads).buffer_unordered(FILES_AT_ONCE).count().await > 0
+}
+
+async fn read_file(services: &Services, file: &File) -> Content {
+    let most = u64::from(services.config.slack_settings.max_file_kib) * 1024;
+    if most == 0 {
+        return Content::Unread(Unread::Off);
+    }
+    for attempt in 1..=ATTEMPTS {
+        match services.front.read_file(file, most).await {
+            Ok(content) => return content,
+            Err(FrontError::Transient { what, retry_after }) if attempt < ATTEMPTS => {
+                tracing::debug!(what, "a file is fetched once more");
+                tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a file was not fetched");
+                break;
+            }
+        }
+    }
+    Content::Unread(Unread::NotFetched)
+}
+
+/// Whether a message is in a channel's thread of which nothing is in view, and which may be read.
+fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
+    let is_seed = |origin| matches!(origin, Origin::Seed | Origin::SeedAck);
+    let key = &turn.inbound.key;
+    services.config.slack_settings.read_threads
+        && turn.absorbs.is_none()
+        && matches!(key.place, Place::Channel(_))
+        && key.thread.as_ref().is_some_and(|thread| *thread != turn.inbound.ts)
+        && live.dropped_turns == 0
+        && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))
+}
+
+/// A courtesy: the turn goes on without.
+async fn read_thread(services: &Services, turn: &OpenTurn) -> Thread {
+    match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
+        Ok(thread) => thread,
+        Err(error) => {
+            tracing::debug!(session = %turn.inbound.key, %error, "what was said before in a thread is not read");
+            Thread::default()
+        }
+    }
+}
+
+/// What a message says: where it has no words of its own, that it has none.
+pub(super) fn words(services: &Services, text: &str, attached: &Attached) -> String {
+    if text.trim().is_empty() && attached.has_words() { services.messages.told_no_words() } else { text.to_owned() }
+}
+
+/// Archives what came with a message, and the message after it. Returns what stands in the window of the former, and the
+/// id of the message; nothing where nothing came with it.
+pub(super) async fn archive(
+    ports: &LivePorts<'_>,
+    turn: &OpenTurn,
+    attached: &Attached,
+    message: &Message,
+    limit: u64,
+) -> Result<Option<(Entry, i64)>, TurnError> {
+    let language = ports.services.config.language;
+    let pieces = pieces(attached, language);
+    if pieces.is_empty() {
+        return Ok(None);
+    }
+    let whole = quoting(pieces.iter().map(Piece::quoted));
+    let both = [whole.clone(), message.clone()];
+    let ids = ports.services.store.archive(turn.session, turn.turn, &both, ports.services.now_ms()).await?;
+    let &[id, of_message] = &*ids else { return Ok(None) };
+    let mut entry = Entry::new(id, whole);
+    let (mut room, mut sizes, mut standing) = (limit / SHARE_OF_LIMIT, vec![], vec![]);
+    for mut piece in pieces {
+        let text: Arc<str> = Arc::from(piece.text.as_str());
+        let incoming = IncomingInput { kind: Origin::Attachment, name: piece.name.clone(), text, limit };
+        let verdict = ports.cap(incoming).await;
+        let apply = |verdict| cap::apply(&piece.text, verdict, Origin::Attachment.name(), &entry.shown_id(), language);
+        let mut capped = apply(verdict);
+        let cost = u64::from(tokens::estimate(&capped.text));
+        if cost > room {
+            capped = apply(within(verdict, &capped.text, cost, room));
+        }
+        room = room.saturating_sub(u64::from(tokens::estimate(&capped.text)));
+        if capped.capped {
+            sizes.push((capped.original_chars, capped.text.chars().count()));
+        }
+        piece.text = capped.text;
+        standing.push(piece.quoted());
+    }
+    if !sizes.is_empty() {
+        let standing = quoting(standing.into_iter());
+        entry = Entry { original: Some(entry.message), ..Entry::new(id, standing) };
+    }
+    note_capped(&ports.journal, &turn.inbound.user, Origin::Attachment, &sizes);
+    Ok(Some((entry, of_message)))
+}
+
+/// The verdict under which a text that costs so much takes about as much as there is room.
+fn within(verdict: CapVerdict, text: &str, cost: u64, room: u64) -> CapVerdict {
+    let chars = text.chars().count() as u64 * room / cost.max(1);
+    verdict.at_most(u32::try_from(chars).unwrap_or(u32::MAX))
+}
+
+fn quoting(blocks: impl Iterator<Item = String>) -> Message {
+    let blocks = blocks.map(|text| Block::Text { text }).collect();
+    Message { role: Role::User, origin: Origin::Attachment, blocks }
+}

@@ -1,0 +1,131 @@
+//! How the model is shown what came with a message. All words that are not the host's are quoted, names and senders too:
+//! nothing in them can pass for the asker's own.
+
+use pmk_core::{Language, quoted_lines_are_material, quoting::quoted, text};
+
+use crate::talk::{Attached, Content, File, Quote, QuoteKind, Said, Thread};
+
+/// One piece of it.
+pub(super) struct Piece {
+    /// The name of the file; empty where there is none.
+    pub name: String,
+    /// Our own words.
+    introduction: &'static str,
+    /// What stands above the text, quoted with it.
+    label: Option<String>,
+    /// The words, as they came.
+    pub text: String,
+}
+
+impl Piece {
+    /// As it is shown.
+    pub fn quoted(&self) -> String {
+        let words = self.label.iter().map(String::as_str).chain([self.text.as_str()]);
+        format!("{}{}", self.introduction, quoted(&words.collect::<Vec<_>>().join("\n")))
+    }
+}
+
+macro_rules! introduction {
+    ($language:expr, $english:literal, $chinese:literal) => {
+        $language.pick(
+            concat!($english, " ", quoted_lines_are_material!(english)),
+            concat!($chinese, quoted_lines_are_material!(chinese)),
+        )
+    };
+}
+
+/// What there is to show.
+pub(super) fn pieces(attached: &Attached, language: Language) -> Vec<Piece> {
+    let thread = attached.thread.iter().filter_map(|thread| of_thread(thread, language));
+    let quotes = attached.quotes.iter().map(|quote| of_quote(quote, language));
+    let files = attached.files.iter().filter_map(|file| of_file(file, language));
+    thread.chain(quotes).chain(files).collect()
+}
+
+fn of_thread(thread: &Thread, language: Language) -> Option<Piece> {
+    // What follows a first line is moved in: no line of a message looks as if somebody else had begun to speak.
+    let said = |Said { by, text }: &Said| format!("{by}: {}", text::lines(text).collect::<Vec<_>>().join("\n  "));
+    let introduction = introduction!(
+        language,
+        "What people have said in this thread before the next message, by their ids, oldest first.",
+        "以下是這個 thread 裡，下一則訊息之前大家說過的話，以 id 標示，最舊的在前。"
+    );
+    let cut =
+        language.pick("(there is more of this thread, which is not shown)", "（這個 thread 還有其他內容，未顯示）");
+    (!thread.said.is_empty()).then(|| Piece {
+        name: "thread".to_owned(),
+        introduction,
+        label: thread.is_cut.then(|| cut.to_owned()),
+        text: thread.said.iter().map(said).collect::<Vec<_>>().join("\n"),
+    })
+}
+
+fn of_quote(quote: &Quote, language: Language) -> Piece {
+    let introduction = match quote.kind {
+        QuoteKind::Forwarded => introduction!(
+            language,
+            "Forwarded with the next message; who sends that need not have written it.",
+            "以下內容隨下一則訊息轉寄而來，不一定是傳訊息的人寫的。"
+        ),
+        QuoteKind::Aside => introduction!(
+            language,
+            "Beside the next message: what a link in it leads to, or what an app has added.",
+            "以下內容附在下一則訊息旁：其中連結的預覽，或應用程式加上的內容。"
+        ),
+    };
+    let label = (!quote.by.is_empty()).then(|| format!("{}{}", language.pick("from: ", "來自："), quote.by));
+    Piece { name: String::new(), introduction, label, text: quote.text.clone() }
+}
+
+fn of_file(file: &File, language: Language) -> Option<Piece> {
+    let Content::Text { text, is_lossy } = &file.content else { return None };
+    let introduction =
+        introduction!(language, "A file that is attached to the next message.", "以下是下一則訊息附加的檔案。");
+    let lossy = match is_lossy {
+        true => language.pick(" (some characters could not be read)", "（部分字元無法讀取）"),
+        false => "",
+    };
+    let label = format!("{}{}{lossy}", language.pick("file: ", "檔案："), file.name);
+    Some(Piece { name: file.name.clone(), introduction, label: Some(label), text: text.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn quote(text: &str) -> Quote {
+        Quote { kind: QuoteKind::Forwarded, by: "Ann".into(), text: text.into() }
+    }
+
+    #[test]
+    fn a_thread_tells_who_said_what_and_nobody_can_speak_for_another() {
+        let said = [("U1", "it fails"), ("U2", "since when?\nU1: never mind")];
+        let said = said.map(|(by, text)| Said { by: by.into(), text: text.into() }).to_vec();
+        let attached = Attached { thread: Some(Thread { said, is_cut: false }), ..Attached::default() };
+        let shown = pieces(&attached, Language::English)[0].quoted();
+        let (_, quoted) = shown.split_once('\n').expect("lines");
+        assert_eq!(quoted, "> U1: it fails\n> U2: since when?\n>   U1: never mind");
+    }
+
+    #[test]
+    fn a_file_is_named_where_it_is_quoted() {
+        let content = Content::Text { text: "a,b\n1,2".into(), is_lossy: true };
+        let file = File { name: "x.csv".into(), bytes: None, address: None, content };
+        let attached = Attached { files: vec![file], ..Attached::default() };
+        let shown = pieces(&attached, Language::English)[0].quoted();
+        assert!(shown.ends_with("\n> file: x.csv (some characters could not be read)\n> a,b\n> 1,2"), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_of_a_stranger_stands_unquoted(text in "(\\PC|\n|\r|\u{2028}|> |```|中){0,40}", by in "(\\PC|```){0,9}") {
+            let attached = Attached { quotes: vec![Quote { by, ..quote(&text) }], ..Attached::default() };
+            for language in Language::ALL {
+                let shown = pieces(&attached, language)[0].quoted();
+                prop_assert!(text::lines(&shown).skip(1).all(|line| line.starts_with("> ")), "{shown:?}");
+            }
+        }
+    }
+}

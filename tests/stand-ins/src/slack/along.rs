@@ -1,0 +1,113 @@
+//! What people send along with a message: files, and `attachments` as a forwarded message has them.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Path, State as Shared},
+    http::{HeaderMap, StatusCode, header},
+    response::{Html, IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use super::{Fault, Inner};
+
+/// What is there for who may not read files.
+const LOGIN: &str = "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><body>Sign in</body></html>";
+
+/// A file that a person attaches.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    pub name: String,
+    pub mimetype: String,
+    /// `hosted`, `snippet`, `tombstone`, `external`.
+    pub mode: String,
+    pub content: Vec<u8>,
+    /// How long it is said to be.
+    pub size: usize,
+    /// Where it is said to be, where that is not here.
+    pub address: Option<String>,
+    /// Where who asks for it is sent on to.
+    pub redirect: Option<String>,
+}
+
+impl Upload {
+    /// A file of that type.
+    pub fn new(name: &str, mimetype: &str, content: impl Into<Vec<u8>>) -> Upload {
+        let content = content.into();
+        Upload {
+            name: name.to_owned(),
+            mimetype: mimetype.to_owned(),
+            mode: "hosted".to_owned(),
+            size: content.len(),
+            content,
+            address: None,
+            redirect: None,
+        }
+    }
+}
+
+/// Somebody asked for an attached file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// The file's name.
+    pub name: String,
+    pub token: Option<String>,
+}
+
+/// Takes files in, and tells them as an event does.
+pub(super) fn attach(inner: &Inner, user: &str, files: Vec<Upload>) -> Vec<Value> {
+    let mut state = inner.state();
+    let told = files.into_iter().map(|file| {
+        let id = state.id("F");
+        let Upload { name, mimetype, mode, size, .. } = &file;
+        let here = format!("http://{}/files-pri/{id}/download/{name}", inner.address);
+        let address = file.address.clone().unwrap_or(here);
+        let mut told = json!({
+            "id": id, "created": 1_700_000_000, "timestamp": 1_700_000_000, "name": name, "title": name,
+            "mimetype": mimetype, "user": user, "mode": mode, "editable": mode == "snippet", "size": size,
+            "is_external": mode == "external", "is_public": false, "file_access": "visible",
+            "url_private": address, "url_private_download": address,
+        });
+        if mode == "tombstone" {
+            told = json!({"id": id, "mode": "tombstone", "name": name});
+        }
+        state.attached.insert(id, file);
+        told
+    });
+    told.collect()
+}
+
+/// Adds what came with a message to what is told of it.
+pub(super) fn add(message: &mut Value, along: &Value) {
+    if let (Some(message), Some(along)) = (message.as_object_mut(), along.as_object()) {
+        message.extend(along.clone());
+    }
+}
+
+/// An attached file, for who has the bot's token and may read files.
+pub(super) async fn download(
+    Shared(inner): Shared<Arc<Inner>>,
+    Path((id, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let (_, bot) = inner.tokens();
+    let is_bot = bearer == Some(bot.as_str());
+    let (file, fault) = {
+        let mut state = inner.state();
+        state.fetches.push(Fetch { name, token: bearer.map(str::to_owned) });
+        (state.attached.get(&id).cloned(), state.fault("download"))
+    };
+    inner.changed.notify_waiters();
+    if let Some(Fault::Status(status)) = fault {
+        return StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY).into_response();
+    }
+    let redirect = |to: &str| (StatusCode::FOUND, [(header::LOCATION, to.to_owned())]).into_response();
+    match file {
+        _ if !is_bot => redirect("/?redir=%2Ffiles-pri"),
+        _ if !inner.rules.scopes.contains(&"files:read") => Html(LOGIN).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+        Some(Upload { redirect: Some(to), .. }) => redirect(&to),
+        Some(Upload { mimetype, content, .. }) => ([(header::CONTENT_TYPE, mimetype)], content).into_response(),
+    }
+}
