@@ -2,7 +2,7 @@
 
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
-    slack::{Message, Sent},
+    slack::{Message, Sent, SlackRules},
 };
 use serde_json::{Value, json};
 
@@ -14,9 +14,14 @@ use crate::{
 const QUESTION: &str = "When is the launch?";
 
 async fn scene(more: Value) -> Scene {
+    scene_at(rules(), more).await
+}
+
+/// The same, where Slack has these rules.
+async fn scene_at(rules: SlackRules, more: Value) -> Scene {
     let mut config = json!({"version": 1, "language": "en", "presence": {"broadcast": false, "readMissed": false}});
     config.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    Scene::new(rules(), &config).await
+    Scene::new(rules, &config).await
 }
 
 /// Waits until the model was asked so often; what it was asked last.
@@ -197,7 +202,11 @@ async fn what_is_deleted_stays_where_the_operator_says_so() {
 
 /// A scene whose `mra` says who it is and never ends.
 async fn hanging() -> Scene {
-    let scene = scene(json!({})).await;
+    hanging_at(rules()).await
+}
+
+async fn hanging_at(rules: SlackRules) -> Scene {
+    let scene = scene_at(rules, json!({})).await;
     let script = "cd \"$(dirname \"$1\")\"; echo $$ > new; mv new \"$1\"; sleep 1000";
     let command = ["sh", "-c", script, "mra", &scene.home.path().join("pid").display().to_string()];
     let config = json!({"version": 1, "language": "en", "admins": ["U7"], "mra": {"command": command},
@@ -241,7 +250,7 @@ async fn stop_ends_what_is_under_way_and_the_next_question_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reaction_stops_too_and_only_for_the_asker_and_admins() {
-    let scene = hanging().await;
+    let scene = hanging_at(rules().without_statuses()).await;
     let gateway = scene.start().await;
     let sent = scene.slack.mention("C1", "U1", QUESTION, None);
     let mra = running(&scene).await;

@@ -167,11 +167,13 @@ async fn it_goes_on_following_after_a_kill_and_reads_back_what_it_has_missed() {
     answered(&scene, "C1", thread, "When is the launch?").await;
     answered(&scene, "C1", others, "When is lunch?").await;
     gateway.kill();
+    assert!(slack.await_sockets(0, PATIENCE).await);
     let gateway = scene.start().await;
     slack.write("C1", "U1", "And where?", thread);
     answered(&scene, "C1", thread, "And where?").await;
     scene.home.await_events("gateway.online", 2);
     gateway.kill();
+    assert!(slack.await_sockets(0, PATIENCE).await);
 
     age(&scene.home, Duration::from_secs(10 * 60));
     slack.talk("C1", "U1", "Is there cake?", thread);

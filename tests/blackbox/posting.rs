@@ -22,6 +22,11 @@ async fn scene(rules: SlackRules) -> Scene {
     Scene::new(rules, &json!({"version": 1, "language": "en"})).await
 }
 
+/// One in which nothing is streamed.
+async fn scene_at_once(rules: SlackRules) -> Scene {
+    Scene::new(rules, &json!({"version": 1, "language": "en", "slack": {"stream": "off"}})).await
+}
+
 /// What people see there, once the turn is over.
 async fn seen(scene: &Scene, asked: &Sent, turns: usize) -> Vec<String> {
     until_async("the end of the turn", || (scene.home.events("turn.processed").len() >= turns).then_some(())).await;
@@ -32,7 +37,7 @@ async fn seen(scene: &Scene, asked: &Sent, turns: usize) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_is_shown_and_the_answer_is_a_message_of_its_own() {
-    let scene = scene(rules()).await;
+    let scene = scene_at_once(rules()).await;
     scene.anthropic.push(Behaviour::answer("**Friday**, says the plan.\n\n| a | b |\n|---|---|\n| 1 | 2 |"));
     let _gateway = scene.start().await;
     let asked = scene.slack.mention("C1", "U1", "when?", Some(ROOT));
@@ -166,7 +171,7 @@ fn paragraphs(count: usize) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_thread_an_answer_grows_while_it_is_made() {
     let scene = scene(rules()).await;
-    scene.anthropic.push(Behaviour::slow(paragraphs(40), Duration::from_millis(150)));
+    scene.anthropic.push(Behaviour::slow(paragraphs(40), Duration::from_millis(900)));
     let _gateway = scene.start().await;
     let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
     let begun = scene.slack.await_message("C1", PATIENCE, |message| message.streaming_since.is_some()).await;
@@ -188,7 +193,7 @@ async fn a_stream_that_dies_becomes_the_whole_answer() {
         ("chat.startStream", Fault::Error("unknown_method")),
     ] {
         let scene = scene(rules()).await;
-        scene.anthropic.push(Behaviour::slow(paragraphs(30), Duration::from_millis(120)));
+        scene.anthropic.push(Behaviour::slow(paragraphs(30), Duration::from_millis(900)));
         let _gateway = scene.start().await;
         scene.slack.fault_times(method, 1, fault.clone());
         let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
@@ -200,7 +205,7 @@ async fn a_stream_that_dies_becomes_the_whole_answer() {
 async fn where_streams_keep_no_tag_there_is_no_second_one() {
     let scene = scene(SlackRules { stream_metadata: false, ..rules() }).await;
     for _ in 0..2 {
-        scene.anthropic.push(Behaviour::slow(paragraphs(20), Duration::from_millis(120)));
+        scene.anthropic.push(Behaviour::slow(paragraphs(20), Duration::from_millis(900)));
     }
     let _gateway = scene.start().await;
     for turn in 1..=2 {
@@ -215,7 +220,7 @@ async fn where_streams_keep_no_tag_there_is_no_second_one() {
 async fn nothing_from_a_fence_on_is_streamed() {
     let scene = scene(rules()).await;
     let answer = format!("{}\n\n```python\nprint(1)\n```\n\nThe end.", paragraphs(10));
-    scene.anthropic.push(Behaviour::slow(answer.clone(), Duration::from_millis(120)));
+    scene.anthropic.push(Behaviour::slow(answer.clone(), Duration::from_millis(900)));
     let _gateway = scene.start().await;
     let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
     assert_eq!(seen(&scene, &asked, 1).await, [answer]);
@@ -239,7 +244,7 @@ const CALLS: [&str; 7] = [
 
 /// How often; `PMK_KILLS=1000` for a night's worth.
 fn kills() -> usize {
-    std::env::var("PMK_KILLS").ok().map_or(24, |kills| kills.parse().expect("a number"))
+    std::env::var("PMK_KILLS").ok().map_or(16, |kills| kills.parse().expect("a number"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -261,7 +266,7 @@ async fn one_kill(method: &str, fault: Fault, spared: usize, statuses: bool, cou
     let (home, anthropic) = (Home::new(), Anthropic::start().await);
     home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
     let answer = paragraphs(count);
-    anthropic.when("tell me", Behaviour::slow(answer.clone(), Duration::from_millis(40)));
+    anthropic.when("tell me", Behaviour::slow(answer.clone(), Duration::from_millis(900)));
     let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     slack.fault_after(method, spared, 1, fault);

@@ -57,7 +57,9 @@ impl Scene {
 
 /// An answer of so many paragraphs, of which two make a part.
 fn answer(paragraphs: usize) -> String {
-    (0..paragraphs).map(|n| format!("第{n}段。{}\n\n", "這個月的廣告預算分配比例需要再確認一次。".repeat(252))).collect()
+    (0..paragraphs)
+        .map(|n| format!("第{n}段。{}\n\n", "這個月的廣告預算分配比例需要再確認一次。".repeat(252)))
+        .collect()
 }
 
 /// Every paragraph is there once, and in order.

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     report::TurnReport,
     talk::{
-        Accepted, Button, Change, Connection, Content, File, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction,
-        ReplyTo, Speech, Thread, Unread,
+        Accepted, Button, Change, Connection, Content, File, InThread, Inbound, Invocation, Manner, Notice, Press,
+        Reaction, ReplyTo, Speech, Thread, Unread,
     },
 };
 

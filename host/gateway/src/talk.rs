@@ -132,6 +132,7 @@ impl Press {
     /// The reaction that says the same.
     pub fn reaction(&self) -> Reaction {
         Reaction {
+            event_id: None,
             user: self.user.clone(),
             channel: self.channel.clone(),
             ts: self.ts.clone(),

@@ -113,7 +113,10 @@ fn limits() -> Result<Limits, Failure> {
     match variable(LIMITS).as_deref().map(str::trim) {
         None | Some("documented") => Ok(Limits::Documented),
         Some("refusals") => Ok(Limits::Refusals),
-        Some(_) => Err(Failure::new(format!("{LIMITS} is neither `documented` nor `refusals`")).hint("unset it for Slack itself")),
+        Some(_) => {
+            Err(Failure::new(format!("{LIMITS} is neither `documented` nor `refusals`"))
+                .hint("unset it for Slack itself"))
+        }
     }
 }
 

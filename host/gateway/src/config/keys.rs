@@ -19,7 +19,7 @@ use crate::audience::Audience;
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
 
 /// What is stored with a question is held in memory.
-const MOST_FILE_KIB: u64 = 16 * 1024;
+pub(super) const MOST_FILE_KIB: u64 = 16 * 1024;
 
 /// A hundred years: more is no number of months that anybody means.
 const MOST_MONTHS: u64 = 1_200;

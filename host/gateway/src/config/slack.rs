@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
+    keys::MOST_FILE_KIB,
     sections::Feedback,
     shape::{Key, Shape},
 };
@@ -57,7 +58,8 @@ impl SlackSettings {
 
 /// The keys of the section.
 pub(super) fn keys() -> Vec<Key> {
-    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, max_file_kib, read_threads, .. } = SlackSettings::default();
+    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, max_file_kib, read_threads, .. } =
+        SlackSettings::default();
     let words = Shape::Word { words: ReplyIn::ALL.map(ReplyIn::name).to_vec(), any_case: false };
     let prompts = Shape::List {
         of: Box::new(Shape::object(vec![
@@ -89,7 +91,8 @@ pub(super) fn keys() -> Vec<Key> {
             "Whether answers in threads are shown while they are made: where that goes, or not at all.",
         )
         .or(stream.name()),
-        Key::new("followDeletes", Shape::Flag, "Whether what is deleted in Slack is erased here, too.").or(follow_deletes),
+        Key::new("followDeletes", Shape::Flag, "Whether what is deleted in Slack is erased here, too.")
+            .or(follow_deletes),
         Key::new(
             "suggestedPrompts",
             prompts,

@@ -14,7 +14,6 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    content::Content,
     credentials::Prepared,
     envelope::Reception,
     failure::CallFailure,
@@ -23,14 +22,14 @@ use self::{
     prompts::Prompts,
     sockets::Sockets,
     split::Measure,
-    statuses::{Statuses, Thread},
+    statuses::Statuses,
     streams::Streams,
     web::{Identity, Met, Status, Web},
 };
 use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
 use crate::messages::Messages;
 use crate::report::TurnReport;
-use crate::talk::{Connection, File, Inbound, ReplyTo};
+use crate::talk::{Connection, Content, File, Inbound, ReplyTo, Thread};
 
 mod address;
 pub mod app;
@@ -186,7 +185,7 @@ pub struct Slack {
     tls: Arc<ClientConfig>,
     timings: Timings,
     hearing: Hearing,
-    statuses: Statuses,
+    statuses: Arc<Statuses>,
     streams: Streams,
     messages: Messages,
 }
@@ -214,7 +213,7 @@ impl Slack {
             tracing::info!("the Slack bot token has no scope `{}`: {goes}", scope.name);
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
-        let (hearing, statuses) = (Hearing::new(&config.timings), Statuses::new(scopes.as_deref()));
+        let (hearing, statuses) = (Hearing::new(&config.timings), Arc::new(Statuses::new(scopes.as_deref())));
         Ok(Slack {
             web: Arc::new(web),
             me,
@@ -255,7 +254,7 @@ impl Front for Slack {
 
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
-        let thread = Thread {
+        let thread = statuses::Thread {
             channel: reply_to.channel.clone(),
             ts: question.thread().to_owned(),
             takes_answer: reply_to.thread_ts.is_some(),
@@ -282,7 +281,7 @@ impl Front for Slack {
     }
 
     fn listener(&self, question: &Inbound) -> Option<Arc<dyn Listener>> {
-        self.streams.begin(&self.web, question, &self.me)
+        self.streams.begin(&self.web, &self.statuses, question, &self.me)
     }
 
     fn split(&self, text: &str, kind: Kind) -> Vec<String> {
@@ -392,7 +391,8 @@ impl Slack {
         let buttons = self.web.refused.allowed(part.buttons);
         if self.may_be_streamed(part) && part.replaces.is_none() && delivery::is_block(part) {
             let tag = delivery::tag(part);
-            let whole = self.streams.finish(&self.web, event_id, &reply_to.channel, &speech.text, buttons, &tag).await?;
+            let whole =
+                self.streams.finish(&self.web, event_id, &reply_to.channel, &speech.text, buttons, &tag).await?;
             if let Some(ts) = whole {
                 self.streams.is_whole(event_id);
                 return Ok(ts);
@@ -409,6 +409,6 @@ impl Slack {
 }
 
 /// What is shown in the place of an answer.
-fn waiting(line: &str) -> Content {
-    Content::text(format!(":hourglass_flowing_sand: {}", mrkdwn::escape(line)))
+fn waiting(line: &str) -> content::Content {
+    content::Content::text(format!(":hourglass_flowing_sand: {}", mrkdwn::escape(line)))
 }

@@ -42,7 +42,7 @@ impl Wish {
 /// Whether a message is the word that stops an answer, and nothing else.
 fn is_stop(message: &Inbound) -> bool {
     let word = message.text.trim().trim_end_matches(['.', '!', '。', '！']).trim_start_matches('/');
-    message.files == 0 && (word.eq_ignore_ascii_case("stop") || word == "停")
+    message.attached.is_empty() && (word.eq_ignore_ascii_case("stop") || word == "停")
 }
 
 /// Takes in what was changed about a message. When this returns, it survives a crash.

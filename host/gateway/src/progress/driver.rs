@@ -54,7 +54,8 @@ impl Settings {
     {
         let (lines, received) = mpsc::unbounded_channel();
         let done = CancellationToken::new();
-        let driver = Driver { epoch: Instant::now(), throttle: Throttle::new(self.min_gap), held_until: Duration::ZERO };
+        let driver =
+            Driver { epoch: Instant::now(), throttle: Throttle::new(self.min_gap), held_until: Duration::ZERO };
         let task = tokio::spawn(driver.drive(received, show, done.clone()));
         Progress { lines, done, task: Some(task), max_settle: self.max_settle }
     }

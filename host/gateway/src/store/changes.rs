@@ -11,7 +11,7 @@ use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, e
 use crate::{
     ids::{InboxId, SessionId, TurnId},
     ledger::Event,
-    talk::{Edit, Inbound, ReplyTo},
+    talk::{Attached, Edit, Inbound, ReplyTo},
 };
 
 /// All that a message has become; once more for each time that it was asked again. The newest first.
@@ -321,7 +321,7 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
             if asked.text == message.text {
                 return Ok(Changed::Nothing);
             }
-            let asked = Inbound { text: message.text.clone(), files: message.files, ..asked };
+            let asked = Inbound { text: message.text.clone(), attached: message.attached.clone(), ..asked };
             conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&asked), at])?;
             conn.prepare_cached(erase::FORGET_READING)?.execute([turn.0])?;
             if known.is_begun {
@@ -383,13 +383,19 @@ fn delete(
         if !waiting && words.is_none() {
             continue;
         }
+        let had_attached = known.message.as_ref().is_some_and(|message| !message.attached.is_empty());
         if let Some(message) = known.message {
-            let emptied = Inbound { text: String::new(), files: 0, ..message };
+            let emptied = Inbound { text: String::new(), attached: Attached::default(), ..message };
             conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
         }
         conn.prepare_cached(CALL_OFF)?.execute(params![turn.0, CalledOff::Deleted.name()])?;
         let erased = match words {
-            Some([question, _]) if !waiting => erase::question(conn, turn, question, now_ms)?,
+            Some([question, _]) if !waiting => {
+                if had_attached {
+                    erase::attached(conn, turn, question, now_ms)?;
+                }
+                erase::question(conn, turn, question, now_ms)?
+            }
             _ => None,
         };
         let concerns_others = erased.is_some() || (waiting && known.is_begun);
@@ -484,7 +490,16 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: Stri
         (_, false) => as_edited(&stored, &pieces, key),
     };
     let reply_to = ReplyTo { channel, thread_ts: key.thread.clone() };
-    Ok(Some(Inbound { event_id, aliases: vec![], key: key.clone(), user, reply_to, text, files: 0, ts }))
+    Ok(Some(Inbound {
+        event_id,
+        aliases: vec![],
+        key: key.clone(),
+        user,
+        reply_to,
+        text,
+        attached: Attached::default(),
+        ts,
+    }))
 }
 
 /// A part of a question's text, whose it is, and what it says by now where that is something else.

@@ -19,6 +19,8 @@ use crate::ids::{SessionId, TurnId};
 pub(super) const QUESTION: &str =
     "SELECT id, blocks FROM message WHERE turn_id = ?1 AND role = 'user' AND origin = 'user'
      ORDER BY id LIMIT 1";
+pub(super) const ATTACHED: &str =
+    "SELECT id FROM message WHERE turn_id = ?1 AND role = 'user' AND origin = 'attachment' ORDER BY id";
 pub(super) const LAST: &str = "SELECT id, role, blocks FROM message WHERE turn_id = ?1 ORDER BY id DESC LIMIT 1";
 pub(super) const PIECE_OF: &str = "SELECT session_id, answered_with, piece_start, piece_bytes FROM turn WHERE id = ?1";
 pub(super) const ERASE: &str = "UPDATE message SET blocks = ?2, tokens = ?3, chars = ?4, erased_at = ?5 WHERE id = ?1";
@@ -80,6 +82,21 @@ pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
     replace(conn, session, id, left, now_ms).map(Some)
 }
 
+/// Erases what came with a question, and with those that were answered along with it.
+pub(super) fn attached(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<(), Fault> {
+    let place = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| {
+        let with: Option<i64> = row.get(1)?;
+        Ok((SessionId(row.get(0)?), TurnId(with.unwrap_or(turn.0))))
+    });
+    let Some((session, with)) = place.optional()? else { return Ok(()) };
+    let mut statement = conn.prepare_cached(ATTACHED)?;
+    let ids = statement.query_map([with.0], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    for id in ids {
+        replace(conn, session, id, Message::text(Role::User, Origin::Attachment, words), now_ms)?;
+    }
+    Ok(())
+}
+
 /// Erases the answer of a turn; `None` where there is none.
 pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
     let last = {
@@ -98,7 +115,10 @@ pub(super) fn answer(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) 
 
 /// Puts this in the place of a stored message, wherever that is.
 fn replace(conn: &Connection, session: SessionId, id: i64, by: Message, now_ms: i64) -> Result<Erased, Fault> {
-    debug_assert!(matches!((by.role, by.origin), (Role::User, Origin::User) | (Role::Assistant, Origin::Assistant)));
+    debug_assert!(matches!(
+        (by.role, by.origin),
+        (Role::User, Origin::User | Origin::Attachment) | (Role::Assistant, Origin::Assistant)
+    ));
     let NewMessage { blocks, tokens, chars, terms, .. } = NewMessage::from(&by);
     conn.prepare_cached(ERASE)?.execute(params![id, blocks, tokens, chars, now_ms])?;
     conn.prepare_cached(ERASE_LIVE)?.execute(params![session.0, id, tokens, chars])?;

@@ -69,8 +69,8 @@ mod tests {
         merge(&mut newest, &[turn("slack:dm:U1", "U1", "one"), turn("slack:dm:U1", "U1", "two")]);
         assert_eq!(newest.inbound.text, "one\n\ntwo\n\nthree");
         assert_eq!(newest.inbound.event_id, "three");
-        let mut newest = turn("slack:channel:C1", "U1", "drei", 0);
-        let also = [turn("slack:channel:C1", "U2", "預算", 0)];
+        let mut newest = turn("slack:channel:C1", "U1", "drei");
+        let also = [turn("slack:channel:C1", "U2", "預算")];
         merge(&mut newest, &also);
         let of = |bytes: &Range<usize>| newest.inbound.text[bytes.clone()].to_owned();
         let pieces: Vec<String> = pieces(&newest, &also).iter().map(|(_, bytes)| of(bytes)).collect();

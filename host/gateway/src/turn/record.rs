@@ -52,7 +52,7 @@ pub(super) async fn record(
     };
     // What a contact has answered is not the model's to be judged by.
     let is_models = keep_live && work.turn.absorbs.is_none();
-    if is_models && services.config.feedback.asks(work.ports.journal.tags().place.is_some()) {
+    if is_models && services.config.slack_settings.feedback.asks(work.ports.journal.tags().place.is_some()) {
         buttons::ask_opinion(&mut parts);
     }
     let split = split(&work.turn.inbound.user, &parts);

@@ -12,7 +12,7 @@ use pmk_host::{
         Delivery, Front, FrontError, Intake, Kind,
         slack::{Limits, Slack, SlackConfig, Timings, TokenSource},
     },
-    talk::{Accepted, Inbound, Notice, Reaction, ReplyTo, Speech},
+    talk::{Accepted, Attached, Inbound, Notice, Reaction, ReplyTo, Speech},
 };
 use pmk_stand_ins::{
     patience::{PATIENCE, let_pass, until_async},
@@ -180,7 +180,7 @@ fn question(reply_to: &ReplyTo) -> Inbound {
         user: "U1".to_owned(),
         reply_to: reply_to.clone(),
         text: "the question".to_owned(),
-        files: 0,
+        attached: Attached::default(),
         ts: "1700000000.000200".to_owned(),
     }
 }

@@ -110,7 +110,6 @@ pub(super) fn talked(
         streaming_since: None,
         history: Vec::new(),
         metadata: None,
-        blocks: Vec::new(),
     });
     Sent { event_id: String::new(), channel, ts, thread_ts }
 }

@@ -83,7 +83,6 @@ pub(super) fn share(inner: &Arc<Inner>, body: &Value) -> Answer {
         blocks: Vec::new(),
         streaming_since: None,
         metadata: None,
-        blocks: Vec::new(),
     };
     state.add(message.clone());
     drop(state);

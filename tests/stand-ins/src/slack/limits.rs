@@ -23,7 +23,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { updates_a_minute: 50, post_burst: 5, pages_a_minute: 50, statuses_a_minute: 100, streams_a_minute: 20, pieces_a_minute: 100 }
+        Limits {
+            updates_a_minute: 50,
+            post_burst: 5,
+            pages_a_minute: 50,
+            statuses_a_minute: 100,
+            streams_a_minute: 20,
+            pieces_a_minute: 100,
+        }
     }
 }
 
@@ -41,7 +48,9 @@ impl Traffic {
     pub(super) fn call(&mut self, method: &str, channel: &str, limits: &Limits) -> Result<(), Duration> {
         match method {
             "chat.update" => take(&mut self.updates, limits.updates_a_minute, Duration::from_secs(60)),
-            "assistant.threads.setStatus" => take(&mut self.statuses, limits.statuses_a_minute, Duration::from_secs(60)),
+            "assistant.threads.setStatus" => {
+                take(&mut self.statuses, limits.statuses_a_minute, Duration::from_secs(60))
+            }
             "chat.postMessage" => {
                 let burst = u32::try_from(limits.post_burst).unwrap_or(u32::MAX);
                 let posts = self.posts.entry(channel.to_owned()).or_default();

@@ -100,8 +100,14 @@ impl SlackRules {
     /// What a method needs in a conversation of that kind, where the token does not have it.
     pub(super) fn missing_scope(&self, method: &str, kind: Kind) -> Option<&'static str> {
         let needed = match method {
-            "chat.postMessage" | "chat.postEphemeral" | "chat.update" | "chat.delete" | "assistant.threads.setStatus"
-            | "chat.startStream" | "chat.appendStream" | "chat.stopStream" => "chat:write",
+            "chat.postMessage"
+            | "chat.postEphemeral"
+            | "chat.update"
+            | "chat.delete"
+            | "assistant.threads.setStatus"
+            | "chat.startStream"
+            | "chat.appendStream"
+            | "chat.stopStream" => "chat:write",
             "files.getUploadURLExternal" | "files.completeUploadExternal" => "files:write",
             "conversations.open" => "im:write",
             "reactions.add" => "reactions:write",

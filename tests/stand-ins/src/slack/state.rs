@@ -35,8 +35,6 @@ pub struct Message {
     /// What it said before each edit, the oldest first.
     pub history: Vec<String>,
     pub metadata: Option<Value>,
-    /// What is shown instead of the text, where there are any.
-    pub blocks: Vec<Value>,
 }
 
 impl Message {

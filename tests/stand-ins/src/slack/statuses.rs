@@ -39,7 +39,8 @@ pub(super) fn set(inner: &Inner, body: &Value) -> Answer {
 /// What the bot posts in a thread takes its status away.
 pub(super) fn posted(state: &mut State, message: &Message) {
     let Some(thread_ts) = &message.thread_ts else { return };
-    let shown = state.statuses.iter().rev().find(|shown| shown.channel == message.channel && shown.thread_ts == *thread_ts);
+    let shown =
+        state.statuses.iter().rev().find(|shown| shown.channel == message.channel && shown.thread_ts == *thread_ts);
     if let Some(shown) = shown.filter(|shown| !shown.status.is_empty()).cloned() {
         let ts = message.ts.clone();
         state.statuses.push(Status { status: String::new(), lines: vec![], ts, ..shown });

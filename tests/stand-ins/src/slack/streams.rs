@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    BOT_USER, Inner, events,
+    BOT_USER, Inner, blocks, events,
     methods::{Answer, as_json, channel, is_ts, metadata, note_mentions},
     state::{Message, State},
     statuses,
@@ -74,6 +74,7 @@ pub(super) fn append(inner: &Arc<Inner>, body: &Value) -> Answer {
 
 pub(super) fn stop(inner: &Arc<Inner>, body: &Value) -> Answer {
     let (text, metadata) = (piece(body)?, metadata(body)?);
+    let blocks = blocks::read(inner, body)?.unwrap_or_default();
     let keeps = inner.rules.stream_metadata;
     let mut state = inner.state();
     note_mentions(&mut state.violations, &text);
@@ -81,6 +82,7 @@ pub(super) fn stop(inner: &Arc<Inner>, body: &Value) -> Answer {
     let before = message.clone();
     message.text.push_str(&text);
     message.blocks = block(&message.text);
+    message.blocks.extend(blocks);
     message.streaming_since = None;
     message.metadata = metadata.filter(|_| keeps);
     let after = message.clone();

@@ -125,7 +125,19 @@ mod tests {
 
     #[test]
     fn nothing_in_a_block_mentions_anybody_and_nothing_else_changes() {
-        for mention in ["<!channel>", "&lt;!here&gt;", "&#x3C;@U1>", "<!here|x>", "<!everyone>", "<!subteam^S1>", "<@U1>", "<@W1|han>", "<#C1>", "@here", "@channel"] {
+        for mention in [
+            "<!channel>",
+            "&lt;!here&gt;",
+            "&#x3C;@U1>",
+            "<!here|x>",
+            "<!everyone>",
+            "<!subteam^S1>",
+            "<@U1>",
+            "<@W1|han>",
+            "<#C1>",
+            "@here",
+            "@channel",
+        ] {
             for around in ["{}", "see `{}` there", "```\n{}\n```"] {
                 let source = around.replace("{}", mention);
                 let shown = without_mentions(&source);
@@ -133,7 +145,9 @@ mod tests {
                 assert_eq!(shown.replace(JOINER, ""), source);
             }
         }
-        for plain in ["<!-- a comment -->", "<!DOCTYPE html>", "<https://a.example>", "a < b", "x@hereford.example", "<div>"] {
+        for plain in
+            ["<!-- a comment -->", "<!DOCTYPE html>", "<https://a.example>", "a < b", "x@hereford.example", "<div>"]
+        {
             assert_eq!(without_mentions(plain), plain);
         }
     }

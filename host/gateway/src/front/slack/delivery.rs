@@ -30,7 +30,9 @@ enum Form {
     /// As a `markdown` block.
     Block,
     /// As `mrkdwn`, after it was halved so often.
-    Text { halvings: u32 },
+    Text {
+        halvings: u32,
+    },
     Plain,
 }
 

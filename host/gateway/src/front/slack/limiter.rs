@@ -17,11 +17,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The span of time in which Slack counts by tiers.
-const MINUTE: Duration = Duration::from_secs(60);
+/// The span of time in which Slack counts by tiers: a minute, and what calls may be late on their way.
+const MINUTE: Duration = Duration::from_secs(61);
 
 /// So many posts in so long into one channel: one a second, in short bursts.
-const POSTS: Rate = Rate { calls: 4, window: Duration::from_secs(4) };
+const POSTS: Rate = Rate { calls: 5, window: Duration::from_millis(5_250) };
 
 /// Of the calls that a lane has room for, one in so many is left to answers. Progress has 40 of the 50 updates a minute
 /// then (specification 003 §6).

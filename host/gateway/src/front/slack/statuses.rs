@@ -109,6 +109,11 @@ impl Statuses {
         true
     }
 
+    /// Whether it is shown that this event is being answered.
+    pub(super) fn are_shown(&self, event_id: &str) -> bool {
+        self.state().shown.contains_key(event_id)
+    }
+
     /// Shows another line; `None` where this event has no status.
     pub(super) async fn show(&self, web: &Web, event_id: &str, status: Status<'_>) -> Option<Result<(), CallFailure>> {
         let thread = {

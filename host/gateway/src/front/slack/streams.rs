@@ -32,6 +32,7 @@ use super::{
     failure::CallFailure,
     history,
     limiter::Urgency,
+    statuses::Statuses,
     web::{Identity, Turn, Web},
 };
 use crate::{
@@ -39,7 +40,8 @@ use crate::{
     talk::{Button, Inbound, ReplyTo},
 };
 
-/// The time between two pieces of one answer: Slack takes some hundred a minute of all.
+/// The time between two pieces of one answer: Slack takes some hundred a minute of all. One that is whole sooner is not
+/// streamed at all.
 const GAP: Duration = Duration::from_secs(1);
 
 /// The most characters of a piece that Slack takes.
@@ -148,8 +150,14 @@ impl Streams {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Who hears the answer to this question, where it can be streamed.
-    pub(super) fn begin(&self, web: &Arc<Web>, question: &Inbound, me: &Identity) -> Option<Arc<dyn Listener>> {
+    /// Who hears the answer to this question, where it can be streamed: not where a placeholder stands for it.
+    pub(super) fn begin(
+        &self,
+        web: &Arc<Web>,
+        statuses: &Arc<Statuses>,
+        question: &Inbound,
+        me: &Identity,
+    ) -> Option<Arc<dyn Listener>> {
         let thread_ts = question.reply_to.thread_ts.clone().filter(|_| self.are_wanted())?;
         let place = Place {
             channel: question.reply_to.channel.clone(),
@@ -162,8 +170,10 @@ impl Streams {
         let (becomes, shown) = watch::channel(None);
         let done = CancellationToken::new();
         let (channel, web, ends) = (place.channel.clone(), Arc::clone(web), done.clone());
+        let (statuses, event_id) = (Arc::clone(statuses), question.event_id.clone());
         tokio::spawn(async move {
-            let shown = show(&web, &place, heard, &ends).await;
+            let may_begin = || statuses.are_shown(&event_id);
+            let shown = show(&web, &place, heard, may_begin, &ends).await;
             ends.cancelled().await;
             becomes.send_replace(Some(found(&web, &place, shown).await));
         });
@@ -193,7 +203,9 @@ impl Streams {
             let _ = stop(web, channel, &ts, "", &[], tag).await;
             return replace(web, channel, ts, text, buttons, tag).await;
         }
-        let Some(Shown { ts: Some(ts), text: streamed, in_doubt }) = self.shown(event_id).await else { return Ok(None) };
+        let Some(Shown { ts: Some(ts), text: streamed, in_doubt }) = self.shown(event_id).await else {
+            return Ok(None);
+        };
         let rest = text.strip_prefix(&streamed).filter(|rest| !in_doubt && rest.chars().count() <= MAX_PIECE);
         let stopped = match stop(web, channel, &ts, rest.unwrap_or_default(), buttons, tag).await {
             Err(failure) if !failure.is_final() => return Err(failure),
@@ -256,7 +268,13 @@ impl Streams {
 }
 
 /// Shows what is heard, piece by piece, until it is done or does not go on.
-async fn show(web: &Web, place: &Place, mut heard: mpsc::UnboundedReceiver<String>, done: &CancellationToken) -> Shown {
+async fn show(
+    web: &Web,
+    place: &Place,
+    mut heard: mpsc::UnboundedReceiver<String>,
+    may_begin: impl Fn() -> bool + Send,
+    done: &CancellationToken,
+) -> Shown {
     let mut shown = Shown::default();
     loop {
         let text = tokio::select! {
@@ -265,6 +283,14 @@ async fn show(web: &Web, place: &Place, mut heard: mpsc::UnboundedReceiver<Strin
             text = heard.recv() => text,
         };
         let Some(mut text) = text else { return shown };
+        tokio::select! {
+            biased;
+            () = done.cancelled() => return shown,
+            () = sleep(GAP) => {}
+        }
+        if !may_begin() {
+            return shown;
+        }
         while let Ok(newer) = heard.try_recv() {
             text = newer;
         }
@@ -286,10 +312,6 @@ async fn show(web: &Web, place: &Place, mut heard: mpsc::UnboundedReceiver<Strin
                 tracing::debug!(%failure, "an answer is not streamed any further");
                 return Shown { in_doubt: !failure.was_put_off(), ..shown };
             }
-        }
-        tokio::select! {
-            () = done.cancelled() => return shown,
-            () = sleep(GAP) => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
     failure::CallFailure,
     look_back::{Cursor, PAGE},
     mrkdwn,
-    web::{Identity, Web},
+    web::{Identity, Turn, Web},
 };
 use crate::talk::{ReplyTo, Said, Thread};
 
@@ -37,7 +37,7 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
             ("limit", Some(PAGE)),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = web.read("conversations.replies", &parameters).await?;
+        let page: Page = web.read(&Turn::courtesy("conversations.replies"), &parameters).await?;
         let objects = page.messages.iter().filter_map(Value::as_object);
         said.extend(objects.filter(|message| ts(message) < before).filter_map(|message| read(message, me)));
         cursor = Cursor::next(page.response_metadata);

@@ -185,7 +185,8 @@ impl Web {
     /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
     pub(super) async fn open_connection(&self) -> Result<Url, CallFailure> {
         let request = SlackApiAppsConnectionOpenRequest::new();
-        let opened: SlackApiAppsConnectionOpenResponse = self.post_json(&Turn::answer(OPEN), Token::App, &request).await?;
+        let opened: SlackApiAppsConnectionOpenResponse =
+            self.post_json(&Turn::answer(OPEN), Token::App, &request).await?;
         Ok(opened.url.0)
     }
 
@@ -222,8 +223,7 @@ impl Web {
         tag: Option<SlackMessageMetadata>,
         urgency: Urgency,
     ) -> Result<String, CallFailure> {
-        let mut request =
-            json!({"channel": channel, "ts": ts, "blocks": [], "link_names": false, "parse": "none"});
+        let mut request = json!({"channel": channel, "ts": ts, "blocks": [], "link_names": false, "parse": "none"});
         content.write(&mut request);
         if let Some(tag) = tag {
             request["metadata"] = json!(tag);
@@ -234,7 +234,12 @@ impl Web {
 
     /// `assistant.threads.setStatus`: what the bot is doing, shown in a thread until it posts there, or for two minutes. An
     /// empty one goes away.
-    pub(super) async fn set_status(&self, channel: &str, thread_ts: &str, status: Status<'_>) -> Result<(), CallFailure> {
+    pub(super) async fn set_status(
+        &self,
+        channel: &str,
+        thread_ts: &str,
+        status: Status<'_>,
+    ) -> Result<(), CallFailure> {
         let mut request = json!({"channel_id": channel, "thread_ts": thread_ts, "status": status.status});
         if let Some(line) = status.line {
             request["loading_messages"] = json!([line]);
@@ -251,7 +256,7 @@ impl Web {
             .opt_thread_ts(thread_ts.as_deref().map(SlackTs::from))
             .with_link_names(false)
             .with_parse("none".to_owned());
-        self.write::<_, IgnoredAny>(("chat.postEphemeral", None), &request).await.map(drop)
+        self.write::<_, IgnoredAny>(&Turn::courtesy("chat.postEphemeral"), &request).await.map(drop)
     }
 
     /// `chat.delete` of a message of the bot's own.

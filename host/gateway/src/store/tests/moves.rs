@@ -132,7 +132,8 @@ async fn no_column_of_a_conversation_is_forgotten() {
     let carried = ["key", "created_at", "active_at", "turns", "dropped_turns", "marker", "verbose"];
     // Elsewhere a thread is followed once the bot is mentioned in it.
     let followed = ["followed", "followed_from", "followed_until"];
-    let here_alone = [&["id", "lease_owner", "lease_until", "channel", "read_from", "revision"][..], &followed].concat();
+    let here_alone =
+        [&["id", "lease_owner", "lease_until", "channel", "read_from", "revision"][..], &followed].concat();
     let mut session = columns("session");
     session.retain(|name| !carried.contains(&name.as_str()) && !here_alone.contains(&name.as_str()));
     assert_eq!(session, [""; 0]);

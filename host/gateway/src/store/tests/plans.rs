@@ -3,8 +3,8 @@
 use super::*;
 use crate::store::{
     archive, asked, calibrations, cases, changes, connection::CACHED_STATEMENTS, dump, erase, escalations, events,
-    experiments, following, intake, lease, presence, presses, proposals, receipts, reset, restore, sessions, tools, turns,
-    uses, window,
+    experiments, following, intake, lease, presence, presses, proposals, receipts, reset, restore, sessions, tools,
+    turns, uses, window,
 };
 
 /// Everything that a turn, and a command on one conversation, runs.
@@ -158,6 +158,7 @@ const BY_INDEX: &[&str] = &[
     changes::WROTE_IN,
     changes::LEAVE_LIVE,
     erase::QUESTION,
+    erase::ATTACHED,
     erase::LAST,
     erase::PIECE_OF,
     erase::ERASE,
