@@ -34,7 +34,7 @@ impl Team {
 
     /// Waits until a message says this, and offers nothing any more.
     async fn settled(&self, message: &Message, text: &str) {
-        let wanted = |now: &Message| now.ts == message.ts && now.text.contains(text) && now.blocks.is_empty();
+        let wanted = |now: &Message| now.ts == message.ts && now.text.contains(text) && now.buttons().is_empty();
         self.message(text, wanted).await;
     }
 
@@ -74,8 +74,8 @@ async fn a_thumb_is_a_signal_of_the_experiment_one_a_person_whoever_changes_thei
     let gateway = scene.start().await;
     let asked = scene.slack.mention(CHANNEL, "U1", "When is the launch?", None);
     let answer = answer(&scene, &asked).await;
-    assert_eq!((answer.buttons(), answer.shown().as_str()), (THUMBS.to_vec(), "On _Friday_."));
-    assert_eq!(answer.text, answer.shown(), "what is read aloud is what is shown");
+    assert_eq!((answer.buttons(), answer.shown().as_str()), (THUMBS.to_vec(), "On *Friday*."));
+    assert_eq!(answer.text, "On _Friday_.", "what is read aloud says the same");
     for (user, value) in [("U1", "like"), ("U1", "like"), ("U2", "like"), ("U1", "dislike")] {
         thumb(&scene, user, &answer, value).await;
     }
@@ -126,7 +126,7 @@ async fn which_answers_have_thumbs_is_a_setting() {
         // What is said in an answer's place is none.
         let ordered = scene.slack.dm("U1", "/pmk status");
         let told = scene.slack.await_reply(&ordered, PATIENCE).await.expect("an answer to the command");
-        assert!(told.blocks.is_empty(), "{told:?}");
+        assert!(told.buttons().is_empty(), "{told:?}");
         scene.behaved();
     }
 }
@@ -134,7 +134,7 @@ async fn which_answers_have_thumbs_is_a_setting() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_end_of_a_long_answer_has_thumbs_and_where_the_rest_is_a_file_what_goes_before_it() {
     let scene = scene(json!({"feedback": "on"}), false).await;
-    let paragraph = "The launch is on Friday, as I have said before, and as I shall say again. ".repeat(12);
+    let paragraph = "The launch is on Friday, as I have said before, and as I shall say again. ".repeat(36);
     scene.anthropic.when("in words", Behaviour::answer([paragraph.trim_end(); 9].join("\n\n")));
     scene.anthropic.when("in full", Behaviour::answer([paragraph.trim_end(); 90].join("\n\n")));
     let _gateway = scene.start().await;
@@ -144,8 +144,7 @@ async fn only_the_end_of_a_long_answer_has_thumbs_and_where_the_rest_is_a_file_w
         let replies = scene.slack.replies(&asked.channel);
         assert_eq!(replies.len(), parts, "{question}");
         for (at, reply) in replies.iter().enumerate() {
-            assert_eq!(!reply.blocks.is_empty(), at == with_thumbs, "{question}: {at}");
-            assert!(reply.text.is_empty() || reply.shown() == reply.text, "{reply:?}");
+            assert_eq!(!reply.buttons().is_empty(), at == with_thumbs, "{question}: {at}");
         }
     }
     scene.behaved();
@@ -155,14 +154,14 @@ async fn only_the_end_of_a_long_answer_has_thumbs_and_where_the_rest_is_a_file_w
 async fn what_slack_refuses_to_show_goes_without_buttons_and_is_not_offered_again() {
     let scene = scene(json!({"feedback": "on"}), false).await;
     let gateway = scene.start().await;
-    scene.slack.fault_times("chat.update", 1, Fault::Error("invalid_blocks"));
+    scene.slack.fault_times("chat.postMessage", 1, Fault::Error("invalid_blocks"));
     for round in 1..=2 {
         let answer = answer(&scene, &scene.slack.dm("U1", &format!("Once more ({round}): the launch?"))).await;
-        assert_eq!((answer.text.as_str(), answer.blocks.len()), ("On _Friday_.", 0));
+        assert_eq!((answer.text.as_str(), answer.buttons().len()), ("On _Friday_.", 0));
     }
-    let updates = scene.slack.calls("chat.update");
-    let offered = updates.iter().filter(|call| call.body["blocks"].as_array().is_some_and(|them| !them.is_empty()));
-    assert_eq!(offered.count(), 1, "{updates:#?}");
+    let posts = scene.slack.calls("chat.postMessage");
+    let offered = posts.iter().filter(|call| call.body["blocks"].to_string().contains("context_actions"));
+    assert_eq!(offered.count(), 1, "{posts:#?}");
     assert!(gateway.log().contains("does not take the buttons"), "{}", gateway.log());
     assert!(gateway.terminate().success());
     // The next one tries again.
@@ -265,7 +264,7 @@ async fn a_question_in_somebodys_name_goes_out_by_their_button_only() {
     let put =
         |it: &Message| in_thread(it, &asked) && it.text.contains(FOREIGN) && it.text.contains(team.story.please_reply);
     team.message("question to the contacts", put).await;
-    let settled = |it: &Message| it.ts == shown.ts && it.blocks.is_empty() && !it.text.contains(FOREIGN);
+    let settled = |it: &Message| it.ts == shown.ts && it.buttons().is_empty() && !it.text.contains(FOREIGN);
     team.message("end of the question", settled).await;
     team.behaved();
     assert!(gateway.terminate().success());
@@ -319,7 +318,7 @@ async fn a_click_is_acknowledged_however_slow_slack_is_and_shown_after_a_kill() 
 /// lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_click_that_has_to_wait_is_acknowledged_and_survives_a_kill() {
-    let team = Team::new(&ENGLISH, "auto").await;
+    let team = Team::under(rules().without_statuses(), &ENGLISH, "auto").await;
     let gateway = team.connect().await;
     let notice = team.learn().await;
     let path = team.atoms().remove(0).0;
@@ -368,4 +367,31 @@ async fn a_verdict_is_whole_whenever_the_gateway_is_killed() {
         let broken = violations_but_lateness(&team.slack);
         assert!(broken.iter().all(|what| what.starts_with("the bot mentioned ")), "{broken:?}");
     }
+}
+
+/// What is said after an outage of the model's has a button, which asks once more: whoever presses it how often, and not who
+/// did not ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_outage_of_the_model_a_button_takes_the_question_up_once() {
+    let scene = scene(json!({}), false).await;
+    scene.anthropic.when("outage", Behaviour::error(401, "authentication_error", "invalid x-api-key"));
+    let gateway = scene.start().await;
+    let asked = scene.slack.mention(CHANNEL, "U1", "Is there an outage?", None);
+    let failed = answer(&scene, &asked).await;
+    assert_eq!(failed.buttons(), [("pmk_word_again", "again")], "{failed:?}");
+    scene.home.await_events("turn.processed", 1);
+    let click = scene.slack.click("U9", &failed, "pmk_word_again", "again");
+    assert!(scene.slack.await_ack(&click, PATIENCE).await.is_some());
+    scene.anthropic.when("outage", Behaviour::answer("It is over."));
+    for _ in 0..2 {
+        let click = scene.slack.click("U1", &failed, "pmk_word_again", "again");
+        assert!(scene.slack.await_ack(&click, PATIENCE).await.is_some());
+    }
+    let is_over = |message: &Message| message.by_bot && message.text.contains("It is over.");
+    assert!(scene.slack.await_message(CHANNEL, PATIENCE, is_over).await.is_some());
+    scene.home.await_events("turn.processed", 2);
+    assert_eq!(scene.slack.replies(CHANNEL).iter().filter(|reply| is_over(reply)).count(), 1);
+    assert_eq!(scene.home.await_events("turn.again", 1)[0]["actor"], "U1");
+    assert!(gateway.terminate().success());
+    scene.behaved();
 }

@@ -174,6 +174,7 @@ impl Intake for Door {
         let action = match press.choice {
             Choice::Like | Choice::Dislike => Action::Vote,
             Choice::Yes | Choice::No => Action::Judge,
+            Choice::Again => Action::Again,
         };
         if self.services.people.may(&press.user, action, Some(&press.channel)).is_allowed() {
             self.services.store.press(&press).await?;

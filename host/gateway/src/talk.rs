@@ -150,10 +150,12 @@ pub enum Choice {
     Dislike,
     Yes,
     No,
+    /// The question is to be asked once more.
+    Again,
 }
 
 impl Choice {
-    const ALL: [Choice; 4] = [Choice::Like, Choice::Dislike, Choice::Yes, Choice::No];
+    const ALL: [Choice; 5] = [Choice::Like, Choice::Dislike, Choice::Yes, Choice::No, Choice::Again];
 
     /// The name.
     pub const fn name(self) -> &'static str {
@@ -162,6 +164,7 @@ impl Choice {
             Choice::Dislike => "dislike",
             Choice::Yes => "yes",
             Choice::No => "no",
+            Choice::Again => "again",
         }
     }
 
@@ -177,6 +180,7 @@ impl Choice {
             Choice::Dislike => "-1",
             Choice::Yes => "white_check_mark",
             Choice::No => "x",
+            Choice::Again => "repeat",
         }
     }
 }

@@ -158,7 +158,7 @@ async fn converse(services: &Services, work: &mut Work<'_>, batch: &Batch) -> Re
     loop {
         let answer = match ask::ask(services, work).await? {
             AskOutcome::Answer(answer) => answer,
-            AskOutcome::Failed { message } => return Ok(Ending::Failed { message }),
+            AskOutcome::Failed { message, may_pass } => return Ok(Ending::Failed { message, may_pass }),
         };
         match act::act(services, work, answer).await? {
             Acted::Done { text } => return Ok(Ending::Answered { text }),

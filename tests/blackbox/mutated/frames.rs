@@ -212,9 +212,6 @@ fn is_for_us(event: &Value, mentioned: bool) -> Option<bool> {
     let (subtype, channel, ts) = (optional("subtype")?, event["channel"].as_str()?, event["ts"].as_str()?);
     optional("text")?;
     optional("parent_user_id")?;
-    if !(event["files"].is_null() || event["files"].is_array()) {
-        return None;
-    }
     if ![user, thread, Some(channel), Some(ts)].into_iter().flatten().all(is_id) {
         return None;
     }

@@ -7,7 +7,7 @@ use pmk_system::error::Failure;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{judged::Judged, word};
+use super::{changes, judged::Judged, word};
 use crate::{
     dispatch::Dispatcher,
     experiment::signals,
@@ -83,6 +83,13 @@ async fn take(
             Judged::Taken
         }
         Choice::Yes | Choice::No => judge(services, dispatcher, &press).await,
+        Choice::Again => {
+            // The same message asks once, whoever presses it how often.
+            let (place, once) =
+                ((press.channel.as_str(), press.ts.as_str()), format!("again:{}:{}", press.channel, press.ts));
+            changes::again(services, dispatcher, &press.user, place, &once).await?;
+            Judged::Taken
+        }
     };
     match judged {
         Judged::Shown(_, text) | Judged::Known(text) => {

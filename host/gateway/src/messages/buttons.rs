@@ -19,6 +19,11 @@ impl Messages {
         self.buttons([(Choice::Yes, "button-yes"), (Choice::No, "button-no")])
     }
 
+    /// Under what is said where the model could not be reached.
+    pub fn again_button(&self) -> Vec<Button> {
+        self.buttons([(Choice::Again, "button-again")])
+    }
+
     /// To somebody who has pressed what is for another person.
     pub fn not_theirs(&self) -> String {
         self.text("not-theirs", [])
@@ -29,14 +34,19 @@ impl Messages {
         self.text("not-awaited", [])
     }
 
-    fn buttons(&self, buttons: [(Choice, &str); 2]) -> Vec<Button> {
+    fn buttons<const MANY: usize>(&self, buttons: [(Choice, &str); MANY]) -> Vec<Button> {
         buttons.map(|(choice, id)| Button { choice, label: self.text(id, []) }).into()
     }
 }
 
 #[cfg(test)]
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
-    let buttons = [messages.opinion_buttons(), messages.verdict_buttons(), messages.yes_and_no_buttons()];
+    let buttons = [
+        messages.opinion_buttons(),
+        messages.verdict_buttons(),
+        messages.yes_and_no_buttons(),
+        messages.again_button(),
+    ];
     let labels = buttons.into_iter().flatten().map(|button| button.label);
     labels.chain([messages.not_theirs(), messages.not_awaited()]).collect()
 }

@@ -150,6 +150,7 @@ button-approve = Approve
 button-reject = Reject
 button-yes = Yes
 button-no = No
+button-again = Try again
 not-theirs = :lock: Only the person who is named there can decide this.
 not-awaited = :information_source: This is decided already.
 

@@ -137,6 +137,7 @@ button-approve = 採用
 button-reject = 捨棄
 button-yes = 是
 button-no = 否
+button-again = 再試一次
 not-theirs = :lock: 只有訊息中點名的人可以決定。
 not-awaited = :information_source: 這件事已經決定了。
 

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, CalledOff, Concern, Escalating, Live, OpenTurn, Outgoing, Outturn, Part, Purpose, Recorded, Sent,
-    Store, StoreError, Verbosity, archive, calibrations, cases, changes,
+    Answered, Begin, CalledOff, Concern, Escalating, Live, Offers, OpenTurn, Outgoing, Outturn, Part, Purpose,
+    Recorded, Sent, Store, StoreError, Verbosity, archive, calibrations, cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, lease, proposals, receipt, uses, window,
@@ -348,9 +348,9 @@ fn unsent_parts(conn: &Connection, turn: TurnId) -> Result<Vec<Part>, Fault> {
             ValueRef::Null => How::default(),
             how => codec::from_json(how, &format!("a part of turn {turn}"))?,
         };
-        let How { pings, thread_ts, to, purpose, asks_opinion } = how;
+        let How { pings, thread_ts, to, purpose, offers } = how;
         let speech = Speech { text: row.get(1)?, pings };
-        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, to, purpose, asks_opinion } });
+        parts.push(Part { number: row.get(0)?, outgoing: Outgoing { speech, thread_ts, to, purpose, offers } });
     }
     Ok(parts)
 }
@@ -363,13 +363,13 @@ struct How {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     to: Option<String>,
     purpose: Purpose,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    asks_opinion: bool,
+    #[serde(default, skip_serializing_if = "Offers::is_nothing")]
+    offers: Offers,
 }
 
 fn encode(outgoing: &Outgoing) -> (String, Option<String>) {
-    let Outgoing { speech: Speech { text, pings }, thread_ts, to, purpose, asks_opinion } = outgoing.clone();
-    let how = How { pings, thread_ts, to, purpose, asks_opinion };
+    let Outgoing { speech: Speech { text, pings }, thread_ts, to, purpose, offers } = outgoing.clone();
+    let how = How { pings, thread_ts, to, purpose, offers };
     (text, (how != How::default()).then(|| codec::to_json(&how)))
 }
 

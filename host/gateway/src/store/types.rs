@@ -237,6 +237,24 @@ pub struct Part {
     pub outgoing: Outgoing,
 }
 
+/// What the readers of a message may press under it, beside what its purpose says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Offers {
+    #[default]
+    Nothing,
+    /// What they think of the answer that it ends.
+    Opinion,
+    /// That the question is asked once more.
+    Again,
+}
+
+impl Offers {
+    pub(super) fn is_nothing(&self) -> bool {
+        *self == Offers::Nothing
+    }
+}
+
 /// One message on its way out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outgoing {
@@ -247,8 +265,7 @@ pub struct Outgoing {
     /// `thread_ts` names one.
     pub to: Option<String>,
     pub purpose: Purpose,
-    /// Whether its readers are asked what they think of the answer that it ends.
-    pub asks_opinion: bool,
+    pub offers: Offers,
 }
 
 impl Outgoing {

@@ -15,20 +15,22 @@ pub(super) enum AskOutcome {
     /// What the person is told instead.
     Failed {
         message: String,
+        /// Whether it may go well another time.
+        may_pass: bool,
     },
 }
 
 pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskOutcome, TurnError> {
     if let Some(message) = nothing_to_ask(services, work) {
-        return Ok(AskOutcome::Failed { message });
+        return Ok(AskOutcome::Failed { message, may_pass: false });
     }
-    let message = match call::call(&work.ports, &mut work.exchange).await? {
+    let (message, may_pass) = match call::call(&work.ports, &mut work.exchange).await? {
         CallOutcome::Answer(answer) => return Ok(AskOutcome::Answer(answer)),
-        CallOutcome::TooLong => services.messages.too_long(),
-        CallOutcome::MessageTooLong { tokens, limit } => services.messages.message_too_long(tokens, limit),
-        CallOutcome::Failed(error) => services.messages.no_answer(&error, services.model.name()),
+        CallOutcome::TooLong => (services.messages.too_long(), false),
+        CallOutcome::MessageTooLong { tokens, limit } => (services.messages.message_too_long(tokens, limit), false),
+        CallOutcome::Failed(error) => (services.messages.no_answer(&error, services.model.name()), true),
     };
-    Ok(AskOutcome::Failed { message })
+    Ok(AskOutcome::Failed { message, may_pass })
 }
 
 /// What is said where there is nothing that the model could be asked.

@@ -2,7 +2,7 @@
 
 use crate::{
     messages::Messages,
-    store::{Answered, Outgoing, Part, Purpose},
+    store::{Answered, Offers, Outgoing, Part, Purpose},
     talk::Button,
 };
 
@@ -14,7 +14,14 @@ pub(super) fn ask_opinion(parts: &mut [Outgoing]) {
         false => parts.iter_mut().rfind(|part| part.purpose == Purpose::Reply),
     };
     if let Some(part) = ends {
-        part.asks_opinion = true;
+        part.offers = Offers::Opinion;
+    }
+}
+
+/// Where the model could not be reached, who asked may have it tried once more.
+pub(super) fn offer_again(parts: &mut [Outgoing]) {
+    if let Some(part) = parts.iter_mut().rfind(|part| part.purpose == Purpose::Reply) {
+        part.offers = Offers::Again;
     }
 }
 
@@ -25,7 +32,11 @@ pub(super) fn under(messages: &Messages, answered: &Answered, part: &Part) -> Ve
         Purpose::Notice { .. } => messages.verdict_buttons(),
         // Of several pieces the last asks for the word.
         Purpose::Proposal if answered.parts.iter().find(later).is_none() => messages.yes_and_no_buttons(),
-        Purpose::Reply if part.outgoing.asks_opinion => messages.opinion_buttons(),
+        Purpose::Reply => match part.outgoing.offers {
+            Offers::Opinion => messages.opinion_buttons(),
+            Offers::Again => messages.again_button(),
+            Offers::Nothing => vec![],
+        },
         _ => vec![],
     }
 }

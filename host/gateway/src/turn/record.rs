@@ -24,7 +24,11 @@ pub(super) enum Ending {
     /// The words for the person, to be remembered.
     Answered { text: String },
     /// What the person is told instead; nothing of this turn enters the live window.
-    Failed { message: String },
+    Failed {
+        message: String,
+        /// Whether it may go well another time.
+        may_pass: bool,
+    },
 }
 
 pub(super) async fn record(
@@ -33,6 +37,7 @@ pub(super) async fn record(
     outcome: Ending,
     learnt: Option<Box<Atom>>,
 ) -> Result<Answered, TurnError> {
+    let may_pass = matches!(outcome, Ending::Failed { may_pass: true, .. });
     let (reply, keep_live) = match outcome {
         Ending::Answered { text } => {
             work.exchange.window.push(Entry::new(0, Message::assistant(text.clone())));
@@ -40,7 +45,7 @@ pub(super) async fn record(
             let Tally { late, prefix, bounded, .. } = &work.tally;
             (format!("{late}{prefix}{bounded}{cut}{text}"), true)
         }
-        Ending::Failed { message } => (format!("{}{message}", work.tally.late), false),
+        Ending::Failed { message, .. } => (format!("{}{message}", work.tally.late), false),
     };
     let mut parts = match (&work.turn.absorbs, &learnt) {
         // An answer that people gave reaches who asked, whatever the model has made of it.
@@ -54,6 +59,9 @@ pub(super) async fn record(
     let is_models = keep_live && work.turn.absorbs.is_none();
     if is_models && services.config.slack_settings.feedback.asks(work.ports.journal.tags().place.is_some()) {
         buttons::ask_opinion(&mut parts);
+    }
+    if may_pass && work.turn.absorbs.is_none() {
+        buttons::offer_again(&mut parts);
     }
     let split = split(&work.turn.inbound.user, &parts);
     let escalation = work.tally.escalation.take().map(|(mut escalating, outgoing)| {

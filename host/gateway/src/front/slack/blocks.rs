@@ -69,7 +69,7 @@ pub(super) fn choice(action_id: &str, value: &str) -> Option<Choice> {
     let choice = Choice::from_name(value)?;
     let is_ours = match choice {
         Choice::Like | Choice::Dislike => action_id == OPINION,
-        Choice::Yes | Choice::No => action_id.strip_prefix(WORD) == Some(value),
+        Choice::Yes | Choice::No | Choice::Again => action_id.strip_prefix(WORD) == Some(value),
     };
     is_ours.then_some(choice)
 }

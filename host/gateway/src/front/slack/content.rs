@@ -13,7 +13,11 @@ use pmk_core::text;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{blocks, markdown, mrkdwn};
+use super::{
+    blocks,
+    lines::{self, Kind},
+    markdown, mrkdwn,
+};
 use crate::talk::Button;
 
 /// The most characters of the Markdown of a block, and how many more it may have once its mentions are broken.
@@ -43,7 +47,7 @@ impl Content {
 
     /// Markdown as a block; `None` where it is too long for one.
     pub(super) fn markdown(source: &str) -> Option<Content> {
-        let shown = without_mentions(source);
+        let shown = with_emoji(&without_mentions(source));
         if shown.chars().count() > MAX_BLOCK_CHARS + MAX_BREAKS {
             return None;
         }
@@ -79,6 +83,24 @@ fn beside(source: &str) -> String {
     }
     let head = markdown::render(text::head(source, HEAD_CHARS), &[]);
     if head.len() > MAX_TEXT_BYTES { mrkdwn::escape("…") } else { format!("{head} …") }
+}
+
+/// What stands for an emoji at the beginning of a line, as in the bot's own words, as the emoji itself: whether Slack reads
+/// `:x:` in Markdown is nowhere promised.
+fn with_emoji(source: &str) -> String {
+    let mut shown = String::with_capacity(source.len());
+    for line in lines::scan(source) {
+        let text = &source[line.range];
+        let named = text.strip_prefix(':').and_then(|rest| rest.split_once(':'));
+        match named.and_then(|(name, rest)| Some((gh_emoji::get(name)?, rest))) {
+            Some((emoji, rest)) if line.kind == Kind::Text => {
+                shown.push_str(emoji);
+                shown.push_str(rest);
+            }
+            _ => shown.push_str(text),
+        }
+    }
+    shown
 }
 
 /// Nothing in it is a mention, whatever Slack takes for one in Markdown.
@@ -121,6 +143,14 @@ mod tests {
         let text = request["text"].as_str().expect("a text");
         assert!(text.len() <= MAX_TEXT_BYTES && text.ends_with(" …") && text.starts_with("*word* &amp; "), "{text}");
         assert!(Content::markdown(&"x".repeat(MAX_BLOCK_CHARS + MAX_BREAKS + 1)).is_none());
+    }
+
+    #[test]
+    fn a_line_that_begins_with_an_emoji_has_it() {
+        assert_eq!(
+            with_emoji(":x: no\nat :x:\n:nothing: 10:30:\n```\n:x:\n```\n"),
+            "❌ no\nat :x:\n:nothing: 10:30:\n```\n:x:\n```\n"
+        );
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Stream {
 pub(super) struct Streams {
     /// Whether answers are to be streamed at all, and can be.
     wanted: AtomicBool,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ struct Message {
 
 impl Streams {
     pub(super) fn new(wanted: bool) -> Streams {
-        Streams { wanted: AtomicBool::new(wanted), state: Mutex::default() }
+        Streams { wanted: AtomicBool::new(wanted), state: Arc::default() }
     }
 
     pub(super) fn are_wanted(&self) -> bool {
@@ -170,9 +170,10 @@ impl Streams {
         let (becomes, shown) = watch::channel(None);
         let done = CancellationToken::new();
         let (channel, web, ends) = (place.channel.clone(), Arc::clone(web), done.clone());
-        let (statuses, event_id) = (Arc::clone(statuses), question.event_id.clone());
+        let (statuses, state, event_id) = (Arc::clone(statuses), Arc::clone(&self.state), question.event_id.clone());
         tokio::spawn(async move {
-            let may_begin = || statuses.are_shown(&event_id);
+            // What an earlier run has begun becomes the answer, and nothing beside it.
+            let may_begin = || statuses.are_shown(&event_id) && !lock(&state).left.contains_key(&event_id);
             let shown = show(&web, &place, heard, may_begin, &ends).await;
             ends.cancelled().await;
             becomes.send_replace(Some(found(&web, &place, shown).await));
@@ -245,8 +246,10 @@ impl Streams {
     /// The stream of this event has become its answer.
     pub(super) fn is_whole(&self, event_id: &str) {
         let mut state = self.state();
-        state.open.remove(event_id);
         state.left.remove(event_id);
+        if let Some(open) = state.open.remove(event_id) {
+            open.done.cancel();
+        }
     }
 
     /// A message of an earlier run that never became whole.
@@ -262,9 +265,13 @@ impl Streams {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every entry is whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // Every entry is whole.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows what is heard, piece by piece, until it is done or does not go on.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::{
     attached,
     failure::CallFailure,
+    limiter::Urgency,
     look_back::{Cursor, PAGE},
     mrkdwn,
     web::{Identity, Turn, Web},
@@ -37,7 +38,7 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
             ("limit", Some(PAGE)),
             ("cursor", cursor.as_deref()),
         ];
-        let page: Page = web.read(&Turn::courtesy("conversations.replies"), &parameters).await?;
+        let page: Page = web.read(&Turn::of("conversations.replies", Urgency::Progress), &parameters).await?;
         let objects = page.messages.iter().filter_map(Value::as_object);
         said.extend(objects.filter(|message| ts(message) < before).filter_map(|message| read(message, me)));
         cursor = Cursor::next(page.response_metadata);

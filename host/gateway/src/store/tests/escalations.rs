@@ -105,7 +105,7 @@ async fn where_a_message_goes_survives_a_crash() {
         thread_ts: Some("1.1".into()),
         to: Some("U2".into()),
         purpose: Purpose::Notice { atom: "---".into() },
-        asks_opinion: true,
+        offers: Offers::Opinion,
     };
     let parts = vec![Outgoing::reply("answer"), elsewhere.clone()];
     store.record(asked.turn, Recorded { parts, ..recorded("q", "a") }, NOW).await.unwrap();
