@@ -36,6 +36,21 @@ assert.deepEqual(history.messages.map(({ text }) => text), ["1 & 2 = 3? 中文"]
 assert.deepEqual(history.messages[0].metadata, metadata);
 const thread = await web.conversations.replies({ channel, ts: question.ts });
 assert.deepEqual(thread.messages.map(({ text }) => text), ["1 & 2 = 3? 中文", "in the thread"]);
+await web.assistant.threads.setStatus({
+  channel_id: channel, thread_ts: question.ts, status: "is working…", loading_messages: ["Thinking…"],
+});
+const { ts } = await web.chat.startStream({
+  channel, thread_ts: question.ts, recipient_user_id: "U1", recipient_team_id: "T1", markdown_text: "**One**\n\n",
+});
+await web.chat.appendStream({ channel, ts, markdown_text: "Two\n\n" });
+const stopped = await web.chat.stopStream({ channel, ts, markdown_text: "Three", metadata });
+assert.equal(stopped.message.text, "**One**\n\nTwo\n\nThree");
+await assert.rejects(
+  () => web.chat.appendStream({ channel, ts, markdown_text: "Four" }),
+  ({ data }) => data?.error === "message_not_in_streaming_state",
+);
+await web.chat.postEphemeral({ channel, user: "U1", text: "for one" });
+await web.chat.postMessage({ channel, text: "x", blocks: [{ type: "markdown", text: "**x**" }] });
 await web.filesUploadV2({ channel_id: channel, thread_ts: question.ts, filename: "answer.md", file: Buffer.from("# 整個回答") });
 await web.chat.delete({ channel, ts: reply.ts });
 const refusals = [

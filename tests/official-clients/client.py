@@ -51,6 +51,23 @@ history = web.conversations_history(channel=channel, limit=10, include_all_metad
 assert [(said["text"], said["metadata"]) for said in history] == [("1 & 2 = 3? 中文", metadata)], history
 thread = web.conversations_replies(channel=channel, ts=question["ts"])["messages"]
 assert [said["text"] for said in thread] == ["1 & 2 = 3? 中文", "in the thread"], thread
+web.assistant_threads_setStatus(
+    channel_id=channel, thread_ts=question["ts"], status="is working…", loading_messages=["Thinking…"]
+)
+stream = web.chat_startStream(
+    channel=channel, thread_ts=question["ts"], recipient_user_id="U1", recipient_team_id=me["team_id"],
+    markdown_text="**One**\n\n",
+)
+refused("streaming_state_conflict", lambda: web.chat_update(channel=channel, ts=stream["ts"], text="x"))
+web.chat_appendStream(channel=channel, ts=stream["ts"], markdown_text="Two\n\n")
+stopped = web.chat_stopStream(channel=channel, ts=stream["ts"], markdown_text="Three", metadata=metadata)
+assert stopped["message"]["text"] == "**One**\n\nTwo\n\nThree", stopped
+refused(
+    "message_not_in_streaming_state",
+    lambda: web.chat_appendStream(channel=channel, ts=stream["ts"], markdown_text="Four"),
+)
+web.chat_postEphemeral(channel=channel, user="U1", text="for one")
+web.chat_postMessage(channel=channel, text="x", blocks=[{"type": "markdown", "text": "**x**"}])
 web.files_upload_v2(channel=channel, thread_ts=question["ts"], filename="answer.md", content="# 整個回答")
 web.chat_delete(channel=channel, ts=reply["ts"])
 refused("msg_too_long", lambda: web.chat_update(channel=channel, ts=question["ts"], text="x" * 4001))

@@ -9,7 +9,7 @@ use axum::{
 use serde_json::{Map, Value};
 
 /// Parameters that are JSON even in a form.
-const JSON_PARAMETERS: [&str; 5] = ["attachments", "blocks", "files", "metadata", "prompts"];
+const JSON_PARAMETERS: [&str; 6] = ["attachments", "blocks", "files", "loading_messages", "metadata", "prompts"];
 
 /// A call, read.
 pub(super) struct Asked {
