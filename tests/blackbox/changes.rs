@@ -304,7 +304,7 @@ async fn after_a_failure_a_reaction_takes_the_question_up_once() {
     scene.slack.dm("U1", "and where?");
     assert_eq!(answers(&scene, &sent.channel, 3).await[2].text, "You said: and where?");
     assert_eq!(scene.anthropic.requests().len(), 3);
-    assert_eq!(scene.home.events("turn.again").len(), 1);
+    assert_eq!(scene.home.await_events("turn.again", 1).len(), 1);
     assert!(gateway.terminate().success());
     scene.behaved();
 }
