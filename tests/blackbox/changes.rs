@@ -1,8 +1,10 @@
 //! What people change about messages that they have sent: edits, deletions, stop and again.
 
+use std::time::Duration;
+
 use pmk_stand_ins::{
     anthropic::{Behaviour, Recorded},
-    slack::{Message, Sent, SlackRules},
+    slack::{Message, Sent, SlackRules, Upload},
 };
 use serde_json::{Value, json};
 
@@ -324,6 +326,87 @@ async fn an_answered_question_is_asked_again_as_it_was_edited() {
     let request = scene.anthropic.requests()[1].body.to_string();
     assert!(!request.contains("lunch"), "the old words and their answer have left the window: {request}");
     assert!(shown(&scene.home, "slack:dm:U1").contains("lunch"), "the archive keeps them");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Once, only the text of an answered question was erased, and what came with it stayed in the window.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_question_goes_what_came_with_it() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let file = Upload::new("notes.txt", "text/plain", "the password is heliotrope");
+    let sent = scene.slack.dm_with_file("U1", "what does it say?", file);
+    answers(&scene, &sent.channel, 1).await;
+    assert!(asked(&scene, 1).await.body.to_string().contains("heliotrope"));
+    scene.home.await_events("turn.processed", 1);
+    scene.slack.take_back(&sent);
+    scene.home.await_events("message.deleted", 1);
+    scene.slack.dm("U1", "and now?");
+    let next = asked(&scene, 2).await.body.to_string();
+    assert!(next.contains("and now?") && !next.contains("heliotrope"), "{next}");
+    assert!(!shown(&scene.home, "slack:dm:U1").contains("heliotrope"));
+    answers(&scene, &sent.channel, 2).await;
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Once, a question that was asked again had lost its file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_asked_again_with_what_came_with_it() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::error(401, "authentication_error", "invalid x-api-key"));
+    let file = Upload::new("notes.txt", "text/plain", "the launch is on Friday");
+    let sent = scene.slack.dm_with_file("U1", "sum it up", file);
+    let excuse = answers(&scene, &sent.channel, 1).await.remove(0);
+    scene.home.await_events("turn.processed", 1);
+    scene.slack.react("U1", &excuse, "repeat");
+    answers(&scene, &sent.channel, 2).await;
+    let again = asked(&scene, 2).await.body.to_string();
+    assert!(again.contains("sum it up") && again.contains("the launch is on Friday"), "{again}");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Once, in threads of channels it waited behind the answer that it was to end.
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_ends_an_answer_in_a_thread_with_a_mention_and_where_it_is_followed() {
+    for with_mention in [true, false] {
+        let scene = hanging().await;
+        let gateway = scene.start().await;
+        let root = scene.slack.talk("C1", "U1", "a topic", None);
+        let sent = scene.slack.mention("C1", "U1", QUESTION, Some(&root.ts));
+        let mra = running(&scene).await;
+        match with_mention {
+            true => scene.slack.mention("C1", "U1", "stop", Some(&root.ts)),
+            false => scene.slack.write("C1", "U1", "stop", Some(&root.ts)),
+        };
+        until("the end of mra", || (!is_alive(&mra)).then_some(()));
+        assert!(answers(&scene, &sent.channel, 1).await[0].text.ends_with("Stopped"));
+        scene.home.await_events("turn.stopped", 1);
+        assert!(gateway.terminate().success());
+        scene.behaved();
+    }
+}
+
+/// Once, its thread went on saying for an hour that an answer was on its way, and what was shown of it stayed.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_an_answer_whose_question_is_deleted_while_it_is_made() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let text = "A paragraph of an answer.\n\n".repeat(20);
+    scene.anthropic.when(QUESTION, Behaviour::slow(text, Duration::from_secs(2)));
+    let root = scene.slack.talk("C1", "U1", "a topic", None);
+    let sent = scene.slack.mention("C1", "U1", QUESTION, Some(&root.ts));
+    let grows = |message: &Message| message.streaming_since.is_some();
+    assert!(scene.slack.await_message("C1", PATIENCE, grows).await.is_some());
+    scene.slack.take_back(&sent);
+    until_async("the end of what was shown", || {
+        (!scene.slack.messages("C1").iter().any(|message| message.by_bot)).then_some(())
+    })
+    .await;
+    until_async("the end of the status", || scene.slack.statuses("C1").last()?.status.is_empty().then_some(())).await;
     assert!(gateway.terminate().success());
     scene.behaved();
 }

@@ -132,7 +132,7 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_and_not_the_end() {
 fn as_of_schema_12(home: &Home) {
     let conn = rusqlite::Connection::open(store(home)).expect("the store");
     conn.execute_batch(
-        "DROP TABLE press; ALTER TABLE session DROP COLUMN followed; ALTER TABLE session DROP COLUMN followed_from;
+        "ALTER TABLE inbox DROP COLUMN attached; DROP TABLE press; ALTER TABLE session DROP COLUMN followed; ALTER TABLE session DROP COLUMN followed_from;
          ALTER TABLE session DROP COLUMN followed_until;
          DROP TABLE early_change; DROP INDEX turn_answered_with; DROP INDEX inbox_by_message;
          ALTER TABLE turn DROP COLUMN answered_with; ALTER TABLE turn DROP COLUMN piece_start;

@@ -19,7 +19,7 @@ use crate::{
 const ROOT: &str = "1700000000.000100";
 
 async fn scene(rules: SlackRules) -> Scene {
-    Scene::new(rules, &json!({"version": 1, "language": "en"})).await
+    Scene::new(rules, &json!({"version": 1, "language": "en", "limits": {"slackCallSeconds": 4}})).await
 }
 
 /// One in which nothing is streamed.
@@ -190,6 +190,8 @@ async fn a_stream_that_dies_becomes_the_whole_answer() {
         ("chat.appendStream", Fault::RateLimited(30)),
         ("chat.stopStream", Fault::Error("message_not_in_streaming_state")),
         ("chat.stopStream", Fault::Status(500)),
+        // Once, a stream whose end was carried out and not confirmed was deleted, and the answer with it.
+        ("chat.stopStream", Fault::Lost),
         ("chat.startStream", Fault::Error("unknown_method")),
     ] {
         let scene = scene(rules()).await;
@@ -197,6 +199,10 @@ async fn a_stream_that_dies_becomes_the_whole_answer() {
         let _gateway = scene.start().await;
         scene.slack.fault_times(method, 1, fault.clone());
         let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)], "{method} {fault:?}");
+        // What is deleted is deleted a moment later.
+        until_async("rest", || scene.slack.statuses("C1").last()?.status.is_empty().then_some(())).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)], "{method} {fault:?}");
     }
 }

@@ -117,6 +117,25 @@ struct Door {
     pressed: Arc<Notify>,
 }
 
+impl Door {
+    /// What is said in a thread by somebody who may: the word that stops an answer, where it is for the bot, or a message.
+    async fn heard(&self, word: InThread) -> Result<Option<Accepted>, Failure> {
+        let InThread { message, manner } = &word;
+        let is_for_us = match manner {
+            Manner::Mention { .. } => true,
+            Manner::Plain { for_others: true } => false,
+            Manner::Plain { for_others: false } if !changes::is_stop(message) => false,
+            Manner::Plain { for_others: false } => {
+                self.services.store.overheard(&message.key, &message.user, &message.ts).await?
+            }
+        };
+        if is_for_us && changes::stop_by_word(&self.services, &self.dispatcher, message).await? {
+            return Ok(Some(Accepted::New));
+        }
+        Ok(self.dispatcher.hear(word).await?)
+    }
+}
+
 #[async_trait]
 impl Intake for Door {
     async fn accept(&self, message: Inbound) -> Result<Accepted, Failure> {
@@ -128,7 +147,7 @@ impl Intake for Door {
 
     async fn hear(&self, word: InThread) -> Result<Option<Accepted>, Failure> {
         if self.may_hear(&word.message.user) {
-            return Ok(self.dispatcher.hear(word).await?);
+            return self.heard(word).await;
         }
         // Who is blocked neither goes on in a thread nor keeps anybody else from it. A question of theirs is refused in its
         // turn, and that is noted.

@@ -99,6 +99,8 @@ pub struct Edit {
     pub is_for_us: bool,
     /// Whether no other event brings it, where it was not for the gateway before.
     pub comes_alone: bool,
+    /// How it is written, where it is in a thread of a channel.
+    pub manner: Option<Manner>,
 }
 
 /// Somebody's reaction to a message.

@@ -254,11 +254,7 @@ impl Front for Slack {
 
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
-        let thread = statuses::Thread {
-            channel: reply_to.channel.clone(),
-            ts: question.thread().to_owned(),
-            takes_answer: reply_to.thread_ts.is_some(),
-        };
+        let thread = statuses::Thread { channel: reply_to.channel.clone(), ts: question.thread().to_owned() };
         let status = Status { status: &self.messages.at_work(), line: Some(text) };
         if self.statuses.begin(&self.web, event_id, thread, status).await {
             return Ok(None);
@@ -315,10 +311,11 @@ impl Front for Slack {
         };
         match found {
             Ok(Lookup::Unknown) => self.statuses.unreadable(&part.reply_to.channel),
+            Ok(Lookup::Yes(Some(ref ts))) => self.streams.has_become(part.event_id, ts),
             Ok(Lookup::No) if self.may_be_streamed(part) => {
                 let left = history::unfinished(&self.web, &self.me, part.reply_to, after).await;
                 if let Some(ts) = left.map_err(CallFailure::while_running)? {
-                    self.streams.left_behind(part.event_id, ts);
+                    self.streams.left_behind(part.event_id, &part.reply_to.channel, ts);
                 }
             }
             _ => {}
@@ -387,6 +384,14 @@ impl Front for Slack {
 impl Slack {
     /// Posts or updates a part; the first of an answer may be there in part, as a stream.
     async fn message(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
+        let sent = self.whole_or_anew(part).await;
+        if sent.is_ok() && part.replaces.is_none() {
+            self.statuses.posted(part.event_id, part.reply_to.thread_ts.as_deref());
+        }
+        sent
+    }
+
+    async fn whole_or_anew(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
         let Delivery { event_id, reply_to, speech, .. } = part;
         let buttons = self.web.refused.allowed(part.buttons);
         if self.may_be_streamed(part) && part.replaces.is_none() && delivery::is_block(part) {

@@ -8,7 +8,7 @@ use crate::{
     may::Action,
     services::Services,
     store::{Changed, Open, StoreError},
-    talk::{Change, Inbound, Reaction},
+    talk::{Change, InThread, Inbound, Reaction},
 };
 
 /// What a reaction asks for.
@@ -40,7 +40,7 @@ impl Wish {
 }
 
 /// Whether a message is the word that stops an answer, and nothing else.
-fn is_stop(message: &Inbound) -> bool {
+pub(super) fn is_stop(message: &Inbound) -> bool {
     let word = message.text.trim().trim_end_matches(['.', '!', '。', '！']).trim_start_matches('/');
     message.attached.is_empty() && (word.eq_ignore_ascii_case("stop") || word == "停")
 }
@@ -67,7 +67,13 @@ pub(super) async fn take(
         match (changed, change) {
             // It was not for us before, and nothing else brings it.
             (Changed::Unknown, Change::Edited(edit)) if edit.comes_alone => {
-                dispatcher.take_in(edit.message).await.map(drop)
+                match edit.manner {
+                    // Who mentions the bot by an edit is followed as anybody is.
+                    Some(manner) if services.people.may_hear(&edit.message.user) => {
+                        dispatcher.hear(InThread { message: edit.message, manner }).await.map(drop)
+                    }
+                    _ => dispatcher.take_in(edit.message).await.map(drop),
+                }
             }
             (Changed::Here { key, anew }, _) => {
                 if anew {

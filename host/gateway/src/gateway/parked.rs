@@ -71,6 +71,7 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         // Nobody can tell who wrote it.
         return true;
     };
+    services.front.over(&message.event_id);
     if parked.answered {
         return true;
     }
@@ -85,7 +86,6 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         Err(FrontError::Refused { .. }) if parked.placeholder.is_some() => services.front.deliver(notice).await,
         told => told,
     };
-    services.front.over(&message.event_id);
     match told {
         Ok(_) => true,
         Err(FrontError::Refused { what }) => {

@@ -87,7 +87,11 @@ async fn take(
             // The same message asks once, whoever presses it how often.
             let (place, once) =
                 ((press.channel.as_str(), press.ts.as_str()), format!("again:{}:{}", press.channel, press.ts));
-            changes::again(services, dispatcher, &press.user, place, &once).await?;
+            match changes::again(services, dispatcher, &press.user, place, &once).await {
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => tracing::error!(%error, "a question cannot be asked again"),
+                Ok(()) => {}
+            }
             Judged::Taken
         }
     };

@@ -16,7 +16,7 @@ use crate::{
 
 /// All that a message has become; once more for each time that it was asked again. The newest first.
 pub(super) const FIND: &str = "SELECT i.id, i.session_id, s.key, i.message, i.edited, i.edited_at, i.called_off,
-            t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
+            i.attached IS NOT NULL AS had_attached, t.id IS NOT NULL AS begun, t.answered_at IS NOT NULL AS answered
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.channel = ?1 AND i.ts = ?2 AND i.ts <> '' ORDER BY i.id DESC";
 /// A message of the gateway's own that is part of an answer.
@@ -53,7 +53,7 @@ const WAITING_AT: &str = "SELECT i.id, i.user, s.key FROM inbox i JOIN session s
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.called_off IS NULL AND t.answered_at IS NULL
        AND i.channel = ?1 AND (i.ts = ?2 OR t.placeholder = ?2)";
 pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
-pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off,
+pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
             t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
 const PIECES: &str = "SELECT t.piece_start, t.piece_bytes, i.user, i.edited FROM turn t JOIN inbox i ON i.id = t.id
@@ -263,6 +263,8 @@ struct Known {
     edited: Option<String>,
     edited_at: Option<String>,
     called_off: Option<CalledOff>,
+    /// Whether something came with it.
+    had_attached: bool,
     is_begun: bool,
     is_answered: bool,
 }
@@ -285,15 +287,18 @@ fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault>
     while let Some(row) = rows.next()? {
         let called_off: Option<String> = row.get("called_off")?;
         let message: Option<String> = row.get("message")?;
+        // One that cannot be read is parked when its turn comes.
+        let message: Option<Inbound> = message.and_then(|json| serde_json::from_str(&json).ok());
+        let has_attached = message.as_ref().is_some_and(|message| !message.attached.is_empty());
         found.push(Known {
             inbox: InboxId(row.get("id")?),
             session: SessionId(row.get("session_id")?),
             key: codec::key(row.get_ref("key")?)?,
-            // One that cannot be read is parked when its turn comes.
-            message: message.and_then(|json| serde_json::from_str(&json).ok()),
+            message,
             edited: row.get("edited")?,
             edited_at: row.get("edited_at")?,
             called_off: called_off.as_deref().and_then(CalledOff::from_name),
+            had_attached: has_attached || row.get("had_attached")?,
             is_begun: row.get("begun")?,
             is_answered: row.get("answered")?,
         });
@@ -302,7 +307,7 @@ fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault>
 }
 
 fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
-    let Edit { message, at, is_for_us, comes_alone } = edit;
+    let Edit { message, at, is_for_us, comes_alone, manner: _ } = edit;
     let (channel, ts) = (&message.reply_to.channel, &message.ts);
     let Some(known) = find(conn, channel, ts)?.into_iter().next() else {
         if *is_for_us && !comes_alone {
@@ -383,7 +388,6 @@ fn delete(
         if !waiting && words.is_none() {
             continue;
         }
-        let had_attached = known.message.as_ref().is_some_and(|message| !message.attached.is_empty());
         if let Some(message) = known.message {
             let emptied = Inbound { text: String::new(), attached: Attached::default(), ..message };
             conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
@@ -391,7 +395,7 @@ fn delete(
         conn.prepare_cached(CALL_OFF)?.execute(params![turn.0, CalledOff::Deleted.name()])?;
         let erased = match words {
             Some([question, _]) if !waiting => {
-                if had_attached {
+                if known.had_attached {
                     erase::attached(conn, turn, question, now_ms)?;
                 }
                 erase::question(conn, turn, question, now_ms)?
@@ -490,16 +494,9 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: Stri
         (_, false) => as_edited(&stored, &pieces, key),
     };
     let reply_to = ReplyTo { channel, thread_ts: key.thread.clone() };
-    Ok(Some(Inbound {
-        event_id,
-        aliases: vec![],
-        key: key.clone(),
-        user,
-        reply_to,
-        text,
-        attached: Attached::default(),
-        ts,
-    }))
+    let attached: Option<String> = row.get("attached")?;
+    let attached = attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
+    Ok(Some(Inbound { event_id, aliases: vec![], key: key.clone(), user, reply_to, text, attached, ts }))
 }
 
 /// A part of a question's text, whose it is, and what it says by now where that is something else.

@@ -30,7 +30,7 @@ pub(super) const SHORTEN_PIECE: &str = "UPDATE turn SET piece_bytes = ?2 WHERE i
 pub(super) const MOVE_PIECES: &str =
     "UPDATE turn SET piece_start = piece_start + ?3 WHERE answered_with = ?1 AND piece_start > ?2";
 pub(super) const FORGET_READING: &str = "UPDATE turn SET reading = NULL WHERE id = ?1";
-pub(super) const FORGET_EDITED: &str = "UPDATE inbox SET edited = NULL WHERE id = ?1";
+pub(super) const FORGET_EDITED: &str = "UPDATE inbox SET edited = NULL, attached = NULL WHERE id = ?1";
 pub(super) const FORGET_PROPOSAL: &str = "DELETE FROM proposal WHERE turn_id = ?1 AND confirmed_by IS NULL";
 const IS_LIVE: &str = "SELECT 1 FROM live WHERE session_id = ?1 AND message_id = ?2";
 const SUMMARIES_SINCE: &str = "SELECT count(*) FROM message WHERE session_id = ?1 AND id > ?2 AND origin = 'summary'";
@@ -82,11 +82,11 @@ pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64
     replace(conn, session, id, left, now_ms).map(Some)
 }
 
-/// Erases what came with a question, and with those that were answered along with it.
+/// Erases what came with a question; where it stands in the text of several, what came with all of them.
 pub(super) fn attached(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<(), Fault> {
     let place = conn.prepare_cached(PIECE_OF)?.query_row([turn.0], |row| {
-        let with: Option<i64> = row.get(1)?;
-        Ok((SessionId(row.get(0)?), TurnId(with.unwrap_or(turn.0))))
+        let (with, start): (Option<i64>, Option<u32>) = (row.get(1)?, row.get(2)?);
+        Ok((SessionId(row.get(0)?), with.filter(|_| start.is_some()).map_or(turn, TurnId)))
     });
     let Some((session, with)) = place.optional()? else { return Ok(()) };
     let mut statement = conn.prepare_cached(ATTACHED)?;

@@ -52,7 +52,10 @@ pub(super) const EMPTY_PARTS: &str = "UPDATE outbox SET body = NULL WHERE turn_i
 pub(super) const DELIVERED: &str = "UPDATE turn SET delivered_at = ?2, report = NULL
      WHERE id = ?1 AND delivered_at IS NULL
      RETURNING session_id";
-pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL WHERE id = ?1";
+/// What came with it stays.
+pub(super) const EMPTY_QUESTION: &str =
+    "UPDATE inbox SET attached = CASE WHEN json_valid(message) THEN message -> '$.attached' END, message = NULL
+     WHERE id = ?1";
 
 impl Store {
     /// Begins a question's turn, or goes on with it after a crash, and leases the conversation to this

@@ -20,6 +20,7 @@ pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -
     for turn in deleted {
         deliver::take_placeholder_away(services, &turn).await?;
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
+        services.front.over(&turn.inbound.event_id);
     }
     match stopped.pop() {
         Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said).await?).await,

@@ -37,8 +37,8 @@ pub(super) fn change(
 ) -> Option<Change> {
     if mentioned {
         let at = edited_at(said.edited.as_ref())?;
-        let message = message(team_id, event_id, said, true, me, places)?.message()?;
-        return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true })));
+        let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
+        return Some(Change::Edited(Box::new(Edit { message, at, is_for_us: true, comes_alone: true, manner })));
     }
     let Said { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } = said;
     let before = before.as_ref().and_then(Value::as_object);
@@ -62,8 +62,8 @@ pub(super) fn change(
     let is_mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     let is_for_us = is_mentioned || said.is_direct();
     // Of a question that is known, whether it still mentions the bot or not.
-    let message = message(team_id, event_id, said, true, me, places)?.message()?;
-    Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone: false })))
+    let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
+    Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone: false, manner })))
 }
 
 fn deleted(channel: String, ts: &str, own: bool) -> Option<Change> {
@@ -122,7 +122,8 @@ mod tests {
     fn an_edit_is_the_message_as_it_is_now() {
         let mut now = said("U1", "1 &lt; 3?");
         now["edited"] = json!({"user": "U1", "ts": "1.2"});
-        let Edit { message, at, is_for_us, comes_alone } = edit(changed("D1", said("U1", "1 &lt; 2?"), now.clone()));
+        let Edit { message, at, is_for_us, comes_alone, .. } =
+            edit(changed("D1", said("U1", "1 &lt; 2?"), now.clone()));
         assert_eq!((&*message.text, &*message.ts, &*message.key.to_string()), ("1 < 3?", "1.1", "slack:dm:U1"));
         assert_eq!((&*at, is_for_us, comes_alone), ("1.2", true, false));
         let Edit { message, at, is_for_us, .. } = edit(changed("C1", said("U1", "x"), said("U1", "y")));

@@ -90,6 +90,12 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, Ca
                     continue;
                 }
                 Err(failure) if failure.is_about_content() => Some(failure),
+                // What has gone out of it already is not to go again.
+                Err(failure) if failure.was_put_off() && first.is_some() && !web.limiter.is_closed() => {
+                    tokio::time::sleep(failure.wait()).await;
+                    pieces.push_front((text, form));
+                    continue;
+                }
                 Err(failure) => return Err(failure),
             },
         };
@@ -175,7 +181,10 @@ pub(super) async fn document(web: &Web, part: &Delivery<'_>) -> Result<(), Front
     }
     // Until it is shared nothing has happened, so that every failure is one to go another way for.
     let uploaded = upload(web, &name, content).await;
-    let file_id = uploaded.map_err(|failure| FrontError::Refused { what: failure.to_string() })?;
+    let file_id = uploaded.map_err(|failure| match failure.was_put_off() {
+        true => failure.while_running(),
+        false => FrontError::Refused { what: failure.to_string() },
+    })?;
     let ReplyTo { channel, thread_ts } = part.reply_to;
     let mut request = json!({"files": [{"id": file_id, "title": name}], "channel_id": channel});
     if let Some(thread_ts) = thread_ts {

@@ -197,6 +197,14 @@ impl CallFailure {
         matches!(self.cause, Cause::RateLimited { .. })
     }
 
+    /// How long Slack is to be left alone, as far as it says so.
+    pub(super) fn wait(&self) -> Duration {
+        match self.cause {
+            Cause::RateLimited { retry_after } => retry_after.unwrap_or(Duration::from_secs(1)),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Whether the blocks of a message are what Slack does not take: without them it may go.
     pub(super) fn is_about_blocks(&self) -> bool {
         self.is_about_form() || self.code() == Some("msg_blocks_too_long")

@@ -91,7 +91,7 @@ pub(super) async fn unfinished(
     after: &str,
 ) -> Result<Option<String>, CallFailure> {
     let Some(bot) = me.bot.as_deref() else { return Ok(None) };
-    Ok(match find(web, place, after, |past| past.is_unfinished(bot)).await? {
+    Ok(match find(web, place, after, |past| past.ts.as_str() > after && past.is_unfinished(bot)).await? {
         Lookup::Yes(ts) => ts,
         Lookup::No | Lookup::Unknown => None,
     })

@@ -186,11 +186,11 @@ pub(super) enum News {
 }
 
 impl News {
-    /// The message that it is.
-    pub(super) fn message(self) -> Option<Inbound> {
+    /// The message that it is, and how it is written, where that is in a thread of a channel.
+    pub(super) fn message(self) -> Option<(Inbound, Option<Manner>)> {
         match self {
-            News::Message(message) => Some(*message),
-            News::InThread(word) => Some(word.message),
+            News::Message(message) => Some((*message, None)),
+            News::InThread(word) => Some((word.message, Some(word.manner))),
             _ => None,
         }
     }

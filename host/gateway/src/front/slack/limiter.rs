@@ -144,6 +144,10 @@ impl Limiter {
         self.closed.cancel();
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
     /// Returns when the call may be made.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    failure::CallFailure,
+    failure::{CallFailure, is_about_the_token},
     web::{Status, Web},
 };
 
@@ -64,14 +64,14 @@ struct State {
 pub(super) struct Thread {
     pub(super) channel: String,
     pub(super) ts: String,
-    /// Whether the answer is posted there, which ends it.
-    pub(super) takes_answer: bool,
 }
 
 #[derive(Debug)]
 struct Shown {
     thread: Thread,
     line: String,
+    /// A message has taken it away.
+    is_gone: bool,
     /// When Slack was last told.
     at: Instant,
     since: Instant,
@@ -105,7 +105,7 @@ impl Statuses {
         }
         let now = Instant::now();
         let line = status.line.unwrap_or_default().to_owned();
-        self.state().shown.insert(event_id.to_owned(), Shown { thread, line, at: now, since: now });
+        self.state().shown.insert(event_id.to_owned(), Shown { thread, line, is_gone: false, at: now, since: now });
         true
     }
 
@@ -120,21 +120,32 @@ impl Statuses {
             let mut state = self.state();
             let shown = state.shown.get_mut(event_id)?;
             shown.line = status.line.unwrap_or_default().to_owned();
+            shown.is_gone = false;
             shown.at = Instant::now();
             shown.thread.clone()
         };
         Some(web.set_status(&thread.channel, &thread.ts, status).await)
     }
 
+    /// The bot has posted something for this event at that place.
+    pub(super) fn posted(&self, event_id: &str, thread_ts: Option<&str>) {
+        if let Some(shown) = self.state().shown.get_mut(event_id) {
+            shown.is_gone |= thread_ts == Some(&shown.thread.ts);
+        }
+    }
+
     /// Nothing is made for this event any more.
     pub(super) fn end(&self, event_id: &str) {
-        let mut state = self.state();
-        if let Some(Shown { thread, .. }) = state.shown.remove(event_id)
-            && !thread.takes_answer
-        {
-            state.left.push(thread);
-            self.changed.notify_one();
+        let ended = self.state().shown.remove(event_id);
+        if let Some(Shown { thread, is_gone: false, .. }) = ended {
+            self.leave(thread);
         }
+    }
+
+    /// One that no message takes away.
+    fn leave(&self, thread: Thread) {
+        self.state().left.push(thread);
+        self.changed.notify_one();
     }
 
     /// The past of this channel cannot be read.
@@ -153,28 +164,35 @@ impl Statuses {
                 () = sleep(LOOK_EVERY) => {}
             }
             let left = std::mem::take(&mut self.state().left);
-            for Thread { channel, ts, .. } in left {
+            for Thread { channel, ts } in left {
                 if let Err(failure) = web.set_status(&channel, &ts, Status { status: "", line: None }).await {
                     tracing::debug!(%failure, "a status goes by itself");
                 }
             }
-            for (thread, line) in self.due(Instant::now()) {
+            for (event_id, thread, line) in self.due(Instant::now()) {
+                if !self.are_shown(&event_id) {
+                    continue;
+                }
                 let shown = Status { status, line: (!line.is_empty()).then_some(line.as_str()) };
                 if let Err(failure) = web.set_status(&thread.channel, &thread.ts, shown).await {
                     tracing::debug!(%failure, "a status is not renewed");
+                }
+                // Over meanwhile: no message takes it away any more.
+                if !self.are_shown(&event_id) {
+                    self.leave(thread);
                 }
             }
         }
     }
 
     /// Those that Slack would soon forget.
-    fn due(&self, now: Instant) -> Vec<(Thread, String)> {
+    fn due(&self, now: Instant) -> Vec<(String, Thread, String)> {
         let mut state = self.state();
         state.shown.retain(|_, shown| now.duration_since(shown.since) < LONGEST);
-        let due = state.shown.values_mut().filter(|shown| now.duration_since(shown.at) >= RENEW_AFTER);
-        due.map(|shown| {
+        let due = state.shown.iter_mut().filter(|(_, shown)| now.duration_since(shown.at) >= RENEW_AFTER);
+        due.map(|(event_id, shown)| {
             shown.at = now;
-            (shown.thread.clone(), shown.line.clone())
+            (event_id.clone(), shown.thread.clone(), shown.line.clone())
         })
         .collect()
     }
@@ -187,7 +205,7 @@ impl Statuses {
 
     /// Slack takes none; it is said once where that is so everywhere.
     fn refused(&self, channel: &str, failure: &CallFailure) {
-        if failure.is_about_the_app() {
+        if failure.is_about_the_app() && !failure.code().is_some_and(is_about_the_token) {
             if !std::mem::replace(&mut self.state().refused, true) {
                 tracing::info!(%failure, "Slack takes no status; placeholders are posted instead");
             }
@@ -226,12 +244,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_shown_for_long_is_renewed_and_at_last_forgotten() {
         let statuses = Statuses::new(None);
-        let thread = Thread { channel: "C1".into(), ts: "1.1".into(), takes_answer: true };
+        let thread = Thread { channel: "C1".into(), ts: "1.1".into() };
         let now = Instant::now();
-        let shown = Shown { thread: thread.clone(), line: "looks".into(), at: now, since: now };
+        let shown = Shown { thread: thread.clone(), line: "looks".into(), is_gone: false, at: now, since: now };
         statuses.state().shown.insert("Ev1".into(), shown);
         assert!(statuses.due(now + RENEW_AFTER / 2).is_empty());
-        assert_eq!(statuses.due(now + RENEW_AFTER), [(thread, "looks".to_owned())]);
+        assert_eq!(statuses.due(now + RENEW_AFTER), [("Ev1".to_owned(), thread, "looks".to_owned())]);
         assert!(statuses.due(now + RENEW_AFTER).is_empty(), "it was just renewed");
         assert!(statuses.due(now + LONGEST).is_empty());
         assert!(statuses.state().shown.is_empty());

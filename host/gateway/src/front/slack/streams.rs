@@ -80,7 +80,7 @@ pub(super) struct Streams {
 struct State {
     open: HashMap<String, Open>,
     /// Messages of earlier runs that never became whole, by the event that they answer.
-    left: HashMap<String, String>,
+    left: HashMap<String, Left>,
 }
 
 /// A stream whose answer is being made, or delivered.
@@ -90,6 +90,13 @@ struct Open {
     done: CancellationToken,
     /// What has become of it, once it is done.
     shown: watch::Receiver<Option<Shown>>,
+}
+
+/// What an earlier run has shown of an answer.
+#[derive(Clone, Debug)]
+struct Left {
+    channel: String,
+    ts: String,
 }
 
 /// What people see of it.
@@ -199,16 +206,16 @@ impl Streams {
         tag: &SlackMessageMetadata,
     ) -> Result<Option<String>, CallFailure> {
         let left = self.state().left.get(event_id).cloned();
-        if let Some(ts) = left {
-            // It may be open still.
-            let _ = stop(web, channel, &ts, "", &[], tag).await;
+        if let Some(Left { ts, .. }) = left {
+            // It may be open still. The tag is for what is whole.
+            let _ = stop(web, channel, &ts, "", &[], None).await;
             return replace(web, channel, ts, text, buttons, tag).await;
         }
         let Some(Shown { ts: Some(ts), text: streamed, in_doubt }) = self.shown(event_id).await else {
             return Ok(None);
         };
         let rest = text.strip_prefix(&streamed).filter(|rest| !in_doubt && rest.chars().count() <= MAX_PIECE);
-        let stopped = match stop(web, channel, &ts, rest.unwrap_or_default(), buttons, tag).await {
+        let stopped = match stop(web, channel, &ts, rest.unwrap_or_default(), buttons, rest.map(|_| tag)).await {
             Err(failure) if !failure.is_final() => return Err(failure),
             stopped => stopped,
         };
@@ -225,22 +232,37 @@ impl Streams {
 
     /// Nothing is made for this event any more. What was streamed of an answer that went another way is taken away.
     pub(super) fn end(&self, web: &Arc<Web>, event_id: &str) {
-        let open = {
+        let (open, left) = {
             let mut state = self.state();
-            state.left.remove(event_id);
-            state.open.remove(event_id)
+            (state.open.remove(event_id), state.left.remove(event_id))
         };
+        if let Some(Left { channel, ts }) = left {
+            let web = Arc::clone(web);
+            tokio::spawn(async move { take_away(&web, &channel, &ts).await });
+        }
         let Some(Open { channel, done, mut shown }) = open else { return };
         done.cancel();
         let web = Arc::clone(web);
         tokio::spawn(async move {
             let Ok(shown) = shown.wait_for(Option::is_some).await.map(|shown| shown.clone()) else { return };
-            if let Some(ts) = shown.and_then(|shown| shown.ts)
-                && let Err(failure) = web.delete(&channel, &ts).await
-            {
-                tracing::debug!(%failure, "the beginning of an answer stays");
+            if let Some(ts) = shown.and_then(|shown| shown.ts) {
+                take_away(&web, &channel, &ts).await;
             }
         });
+    }
+
+    /// The answer to this event was found to be this message, which may be what was streamed of it.
+    pub(super) fn has_become(&self, event_id: &str, ts: &str) {
+        let mut state = self.state();
+        if state.left.get(event_id).is_some_and(|left| left.ts == ts) {
+            state.left.remove(event_id);
+        }
+        let is_it = |open: &Open| open.shown.borrow().as_ref().is_some_and(|shown| shown.ts.as_deref() == Some(ts));
+        if state.open.get(event_id).is_some_and(is_it)
+            && let Some(open) = state.open.remove(event_id)
+        {
+            open.done.cancel();
+        }
     }
 
     /// The stream of this event has become its answer.
@@ -253,8 +275,8 @@ impl Streams {
     }
 
     /// A message of an earlier run that never became whole.
-    pub(super) fn left_behind(&self, event_id: &str, ts: String) {
-        self.state().left.insert(event_id.to_owned(), ts);
+    pub(super) fn left_behind(&self, event_id: &str, channel: &str, ts: String) {
+        self.state().left.insert(event_id.to_owned(), Left { channel: channel.to_owned(), ts });
     }
 
     /// What people see by now; nothing is added to it any more.
@@ -355,16 +377,19 @@ async fn append(web: &Web, channel: &str, ts: &str, text: &str) -> Result<(), Ca
     web.write::<_, serde::de::IgnoredAny>(&turn, &request).await.map(drop)
 }
 
-/// Closes a stream with what is still missing; whether it has kept the tag.
+/// Closes a stream with what is still missing; false where it has not kept the tag.
 async fn stop(
     web: &Web,
     channel: &str,
     ts: &str,
     rest: &str,
     buttons: &[Button],
-    tag: &SlackMessageMetadata,
+    tag: Option<&SlackMessageMetadata>,
 ) -> Result<bool, CallFailure> {
-    let mut request = json!({"channel": channel, "ts": ts, "metadata": tag});
+    let mut request = json!({"channel": channel, "ts": ts});
+    if let Some(tag) = tag {
+        request["metadata"] = json!(tag);
+    }
     if !rest.is_empty() {
         request["markdown_text"] = json!(content::without_mentions(rest));
     }
@@ -372,10 +397,11 @@ async fn stop(
         request["blocks"] = json!([blocks::row(buttons)]);
     }
     let stopped: Stopped = web.write(&Turn::answer("chat.stopStream"), &request).await?;
-    Ok(stopped.message.is_some_and(|message| message.metadata.is_some()))
+    Ok(tag.is_none() || stopped.message.is_some_and(|message| message.metadata.is_some()))
 }
 
-/// The whole answer takes the place of what was streamed of it. Where that cannot be, it is posted, and this goes.
+/// The whole answer takes the place of what was streamed of it; `None` where that cannot be. Then it is posted, and this goes
+/// once nothing is made any more.
 async fn replace(
     web: &Web,
     channel: &str,
@@ -384,20 +410,20 @@ async fn replace(
     buttons: &[Button],
     tag: &SlackMessageMetadata,
 ) -> Result<Option<String>, CallFailure> {
-    let Some(content) = Content::markdown(text) else { return withdrawn(web, channel, &ts).await };
+    let Some(content) = Content::markdown(text) else { return Ok(None) };
     match web.update(channel, &ts, content.with_buttons(buttons), Some(tag.clone()), Urgency::Answer).await {
         Ok(ts) => Ok(Some(ts)),
         Err(failure) if failure.is_final() => {
             tracing::debug!(%failure, "a stream cannot become the answer");
-            withdrawn(web, channel, &ts).await
+            Ok(None)
         }
         Err(failure) => Err(failure),
     }
 }
 
-async fn withdrawn(web: &Web, channel: &str, ts: &str) -> Result<Option<String>, CallFailure> {
-    match web.delete(channel, ts).await {
-        Err(failure) if !failure.is_final() => Err(failure),
-        _ => Ok(None),
+/// Takes the beginning of an answer away that nothing makes whole.
+async fn take_away(web: &Web, channel: &str, ts: &str) {
+    if let Err(failure) = web.delete(channel, ts).await {
+        tracing::debug!(%failure, "the beginning of an answer stays");
     }
 }

@@ -97,7 +97,7 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     drop(store);
     let conn = sql(home.path());
     conn.execute_batch(
-        "DROP TABLE press; DROP TABLE early_change; DROP INDEX turn_answered_with; DROP INDEX inbox_by_message;
+        "ALTER TABLE inbox DROP COLUMN attached; DROP TABLE press; DROP TABLE early_change; DROP INDEX turn_answered_with; DROP INDEX inbox_by_message;
          ALTER TABLE turn DROP COLUMN answered_with; ALTER TABLE turn DROP COLUMN piece_start;
          ALTER TABLE turn DROP COLUMN piece_bytes; ALTER TABLE session DROP COLUMN revision;
          ALTER TABLE inbox DROP COLUMN channel; ALTER TABLE inbox DROP COLUMN user;

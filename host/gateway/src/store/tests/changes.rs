@@ -51,7 +51,7 @@ async fn answered(store: &Store, number: usize, text: &str, answer: &str, rounds
 
 fn edit(number: usize, text: &str, second: u32) -> Edit {
     let edited = format!("18000000{second:02}.000000");
-    Edit { message: written(number, text), at: edited, is_for_us: true, comes_alone: false }
+    Edit { message: written(number, text), at: edited, is_for_us: true, comes_alone: false, manner: None }
 }
 
 fn here(anew: bool) -> Changed {
