@@ -40,6 +40,8 @@ fn online(home: &Home) -> Vec<(String, bool)> {
 /// Starts one, and has people talk with it.
 async fn talking_with(home: &Home, slack: &Slack, users: &[&str]) -> Gateway {
     let starts = online(home).len();
+    // What is sent to one that was killed comes again much later.
+    assert!(slack.await_sockets(0, PATIENCE).await);
     let gateway = Gateway::start(home, slack, &[]);
     assert!(slack.await_connected(PATIENCE).await);
     for user in users {
