@@ -29,14 +29,14 @@ doctor-tls-well = 這個系統的 { $count } 張根憑證
 doctor-tls-inside = 這個系統沒有根憑證：連線到 Slack 用的是內附的 { $count } 張 Mozilla 根憑證
 doctor-tls-hint = 請安裝套件 `ca-certificates`；連線到模型只能靠它
 
-doctor-slack-none = 沒有權杖，所以大家在 console 對話
+doctor-slack-none = 沒有 token，所以大家在 console 對話
 doctor-slack-none-hint = 要連接 Slack：`pmk-host slack manifest`，見 docs/slack.md#the-app
 doctor-slack-console = 大家在 console 對話
-doctor-slack-kinds = 兩個權杖都有，種類也正確
+doctor-slack-kinds = 兩個 token 都有，種類也正確
 doctor-slack-bot = { $team } 工作區的 @{ $name }
 doctor-slack-silent = Slack 在 { $seconds } 秒內沒有回應
 doctor-slack-silent-hint = 請檢查網路與 proxy；也可以看 https://slack-status.com
-doctor-slack-socket = Socket Mode 已開啟，也接受 app 權杖
+doctor-slack-socket = Socket Mode 已開啟，也接受 app token
 doctor-scopes-all = 閘道會用到的都有
 doctor-scopes-unknown = 無從得知有哪些 scope
 doctor-scopes-untold = Slack 沒有說明有哪些 scope
