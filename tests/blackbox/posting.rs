@@ -91,76 +91,41 @@ async fn a_block_that_slack_refuses_goes_as_text() {
     assert_eq!(seen(&scene, &asked, 1).await, ["*Friday*"]);
 }
 
-/// The latencies of answers in seconds, in order.
-fn latencies(slack: &Slack, asked: &[Sent]) -> Vec<f64> {
-    let seconds = |ts: &str| ts.parse::<f64>().expect("a time");
-    let mut all: Vec<f64> = asked
-        .iter()
-        .map(|question| {
-            let replies = slack.replies(&question.channel);
-            let mut own = replies.iter().filter(|reply| {
-                let place = question.thread_ts.clone().or(reply.thread_ts.clone());
-                reply.ts > question.ts && reply.thread_ts == place
-            });
-            let first = own.next().expect("an answer");
-            assert!(own.next().is_none(), "{question:?} is answered twice");
-            seconds(&first.ts) - seconds(&question.ts)
-        })
-        .collect();
-    all.sort_by(f64::total_cmp);
-    all
-}
-
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    sorted[(sorted.len() * percent).div_ceil(100) - 1]
+/// Each question has one answer, no rule of Slack's was broken, and nothing had to be said twice or edited.
+async fn each_is_answered_by_one_post(slack: &Slack, asked: &[Sent]) {
+    for question in asked {
+        assert!(slack.await_reply(question, PATIENCE).await.is_some(), "{question:?}");
+    }
+    assert_eq!((slack.calls("chat.postMessage").len(), slack.calls("chat.update").len()), (asked.len(), 0));
+    assert_eq!(slack.violations(), Vec::<String>::new());
 }
 
 /// Once, answers queued behind the 50 edits a minute that Slack takes of a whole workspace: of 120 people the median waited for
-/// 54 s, the last for 144 s.
+/// 54 s, the last for 144 s. How long they wait now: `cargo bench --workspace --bench rush`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_and_twenty_people_in_twelve_seconds_are_answered_within_five() {
+async fn no_limit_of_slacks_stands_before_the_answers_to_a_hundred_and_twenty_people() {
     let slack = Slack::start(SlackRules { ack_deadline: PATIENCE, ..SlackRules::default() }).await;
     let home = Home::new();
     let _gateway = Gateway::start(&home, &slack, &[]);
     assert!(slack.await_connected(PATIENCE).await);
-    let mut asked = vec![];
-    for person in 0..120 {
-        asked.push(slack.dm(&format!("U{person}"), "hello"));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    for question in &asked {
-        assert!(slack.await_replies(&question.channel, 1, PATIENCE).await);
-    }
-    let waited = latencies(&slack, &asked);
-    let [p50, p90, last] = [50, 90, 100].map(|percent| percentile(&waited, percent));
-    eprintln!("120 people in 12 s: p50 {p50:.2} s, p90 {p90:.2} s, the last {last:.2} s");
-    assert!(p90 <= 5.0, "{p90}");
-    assert_eq!((slack.calls("chat.postMessage").len(), slack.calls("chat.update").len()), (120, 0));
-    assert_eq!(slack.violations(), Vec::<String>::new());
+    let asked: Vec<Sent> = (0..120).map(|person| slack.dm(&format!("U{person}"), "hello")).collect();
+    each_is_answered_by_one_post(&slack, &asked).await;
 }
 
-/// Slack takes about one post a second into a channel, whatever threads they go to. Nobody can be faster; nobody is asked
-/// to wait twice, and no post is refused.
+/// Slack takes five posts in five seconds into a channel, whatever threads they go to: none is refused, as none is sent
+/// before there is room for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn sixty_conversations_in_one_channel_go_as_fast_as_slack_takes_them() {
+async fn of_many_answers_into_one_channel_none_is_refused() {
     let slack = Slack::start(SlackRules { ack_deadline: PATIENCE, ..SlackRules::default() }).await;
     let home = Home::new();
     let _gateway = Gateway::start(&home, &slack, &[]);
     assert!(slack.await_connected(PATIENCE).await);
-    let mut asked = vec![];
-    for number in 0..60 {
+    let asks = |number: usize| {
         let root = slack.talk("C1", &format!("U{number}"), "a topic", None);
-        asked.push(slack.mention("C1", &format!("U{number}"), "hello", Some(&root.ts)));
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    assert!(slack.await_replies("C1", 60, PATIENCE).await);
-    let waited = latencies(&slack, &asked);
-    let [p50, p90, last] = [50, 90, 100].map(|percent| percentile(&waited, percent));
-    eprintln!("60 threads of one channel in 12 s: p50 {p50:.1} s, p90 {p90:.1} s, the last {last:.1} s");
-    assert_eq!(slack.calls("chat.postMessage").len(), 60, "none was refused and sent again");
-    // 60 posts, the first four at once and then four every four seconds, of which the first 12 s are over at the last question.
-    assert!(last <= 60.0, "{last}");
-    assert_eq!(slack.violations(), Vec::<String>::new());
+        slack.mention("C1", &format!("U{number}"), "hello", Some(&root.ts))
+    };
+    let asked: Vec<Sent> = (0..12).map(asks).collect();
+    each_is_answered_by_one_post(&slack, &asked).await;
 }
 
 /// An answer in so many paragraphs.
@@ -168,19 +133,31 @@ fn paragraphs(count: usize) -> String {
     (0..count).map(|n| format!("Paragraph {n} has **something** to say.\n\n")).collect::<String>().trim_end().to_owned()
 }
 
+/// The model's answer comes in four pieces, of which the second comes once the first is shown, and the others after that.
+async fn answer_growing(scene: &Scene, text: &str) -> Sent {
+    let (answer, gate) = Behaviour::gated(text);
+    scene.anthropic.push(answer);
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    for method in ["chat.startStream", "chat.appendStream"] {
+        let before = scene.slack.calls(method).len();
+        gate.add_permits(1);
+        let is_tried = || (scene.slack.calls(method).len() > before).then_some(());
+        until_async(method, is_tried).await;
+    }
+    gate.add_permits(2);
+    asked
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_thread_an_answer_grows_while_it_is_made() {
     let scene = scene(rules()).await;
-    scene.anthropic.push(Behaviour::slow(paragraphs(40), Duration::from_millis(900)));
     let _gateway = scene.start().await;
-    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
-    let begun = scene.slack.await_message("C1", PATIENCE, |message| message.streaming_since.is_some()).await;
-    assert!(begun.expect("a stream").shown().starts_with("Paragraph 0"));
+    let asked = answer_growing(&scene, &paragraphs(40)).await;
     assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(40)]);
     assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
-    assert!(!scene.slack.calls("chat.appendStream").is_empty());
     let last = scene.slack.replies("C1").remove(0);
-    assert!(last.metadata.is_some() && last.streaming_since.is_none() && last.history.is_empty(), "{last:#?}");
+    assert!(last.metadata.is_some() && last.streaming_since.is_none(), "{last:#?}");
+    assert_eq!(scene.slack.calls("chat.update").len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,32 +169,42 @@ async fn a_stream_that_dies_becomes_the_whole_answer() {
         ("chat.stopStream", Fault::Status(500)),
         // Once, a stream whose end was carried out and not confirmed was deleted, and the answer with it.
         ("chat.stopStream", Fault::Lost),
-        ("chat.startStream", Fault::Error("unknown_method")),
     ] {
         let scene = scene(rules()).await;
-        scene.anthropic.push(Behaviour::slow(paragraphs(30), Duration::from_millis(900)));
         let _gateway = scene.start().await;
         scene.slack.fault_times(method, 1, fault.clone());
-        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        let asked = answer_growing(&scene, &paragraphs(30)).await;
         assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)], "{method} {fault:?}");
-        // What is deleted is deleted a moment later.
-        until_async("rest", || scene.slack.statuses("C1").last()?.status.is_empty().then_some(())).await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)], "{method} {fault:?}");
+        // By the end of another turn there all is done that the first has left to do.
+        scene.anthropic.push(Behaviour::answer("And more."));
+        let more = scene.slack.mention("C1", "U1", "and?", Some(ROOT));
+        assert_eq!(seen(&scene, &more, 2).await, [paragraphs(30), "And more.".to_owned()], "{method} {fault:?}");
+        assert_eq!(scene.slack.calls("chat.delete").len(), 0, "{method} {fault:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_stream_can_be_begun_the_answer_comes_whole() {
+    let scene = scene(SlackRules { streams: false, ..rules() }).await;
+    let _gateway = scene.start().await;
+    let (answer, gate) = Behaviour::gated(paragraphs(30));
+    scene.anthropic.push(answer);
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    gate.add_permits(1);
+    until_async("a try", || (!scene.slack.calls("chat.startStream").is_empty()).then_some(())).await;
+    gate.add_permits(3);
+    assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_streams_keep_no_tag_there_is_no_second_one() {
     let scene = scene(SlackRules { stream_metadata: false, ..rules() }).await;
-    for _ in 0..2 {
-        scene.anthropic.push(Behaviour::slow(paragraphs(20), Duration::from_millis(900)));
-    }
     let _gateway = scene.start().await;
-    for turn in 1..=2 {
-        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
-        assert_eq!(seen(&scene, &asked, turn).await, vec![paragraphs(20); turn]);
-    }
+    let asked = answer_growing(&scene, &paragraphs(20)).await;
+    assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(20)]);
+    scene.anthropic.push(Behaviour::slow(paragraphs(20), Duration::from_millis(900)));
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    assert_eq!(seen(&scene, &asked, 2).await, vec![paragraphs(20); 2]);
     assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
 }
 
@@ -225,10 +212,9 @@ async fn where_streams_keep_no_tag_there_is_no_second_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_from_a_fence_on_is_streamed() {
     let scene = scene(rules()).await;
-    let answer = format!("{}\n\n```python\nprint(1)\n```\n\nThe end.", paragraphs(10));
-    scene.anthropic.push(Behaviour::slow(answer.clone(), Duration::from_millis(900)));
+    let answer = format!("{}\n\n```python\nprint(1)\n```\n\nThe end.", paragraphs(20));
     let _gateway = scene.start().await;
-    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    let asked = answer_growing(&scene, &answer).await;
     assert_eq!(seen(&scene, &asked, 1).await, [answer]);
     for method in ["chat.startStream", "chat.appendStream"] {
         for call in scene.slack.calls(method) {
@@ -275,16 +261,19 @@ async fn one_kill(method: &str, fault: Fault, spared: usize, statuses: bool, cou
     anthropic.when("tell me", Behaviour::slow(answer.clone(), Duration::from_millis(900)));
     let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
     assert!(slack.await_connected(PATIENCE).await);
+    let is_carried_out = fault == Fault::Lost;
     slack.fault_after(method, spared, 1, fault);
     let before = slack.calls(method).len();
     let asked = slack.mention("C1", "U1", "tell me", Some(ROOT));
     // It may not come so far: then it is killed after the answer.
     until_async(what, || {
-        let is_met = slack.calls(method).len() > before + spared;
+        let is_met = match is_carried_out {
+            true => slack.lost(method) > 0,
+            false => slack.calls(method).len() > before + spared,
+        };
         (is_met || !home.events("turn.processed").is_empty()).then_some(())
     })
     .await;
-    tokio::time::sleep(Duration::from_millis(20)).await;
     gateway.kill();
     slack.heal(method);
     let _gateway = Gateway::asking(&home, &slack, &anthropic, &[]);

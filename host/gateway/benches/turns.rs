@@ -52,7 +52,7 @@ async fn main() {
 }
 
 async fn measure(name: &str, command: Command) {
-    let slack = Slack::start(SlackRules::default().unlimited()).await;
+    let slack = Slack::start(SlackRules::default().unlimited().without_statuses()).await;
     let anthropic = Anthropic::start().await;
     let bot = Bot::start(command, &slack, &anthropic);
     assert!(slack.await_connected(PATIENCE).await, "the bot connects");

@@ -21,7 +21,7 @@ use crate::{
 };
 
 pub mod console;
-mod settled;
+pub(crate) mod settled;
 pub mod slack;
 
 /// The first of these named ids that is none. Every front asks this at its door: what is stored under such an id

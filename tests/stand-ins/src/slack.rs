@@ -331,6 +331,11 @@ impl Slack {
         self.fault_times(method, times, fault);
     }
 
+    /// How often a method was carried out whose answer was [lost](Fault::Lost).
+    pub fn lost(&self, method: &str) -> usize {
+        self.inner.state().lost.iter().filter(|lost| *lost == method).count()
+    }
+
     /// Nothing goes wrong with it any more.
     pub fn heal(&self, method: &str) {
         self.inner.state().faults.remove(method);

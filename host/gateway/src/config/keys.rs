@@ -18,9 +18,6 @@ use crate::audience::Audience;
 /// Any number of times.
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
 
-/// What is stored with a question is held in memory.
-pub(super) const MOST_FILE_KIB: u64 = 16 * 1024;
-
 /// A hundred years: more is no number of months that anybody means.
 const MOST_MONTHS: u64 = 1_200;
 

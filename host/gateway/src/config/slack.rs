@@ -4,11 +4,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    keys::MOST_FILE_KIB,
     sections::Feedback,
     shape::{Key, Shape},
 };
 use crate::front::slack::{MOST_PROMPTS, Places, Prompt, ReplyIn, Stream};
+
+/// The largest file that may be read at all.
+const MOST_FILE_KIB: u64 = 16 * 1024;
 
 /// How the bot behaves there.
 #[derive(Clone, Debug, Deserialize)]

@@ -3,12 +3,13 @@
 /// As much of a text under way as nothing that is still to come changes: up to a gap, behind which something stands at the
 /// margin. Nothing from a fence on: what is in one may be no answer.
 pub(super) fn settled(text: &str) -> &str {
+    let before_fence = unfenced(text);
+    if before_fence.len() < text.len() {
+        return before_fence;
+    }
     let (mut at, mut end, mut after_gap) = (0, 0, false);
     for line in text.split_inclusive('\n') {
         let content = line.trim();
-        if content.starts_with("```") || content.starts_with("~~~") {
-            return &text[..at];
-        }
         if after_gap && !content.is_empty() && !line.starts_with([' ', '\t']) {
             end = at;
         }
@@ -16,6 +17,13 @@ pub(super) fn settled(text: &str) -> &str {
         at += line.len();
     }
     &text[..end]
+}
+
+/// What stands before the first code fence.
+pub(crate) fn unfenced(text: &str) -> &str {
+    let is_fence = |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
+    let end = text.split_inclusive('\n').take_while(|line| !is_fence(line)).map(str::len).sum();
+    text.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -36,6 +44,19 @@ mod tests {
             ("~~~\n\nx", ""),
         ] {
             assert_eq!(settled(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_from_a_fence_on_is_told() {
+        for (said, wanted) in [
+            ("", ""),
+            ("The launch is on", "The launch is on"),
+            ("Let me look.\n```mra-ask\nrepo: erp", "Let me look.\n"),
+            ("One\n\n  ~~~\nx\n~~~\nTwo", "One\n\n"),
+            ("a ``` b", "a ``` b"),
+        ] {
+            assert_eq!(unfenced(said), wanted, "{said:?}");
         }
     }
 

@@ -392,14 +392,11 @@ impl Slack {
     }
 
     async fn whole_or_anew(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
-        let Delivery { event_id, reply_to, speech, .. } = part;
         let buttons = self.web.refused.allowed(part.buttons);
         if self.may_be_streamed(part) && part.replaces.is_none() && delivery::is_block(part) {
-            let tag = delivery::tag(part);
-            let whole =
-                self.streams.finish(&self.web, event_id, &reply_to.channel, &speech.text, buttons, &tag).await?;
+            let whole = self.streams.finish(&self.web, part, buttons, &delivery::tag(part)).await?;
             if let Some(ts) = whole {
-                self.streams.is_whole(event_id);
+                self.streams.has_become(part.event_id, &ts);
                 return Ok(ts);
             }
         }

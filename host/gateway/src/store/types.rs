@@ -230,6 +230,30 @@ pub struct Answered {
     pub report: TurnReport,
 }
 
+impl Answered {
+    /// One that was just recorded, of which nothing has gone out yet.
+    pub(crate) fn recorded(
+        turn: &OpenTurn,
+        tags: Tags,
+        placeholder: Option<String>,
+        parts: Vec<Outgoing>,
+        report: TurnReport,
+    ) -> Answered {
+        Answered {
+            turn: turn.turn,
+            session: turn.session,
+            inbound: turn.inbound.clone(),
+            received_at_ms: turn.received_at_ms,
+            tags,
+            placeholder,
+            reply_ts: None,
+            parts: (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect(),
+            resumed: false,
+            report,
+        }
+    }
+}
+
 /// One part of an answer, counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {

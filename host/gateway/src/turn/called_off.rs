@@ -6,10 +6,11 @@ use pmk_models::Usage;
 
 use super::{TurnError, batching, deliver};
 use crate::{
+    front::settled::unfenced,
     ledger::Tags,
     report::TurnReport,
     services::Services,
-    store::{Answered, CalledOff, OpenTurn, Outturn, Part, Receipts, Recorded},
+    store::{Answered, CalledOff, OpenTurn, Outturn, Receipts, Recorded},
     talk::Speech,
 };
 
@@ -33,7 +34,7 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
     let asked_by = also.iter().all(|other| other.inbound.user == turn.inbound.user).then(|| turn.inbound.user.clone());
     batching::merge(&mut turn, &also);
     let pieces = batching::pieces(&turn, &also);
-    let text = match shown(said) {
+    let text = match unfenced(said).trim() {
         "" => services.messages.stopped(),
         said => format!("{said}\n\n{}", services.messages.stopped()),
     };
@@ -62,44 +63,5 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         revision: turn.live.revision,
     };
     services.store.record(turn.turn, recorded, services.now_ms()).await?;
-    let OpenTurn { turn, session, inbound, received_at_ms, placeholder, .. } = turn;
-    let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
-    let tags = Tags::default();
-    Ok(Answered {
-        turn,
-        session,
-        inbound,
-        received_at_ms,
-        tags,
-        placeholder,
-        reply_ts: None,
-        parts,
-        resumed: false,
-        report,
-    })
-}
-
-/// As much of an answer under way as people may see: nothing from a fence on, for what is in one may be none.
-fn shown(said: &str) -> &str {
-    let is_fence = |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
-    let end = said.split_inclusive('\n').take_while(|line| !is_fence(line)).map(str::len).sum();
-    said.get(..end).unwrap_or_default().trim()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn nothing_from_a_fence_on_is_shown() {
-        for (said, wanted) in [
-            ("", ""),
-            ("The launch is on", "The launch is on"),
-            ("Let me look.\n```mra-ask\nrepo: erp", "Let me look."),
-            ("One\n\n  ~~~\nx\n~~~\nTwo", "One"),
-            ("a ``` b", "a ``` b"),
-        ] {
-            assert_eq!(shown(said), wanted, "{said}");
-        }
-    }
+    Ok(Answered::recorded(&turn, Tags::default(), turn.placeholder.clone(), parts, report))
 }

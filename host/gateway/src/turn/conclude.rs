@@ -7,7 +7,7 @@ use crate::{
     ledger::{Noted, Tags},
     report::TurnReport,
     services::Services,
-    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Part, Receipts, Recorded},
+    store::{Answered, Escalating, OpenTurn, Outgoing, Outturn, Receipts, Recorded},
 };
 
 /// How such a turn ends.
@@ -50,19 +50,5 @@ pub(super) async fn conclude(
         revision: turn.live.revision,
     };
     services.store.record(turn.turn, recorded, services.now_ms()).await?;
-    let OpenTurn { turn, session, inbound, received_at_ms, .. } = turn;
-    let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
-    let tags = Tags::default();
-    Ok(Answered {
-        turn,
-        session,
-        inbound,
-        received_at_ms,
-        tags,
-        placeholder,
-        reply_ts: None,
-        parts,
-        resumed: false,
-        report,
-    })
+    Ok(Answered::recorded(&turn, Tags::default(), placeholder, parts, report))
 }

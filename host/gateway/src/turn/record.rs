@@ -15,7 +15,7 @@ use crate::{
     ledger::Event,
     report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
-    store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Part, Proposal, Purpose, Recorded},
+    store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Proposal, Purpose, Recorded},
     talk::Speech,
 };
 
@@ -115,20 +115,7 @@ pub(super) async fn record(
     if let Some(arm) = bad_arm(&outturn) {
         services.experiment.judge(arm).await;
     }
-    let OpenTurn { turn, session, inbound, received_at_ms, .. } = work.turn;
-    let parts = (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect();
-    Ok(Answered {
-        turn: *turn,
-        session: *session,
-        inbound: inbound.clone(),
-        received_at_ms: *received_at_ms,
-        tags: outturn.tags,
-        placeholder: work.placeholder.known(),
-        reply_ts: None,
-        parts,
-        resumed: false,
-        report,
-    })
+    Ok(Answered::recorded(work.turn, outturn.tags, work.placeholder.known(), parts, report))
 }
 
 /// What goes before an answer for which something had to be cut.

@@ -1,6 +1,6 @@
 //! How the stand-in answers a valid request: well, badly, or not at all.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -8,6 +8,7 @@ use axum::{
 };
 use futures_util::stream;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::rules;
 
@@ -18,6 +19,8 @@ pub enum Behaviour {
     Echo,
     /// Streams this text and ends with this stop reason, pausing before each piece.
     Answer { text: String, stop_reason: String, pause: Duration },
+    /// Streams this text in four pieces, each once the gate has let it through.
+    Gated { text: String, gate: Arc<Semaphore> },
     /// Calls one tool.
     ToolUse { id: String, name: String, input: Value },
     /// Says this first, if anything, and calls these tools in one round, with ids that the request does not have.
@@ -50,6 +53,12 @@ impl Behaviour {
     /// An answer that comes slowly.
     pub fn slow(text: impl Into<String>, pause: Duration) -> Self {
         Behaviour::Answer { text: text.into(), stop_reason: "end_turn".into(), pause }
+    }
+
+    /// An answer of four pieces that comes as the test wants it: a piece for each permit of the gate.
+    pub fn gated(text: impl Into<String>) -> (Self, Arc<Semaphore>) {
+        let gate = Arc::new(Semaphore::new(0));
+        (Behaviour::Gated { text: text.into(), gate: Arc::clone(&gate) }, gate)
     }
 
     /// An answer with another stop reason: `max_tokens`, `refusal`, `model_context_window_exceeded` …
@@ -118,6 +127,13 @@ impl Behaviour {
                 steps.extend(end(&stop_reason, &text));
                 steps
             }
+            Behaviour::Gated { text, gate } => {
+                let is_piece = |step: &Step| matches!(step, Step::Pause(_));
+                let gated = |step| if is_piece(&step) { Step::Gate(Arc::clone(&gate)) } else { step };
+                let mut steps: Vec<Step> = begun(&text, Duration::MAX).into_iter().map(gated).collect();
+                steps.extend(end("end_turn", &text));
+                steps
+            }
             Behaviour::ToolUse { id, name, input } => {
                 let mut steps = vec![start(request, prompt_tokens)];
                 steps.extend(call_block(0, &id, &name, &input));
@@ -154,6 +170,7 @@ impl Behaviour {
 enum Step {
     Send(Bytes),
     Pause(Duration),
+    Gate(Arc<Semaphore>),
     Hang,
     Cut,
 }
@@ -164,6 +181,7 @@ fn play(steps: Vec<Step>) -> impl stream::Stream<Item = io::Result<Bytes>> {
             match steps.next()? {
                 Step::Send(bytes) => return Some((Ok(bytes), steps)),
                 Step::Pause(pause) => tokio::time::sleep(pause).await,
+                Step::Gate(gate) => gate.acquire().await.expect("nobody closes it").forget(),
                 Step::Hang => std::future::pending().await,
                 Step::Cut => {
                     // What was sent must leave before the connection breaks.

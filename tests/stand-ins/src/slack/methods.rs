@@ -97,6 +97,8 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
     let result = carry_out(&inner, &method, &asked);
     inner.changed.notify_waiters();
     if fault == Some(Fault::Lost) {
+        inner.state().lost.push(method.clone());
+        inner.changed.notify_waiters();
         pending().await
     }
     let mut response = answer(result);

@@ -153,6 +153,8 @@ pub(super) struct State {
     /// What threads show: channel, thread, status, lines; the newest last, and an empty status where it was cleared.
     pub(super) statuses: Vec<Status>,
     pub(super) whispers: Vec<Whisper>,
+    /// Methods that were carried out and never answered, once for each time.
+    pub(super) lost: Vec<String>,
     pub(super) faults: HashMap<String, (Fault, usize)>,
     /// Calls that go well before a fault begins.
     pub(super) spared: HashMap<String, usize>,

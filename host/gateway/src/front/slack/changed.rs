@@ -91,13 +91,7 @@ mod tests {
     use crate::front::slack::inbound::{News, news};
 
     fn read(event: Value) -> Option<News> {
-        let me = Identity {
-            user: "UBOT".into(),
-            bot: Some("BBOT".into()),
-            name: "pmk".into(),
-            team: "Acme".into(),
-            team_id: "T1".into(),
-        };
+        let me = Identity::of_a_bot();
         let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
         news(serde_json::from_value(callback).expect("a callback"), &me, Places::default())
     }

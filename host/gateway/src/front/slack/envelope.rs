@@ -351,7 +351,7 @@ mod tests {
 
         #[test]
         fn what_is_taken_in_can_be_read_back(event in piece()) {
-            let me = Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
+            let me = Identity::of_a_bot();
             let payload = serde_json::json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             let frame = serde_json::json!({"type": "events_api", "envelope_id": "e1", "payload": payload});
             if let Frame::Event { callback, .. } = Frame::read(&frame.to_string())

@@ -311,13 +311,7 @@ mod tests {
         let callback = json!({
             "team_id": "T1", "api_app_id": "A1", "event_id": "Ev1", "event_time": 1_700_000_000, "event": event,
         });
-        let me = Identity {
-            user: "UBOT".into(),
-            bot: Some("BBOT".into()),
-            name: "pmk".into(),
-            team: "Acme".into(),
-            team_id: "T1".into(),
-        };
+        let me = Identity::of_a_bot();
         news(serde_json::from_value(callback).expect("a callback"), &me, places)
     }
 
@@ -339,8 +333,7 @@ mod tests {
 
     #[test]
     fn reactions_of_people_are_read() {
-        let me =
-            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
+        let me = Identity::of_a_bot();
         let read = |event: Value| {
             let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             news(serde_json::from_value(callback).expect("a callback"), &me, Places::default())
@@ -507,8 +500,7 @@ mod tests {
     /// Once, `thread_ts: "1 2"` was stored under a key that nobody could read back.
     #[test]
     fn an_id_that_is_none_is_refused() {
-        let me =
-            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
+        let me = Identity::of_a_bot();
         let callback = |team: &str, id: &str, event: Value| {
             let callback = json!({"team_id": team, "event_id": id, "event": event});
             news(serde_json::from_value(callback).expect("one"), &me, Places::default())

@@ -149,13 +149,7 @@ mod tests {
     use crate::front::slack::places::ReplyIn;
 
     fn me() -> Identity {
-        Identity {
-            user: "UBOT".into(),
-            bot: Some("BBOT".into()),
-            name: "pmk".into(),
-            team: "Acme".into(),
-            team_id: "T1".into(),
-        }
+        Identity::of_a_bot()
     }
 
     fn said(user: &str, ts: &str, text: &str) -> Value {

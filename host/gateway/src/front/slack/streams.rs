@@ -20,10 +20,7 @@ use pmk_models::Listener;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use slack_morphism::prelude::SlackMessageMetadata;
-use tokio::{
-    sync::{mpsc, watch},
-    time::sleep,
-};
+use tokio::{sync::watch, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -36,7 +33,7 @@ use super::{
     web::{Identity, Turn, Web},
 };
 use crate::{
-    front::settled::settled,
+    front::{Delivery, settled::settled},
     talk::{Button, Inbound, ReplyTo},
 };
 
@@ -121,13 +118,17 @@ struct Place {
 
 /// Hears the answer.
 struct Ear {
-    text: mpsc::UnboundedSender<String>,
+    text: watch::Sender<String>,
 }
 
 impl Listener for Ear {
     fn hear(&self, text: &str) {
-        // Nobody listens any more once the stream is closed.
-        let _ = self.text.send(settled(text).to_owned());
+        let settled = settled(text);
+        self.text.send_if_modified(|heard| {
+            let is_news = heard != settled;
+            settled.clone_into(heard);
+            is_news
+        });
     }
 }
 
@@ -173,7 +174,7 @@ impl Streams {
             user: question.user.clone(),
             me: me.clone(),
         };
-        let (text, heard) = mpsc::unbounded_channel();
+        let (text, heard) = watch::channel(String::new());
         let (becomes, shown) = watch::channel(None);
         let done = CancellationToken::new();
         let (channel, web, ends) = (place.channel.clone(), Arc::clone(web), done.clone());
@@ -199,13 +200,13 @@ impl Streams {
     pub(super) async fn finish(
         &self,
         web: &Web,
-        event_id: &str,
-        channel: &str,
-        text: &str,
+        part: &Delivery<'_>,
         buttons: &[Button],
         tag: &SlackMessageMetadata,
     ) -> Result<Option<String>, CallFailure> {
-        let left = self.state().left.get(event_id).cloned();
+        let Delivery { event_id, speech, .. } = part;
+        let (channel, text) = (&part.reply_to.channel, speech.text.as_str());
+        let left = self.state().left.get(*event_id).cloned();
         if let Some(Left { ts, .. }) = left {
             // It may be open still. The tag is for what is whole.
             let _ = stop(web, channel, &ts, "", &[], None).await;
@@ -251,7 +252,7 @@ impl Streams {
         });
     }
 
-    /// The answer to this event was found to be this message, which may be what was streamed of it.
+    /// The answer to this event is this message, which may be what was streamed of it.
     pub(super) fn has_become(&self, event_id: &str, ts: &str) {
         let mut state = self.state();
         if state.left.get(event_id).is_some_and(|left| left.ts == ts) {
@@ -261,15 +262,6 @@ impl Streams {
         if state.open.get(event_id).is_some_and(is_it)
             && let Some(open) = state.open.remove(event_id)
         {
-            open.done.cancel();
-        }
-    }
-
-    /// The stream of this event has become its answer.
-    pub(super) fn is_whole(&self, event_id: &str) {
-        let mut state = self.state();
-        state.left.remove(event_id);
-        if let Some(open) = state.open.remove(event_id) {
             open.done.cancel();
         }
     }
@@ -300,18 +292,21 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 async fn show(
     web: &Web,
     place: &Place,
-    mut heard: mpsc::UnboundedReceiver<String>,
+    mut heard: watch::Receiver<String>,
     may_begin: impl Fn() -> bool + Send,
     done: &CancellationToken,
 ) -> Shown {
     let mut shown = Shown::default();
     loop {
-        let text = tokio::select! {
+        let more = tokio::select! {
             biased;
             () = done.cancelled() => return shown,
-            text = heard.recv() => text,
+            more = heard.changed() => more,
         };
-        let Some(mut text) = text else { return shown };
+        if more.is_err() {
+            // All of it is there.
+            return shown;
+        }
         tokio::select! {
             biased;
             () = done.cancelled() => return shown,
@@ -320,9 +315,7 @@ async fn show(
         if !may_begin() {
             return shown;
         }
-        while let Ok(newer) = heard.try_recv() {
-            text = newer;
-        }
+        let text = heard.borrow_and_update().clone();
         // One that has begun anew is shown once it is whole.
         let Some(more) = text.strip_prefix(&shown.text) else { return Shown { in_doubt: true, ..shown } };
         if more.trim().is_empty() || more.chars().count() > MAX_PIECE {

@@ -95,13 +95,7 @@ mod tests {
 
     #[test]
     fn everybody_is_heard_but_the_bot_itself() {
-        let me = Identity {
-            user: "UBOT".into(),
-            bot: Some("BBOT".into()),
-            name: "pmk".into(),
-            team: "Acme".into(),
-            team_id: "T1".into(),
-        };
+        let me = Identity::of_a_bot();
         let read = |message: Value| super::read(message.as_object()?, &me).map(|said| (said.by, said.text));
         let said = |by: &str, text: &str| Some((by.to_owned(), text.to_owned()));
         assert_eq!(read(json!({"user": "U1", "text": "<@UBOT> why &lt; 3?"})), said("U1", "why < 3?"));

@@ -129,6 +129,18 @@ struct OpenedChannel {
 }
 
 impl Identity {
+    /// A bot, for tests.
+    #[cfg(test)]
+    pub(super) fn of_a_bot() -> Identity {
+        Identity {
+            user: "UBOT".into(),
+            bot: Some("BBOT".into()),
+            name: "pmk".into(),
+            team: "Acme".into(),
+            team_id: "T1".into(),
+        }
+    }
+
     pub(super) fn of(answer: SlackApiAuthTestResponse) -> Identity {
         Identity {
             name: answer.user.unwrap_or_else(|| answer.user_id.0.clone()),

@@ -43,8 +43,7 @@ struct Office {
 
 impl Office {
     fn new() -> Office {
-        let me =
-            Identity { user: "UBOT".into(), bot: None, name: "pmk".into(), team: "Acme".into(), team_id: "T1".into() };
+        let me = Identity::of_a_bot();
         Office { me, prompts: Prompts::new(vec![]), hearing: Hearing::new(&Timings::default()) }
     }
 
