@@ -131,7 +131,7 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_and_not_the_end() {
 /// Takes the store back to what the program before the ledger's events made of it.
 fn as_of_schema_12(home: &Home) {
     let conn = rusqlite::Connection::open(store(home)).expect("the store");
-    conn.execute_batch(include_str!("../fixtures/back-to-schema-12.sql")).expect("changed");
+    conn.execute_batch(include_str!("../stores/back-to-schema-12.sql")).expect("changed");
 }
 
 fn schema(home: &Home) -> i64 {

@@ -163,9 +163,9 @@ async fn in_a_thread_an_answer_grows_while_it_is_made() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_dies_becomes_the_whole_answer() {
     for (method, fault) in [
-        ("chat.appendStream", Fault::Error("message_not_in_streaming_state")),
+        ("chat.appendStream", Fault::StreamOver),
         ("chat.appendStream", Fault::RateLimited(30)),
-        ("chat.stopStream", Fault::Error("message_not_in_streaming_state")),
+        ("chat.stopStream", Fault::StreamOver),
         ("chat.stopStream", Fault::Status(500)),
         // Once, a stream whose end was carried out and not confirmed was deleted, and the answer with it.
         ("chat.stopStream", Fault::Lost),

@@ -74,7 +74,7 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         Some(Fault::RateLimited(seconds)) => return rate_limited(Duration::from_secs(seconds)),
         Some(Fault::Garbage) => return Html("<html>be right back</html>").into_response(),
         Some(Fault::Slow(wait)) => tokio::time::sleep(wait).await,
-        Some(Fault::Lost) | None => {}
+        Some(Fault::StreamOver | Fault::Lost) | None => {}
     }
     let asked = match asked {
         Ok(asked) => asked,
@@ -93,6 +93,9 @@ async fn method(Shared(inner): Shared<Arc<Inner>>, Path(method): Path<String>, r
         && let Err(wait) = inner.state().traffic.call(&method, channel, limits)
     {
         return rate_limited(wait);
+    }
+    if fault == Some(Fault::StreamOver) {
+        streams::end(&inner, &asked.parameters);
     }
     let result = carry_out(&inner, &method, &asked);
     inner.changed.notify_waiters();

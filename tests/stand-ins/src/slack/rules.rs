@@ -155,6 +155,8 @@ pub enum Fault {
     Garbage,
     /// It is carried out, but the answer never comes.
     Lost,
+    /// The stream it is about is over before it comes, as after its five minutes.
+    StreamOver,
     /// It is carried out, but only after this long.
     Slow(Duration),
 }

@@ -91,6 +91,14 @@ pub(super) fn stop(inner: &Arc<Inner>, body: &Value) -> Answer {
     Ok(json!({"channel": after.channel, "ts": after.ts, "message": as_json(&after)}))
 }
 
+/// The stream is over, whatever it lacks.
+pub(super) fn end(inner: &Inner, body: &Value) {
+    let (channel, ts) = (body["channel"].as_str().unwrap_or_default(), body["ts"].as_str().unwrap_or_default());
+    if let Some(message) = inner.state().message_mut(channel, ts) {
+        message.streaming_since = None;
+    }
+}
+
 /// The message that is meant, which still grows.
 fn streamed<'a>(state: &'a mut State, body: &Value) -> Result<&'a mut Message, &'static str> {
     let ts = body["ts"].as_str().unwrap_or_default();

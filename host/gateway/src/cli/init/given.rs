@@ -74,10 +74,12 @@ impl SecretGiven {
             SecretGiven::File(_) | SecretGiven::Command(_) => None,
         };
         match known {
-            Some(token) if !token.trim().starts_with(kind.begins()) => {
-                Err(Failure::new(format!("what is given as `slack.{}` is another token", kind.key()))
-                    .hint(format!("this one begins with `{}`", kind.begins())))
-            }
+            Some(token) if !token.trim().starts_with(kind.begins()) => Err(Failure::new(format!(
+                "what is given as `slack.{}` does not begin with `{}`",
+                kind.key(),
+                kind.begins()
+            ))
+            .hint("that is another token; the two may be swapped")),
             _ => Ok(()),
         }
     }

@@ -96,7 +96,7 @@ async fn a_store_of_before_is_searched_after_its_migration() {
     let other = say(&store, "slack:dm:U2", "Ev2", "預算會議", "好").await;
     drop(store);
     let conn = sql(home.path());
-    conn.execute_batch(include_str!("../../../../../tests/fixtures/back-to-schema-12.sql")).unwrap();
+    conn.execute_batch(include_str!("../../../../../tests/stores/back-to-schema-12.sql")).unwrap();
     conn.execute_batch(
         "DROP TABLE atom_shown; DROP TABLE atom_doubt;
          DROP TABLE case_note; DROP TABLE case_message; ALTER TABLE turn DROP COLUMN case_id; DROP TABLE case_file;
