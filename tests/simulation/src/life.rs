@@ -109,7 +109,11 @@ async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, stack: &Stac
     let ran = tokio::select! {
         biased;
         how = store.lost() => Err(Failure::new(how)),
-        (ran, is_over) = async { tokio::join!(gateway.run(), conduct(world, slack, &store, &stop)) } => ran.map(|()| is_over),
+        // A gateway that gives up is over, whatever else was to come in its life.
+        ran = async {
+            let conducted = async { Ok(conduct(world, slack, &store, &stop).await) };
+            tokio::try_join!(gateway.run(), conducted).map(|((), is_over)| is_over)
+        } => ran,
     };
     ran.map(|is_over| End::Asked { is_over })
 }
