@@ -109,9 +109,9 @@ async fn a_file_without_a_word_is_a_question_of_its_own() {
     scene.told(&scene.slack.dm_with_file("U1", "", Upload::new("a.md", "text/markdown", "# Plan"))).await;
     let sent = scene.sent_last();
     assert!(sent[0].contains("> # Plan") && sent[1].contains("no words of its own"), "{sent:?}");
-    let picture = Upload::new("a.png", "image/png", "\u{89}PNG");
+    let picture = Upload::new("a.svg", "image/svg+xml", "<svg/>");
     let told = scene.told(&scene.slack.dm_with_file("U2", "", picture)).await;
-    assert!(told.contains("Not read: `a.png` (an image)"), "{told}");
+    assert!(told.contains("Not read: `a.svg` (an image of a kind that models do not read)"), "{told}");
     assert_eq!(scene.anthropic.requests().len(), 1, "there was nothing to ask");
     scene.behaved();
 }
@@ -123,7 +123,7 @@ async fn what_is_not_read_is_named_with_the_reason_in_one_line() {
     let text = |name: &str, content: &str| Upload::new(name, "text/plain", content);
     let files = vec![
         Upload::new("plan.pdf", "application/pdf", "%PDF"),
-        Upload::new("p.webp", "image/webp", "RIFF"),
+        Upload::new("p.heic", "image/heic", "ftypheic"),
         Upload { size: 9_999, ..text("said-to-be-long.txt", "x") },
         Upload { size: 9, ..text("is-long.txt", &"x".repeat(1_025)) },
         Upload { mode: "tombstone".into(), ..text("deleted.txt", "x") },
@@ -135,7 +135,7 @@ async fn what_is_not_read_is_named_with_the_reason_in_one_line() {
     let asked = scene.slack.dm_with_files("U1", "look", files);
     let told = scene.told(&asked).await;
     let line = told.lines().next().expect("a line");
-    let wanted = ":paperclip: Not read: `plan.pdf` (not a text), `p.webp` (an image), `said-to-be-long.txt` (larger than 1 \
+    let wanted = ":paperclip: Not read: `plan.pdf` (not a text), `p.heic` (an image of a kind that models do not read), `said-to-be-long.txt` (larger than 1 \
                   KiB), `is-long.txt` (larger than 1 KiB), `deleted.txt` (deleted), `elsewhere.txt` (not kept in Slack), \
                   `odd.txt` (not kept in Slack), `a'b &lt;!here&gt;.txt` (not a text)";
     assert_eq!(line, wanted);

@@ -33,6 +33,7 @@ mod explain;
 mod health;
 mod homes;
 mod hostile;
+mod images;
 mod incidents;
 mod init;
 mod installing;

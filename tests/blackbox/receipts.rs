@@ -106,6 +106,7 @@ impl Kept {
             messages,
             max_answer_tokens: receipt.budget.answer,
             tools: tools.into(),
+            ..Request::default()
         };
         if receipt.repaired { repair(&request).expect("what was repaired") } else { request }
     }

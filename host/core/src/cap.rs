@@ -1,7 +1,5 @@
 //! Caps: what is stored in the window of a large message.
 
-use std::sync::Arc;
-
 use crate::{language::Language, message::Message, replace, transcript::Entry};
 
 /// What a policy says of an incoming message.
@@ -86,7 +84,7 @@ pub fn message(
     let blocks = blocks.collect();
     if !sizes.is_empty() {
         let standing = Message { blocks, ..(*entry.message).clone() };
-        entry = Entry { original: Some(Arc::clone(&entry.message)), ..Entry::new(id, standing) };
+        entry = entry.standing(standing);
     }
     (entry, sizes)
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::image::Image;
+
 /// Who speaks, as the model is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -42,7 +44,7 @@ pub enum Origin {
     MraResult,
     /// What a tool returned.
     ToolResult,
-    /// Text of a file that a person attached.
+    /// What came with a person's message: files, images, forwarded messages.
     Attachment,
     /// What was carried over from an older session or a compacted range.
     Summary,
@@ -131,6 +133,8 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+    /// A picture that a person attached.
+    Image(Image),
 }
 
 impl Block {
@@ -139,7 +143,7 @@ impl Block {
         match self {
             Block::Text { text } => Some(text),
             Block::ToolResult { content, .. } => Some(content),
-            Block::ToolUse { .. } => None,
+            Block::ToolUse { .. } | Block::Image(_) => None,
         }
     }
 
@@ -149,6 +153,7 @@ impl Block {
             Block::Text { text } => text.len() as u64,
             Block::ToolResult { content, .. } => content.len() as u64,
             Block::ToolUse { input, .. } => json_bytes(input),
+            Block::Image(_) => IMAGE_BYTES,
         }
     }
 
@@ -164,7 +169,7 @@ impl Block {
             Block::ToolResult { tool_use_id, is_error, .. } => {
                 Block::ToolResult { tool_use_id: tool_use_id.clone(), content: replaced, is_error: *is_error }
             }
-            Block::ToolUse { .. } => self.clone(),
+            Block::ToolUse { .. } | Block::Image(_) => self.clone(),
         }
     }
 }
@@ -209,7 +214,15 @@ impl Message {
 
     /// Whether it calls a tool or carries what one returned.
     pub fn has_tools(&self) -> bool {
-        self.blocks.iter().any(|block| !matches!(block, Block::Text { .. }))
+        self.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. } | Block::ToolResult { .. }))
+    }
+
+    /// The images in it, in order.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Image(image) => Some(image),
+            _ => None,
+        })
     }
 
     /// All text and tool results, a line feed between blocks.
@@ -234,6 +247,9 @@ pub fn plain_text(blocks: &[Block]) -> String {
     }
     out
 }
+
+/// What a message says of an image: its name and size.
+const IMAGE_BYTES: u64 = 160;
 
 /// The size of JSON, give or take.
 fn json_bytes(value: &Value) -> u64 {

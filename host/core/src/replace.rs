@@ -69,7 +69,7 @@ const MAX_LINE_CHARS: usize = 120;
 /// What stands for a content of which only the digest stays: size, SHA-256, and its first and last line, by
 /// which a reader can tell what it was.
 pub fn digest(content: &str, kind: &str, id: &str, language: Language) -> String {
-    let sha256 = hex(&Sha256::digest(content.as_bytes()));
+    let sha256 = text::hex(&Sha256::digest(content.as_bytes()));
     let chars = content.chars().count();
     let notice = match language {
         Language::English => {
@@ -102,13 +102,17 @@ pub fn readdressed(blocks: &[Block], from: &str, to: &str) -> Vec<Block> {
     blocks.iter().map(|block| content(block).unwrap_or_else(|| block.clone())).collect()
 }
 
-/// Lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+/// A block made smaller; `None` where that leaves it as it is.
+fn smaller(block: &Block, reduction: Reduction, kind: &str, id: &str, language: Language) -> Option<Block> {
+    let text = match (block, reduction) {
+        (Block::Image(image), Reduction::Digest) => return Some(Block::Text { text: image.digest(id, language) }),
+        (_, Reduction::Shorten { head, tail }) => shorten(block.content()?, head, tail, kind, id, language)?,
+        (_, Reduction::Digest) => digest(block.content()?, kind, id, language),
+    };
+    Some(block.with_content(text))
 }
 
-/// Reduces every content of a message. `None` when none would get cheaper.
+/// Reduces every content of a message; an image has no beginning and no end, so only a digest makes it smaller. `None` when none would get cheaper.
 pub fn blocks(
     original: &[Block],
     reduction: Reduction,
@@ -119,19 +123,12 @@ pub fn blocks(
     let mut changed = false;
     let reduced = original
         .iter()
-        .map(|block| {
-            let Some(content) = block.content() else { return block.clone() };
-            let smaller = match reduction {
-                Reduction::Shorten { head, tail } => shorten(content, head, tail, kind, id, language),
-                Reduction::Digest => Some(digest(content, kind, id, language)),
-            };
-            match smaller.map(|text| block.with_content(text)) {
-                Some(smaller) if crate::tokens::block(&smaller) < crate::tokens::block(block) => {
-                    changed = true;
-                    smaller
-                }
-                _ => block.clone(),
+        .map(|block| match smaller(block, reduction, kind, id, language) {
+            Some(smaller) if crate::tokens::block(&smaller) < crate::tokens::block(block) => {
+                changed = true;
+                smaller
             }
+            _ => block.clone(),
         })
         .collect();
     changed.then_some(reduced)

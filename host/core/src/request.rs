@@ -69,7 +69,7 @@ fn number_repeated_ids(messages: &mut [Arc<Message>]) {
                         *tool_use_id = unique;
                     }
                 }
-                Block::Text { .. } => {}
+                Block::Text { .. } | Block::Image(_) => {}
             }
         }
     }

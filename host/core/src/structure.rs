@@ -54,7 +54,7 @@ fn survey<'a, M: AsRef<Message>>(messages: &'a [M], mut see: impl FnMut(usize, &
         let mut flags = 0;
         for (at, block) in message.blocks.iter().enumerate() {
             match block {
-                Block::Text { .. } => {}
+                Block::Text { .. } | Block::Image(_) => {}
                 Block::ToolUse { id, .. } => {
                     flags |= flag::TOOL_USE;
                     match message.role {

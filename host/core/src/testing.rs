@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::{
     archive::Archived,
+    image::{Image, ImageId, ImageType},
     language::Language,
     marker::Marker,
     message::{Block, Message, Origin, Role},
@@ -269,8 +270,11 @@ impl Writer {
     }
 
     fn turn(&mut self) {
-        let origin = if self.rng.chance(5) { Origin::Attachment } else { Origin::User };
-        self.user(origin);
+        if self.rng.chance(5) {
+            self.attachment();
+        } else {
+            self.user(Origin::User);
+        }
         for _ in 0..self.rng.pick(&[0, 0, 0, 1, 1, 2, 5]) {
             self.exchange();
         }
@@ -280,6 +284,17 @@ impl Writer {
         if self.rng.chance(5) {
             self.say(Role::Assistant, Origin::Assistant, vec![Block::Text { text: " ".into() }]);
         }
+    }
+
+    /// What came with a question: a text, and now and then a picture.
+    fn attachment(&mut self) {
+        let mut blocks = vec![self.text()];
+        if self.rng.chance(50) {
+            let (width, height) = (self.rng.pick(&[1, 300, 1_920]), self.rng.pick(&[1, 300, 1_080]));
+            let sha256 = ImageId::of(&[self.rng.below(256) as u8]);
+            blocks.push(Block::Image(Image { sha256, media_type: ImageType::Png, width, height }));
+        }
+        self.say(Role::User, Origin::Attachment, blocks);
     }
 
     /// Calls and what came back.

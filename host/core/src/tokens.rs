@@ -109,6 +109,7 @@ pub(crate) fn block(block: &Block) -> u32 {
             TOOL_BLOCK_OVERHEAD.saturating_add(estimate(name)).saturating_add(estimate(&input.to_string()))
         }
         Block::ToolResult { content, .. } => TOOL_BLOCK_OVERHEAD.saturating_add(estimate(content)),
+        Block::Image(image) => image.tokens(),
     }
 }
 

@@ -40,6 +40,12 @@ impl Entry {
         Entry { id, message: Arc::new(message), original: None, tokens, chars }
     }
 
+    /// The same with something else in its place.
+    pub fn standing(&self, message: Message) -> Entry {
+        let original = self.original.as_ref().unwrap_or(&self.message);
+        Entry { original: Some(Arc::clone(original)), ..Entry::new(self.id, message) }
+    }
+
     /// The message before anything was done to it.
     pub fn source(&self) -> &Message {
         self.original.as_ref().unwrap_or(&self.message)

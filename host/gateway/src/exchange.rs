@@ -72,6 +72,8 @@ pub(crate) struct Tally {
     pub gave_up: bool,
     /// Rungs of recovery that were used, by name.
     pub rungs: Vec<&'static str>,
+    /// Whether the model's server has refused images that were answered without.
+    pub images_refused: bool,
     /// What had to be cut for an answer.
     pub cut: Option<Cut>,
     /// Questions that were put to the model.
@@ -129,6 +131,7 @@ impl Exchange {
             },
             max_answer_tokens: self.budget.answer,
             tools: Arc::clone(&self.preamble.tools),
+            ..Request::default()
         }
     }
 }

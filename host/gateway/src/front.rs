@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     report::TurnReport,
     talk::{
-        Accepted, Button, Change, Connection, Content, File, InThread, Inbound, Invocation, Manner, Notice, Press,
-        Reaction, ReplyTo, Speech, Thread, Unread,
+        Accepted, Button, Change, Connection, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction, ReplyTo,
+        Speech, Thread, Unread,
     },
 };
 
@@ -249,12 +249,13 @@ pub trait Front: Send + Sync {
         Ok(Past { is_whole: true, ..Past::default() })
     }
 
-    /// Reads a file that came with a message, where it is a text of at most so many bytes.
+    /// Fetches a file that came with a message from its address, where it has at most so many bytes; `said_bytes` is how
+    /// many it is said to have.
     ///
     /// # Errors
     /// It could not be fetched.
-    async fn read_file(&self, _file: &File, _most: u64) -> Result<Content, FrontError> {
-        Ok(Content::Unread(Unread::NotFetched))
+    async fn fetch(&self, _address: &str, _said_bytes: Option<u64>, _most: u64) -> Result<Fetched, FrontError> {
+        Ok(Err(Unread::NotFetched))
     }
 
     /// Reads what people have said in a thread before the message of that `ts`.
@@ -330,6 +331,9 @@ pub struct Past {
     /// Whether there was not more of it than anybody reads.
     pub is_whole: bool,
 }
+
+/// The bytes of a file, or why they are not there.
+pub type Fetched = Result<Vec<u8>, Unread>;
 
 /// Why a front could not do something.
 #[derive(Clone, Debug, Error)]

@@ -99,6 +99,10 @@ impl Model for Anthropic {
         true
     }
 
+    fn has_images(&self) -> bool {
+        true
+    }
+
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.endpoint.clock_ahead()
     }

@@ -22,6 +22,7 @@ pub mod claude_cli;
 mod counts;
 mod families;
 pub mod http;
+mod images;
 mod open;
 mod open_error;
 mod openai;
@@ -32,6 +33,7 @@ mod tool_ids;
 pub mod windows;
 
 pub use action::Action;
+pub use images::Images;
 pub use open::{Environment, ModelSpec, Provider, open};
 pub use open_error::OpenError;
 pub use repair::repair;
@@ -47,6 +49,8 @@ pub struct Request {
     pub max_answer_tokens: u32,
     /// What the model may call; leave it empty where [`Model::has_tools`] says no.
     pub tools: Arc<[Tool]>,
+    /// The bytes of images that the messages name. One that is not among them goes as words.
+    pub images: Images,
 }
 
 /// A tool that a model may call.
@@ -265,6 +269,11 @@ pub trait Model: Send + Sync {
 
     /// Whether it can call the tools of a request. One that cannot never answers with a call.
     fn has_tools(&self) -> bool {
+        false
+    }
+
+    /// Whether it can look at images. To one that cannot they go as words.
+    fn has_images(&self) -> bool {
         false
     }
 

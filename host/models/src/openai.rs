@@ -104,6 +104,10 @@ impl Model for OpenAi {
         true
     }
 
+    fn has_images(&self) -> bool {
+        true
+    }
+
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.endpoint.clock_ahead()
     }

@@ -24,7 +24,7 @@ pub fn unique(messages: &[impl AsRef<Message>]) -> Vec<Vec<Cow<'_, str>>> {
                 .blocks
                 .iter()
                 .filter_map(|block| match block {
-                    Block::Text { .. } => None,
+                    Block::Text { .. } | Block::Image(_) => None,
                     Block::ToolUse { id, .. } => {
                         let wire = unused(id, &mut taken);
                         calls.entry(id).or_default().insert(0, wire.clone());

@@ -24,7 +24,7 @@ use std::{
 };
 
 use pmk_artifacts::{Folder, FolderError, Kept};
-use pmk_core::replace::hex;
+use pmk_core::text::hex;
 use sha2::{Digest, Sha256};
 use wasmtime::{Engine, component::Component};
 

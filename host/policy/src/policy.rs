@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use pmk_core::replace::hex;
+use pmk_core::text::hex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use wasmtime::{

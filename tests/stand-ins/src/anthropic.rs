@@ -78,6 +78,7 @@ struct Shared {
     is_terse: bool,
     /// What a request that speaks of tools is refused with.
     without_tools: Option<rules::Refusal>,
+    without_images: Option<rules::Refusal>,
     /// What happens to a request that is larger than the window, where it is not told in the API's words.
     too_large: Option<Box<dyn FnMut() -> Behaviour + Send>>,
     rules: Vec<(String, Behaviour)>,
@@ -195,6 +196,11 @@ impl Anthropic {
         self.lock().without_tools = Some(rules::Refusal { status, code, message: message.into() });
     }
 
+    /// The same for any request with an image.
+    pub fn refuse_images(&self, status: u16, code: &'static str, message: impl Into<String>) {
+        self.lock().without_images = Some(rules::Refusal { status, code, message: message.into() });
+    }
+
     /// From now on no answer begins before [`release`](Self::release); requests are taken all the same.
     pub fn hold(&self) {
         self.lock().held.send_replace(true);
@@ -236,9 +242,10 @@ async fn messages(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, 
         let window = rules::check_window(prompt_tokens, shared.window, shared.is_terse);
         let told = verdict.is_ok().then(|| window.as_ref().err().map(|refusal| refusal.message.clone())).flatten();
         let tools = rules::check_tools(&body, shared.without_tools.as_ref());
+        let images = rules::check_images(&body, shared.without_images.as_ref());
         let verdict = verdict.and_then(|()| match (window, &mut shared.too_large) {
             (Err(_), Some(too_large)) => Ok(too_large()),
-            (window, _) => window.and(tools).and_then(|()| shared.behaviour(&body)),
+            (window, _) => window.and(tools).and(images).and_then(|()| shared.behaviour(&body)),
         });
         let refused = told.or_else(|| verdict.as_ref().err().map(|refusal| refusal.message.clone()));
         shared.requests.push(Recorded { headers, body: body.clone(), prompt_tokens, refused });

@@ -2,6 +2,7 @@
 //! gateway starts. And the patience to wait for what they and the gateway do.
 
 pub mod anthropic;
+pub mod images;
 pub mod openai;
 pub mod patience;
 pub mod program;

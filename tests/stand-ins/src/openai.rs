@@ -18,6 +18,8 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::images;
+
 /// The one key that is accepted.
 pub const KEY: &str = "sk-openai-stand-in";
 
@@ -196,6 +198,7 @@ fn check(body: &Value) -> Result<(), String> {
         match role {
             "system" if index == 0 && has_content => {}
             "user" if has_content => {}
+            "user" if is_in_parts(&message["content"]) => {}
             "assistant" if has_content || !calls.is_empty() => {}
             _ => return Err(format!("Invalid value for 'messages[{index}]'.")),
         }
@@ -277,4 +280,17 @@ fn end(reason: &str) -> String {
     let usage = json!({"prompt_tokens": 20, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 0}});
     let finish = chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]), &Value::Null);
     format!("{finish}{}data: [DONE]\n\n", chunk(&json!([]), &usage))
+}
+
+/// Whether a content is a list of texts and images, of which each is one.
+fn is_in_parts(content: &Value) -> bool {
+    let is_part = |part: &Value| match part["type"].as_str() {
+        Some("text") => part["text"].as_str().is_some_and(|text| !text.is_empty()),
+        Some("image_url") => part["image_url"]["url"].as_str().is_some_and(|url| {
+            let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            data.is_some_and(|(media_type, data)| images::look_at(media_type, data, 1).is_ok())
+        }),
+        _ => false,
+    };
+    content.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_part))
 }

@@ -358,7 +358,7 @@ impl<'a> Replay<'a> {
             system: exchange.preamble.system.clone(),
             messages: request::alternate(exchange.window.shared()),
             max_answer_tokens: exchange.budget.answer,
-            tools: [].into(),
+            ..Request::default()
         };
         let said = self.world.setup.sim.answer(&request).ok()?;
         Some(pmk_core::message::plain_text(&said.blocks))

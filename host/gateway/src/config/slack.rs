@@ -12,6 +12,9 @@ use crate::front::slack::{MOST_PROMPTS, Places, Prompt, ReplyIn, Stream};
 /// The largest file that may be read at all.
 const MOST_FILE_KIB: u64 = 16 * 1024;
 
+/// As base64 it has the five megabytes that Anthropic takes of an image.
+const MAX_IMAGE_KIB: u32 = 3_600;
+
 /// How the bot behaves there.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -29,6 +32,9 @@ pub struct SlackSettings {
     /// The largest text file that is read; 0 reads none.
     #[serde(rename = "maxFileKiB")]
     pub max_file_kib: u32,
+    /// The largest image that is sent to the model; 0 sends none.
+    #[serde(rename = "maxImageKiB")]
+    pub max_image_kib: u32,
     /// Whether a thread that the bot is mentioned in for the first time is read.
     pub read_threads: bool,
     /// What people may begin with.
@@ -45,6 +51,7 @@ impl Default for SlackSettings {
             follow_deletes: true,
             feedback: Feedback::default(),
             max_file_kib: 256,
+            max_image_kib: MAX_IMAGE_KIB,
             read_threads: true,
             suggested_prompts: vec![],
         }
@@ -60,8 +67,16 @@ impl SlackSettings {
 
 /// The keys of the section.
 pub(super) fn keys() -> Vec<Key> {
-    let SlackSettings { reply_in, follow_threads, stream, follow_deletes, max_file_kib, read_threads, .. } =
-        SlackSettings::default();
+    let SlackSettings {
+        reply_in,
+        follow_threads,
+        stream,
+        follow_deletes,
+        max_file_kib,
+        max_image_kib,
+        read_threads,
+        ..
+    } = SlackSettings::default();
     let words = Shape::Word { words: ReplyIn::ALL.map(ReplyIn::name).to_vec(), any_case: false };
     let prompts = Shape::List {
         of: Box::new(Shape::object(vec![
@@ -113,6 +128,12 @@ pub(super) fn keys() -> Vec<Key> {
             "The largest attached text file that is read; 0 reads none.",
         )
         .or(max_file_kib),
+        Key::new(
+            "maxImageKiB",
+            Shape::Whole(0..=MOST_FILE_KIB),
+            "The largest attached image that the model is shown; 0 shows none.",
+        )
+        .or(max_image_kib),
         Key::new(
             "readThreads",
             Shape::Flag,

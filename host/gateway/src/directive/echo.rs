@@ -165,7 +165,7 @@ fn questions(message: &Message) -> Vec<String> {
     let calls = message.blocks.iter().filter_map(|block| match block {
         Block::ToolUse { name, input, .. } => tools::read_call(name, input).ok(),
         Block::Text { text } => fence::parse(text).directive,
-        Block::ToolResult { .. } => None,
+        Block::ToolResult { .. } | Block::Image(_) => None,
     });
     calls.map(|directive| directive.question().to_owned()).filter(|question| !plain(question).is_empty()).collect()
 }

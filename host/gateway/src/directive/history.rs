@@ -13,16 +13,20 @@ pub fn as_text(message: Arc<Message>) -> Arc<Message> {
         return message;
     }
     let text = |block: &Block| match block {
-        Block::Text { text } => text.clone(),
+        Block::Text { .. } | Block::Image(_) => None,
         Block::ToolUse { name, input, .. } => match tools::read_call(name, input) {
-            Ok(directive) => fence::write(&directive),
-            Err(_) => format!("[called {name} {input}]"),
+            Ok(directive) => Some(fence::write(&directive)),
+            Err(_) => Some(format!("[called {name} {input}]")),
         },
-        Block::ToolResult { content, .. } if content.trim().is_empty() => "[no result]".to_owned(),
-        Block::ToolResult { content, is_error: false, .. } => content.clone(),
-        Block::ToolResult { content, is_error: true, .. } => format!("[error] {content}"),
+        Block::ToolResult { content, .. } if content.trim().is_empty() => Some("[no result]".to_owned()),
+        Block::ToolResult { content, is_error: false, .. } => Some(content.clone()),
+        Block::ToolResult { content, is_error: true, .. } => Some(format!("[error] {content}")),
     };
-    let blocks = message.blocks.iter().map(|block| Block::Text { text: text(block) }).collect();
+    let as_text = |block: &Block| match text(block) {
+        Some(text) => Block::Text { text },
+        None => block.clone(),
+    };
+    let blocks = message.blocks.iter().map(as_text).collect();
     Arc::new(Message { role: message.role, origin: message.origin, blocks })
 }
 

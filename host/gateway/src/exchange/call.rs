@@ -1,5 +1,6 @@
 //! Step 4: the model call. Ends in an answer or in the reason why there is none.
 
+mod images;
 mod tools;
 
 use pmk_models::{Action, Answer, ModelError, Request};
@@ -14,6 +15,7 @@ use crate::{
     store::StoreError,
 };
 
+use images::Images;
 use tools::Tools;
 
 /// What came of asking.
@@ -42,11 +44,16 @@ pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<C
     }
     let mut recovery = Recovery::default();
     let mut tools = Tools::default();
+    let mut images = Images::default();
     loop {
         let (request, outcome) = send_or_repair(ports, exchange).await;
         match &outcome {
-            Ok(answer) if !answer.is_empty() => tools.answered(ports, exchange, &request).await,
+            Ok(answer) if !answer.is_empty() => {
+                tools.answered(ports, exchange, &request).await;
+                images.answered(ports, exchange).await?;
+            }
             Err(error) if tools.refused(ports, exchange, &request, error).await? => continue,
+            Err(error) if images.refused(ports, exchange, &request, error).await? => continue,
             Ok(_) | Err(_) => {}
         }
         let Some(cause) = cause(ports, exchange, &outcome) else { return settled(ports, exchange, outcome).await };

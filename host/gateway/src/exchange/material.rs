@@ -119,6 +119,10 @@ fn line(message: &Message, language: Language) -> (String, Option<String>) {
                 words.push(call.clone());
                 short.push(call);
             }
+            Block::Image(image) => {
+                words.push(image.in_words(language));
+                short.push(image.in_words(language));
+            }
             Block::ToolResult { content, .. } => {
                 has_result = true;
                 words.push(content.clone());

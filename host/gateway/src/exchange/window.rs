@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use pmk_core::{Applied, Archive, Entry, Guard, Language, Marker, Message, Origin, Plan, Recall, Transcript};
+use pmk_core::{Applied, Archive, Block, Entry, Guard, Language, Marker, Message, Origin, Plan, Recall, Transcript};
 
 use crate::store::{FoldEdit, Live, LiveEntry, Replacement, WindowEdit};
 
@@ -168,6 +168,36 @@ impl Window {
         }
         self.rows = rows;
         self.current = current;
+        edit
+    }
+
+    /// Puts words in the place of all images. Returns what of that concerns the stored live window.
+    pub fn show_no_images(&mut self) -> WindowEdit {
+        let mut edit = WindowEdit {
+            dropped_turns_total: self.dropped_turns,
+            marker_template: self.marker_template.clone(),
+            revision: self.revision,
+            ..WindowEdit::default()
+        };
+        for Row { position, entry } in &mut self.rows {
+            if entry.message.images().next().is_none() {
+                continue;
+            }
+            let id = entry.shown_id();
+            let words = |block: &Block| match block {
+                Block::Image(image) => Block::Text { text: image.refused(&id, self.language) },
+                block => block.clone(),
+            };
+            let blocks = entry.message.blocks.iter().map(words).collect();
+            let message = Message { blocks, ..(*entry.message).clone() };
+            *entry = entry.standing(message);
+            edit.replaced.extend(position.map(|position| Replacement {
+                position,
+                message: Arc::clone(&entry.message),
+                tokens: entry.tokens,
+                chars: entry.chars,
+            }));
+        }
         edit
     }
 

@@ -26,10 +26,10 @@ use self::{
     streams::Streams,
     web::{Identity, Met, Status, Web},
 };
-use super::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
+use super::{Delivery, Fetched, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress};
 use crate::messages::Messages;
 use crate::report::TurnReport;
-use crate::talk::{Connection, Content, File, Inbound, ReplyTo, Thread};
+use crate::talk::{Connection, Inbound, ReplyTo, Thread};
 
 mod address;
 pub mod app;
@@ -362,8 +362,8 @@ impl Front for Slack {
         past.map_err(CallFailure::while_running)
     }
 
-    async fn read_file(&self, file: &File, most: u64) -> Result<Content, FrontError> {
-        fetch::text(&self.web, file, most).await.map_err(CallFailure::while_running)
+    async fn fetch(&self, address: &str, said_bytes: Option<u64>, most: u64) -> Result<Fetched, FrontError> {
+        fetch::file(&self.web, address, said_bytes, most).await.map_err(CallFailure::while_running)
     }
 
     async fn read_thread(&self, place: &ReplyTo, before: &str) -> Result<Thread, FrontError> {

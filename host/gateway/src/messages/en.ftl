@@ -48,14 +48,17 @@ experiment-refused = :warning: Experiment `{ $experiment }` is not begun: { $why
 files-not-read = :paperclip: Not read: { $files }
 file-not-read = { $name } ({ $why ->
     [no-text] not a text
-    [image] an image
+    [odd-image] an image of a kind that models do not read
+    [no-images] an image, and the model looks at none
     [too-large] larger than { $most } KiB
+    [large-image] an image larger than { $most } KiB or 8,000 pixels
     [gone] deleted
     [elsewhere] not kept in Slack
     [not-allowed] the app may not read files: its scope `files:read`
     [off] files are not read here
    *[other] could not be fetched
 })
+images-refused = :paperclip: The model's server has refused the images; this answer was made without them.
 between-files = {", "}
 told-no-words = (This message has no words of its own: what it is about stands quoted above.)
 too-long = :x: The conversation is too long; please ask again in a new thread

@@ -35,14 +35,17 @@ experiment-refused = :warning: 實驗 `{ $experiment }` 沒有開始：{ $why }
 files-not-read = :paperclip: 沒有讀取：{ $files }
 file-not-read = { $name }（{ $why ->
     [no-text] 不是文字
-    [image] 圖片
+    [odd-image] 模型無法讀取的圖片格式
+    [no-images] 圖片，而目前的模型不看圖片
     [too-large] 超過 { $most } KiB
+    [large-image] 圖片超過 { $most } KiB 或 8,000 像素
     [gone] 已刪除
     [elsewhere] 不在 Slack 上
     [not-allowed] app 不能讀取檔案：需要 scope `files:read`
     [off] 這裡不讀取檔案
    *[other] 無法取得
 }）
+images-refused = :paperclip: 模型的伺服器拒收圖片，這個回答沒有參考圖片。
 between-files = 、
 told-no-words = （這則訊息本身沒有文字：要說的內容引用在上面。）
 too-long = :x: 對話太長，請開新 thread 重新提問

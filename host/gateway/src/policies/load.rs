@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use pmk_core::{Language, replace::hex};
+use pmk_core::{Language, text::hex};
 use pmk_policy::{
     Compiler, Layer, Limits, Overrides, Policy, Runtime, RuntimeConfig, SetOverride, Settings, Stack, Trust, Warning,
     compile::Abandon, settings::ENV_SETTINGS,

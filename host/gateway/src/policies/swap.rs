@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use pmk_core::replace::hex;
+use pmk_core::text::hex;
 use pmk_policy::{Identity, Stack, compile::Abandon};
 use pmk_system::{error::Failure, files, threads::offload};
 use serde::{Deserialize, Serialize};

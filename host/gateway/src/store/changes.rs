@@ -7,7 +7,7 @@
 use pmk_core::{Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, intake};
+use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, images, intake};
 use crate::{
     ids::{InboxId, SessionId, TurnId},
     ledger::Event,
@@ -393,6 +393,7 @@ fn delete(
             conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
         }
         conn.prepare_cached(CALL_OFF)?.execute(params![turn.0, CalledOff::Deleted.name()])?;
+        images::forget(conn, turn)?;
         let erased = match words {
             Some([question, _]) if !waiting => {
                 if known.had_attached {

@@ -12,7 +12,7 @@ use super::{
     archive,
     codec::{self, NewMessage},
     error::Fault,
-    receipt,
+    images, receipt,
 };
 use crate::ids::{SessionId, TurnId};
 
@@ -55,7 +55,7 @@ pub(super) fn question_text(conn: &Connection, turn: TurnId) -> Result<Option<(i
 /// Erases a question that was answered, or what is its own of the text of several. `words` take its place. `None`: nothing of
 /// it is stored.
 pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
-    for forget in [FORGET_READING, FORGET_EDITED, FORGET_PROPOSAL] {
+    for forget in [FORGET_READING, FORGET_EDITED, FORGET_PROPOSAL, images::FORGET] {
         conn.prepare_cached(forget)?.execute([turn.0])?;
     }
     let piece = conn

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use pmk_core::{Message, replace::hex};
+use pmk_core::{Message, text::hex};
 use pmk_models::{Request, Tool, Usage};
 use pmk_policy::Identity;
 use rusqlite::{Connection, params};
@@ -53,7 +53,8 @@ impl Digest {
             max_answer_tokens: u32,
             tools: &'a [Tool],
         }
-        let Request { system, messages, max_answer_tokens, tools } = request;
+        // The messages name the images by their digests.
+        let Request { system, messages, max_answer_tokens, tools, images: _ } = request;
         let messages = messages.iter().map(|message| &**message).collect();
         let max_answer_tokens = *max_answer_tokens;
         // Hashed as it is written: a request may hold megabytes.

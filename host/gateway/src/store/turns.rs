@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Answered, Begin, CalledOff, Concern, Escalating, Live, Offers, OpenTurn, Outgoing, Outturn, Part, Purpose,
-    Recorded, Sent, Store, StoreError, Verbosity, archive, calibrations, cases, changes,
+    Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
-    escalations, events, experiments, lease, proposals, receipt, uses, window,
+    escalations, events, experiments, images, lease, proposals, receipt, uses, window,
 };
 use crate::ids::{InboxId, SessionId, TurnId};
 use crate::{
@@ -94,11 +94,16 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn is over.
-    pub async fn keep_attached(&self, turn: TurnId, attached: &Attached) -> Result<(), StoreError> {
+    pub async fn keep_attached(
+        &self,
+        turn: TurnId,
+        attached: &Attached,
+        images: Vec<StoredImage>,
+    ) -> Result<(), StoreError> {
         let attached = codec::to_json(attached);
         self.write(move |conn| match conn.prepare_cached(KEEP_ATTACHED)?.execute(params![turn.0, attached])? {
             0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
-            _ => Ok(()),
+            _ => images::keep(conn, turn, &images),
         })
         .await
     }

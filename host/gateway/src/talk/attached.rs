@@ -1,6 +1,7 @@
 //! What comes with a message beside its text: messages that it forwards, files, and what was said before it in its thread.
 //! What is read of that is stored with the question, so that a turn that is run again reads the same.
 
+use pmk_core::Image;
 use serde::{Deserialize, Serialize};
 
 /// What comes with a message.
@@ -40,6 +41,9 @@ pub struct File {
     pub bytes: Option<u64>,
     /// Where it can be fetched.
     pub address: Option<String>,
+    /// Where a smaller picture of it can be fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
     pub content: Content,
 }
 
@@ -49,11 +53,15 @@ pub struct File {
 pub enum Content {
     /// A text, by what is said of it, that is still to be fetched.
     Awaited,
+    /// An image, by what is said of it, that is still to be fetched.
+    AwaitedImage,
     /// `is_lossy`: some of it was no text in any encoding that is known here.
     Text {
         text: String,
         is_lossy: bool,
     },
+    /// One that is kept.
+    Image(Image),
     Unread(Unread),
 }
 
@@ -63,8 +71,13 @@ pub enum Content {
 pub enum Unread {
     /// It holds no text.
     NoText,
-    Image,
+    /// An image of a kind that no model takes.
+    OddImage,
+    /// An image, and the model takes none.
+    NoImages,
     TooLarge,
+    /// An image with more bytes or pixels than are sent.
+    LargeImage,
     /// It was deleted.
     Gone,
     /// It is kept somewhere else, and the token goes nowhere else.
@@ -79,10 +92,12 @@ pub enum Unread {
 
 impl Unread {
     /// Every reason.
-    pub const ALL: [Unread; 8] = [
+    pub const ALL: [Unread; 10] = [
         Unread::NoText,
-        Unread::Image,
+        Unread::OddImage,
+        Unread::NoImages,
         Unread::TooLarge,
+        Unread::LargeImage,
         Unread::Gone,
         Unread::Elsewhere,
         Unread::NotAllowed,
@@ -94,8 +109,10 @@ impl Unread {
     pub const fn name(self) -> &'static str {
         match self {
             Unread::NoText => "no-text",
-            Unread::Image => "image",
+            Unread::OddImage => "odd-image",
+            Unread::NoImages => "no-images",
             Unread::TooLarge => "too-large",
+            Unread::LargeImage => "large-image",
             Unread::Gone => "gone",
             Unread::Elsewhere => "elsewhere",
             Unread::NotAllowed => "not-allowed",
@@ -129,11 +146,11 @@ impl Attached {
         self.quotes.is_empty() && self.files.is_empty() && self.thread.is_none()
     }
 
-    /// Whether there are words in it to be read.
-    pub fn has_words(&self) -> bool {
-        let is_text = |file: &File| matches!(file.content, Content::Text { .. });
+    /// Whether there is something in it for the model.
+    pub fn has_content(&self) -> bool {
+        let is_read = |file: &File| matches!(file.content, Content::Text { .. } | Content::Image(_));
         let is_said = |thread: &Thread| !thread.said.is_empty();
-        !self.quotes.is_empty() || self.files.iter().any(is_text) || self.thread.as_ref().is_some_and(is_said)
+        !self.quotes.is_empty() || self.files.iter().any(is_read) || self.thread.as_ref().is_some_and(is_said)
     }
 
     /// Adds what came with a later message.
@@ -147,7 +164,7 @@ impl Attached {
     pub fn unread(&self) -> impl Iterator<Item = (&str, Unread)> {
         self.files.iter().filter_map(|file| match file.content {
             Content::Unread(why) => Some((file.name.as_str(), why)),
-            Content::Awaited | Content::Text { .. } => None,
+            Content::Awaited | Content::AwaitedImage | Content::Text { .. } | Content::Image(_) => None,
         })
     }
 }

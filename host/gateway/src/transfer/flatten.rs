@@ -60,6 +60,7 @@ fn text(block: &Block) -> String {
         Block::ToolUse { name, input, .. } => format!("[tool_use {name}] {input}"),
         Block::ToolResult { content, is_error: false, .. } => format!("[tool_result] {content}"),
         Block::ToolResult { content, is_error: true, .. } => format!("[tool_result, failed] {content}"),
+        Block::Image(image) => format!("[image {}×{}]", image.width, image.height),
     }
 }
 

@@ -24,7 +24,11 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
     if let Some(message) = nothing_to_ask(services, work) {
         return Ok(AskOutcome::Failed { message, may_pass: false });
     }
-    let (message, may_pass) = match call::call(&work.ports, &mut work.exchange).await? {
+    let outcome = call::call(&work.ports, &mut work.exchange).await?;
+    if std::mem::take(&mut work.exchange.tally.images_refused) {
+        work.tally.prefix.push_str(&services.messages.images_refused());
+    }
+    let (message, may_pass) = match outcome {
         CallOutcome::Answer(answer) => return Ok(AskOutcome::Answer(answer)),
         CallOutcome::TooLong => (services.messages.too_long(), false),
         CallOutcome::MessageTooLong { tokens, limit } => (services.messages.message_too_long(tokens, limit), false),
@@ -39,9 +43,10 @@ fn nothing_to_ask(services: &Services, work: &mut Work<'_>) -> Option<String> {
         return None;
     }
     if work.attached.unread().next().is_some() {
-        let most = services.config.slack_settings.max_file_kib;
+        let settings = &services.config.slack_settings;
+        let most = (settings.max_file_kib, settings.max_image_kib);
         work.tally.prefix.push_str(&services.messages.not_read(work.attached.unread(), most));
     }
-    let is_empty = work.turn.inbound.text.trim().is_empty() && !work.attached.has_words();
+    let is_empty = work.turn.inbound.text.trim().is_empty() && !work.attached.has_content();
     is_empty.then(|| format!("{}{}", work.tally.prefix, services.messages.nothing_to_read()))
 }

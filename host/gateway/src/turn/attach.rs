@@ -6,31 +6,22 @@
 //! Nothing of this is the asker's own words. All of it is [quoted](pmk_core::quoting), and each piece goes through the
 //! policies' cap before it is.
 
+mod decode;
+mod files;
 mod frame;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use futures_util::{StreamExt, stream};
-use pmk_core::{Block, CapVerdict, Entry, Message, Origin, Place, Role, cap, tokens};
+use pmk_core::{CapVerdict, Entry, Message, Origin, Place, Role, cap, tokens};
 use pmk_policy::IncomingInput;
 
 use super::{TurnError, live::LivePorts, records::note_capped};
 use crate::{
-    front::FrontError,
     services::Services,
     store::{Live, OpenTurn},
-    talk::{Attached, Content, File, Thread, Unread},
+    talk::{Attached, Thread},
 };
 use frame::{Piece, pieces};
-
-/// Files of one message that are fetched at the same time.
-const FILES_AT_ONCE: usize = 4;
-
-/// Attempts at a file.
-const ATTEMPTS: u32 = 2;
-
-/// The longest pause before another attempt.
-const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// All pieces together take at most this part of the hard limit, whatever the policies let in: the question and what
 /// was said before must fit beside them.
@@ -51,48 +42,18 @@ pub(super) async fn read(
     let first = also.first().unwrap_or(turn);
     for open in also.iter().chain([turn]) {
         let mut attached = open.inbound.attached.clone();
-        let mut has_read = read_files(services, &mut attached.files).await;
+        let (mut has_read, images) = files::read(services, &mut attached.files).await;
         let is_new = live.is_some_and(|live| is_new_here(services, open, live));
         if is_new && std::ptr::eq(open, first) && attached.thread.is_none() {
             attached.thread = Some(read_thread(services, open).await);
             has_read = true;
         }
         if has_read {
-            services.store.keep_attached(open.turn, &attached).await?;
+            services.store.keep_attached(open.turn, &attached, images).await?;
         }
         all.append(attached);
     }
     Ok(all)
-}
-
-/// Whether there were files to read.
-async fn read_files(services: &Services, files: &mut [File]) -> bool {
-    let mut reads = Vec::new();
-    for file in files.iter_mut().filter(|file| file.content == Content::Awaited) {
-        reads.push(async move { file.content = read_file(services, file).await });
-    }
-    stream::iter(reads).buffer_unordered(FILES_AT_ONCE).count().await > 0
-}
-
-async fn read_file(services: &Services, file: &File) -> Content {
-    let most = u64::from(services.config.slack_settings.max_file_kib) * 1024;
-    if most == 0 {
-        return Content::Unread(Unread::Off);
-    }
-    for attempt in 1..=ATTEMPTS {
-        match services.front.read_file(file, most).await {
-            Ok(content) => return content,
-            Err(FrontError::Transient { what, retry_after }) if attempt < ATTEMPTS => {
-                tracing::debug!(what, "a file is fetched once more");
-                tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;
-            }
-            Err(error) => {
-                tracing::debug!(%error, "a file was not fetched");
-                break;
-            }
-        }
-    }
-    Content::Unread(Unread::NotFetched)
 }
 
 /// Whether a message is in a channel's thread of which nothing is in view, and which may be read.
@@ -120,7 +81,7 @@ async fn read_thread(services: &Services, turn: &OpenTurn) -> Thread {
 
 /// What a message says: where it has no words of its own, that it has none.
 pub(super) fn words(services: &Services, text: &str, attached: &Attached) -> String {
-    if text.trim().is_empty() && attached.has_words() { services.messages.told_no_words() } else { text.to_owned() }
+    if text.trim().is_empty() && attached.has_content() { services.messages.told_no_words() } else { text.to_owned() }
 }
 
 /// Archives what came with a message, and the message after it. Returns what stands in the window of the former, and the
@@ -133,17 +94,24 @@ pub(super) async fn archive(
     limit: u64,
 ) -> Result<Option<(Entry, i64)>, TurnError> {
     let language = ports.services.config.language;
-    let pieces = pieces(attached, language);
+    let mut pieces = pieces(attached, language);
     if pieces.is_empty() {
         return Ok(None);
     }
-    let whole = quoting(pieces.iter().map(Piece::quoted));
+    let whole = of_pieces(&pieces);
     let both = [whole.clone(), message.clone()];
     let ids = ports.services.store.archive(turn.session, turn.turn, &both, ports.services.now_ms()).await?;
     let &[id, of_message] = &*ids else { return Ok(None) };
     let mut entry = Entry::new(id, whole);
-    let (mut room, mut sizes, mut standing) = (limit / SHARE_OF_LIMIT, vec![], vec![]);
-    for mut piece in pieces {
+    let (mut room, mut sizes, mut is_reduced) = (limit / SHARE_OF_LIMIT, vec![], false);
+    for piece in &mut pieces {
+        if let Some(image) = piece.image.take() {
+            match room.checked_sub(u64::from(image.tokens())) {
+                Some(left) => (room, piece.image) = (left, Some(image)),
+                None => (is_reduced, piece.text) = (true, image.digest(&entry.shown_id(), language)),
+            }
+            continue;
+        }
         let text: Arc<str> = Arc::from(piece.text.as_str());
         let incoming = IncomingInput { kind: Origin::Attachment, name: piece.name.clone(), text, limit };
         let verdict = ports.cap(incoming).await;
@@ -158,11 +126,9 @@ pub(super) async fn archive(
             sizes.push((capped.original_chars, capped.text.chars().count()));
         }
         piece.text = capped.text;
-        standing.push(piece.quoted());
     }
-    if !sizes.is_empty() {
-        let standing = quoting(standing.into_iter());
-        entry = Entry { original: Some(entry.message), ..Entry::new(id, standing) };
+    if is_reduced || !sizes.is_empty() {
+        entry = entry.standing(of_pieces(&pieces));
     }
     note_capped(&ports.journal, &turn.inbound.user, Origin::Attachment, &sizes);
     Ok(Some((entry, of_message)))
@@ -174,7 +140,6 @@ fn within(verdict: CapVerdict, text: &str, cost: u64, room: u64) -> CapVerdict {
     verdict.at_most(u32::try_from(chars).unwrap_or(u32::MAX))
 }
 
-fn quoting(blocks: impl Iterator<Item = String>) -> Message {
-    let blocks = blocks.map(|text| Block::Text { text }).collect();
-    Message { role: Role::User, origin: Origin::Attachment, blocks }
+fn of_pieces(pieces: &[Piece]) -> Message {
+    Message { role: Role::User, origin: Origin::Attachment, blocks: pieces.iter().flat_map(Piece::blocks).collect() }
 }

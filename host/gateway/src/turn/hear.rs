@@ -134,7 +134,7 @@ async fn ask(
         system,
         messages: message::shared([Message::user(user)]),
         max_answer_tokens: READING_TOKENS.min(most),
-        tools: [].into(),
+        ..Request::default()
     };
     let answer = tokio::time::timeout(extract::TIMEOUT, services.model.ask(&request))
         .await

@@ -1,11 +1,15 @@
 //! How a turn's exchange with the model reaches the world while people wait: policies, model, store, ledger and admins of
 //! the running gateway.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use async_trait::async_trait;
 use pmk_core::{Applied, Transcript};
-use pmk_models::{Answer, Listener, ModelError, Request, Usage};
+use pmk_models::{Answer, Images, Listener, ModelError, Request, Usage};
 use pmk_policy::{DecidedBy, IncomingInput, OverflowInput, PruneDecision, PruneInput, Rung};
 
 use super::{journal::Journal, receipt::Scribe, records::note_records, summarise::summarise};
@@ -67,6 +71,25 @@ impl LivePorts<'_> {
         told.into_iter().map(|event| self.journal.of_turn(event)).collect()
     }
 
+    /// The request with the bytes of the images that it names. What cannot be read goes as words.
+    async fn with_images<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
+        let named = request.messages.iter().flat_map(|message| message.images());
+        let named: BTreeSet<_> = named.map(|image| image.sha256.clone()).collect();
+        if named.is_empty() || !self.services.model.has_images() {
+            return Cow::Borrowed(request);
+        }
+        match self.services.store.images(named.into_iter().collect()).await {
+            Ok(images) => {
+                let images: Images = images.into_iter().map(|image| (image.sha256, image.bytes)).collect();
+                Cow::Owned(Request { images, ..request.clone() })
+            }
+            Err(error) => {
+                tracing::warn!(session = self.key, %error, "the model is asked without the images");
+                Cow::Borrowed(request)
+            }
+        }
+    }
+
     /// How much of a content is kept.
     pub async fn cap(&self, incoming: IncomingInput) -> pmk_core::CapVerdict {
         let decision = self.policies.consult(move |stack| stack.cap(incoming)).await;
@@ -123,7 +146,7 @@ impl Ports for LivePorts<'_> {
     }
 
     async fn ask(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
-        let answer = self.services.model.ask(request).await?;
+        let answer = self.services.model.ask(&*self.with_images(request).await).await?;
         note_usage(self.services, &self.journal, self.asker, answer.usage);
         Ok(answer)
     }
@@ -132,7 +155,7 @@ impl Ports for LivePorts<'_> {
         // Where something may be looked up, what comes first may not be the answer.
         let is_final = request.tools.is_empty() && !self.offer.is_any();
         let ear = Ear { said: &self.said, listener: self.listener.as_deref().filter(|_| is_final) };
-        let answer = self.services.model.ask_aloud(request, &ear).await?;
+        let answer = self.services.model.ask_aloud(&*self.with_images(request).await, &ear).await?;
         note_usage(self.services, &self.journal, self.asker, answer.usage);
         Ok(answer)
     }

@@ -44,7 +44,7 @@ async fn ask(
         system: system.to_owned(),
         messages: message::shared([question]),
         max_answer_tokens: u32::try_from(most).unwrap_or(u32::MAX).max(1),
-        tools: [].into(),
+        ..Request::default()
     };
     let outcome = ports.ask(&request, size).await;
     learn(ports, session, size, &outcome);

@@ -34,7 +34,7 @@ fn question(text: &str) -> Request {
         system: "Be brief.".into(),
         messages: message::shared([Message::user(text)]),
         max_answer_tokens: 100,
-        tools: [].into(),
+        ..Request::default()
     }
 }
 
@@ -92,7 +92,7 @@ async fn a_history_with_repeated_tool_ids_is_accepted() {
     messages.push(Message::assistant("nothing"));
     messages.push(Message::user("and now?"));
     let messages = message::shared(messages);
-    let request = Request { system: String::new(), messages, max_answer_tokens: u32::MAX, tools: [].into() };
+    let request = Request { system: String::new(), messages, max_answer_tokens: u32::MAX, ..Request::default() };
     let answer = client.ask(&request).await.expect("an answer");
     assert_eq!(text(&answer), "You said: and now?");
     assert_eq!(server.requests()[0].body["max_tokens"], 64_000, "no more than the model gives");

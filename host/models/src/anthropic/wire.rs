@@ -2,11 +2,11 @@
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-use pmk_core::{Block, Message, Role};
+use pmk_core::{Block, Image, ImageType, Language, Message, Role};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Request, tool_ids};
+use crate::{Images, Request, tool_ids};
 
 /// The body of one call.
 ///
@@ -23,11 +23,12 @@ pub fn body(model: &str, max_tokens: u32, request: &Request) -> Vec<u8> {
         .enumerate()
         .map(|(index, (message, ids))| WireMessage {
             role: message.role,
-            content: content(message, ids, cached == Some(index)),
+            content: content(message, ids, &request.images, cached == Some(index)),
         })
         .collect();
-    let system = (!request.system.trim().is_empty())
-        .then(|| [WireBlock { body: BlockBody::Text { text: &request.system }, cache_control: Some(EPHEMERAL) }]);
+    let system = (!request.system.trim().is_empty()).then(|| {
+        [WireBlock { body: BlockBody::Text { text: Cow::Borrowed(&request.system) }, cache_control: Some(EPHEMERAL) }]
+    });
     let tools = tools(request);
     // Nothing is offered: the definitions are there for the history alone.
     let tool_choice = (request.tools.is_empty() && !tools.is_empty()).then(|| json!({"type": "none"}));
@@ -74,7 +75,10 @@ struct WireBlock<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum BlockBody<'a> {
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Source,
     },
     ToolUse {
         id: &'a str,
@@ -89,6 +93,14 @@ enum BlockBody<'a> {
     },
 }
 
+/// The bytes of an image.
+#[derive(Serialize)]
+struct Source {
+    r#type: &'static str,
+    media_type: ImageType,
+    data: String,
+}
+
 #[derive(Clone, Copy, Serialize)]
 struct CacheControl {
     r#type: &'static str,
@@ -96,7 +108,7 @@ struct CacheControl {
 
 const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
-fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], cached: bool) -> Vec<WireBlock<'a>> {
+fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], images: &Images, cached: bool) -> Vec<WireBlock<'a>> {
     let mut ids = ids.iter();
     let mut blocks: Vec<WireBlock<'a>> = message
         .blocks
@@ -104,7 +116,8 @@ fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], cached: bool) -> V
         .map(|block| {
             let mut id_or = |own: &'a str| ids.next().map_or(own, |id| id.as_ref());
             let body = match block {
-                Block::Text { text } => BlockBody::Text { text },
+                Block::Text { text } => BlockBody::Text { text: Cow::Borrowed(text) },
+                Block::Image(image) => picture(image, images),
                 Block::ToolUse { id, name, input } => BlockBody::ToolUse { id: id_or(id), name, input },
                 Block::ToolResult { tool_use_id, content, is_error } => {
                     BlockBody::ToolResult { tool_use_id: id_or(tool_use_id), content, is_error: *is_error }
@@ -117,6 +130,13 @@ fn content<'a>(message: &'a Message, ids: &'a [Cow<'_, str>], cached: bool) -> V
         last.cache_control = Some(EPHEMERAL);
     }
     blocks
+}
+
+fn picture<'a>(image: &Image, images: &Images) -> BlockBody<'a> {
+    match images.base64(image) {
+        Some(data) => BlockBody::Image { source: Source { r#type: "base64", media_type: image.media_type, data } },
+        None => BlockBody::Text { text: Cow::Owned(image.in_words(Language::English)) },
+    }
 }
 
 /// The tools that are offered, and after them those that only the history mentions: the API refuses tool
@@ -142,14 +162,14 @@ fn tools(request: &Request) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::{Origin, message};
+    use pmk_core::{ImageId, Origin, message};
 
     use super::*;
     use crate::Tool;
 
     fn sent(system: &str, messages: Vec<Message>) -> Value {
         let messages = message::shared(messages);
-        let request = Request { system: system.into(), messages, max_answer_tokens: 10, tools: [].into() };
+        let request = Request { system: system.into(), messages, max_answer_tokens: 10, ..Request::default() };
         serde_json::from_slice(&body("m", 10, &request)).expect("JSON")
     }
 
@@ -193,6 +213,29 @@ mod tests {
     }
 
     #[test]
+    fn an_image_goes_with_its_bytes_and_as_words_without() {
+        let image = Image { sha256: ImageId::of(b"bytes"), media_type: ImageType::Webp, width: 4, height: 3 };
+        let text = |text: &str| Block::Text { text: text.into() };
+        let blocks = vec![text("this"), Block::Image(image.clone()), text("what is it?")];
+        let message = Message { role: Role::User, origin: Origin::Attachment, blocks };
+        let images = [(image.sha256, b"bytes".as_slice().into())].into_iter().collect();
+        let request = Request { messages: message::shared([message]), images, ..Request::default() };
+        let content = |request: &Request| {
+            serde_json::from_slice::<Value>(&body("m", 10, request)).expect("JSON")["messages"][0]["content"].clone()
+        };
+        assert_eq!(
+            content(&request),
+            json!([
+                {"type": "text", "text": "this"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": "Ynl0ZXM="}},
+                {"type": "text", "text": "what is it?"},
+            ])
+        );
+        let without = Request { images: Images::default(), ..request };
+        assert_eq!(content(&without)[1]["text"], "[an image, 4×3, which is not shown]");
+    }
+
+    #[test]
     fn repeated_and_odd_tool_ids_become_unique_and_stay_paired() {
         let messages =
             vec![Message::user("q"), call("x"), results("x"), call("x"), results("x"), call("é:1"), results("é:1")];
@@ -214,7 +257,13 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"repo": {"type": "string"}}});
         let tool = Tool { name: "mra_ask".into(), description: "search".into(), input_schema: schema.clone() };
         let messages = message::shared([Message::user("q"), call("x"), results("x")]);
-        let request = Request { system: String::new(), messages, max_answer_tokens: 10, tools: [tool].into() };
+        let request = Request {
+            system: String::new(),
+            messages,
+            max_answer_tokens: 10,
+            tools: [tool].into(),
+            ..Request::default()
+        };
         let body: Value = serde_json::from_slice(&body("m", 10, &request)).expect("JSON");
         let history_only = json!({"name": "grep", "input_schema": {"type": "object"}});
         let offered = json!({"name": "mra_ask", "description": "search", "input_schema": schema});

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use pmk_core::{Block, Message, Role};
+use pmk_core::{Block, Language, Message, Role};
 
 const SO_FAR: &str = "=== Conversation so far ===";
 const NOW: &str = "=== Current turn ===";
@@ -44,6 +44,7 @@ fn content(message: &Message) -> String {
             Block::ToolUse { name, input, .. } => {
                 let _ = write!(out, "[{name} {input}]");
             }
+            Block::Image(image) => out.push_str(&image.in_words(Language::English)),
             Block::ToolResult { content, is_error, .. } => {
                 out.push_str(if *is_error { "[error]\n" } else { "[result]\n" });
                 push_quoting_headings(&mut out, content);

@@ -30,6 +30,7 @@ fn request(messages: Vec<Message>) -> Request {
         messages: message::shared(messages),
         max_answer_tokens: 100,
         tools: [tool].into(),
+        ..Request::default()
     }
 }
 

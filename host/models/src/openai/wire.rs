@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use pmk_core::{Block, Message, Role};
+use pmk_core::{Block, Language, Message, Role};
 use serde_json::{Value, json};
 
-use crate::{Request, tool_ids};
+use crate::{Images, Request, tool_ids};
 
 /// What the room for the answer is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<
     let ids = tool_ids::unique(&request.messages);
     for (message, ids) in request.messages.iter().zip(&ids) {
         match message.role {
-            Role::User => push_user(&mut messages, message, ids),
+            Role::User => push_user(&mut messages, message, ids, &request.images),
             Role::Assistant => messages.push(assistant(message, ids)),
         }
     }
@@ -51,9 +51,10 @@ pub fn body(model: &str, room: Room, max_tokens: u32, request: &Request) -> Vec<
 }
 
 /// Each tool result is a message of its own, right after the calls; what a person said comes after them.
-fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>]) {
+fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>], images: &Images) {
     let mut ids = ids.iter();
     let mut texts = Vec::new();
+    let mut parts = Vec::new();
     for block in &message.blocks {
         match block {
             Block::ToolResult { content, is_error, .. } => {
@@ -62,15 +63,32 @@ fn push_user(messages: &mut Vec<Value>, message: &Message, ids: &[Cow<'_, str>])
                     if *is_error { Cow::Owned(format!("[error] {content}")) } else { Cow::Borrowed(content.as_str()) };
                 messages.push(json!({"role": "tool", "tool_call_id": ids.next(), "content": content}));
             }
-            Block::Text { text } => texts.push(text.as_str()),
+            Block::Text { text } => texts.push(Cow::Borrowed(text.as_str())),
+            Block::Image(image) => match images.base64(image) {
+                Some(data) => {
+                    parts.extend(text_part(&mut texts));
+                    let url = format!("data:{};base64,{data}", image.media_type.name());
+                    parts.push(json!({"type": "image_url", "image_url": {"url": url}}));
+                }
+                None => texts.push(Cow::Owned(image.in_words(Language::English))),
+            },
             Block::ToolUse { .. } => {
                 ids.next();
             }
         }
     }
-    if !texts.is_empty() {
+    if !parts.is_empty() {
+        parts.extend(text_part(&mut texts));
+        messages.push(json!({"role": "user", "content": parts}));
+    } else if !texts.is_empty() {
         messages.push(json!({"role": "user", "content": texts.join("\n\n")}));
     }
+}
+
+/// The texts so far as one part of a content that has images, too.
+fn text_part(texts: &mut Vec<Cow<'_, str>>) -> Option<Value> {
+    let text = std::mem::take(texts).join("\n\n");
+    (!text.is_empty()).then(|| json!({"type": "text", "text": text}))
 }
 
 fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
@@ -87,6 +105,8 @@ fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
             Block::ToolResult { .. } => {
                 ids.next();
             }
+            // Only people attach any.
+            Block::Image(_) => {}
         }
     }
     let content = if texts.is_empty() { Value::Null } else { texts.join("\n\n").into() };
@@ -99,7 +119,7 @@ fn assistant(message: &Message, ids: &[Cow<'_, str>]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::{Origin, message};
+    use pmk_core::{Image, ImageId, ImageType, Origin, message};
 
     use super::*;
     use crate::Tool;
@@ -124,6 +144,27 @@ mod tests {
         );
         let body: Value = serde_json::from_slice(&body("m", Room::Completion, 10, &request)).expect("JSON");
         assert_eq!((body.get("max_tokens"), &body["max_completion_tokens"]), (None, &json!(10)));
+    }
+
+    #[test]
+    fn an_image_goes_with_its_bytes_and_as_words_without() {
+        let image = Image { sha256: ImageId::of(b"bytes"), media_type: ImageType::Webp, width: 4, height: 3 };
+        let text = |text: &str| Block::Text { text: text.into() };
+        let blocks = vec![text("this"), Block::Image(image.clone()), text("what is it?")];
+        let message = Message { role: Role::User, origin: Origin::Attachment, blocks };
+        let images = [(image.sha256, b"bytes".as_slice().into())].into_iter().collect();
+        let request = Request { messages: message::shared([message]), images, ..Request::default() };
+        let content = |request: &Request| sent(request)["messages"][0]["content"].clone();
+        assert_eq!(
+            content(&request),
+            json!([
+                {"type": "text", "text": "this"},
+                {"type": "image_url", "image_url": {"url": "data:image/webp;base64,Ynl0ZXM="}},
+                {"type": "text", "text": "what is it?"},
+            ])
+        );
+        let without = Request { images: Images::default(), ..request };
+        assert_eq!(content(&without), "this\n\n[an image, 4×3, which is not shown]\n\nwhat is it?");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::classify::{Failed, classify};
 
 fn request(messages: Vec<Message>) -> Request {
     let messages = pmk_core::message::shared(messages);
-    Request { system: "You are a helpful assistant.".into(), messages, max_answer_tokens: 1_000, tools: [].into() }
+    Request { system: "You are a helpful assistant.".into(), messages, max_answer_tokens: 1_000, ..Request::default() }
 }
 
 fn say(messages: Vec<Message>) -> String {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::images;
+
 /// Why a request is not served.
 #[derive(Clone, Debug)]
 pub struct Refusal {
@@ -45,6 +47,9 @@ pub fn cached_tokens(body: &Value) -> u64 {
 }
 
 fn block_tokens(block: &Value) -> u64 {
+    if let Some(Ok((width, height))) = image(block, 1) {
+        return (width * height / 750 + 5) as u64;
+    }
     let text = match block {
         Value::String(text) => text.clone(),
         block => match block["type"].as_str() {
@@ -56,6 +61,22 @@ fn block_tokens(block: &Value) -> u64 {
     let (wide, narrow): (Vec<char>, Vec<char>) = text.chars().partition(|&c| c >= '\u{2e80}');
     let bytes: usize = narrow.into_iter().map(char::len_utf8).sum();
     (wide.len() + bytes.div_ceil(4) + 5) as u64
+}
+
+/// What is in an image's block.
+fn image(block: &Value, of: usize) -> Option<Result<(usize, usize), String>> {
+    let source = &block["source"];
+    let word = |key: &str| source[key].as_str().unwrap_or_default();
+    is(block, "image").then(|| match word("type") {
+        "base64" => images::look_at(word("media_type"), word("data"), of),
+        _ => Err("image.source: this stand-in only takes base64".to_owned()),
+    })
+}
+
+/// How many images a request holds.
+pub fn count_images(body: &Value) -> usize {
+    let blocks = array(&body["messages"]).iter().flat_map(|message| blocks(&message["content"]));
+    blocks.filter(|block| is(block, "image")).count()
 }
 
 /// The last text of the last user message that has one.
@@ -117,6 +138,11 @@ pub fn check_tools(body: &Value, without_tools: Option<&Refusal>) -> Result<(), 
     without_tools.filter(|_| speaks_of_tools).map_or(Ok(()), |refusal| Err(refusal.clone()))
 }
 
+/// Refuses whatever has images, where there are no eyes.
+pub fn check_images(body: &Value, without_images: Option<&Refusal>) -> Result<(), Refusal> {
+    without_images.filter(|_| count_images(body) > 0).map_or(Ok(()), |refusal| Err(refusal.clone()))
+}
+
 pub fn check_window(prompt_tokens: u64, window: u64, is_terse: bool) -> Result<(), Refusal> {
     if prompt_tokens > window && is_terse {
         return Err(Refusal::invalid("prompt is too long"));
@@ -145,7 +171,7 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
         "This model does not support assistant message prefill. The conversation must end with a user message.",
     )?;
     for (at, (role, content)) in messages.iter().enumerate() {
-        check_content(at, role, content)?;
+        check_content(at, role, content, count_images(body))?;
     }
     check_pairs(&messages)?;
     let all = || messages.iter().flat_map(|(_, content)| content.iter().copied());
@@ -196,7 +222,7 @@ fn check_text(block: &Value, whose: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_content(at: usize, role: &str, content: &[&Value]) -> Result<(), Refusal> {
+fn check_content(at: usize, role: &str, content: &[&Value], images: usize) -> Result<(), Refusal> {
     for (index, block) in content.iter().enumerate() {
         let place = format!("messages.{at}.content.{index}");
         match (block["type"].as_str(), role) {
@@ -214,6 +240,10 @@ fn check_content(at: usize, role: &str, content: &[&Value]) -> Result<(), Refusa
                 }
             }
             (Some("tool_result"), "user") => {}
+            (Some("image"), "user") => {
+                let looked = image(block, images).unwrap_or(Ok((0, 0)));
+                looked.map_err(|why| Refusal::invalid(format!("{place}.image.source.base64: {why}")))?;
+            }
             (Some(kind @ ("tool_use" | "tool_result")), _) => {
                 let message = format!("messages.{at}: `{kind}` blocks can not be in `{role}` messages");
                 return Err(Refusal::invalid(message));
@@ -314,7 +344,8 @@ mod tests {
             (json!([user(json!([]))]), "must have non-empty content"),
             (json!([user(json!(""))]), "text content blocks must be non-empty"),
             (json!([user(json!([{"type": "text", "text": " "}]))]), "non-whitespace text"),
-            (json!([user(json!([{"type": "image"}]))]), "'image'"),
+            (json!([user(json!([{"type": "image"}]))]), "image.source: this stand-in only takes base64"),
+            (json!([user(json!([{"type": "video"}]))]), "'video'"),
             (json!([hello, call("a"), hello]), "without `tool_result` blocks immediately after: a."),
             (
                 json!([hello, call("a"), user(json!([{"type": "text", "text": "x"}, result("a")]))]),

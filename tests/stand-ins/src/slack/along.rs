@@ -28,6 +28,8 @@ pub struct Upload {
     pub address: Option<String>,
     /// Where who asks for it is sent on to.
     pub redirect: Option<String>,
+    /// A smaller picture of it.
+    pub preview: Option<Vec<u8>>,
 }
 
 impl Upload {
@@ -42,6 +44,7 @@ impl Upload {
             content,
             address: None,
             redirect: None,
+            preview: None,
         }
     }
 }
@@ -68,6 +71,9 @@ pub(super) fn attach(inner: &Inner, user: &str, files: Vec<Upload>) -> Vec<Value
             "is_external": mode == "external", "is_public": false, "file_access": "visible",
             "url_private": address, "url_private_download": address,
         });
+        if file.preview.is_some() {
+            told["thumb_1024"] = json!(format!("http://{}/files-tmb/{id}/{name}", inner.address));
+        }
         if mode == "tombstone" {
             told = json!({"id": id, "mode": "tombstone", "name": name});
         }
@@ -90,13 +96,26 @@ pub(super) async fn download(
     Path((id, name)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
+    hand_out(&inner, &id, name, &headers, |file| file.content)
+}
+
+/// The smaller picture of one.
+pub(super) async fn preview(
+    Shared(inner): Shared<Arc<Inner>>,
+    Path((id, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    hand_out(&inner, &id, format!("{name} (preview)"), &headers, |file| file.preview.unwrap_or_default())
+}
+
+fn hand_out(inner: &Inner, id: &str, name: String, headers: &HeaderMap, of: fn(Upload) -> Vec<u8>) -> Response {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let (_, bot) = inner.tokens();
     let is_bot = bearer == Some(bot.as_str());
     let (file, fault) = {
         let mut state = inner.state();
         state.fetches.push(Fetch { name, token: bearer.map(str::to_owned) });
-        (state.attached.get(&id).cloned(), state.fault("download"))
+        (state.attached.get(id).cloned(), state.fault("download"))
     };
     inner.changed.notify_waiters();
     if let Some(Fault::Status(status)) = fault {
@@ -108,6 +127,6 @@ pub(super) async fn download(
         _ if !inner.rules.scopes.contains(&"files:read") => Html(LOGIN).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
         Some(Upload { redirect: Some(to), .. }) => redirect(&to),
-        Some(Upload { mimetype, content, .. }) => ([(header::CONTENT_TYPE, mimetype)], content).into_response(),
+        Some(file) => ([(header::CONTENT_TYPE, file.mimetype.clone())], of(file)).into_response(),
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn router(inner: Arc<Inner>) -> Router {
         .route("/link/", get(sockets::link))
         .route("/upload/{id}", post_to(files::upload))
         .route("/files-pri/{id}/download/{name}", get(along::download))
+        .route("/files-tmb/{id}/{name}", get(along::preview))
         .with_state(inner)
 }
 

@@ -3,7 +3,7 @@
 use std::{ops::Range, str::FromStr};
 
 use clap::Args;
-use pmk_core::{Block, Marker, Message, Origin, SessionKey, structure::Structure, text};
+use pmk_core::{Block, Image, Marker, Message, Origin, SessionKey, structure::Structure, text};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
@@ -164,6 +164,7 @@ fn block_text(block: &Block) -> String {
         Block::Text { text } => text.clone(),
         Block::ToolUse { id, name, input } => format!("[tool_use {id}] {name} {input}"),
         Block::ToolResult { tool_use_id, content, .. } => format!("[tool_result {tool_use_id}] {content}"),
+        Block::Image(Image { sha256, width, height, .. }) => format!("[image {width}×{height}, sha256 {sha256}]"),
     }
 }
 

@@ -79,6 +79,7 @@ async fn trial(ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), ModelEr
         messages: message::shared([Message::user("OK?")]),
         max_answer_tokens: TRIAL_TOKENS,
         tools: directive::tools::definitions(directive::Offer::ALL, exchange.window.language()).into(),
+        ..Request::default()
     };
     let answer = ports.ask(&request, 0).await?;
     exchange.tally.usage.add(answer.usage);

@@ -42,6 +42,12 @@ const TEXT_TYPES: [&str; 13] = [
     "application/csv",
 ];
 
+/// Types of images that models take.
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Where Slack says that smaller pictures of an image are, the largest first.
+const PREVIEWS: [&str; 5] = ["thumb_1024", "thumb_960", "thumb_800", "thumb_720", "thumb_480"];
+
 /// Endings of names that are text, where the type does not say so: Slack takes logs for binary files now and then.
 const TEXT_ENDINGS: [&str; 40] = [
     "c",
@@ -193,10 +199,15 @@ fn file(file: &Value) -> File {
             Some(_) => Content::Awaited,
             None => Content::Unread(Unread::NotFetched),
         },
-        _ if word("mimetype").is_some_and(|kind| kind.starts_with("image/")) => Content::Unread(Unread::Image),
+        (_, Some(_)) if word("mimetype").is_some_and(|kind| IMAGE_TYPES.contains(&kind)) => Content::AwaitedImage,
+        _ if word("mimetype").is_some_and(|kind| kind.starts_with("image/")) => Content::Unread(Unread::OddImage),
         _ => Content::Unread(Unread::NoText),
     };
-    File { name, bytes: file.get("size").and_then(Value::as_u64), address, content }
+    let preview = match content {
+        Content::AwaitedImage => PREVIEWS.into_iter().find_map(word).map(str::to_owned),
+        _ => None,
+    };
+    File { name, bytes: file.get("size").and_then(Value::as_u64), address, preview, content }
 }
 
 fn name(file: &Map<String, Value>) -> String {
@@ -287,8 +298,8 @@ mod tests {
             ("a.ts", "video/mp2t", Content::Awaited),
             ("a.pdf", "application/pdf", unread(Unread::NoText)),
             ("a.zip", "application/zip", unread(Unread::NoText)),
-            ("a.png", "image/png", unread(Unread::Image)),
-            ("a.svg.txt", "image/svg+xml", unread(Unread::Image)),
+            ("a.png", "image/png", Content::AwaitedImage),
+            ("a.svg.txt", "image/svg+xml", unread(Unread::OddImage)),
         ] {
             assert_eq!(file(name, kind, json!({})), wanted, "{name} {kind}");
         }
@@ -297,6 +308,17 @@ mod tests {
         assert_eq!(file("a.txt", "text/plain", json!({"mode": "external"})), unread(Unread::Elsewhere));
         let bare = contents(json!([{"id": "F7", "mimetype": "text/plain"}]));
         assert_eq!(bare, [("F7".to_owned(), unread(Unread::NotFetched))]);
+    }
+
+    #[test]
+    fn of_an_image_the_largest_smaller_picture_is_known() {
+        let image = json!([{"name": "a.png", "mimetype": "image/png", "url_private": "https://files.slack.com/a",
+                            "thumb_480": "https://files.slack.com/480", "thumb_1024": "https://files.slack.com/1024"}]);
+        let Attached { files, .. } = read(&Value::Null, &image, "UBOT");
+        assert_eq!(files[0].preview.as_deref(), Some("https://files.slack.com/1024"));
+        let text = json!([{"name": "a.txt", "mimetype": "text/plain", "url_private": "https://files.slack.com/a",
+                           "thumb_480": "https://files.slack.com/480"}]);
+        assert_eq!(read(&Value::Null, &text, "UBOT").files[0].preview, None);
     }
 
     #[test]
@@ -330,13 +352,15 @@ mod tests {
             "is_share",
             "url_private",
             "url_private_download",
+            "thumb_1024",
         ]);
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             "(\\PC|\n|<|>|&|\\||\u{202e}){0,12}".prop_map(Value::from),
-            prop::sample::select(vec!["snippet", "rich_text_section", "mrkdwn", "text/plain"]).prop_map(Value::from),
+            prop::sample::select(vec!["snippet", "rich_text_section", "mrkdwn", "text/plain", "image/png"])
+                .prop_map(Value::from),
         ];
         leaf.prop_recursive(5, 60, 6, move |inner| {
             let object = prop::collection::vec((key.clone(), inner.clone()), 0..6).prop_map(|pairs| {
@@ -357,7 +381,7 @@ mod tests {
             }
             for File { name, content, address, .. } in &attached.files {
                 prop_assert!(!name.is_empty() && !name.contains('\n'));
-                prop_assert!(*content != Content::Awaited || address.is_some());
+                prop_assert!(!matches!(content, Content::Awaited | Content::AwaitedImage) || address.is_some());
             }
         }
 

@@ -1,0 +1,61 @@
+//! Images that a model's server refuses: because it takes none, or not these. In which words it says so nobody knows; so what is
+//! refused for a reason that nothing explains is asked once more without them. Where that is answered, they stay away.
+
+use pmk_models::{Action, ModelError, Request};
+
+use super::super::{Exchange, Ports, budget, window::Window};
+use crate::store::{StoreError, WindowEdit};
+
+/// What one question finds out about its images.
+#[derive(Default)]
+pub(super) struct Images {
+    /// While the same is asked without them: how the window was, and how it is stored where they were the reason.
+    suspected: Option<(Window, WindowEdit)>,
+    was_suspected: bool,
+}
+
+impl Images {
+    /// A request was refused. Whether the same is to be asked again, without its images.
+    pub async fn refused(
+        &mut self,
+        ports: &dyn Ports,
+        exchange: &mut Exchange,
+        request: &Request,
+        error: &ModelError,
+    ) -> Result<bool, StoreError> {
+        if let Some((window, _)) = self.suspected.take() {
+            // It was not the images, or not they alone.
+            exchange.window = window;
+            budget::budget(ports, exchange).await?;
+            return Ok(false);
+        }
+        let has_images = request.messages.iter().any(|message| message.images().next().is_some());
+        // A server may name the image in words that are known for something else.
+        let may_be_they = matches!(error.action(), Action::Probe | Action::Fail | Action::Repair);
+        if !has_images || !may_be_they || std::mem::replace(&mut self.was_suspected, true) {
+            return Ok(false);
+        }
+        tracing::info!(session = exchange.key, %error, "the same is asked without its images");
+        let before = exchange.window.clone();
+        let edit = exchange.window.show_no_images();
+        self.suspected = Some((before, edit));
+        budget::budget(ports, exchange).await?;
+        Ok(true)
+    }
+
+    /// A request was answered.
+    pub async fn answered(&mut self, ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
+        let Some((_, edit)) = self.suspected.take() else { return Ok(()) };
+        tracing::warn!(
+            session = exchange.key,
+            "the model's server refuses these images: they are not sent again\n  hint: where it takes none at all, set \
+             `slack.maxImageKiB` to 0"
+        );
+        exchange.tally.images_refused = true;
+        match &mut exchange.trial {
+            Some(trial) => trial.edits.push((edit, vec![])),
+            None => ports.edit_window(exchange.session, edit, vec![]).await?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! Images: the bytes that messages name. They are kept for the question that they came with, and go when it is erased.
+
+use std::sync::Arc;
+
+use pmk_core::ImageId;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Store, StoreError, error::Fault};
+use crate::ids::TurnId;
+
+pub(super) const KEEP: &str = "INSERT INTO image (inbox_id, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+pub(super) const READ: &str = "SELECT bytes FROM image WHERE sha256 = ?1 LIMIT 1";
+pub(super) const FORGET: &str = "DELETE FROM image WHERE inbox_id = ?1";
+
+/// An image as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredImage {
+    /// The digest of the bytes.
+    pub sha256: ImageId,
+    /// A whole file.
+    pub bytes: Arc<[u8]>,
+}
+
+impl Store {
+    /// The images of these names, as far as they are kept.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub async fn images(&self, ids: Vec<ImageId>) -> Result<Vec<StoredImage>, StoreError> {
+        self.read(move |conn| {
+            let mut statement = conn.prepare_cached(READ)?;
+            let mut images = Vec::with_capacity(ids.len());
+            for sha256 in ids {
+                let bytes: Option<Vec<u8>> = statement.query_row([sha256.as_str()], |row| row.get(0)).optional()?;
+                images.extend(bytes.map(|bytes| StoredImage { sha256, bytes: bytes.into() }));
+            }
+            Ok(images)
+        })
+        .await
+    }
+}
+
+/// Keeps what came with a question.
+pub(super) fn keep(conn: &Connection, turn: TurnId, images: &[StoredImage]) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(KEEP)?;
+    for StoredImage { sha256, bytes } in images {
+        statement.execute(params![turn.0, sha256.as_str(), &**bytes])?;
+    }
+    Ok(())
+}
+
+/// Forgets what came with a question.
+pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
+    conn.prepare_cached(FORGET)?.execute([turn.0])?;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Fetching the files that came with a message: texts, and images where the model looks at any.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use pmk_core::Image;
+
+use super::decode::{self, MOST_EDGE, MOST_EDGE_EVER};
+use crate::{
+    front::{Fetched, FrontError},
+    services::Services,
+    store::StoredImage,
+    talk::{Content, File, Unread},
+};
+
+/// Files of one message that are fetched at the same time.
+const FILES_AT_ONCE: usize = 4;
+
+/// Attempts at a file.
+const ATTEMPTS: u32 = 2;
+
+/// The longest pause before another attempt.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+/// Reads what is to be read of these files. Whether there was something, and the images to be kept.
+pub(super) async fn read(services: &Services, files: &mut [File]) -> (bool, Vec<StoredImage>) {
+    let is_awaited = |file: &&mut File| matches!(file.content, Content::Awaited | Content::AwaitedImage);
+    let reads: Vec<_> = files.iter_mut().filter(is_awaited).map(|file| read_one(services, file)).collect();
+    let has_read = !reads.is_empty();
+    let images = stream::iter(reads).buffer_unordered(FILES_AT_ONCE).filter_map(std::future::ready).collect().await;
+    (has_read, images)
+}
+
+async fn read_one(services: &Services, file: &mut File) -> Option<StoredImage> {
+    if file.content == Content::Awaited {
+        file.content = text(services, file).await.unwrap_or_else(Content::Unread);
+        return None;
+    }
+    match image(services, file).await {
+        Ok((image, bytes)) => {
+            file.content = Content::Image(image.clone());
+            Some(StoredImage { sha256: image.sha256, bytes: bytes.into() })
+        }
+        Err(why) => {
+            file.content = Content::Unread(why);
+            None
+        }
+    }
+}
+
+async fn text(services: &Services, file: &File) -> Result<Content, Unread> {
+    let most = kib(services.config.slack_settings.max_file_kib)?;
+    if file.bytes.is_some_and(|bytes| bytes > most) {
+        return Err(Unread::TooLarge);
+    }
+    let address = file.address.as_deref().ok_or(Unread::NotFetched)?;
+    fetch(services, address, file.bytes, most).await.map(|bytes| decode::text(&bytes))
+}
+
+/// The image itself, or a smaller picture of it where it is too large to be sent.
+async fn image(services: &Services, file: &File) -> Result<(Image, Vec<u8>), Unread> {
+    if !services.model.has_images() {
+        return Err(Unread::NoImages);
+    }
+    let most = kib(services.config.slack_settings.max_image_kib)?;
+    let whole = match file.address.as_deref() {
+        _ if file.bytes.is_some_and(|bytes| bytes > most) => Err(Unread::LargeImage),
+        Some(address) => picture(services, address, file.bytes, most).await,
+        None => Err(Unread::NotFetched),
+    };
+    let is_too_large = match &whole {
+        Ok((image, _)) => image.width.max(image.height) > MOST_EDGE,
+        Err(why) => *why == Unread::LargeImage,
+    };
+    if is_too_large && let Some(address) = file.preview.as_deref() {
+        return picture(services, address, None, most).await;
+    }
+    match whole {
+        Ok((image, _)) if image.width.max(image.height) > MOST_EDGE_EVER => Err(Unread::LargeImage),
+        whole => whole,
+    }
+}
+
+async fn picture(
+    services: &Services,
+    address: &str,
+    said_bytes: Option<u64>,
+    most: u64,
+) -> Result<(Image, Vec<u8>), Unread> {
+    let bytes = fetch(services, address, said_bytes, most).await.map_err(|why| match why {
+        Unread::TooLarge => Unread::LargeImage,
+        why => why,
+    })?;
+    let image = decode::image(&bytes).ok_or(Unread::OddImage)?;
+    Ok((image, bytes))
+}
+
+/// The limit in bytes; 0 reads none.
+fn kib(most: u32) -> Result<u64, Unread> {
+    if most == 0 { Err(Unread::Off) } else { Ok(u64::from(most) * 1024) }
+}
+
+async fn fetch(services: &Services, address: &str, said_bytes: Option<u64>, most: u64) -> Fetched {
+    for attempt in 1..=ATTEMPTS {
+        match services.front.fetch(address, said_bytes, most).await {
+            Ok(fetched) => return fetched,
+            Err(FrontError::Transient { what, retry_after }) if attempt < ATTEMPTS => {
+                tracing::debug!(what, "a file is fetched once more");
+                tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a file was not fetched");
+                break;
+            }
+        }
+    }
+    Err(Unread::NotFetched)
+}

@@ -1,0 +1,205 @@
+//! Images that people attach. What counts is what the model was sent, and what is kept.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use pmk_stand_ins::{
+    anthropic::{Behaviour, Recorded},
+    images::png,
+    slack::{Fault, Upload},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    support::{PATIENCE, until_async},
+    workspace::{Gateway, Scene, rules, rules_for_kills},
+};
+
+async fn scene(slack: Value) -> Scene {
+    let config = json!({"version": 1, "language": "en", "presence": {"broadcast": false}, "slack": slack});
+    Scene::new(rules(), &config).await
+}
+
+fn shot(width: u32, height: u32) -> Upload {
+    Upload::new("shot.png", "image/png", png(width, height))
+}
+
+fn blocks(request: &Recorded) -> Vec<Value> {
+    let messages = request.body["messages"].as_array().expect("messages").iter();
+    messages.flat_map(|message| message["content"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+/// The images of a request, as bytes.
+fn images(request: &Recorded) -> Vec<Vec<u8>> {
+    let data = blocks(request).into_iter().filter_map(|block| block["source"]["data"].as_str().map(str::to_owned));
+    data.map(|data| BASE64_STANDARD.decode(data).expect("base64")).collect()
+}
+
+impl Scene {
+    async fn answer(&self, text: &str, files: Vec<Upload>) -> String {
+        let sent = self.slack.dm_with_files("U1", text, files);
+        self.slack.await_reply(&sent, PATIENCE).await.expect("an answer").text
+    }
+
+    fn last(&self) -> Recorded {
+        self.anthropic.requests().pop().expect("a request")
+    }
+
+    fn fetched(&self) -> Vec<String> {
+        self.slack.fetches().into_iter().map(|fetch| fetch.name).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_shown_under_its_name_counted_and_remembered() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    let told = scene.answer("what is wrong there?", vec![shot(640, 480)]).await;
+    assert!(!told.contains("Not read"), "{told}");
+    let shown = blocks(&scene.last());
+    let [name, image, question] = &shown[..] else { panic!("{shown:#?}") };
+    let name = name["text"].as_str().expect("a text");
+    assert!(name.starts_with("An image that is attached") && name.ends_with("\n> image: shot.png (640×480)"), "{name}");
+    assert_eq!((&image["type"], &image["source"]["media_type"]), (&json!("image"), &json!("image/png")));
+    assert_eq!(question["text"], "what is wrong there?");
+    assert_eq!(images(&scene.last()), [png(640, 480)]);
+    assert_eq!(scene.slack.fetches()[0].token.as_deref(), Some(scene.slack.rules().bot_token.as_str()));
+    // 23 by 18 patches of 28 pixels.
+    let sent = scene.home.await_events("turn.processed", 1)[0]["tokensSent"].as_u64().expect("a count");
+    assert!((414..600).contains(&sent), "{sent}");
+    scene.answer("and what else?", vec![]).await;
+    assert_eq!((images(&scene.last()), scene.fetched().len()), (vec![png(640, 480)], 1));
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_what_is_too_large_slacks_smaller_picture_is_shown() {
+    let scene = scene(json!({"maxImageKiB": 1})).await;
+    let _gateway = scene.start().await;
+    let preview = Some(png(1_024, 768));
+    scene.answer("bytes", vec![Upload { size: 9_999, preview: preview.clone(), ..shot(1_500, 900) }]).await;
+    assert_eq!(
+        (images(&scene.last()), scene.fetched()),
+        (vec![png(1_024, 768)], vec!["shot.png (preview)".to_owned()])
+    );
+    scene.answer("pixels", vec![Upload { preview, ..shot(4_000, 3_000) }]).await;
+    assert_eq!(images(&scene.last()).pop(), Some(png(1_024, 768)));
+    // Where there is none, it is shown as it is, as far as any model takes it.
+    scene.answer("wide", vec![shot(4_000, 30)]).await;
+    assert_eq!(images(&scene.last()).pop(), Some(png(4_000, 30)));
+    let told = scene.answer("wider", vec![shot(9_000, 30), Upload { size: 9_999, ..shot(10, 10) }]).await;
+    let why = "`shot.png` (an image larger than 1 KiB or 8,000 pixels)";
+    assert!(told.starts_with(&format!(":paperclip: Not read: {why}, {why}\n")), "{told}");
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_image_whatever_it_is_called_is_not_sent_as_one() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    let page = Upload::new("page.png", "image/png", "<html>not an image</html>");
+    let told = scene.answer("look", vec![page, Upload::new("a.jpg", "image/jpeg", png(3, 3))]).await;
+    assert!(
+        told.starts_with(":paperclip: Not read: `page.png` (an image of a kind that models do not read)\n"),
+        "{told}"
+    );
+    // It is what its bytes say.
+    let image = blocks(&scene.last()).into_iter().find(|block| block["type"] == "image").expect("an image");
+    assert_eq!(image["source"]["media_type"], "image/png");
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_may_have_none_sent_and_a_model_may_look_at_none() {
+    let none = scene(json!({"maxImageKiB": 0})).await;
+    let _gateway = none.start().await;
+    let told = none.answer("look", vec![shot(3, 3)]).await;
+    assert!(told.contains("`shot.png` (files are not read here)") && none.fetched().is_empty(), "{told}");
+    let blind = scene(json!({})).await;
+    let _gateway = Gateway::start(&blind.home, &blind.slack, &[]);
+    assert!(blind.slack.await_connected(PATIENCE).await);
+    let told = blind.answer("look", vec![shot(3, 3)]).await;
+    assert!(
+        told.contains("`shot.png` (an image, and the model looks at none)") && blind.fetched().is_empty(),
+        "{told}"
+    );
+}
+
+/// Servers say that they take no images in words that nobody has listed.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_server_refuses_images_the_question_is_answered_without_and_they_stay_away() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    scene.anthropic.refuse_images(400, "invalid_request_error", "the wombat has no eyes");
+    scene.anthropic.push(Behaviour::answer("I cannot see it."));
+    let told = scene.answer("what is it?", vec![shot(640, 480)]).await;
+    assert!(told.contains("The model's server has refused the images") && told.contains("I cannot see it."), "{told}");
+    let refused = || scene.anthropic.requests().iter().filter(|asked| asked.refused.is_some()).count();
+    assert_eq!((refused(), images(&scene.last())), (1, vec![]));
+    let words = blocks(&scene.last())[1]["text"].as_str().expect("words").to_owned();
+    assert!(words.starts_with("…(an image that the model's server refused, 640×480; the host has it, id m"), "{words}");
+    let told = scene.answer("and now?", vec![]).await;
+    assert!(refused() == 1 && !told.contains("refused"), "{told}");
+}
+
+/// What is refused for another reason is not taken for the images' fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_without_images_too_leaves_them_where_they_are() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    scene.anthropic.push(Behaviour::error(400, "invalid_request_error", "the wombat is asleep"));
+    scene.anthropic.push(Behaviour::error(400, "invalid_request_error", "the wombat is asleep"));
+    let told = scene.answer("what is it?", vec![shot(640, 480)]).await;
+    assert!(!told.contains("has refused the images"), "{told}");
+    let with_images: Vec<usize> = scene.anthropic.requests().iter().map(|asked| images(asked).len()).collect();
+    assert!(with_images.starts_with(&[1]) && with_images.contains(&0), "{with_images:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_images_never_exceed_the_window() {
+    let scene = scene(json!({})).await;
+    scene.anthropic.set_window(16_000);
+    let _gateway = Gateway::asking(&scene.home, &scene.slack, &scene.anthropic, &["--window", "16000"]);
+    assert!(scene.slack.await_connected(PATIENCE).await);
+    for _ in 0..4 {
+        scene.answer("and these?", (0..6).map(|_| shot(1_000, 1_000)).collect()).await;
+    }
+    let counts: Vec<usize> = scene.anthropic.requests().iter().map(|asked| images(asked).len()).collect();
+    assert!(counts.iter().all(|&count| (1..12).contains(&count)), "{counts:?}");
+    scene.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_run_again_shows_the_same_image_and_fetches_it_once() {
+    let config = json!({"version": 1, "language": "en", "presence": {"broadcast": false}});
+    let scene = Scene::new(rules_for_kills(), &config).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let asked = scene.slack.dm_with_file("U1", "look", shot(30, 30));
+    until_async("the model is asked", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
+    gateway.kill();
+    scene.slack.fault("download", Fault::Status(404));
+    scene.anthropic.release();
+    let _gateway = scene.start().await;
+    scene.slack.await_reply(&asked, PATIENCE).await.expect("an answer");
+    let requests = scene.anthropic.requests();
+    assert!(requests.len() >= 2 && requests.iter().all(|asked| images(asked) == [png(30, 30)]));
+    assert_eq!(scene.fetched().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_goes_with_the_question_that_is_deleted() {
+    let scene = scene(json!({})).await;
+    let _gateway = scene.start().await;
+    let asked = scene.slack.dm_with_file("U1", "look", shot(30, 30));
+    scene.slack.await_reply(&asked, PATIENCE).await.expect("an answer");
+    let kept = || {
+        let path = scene.home.path().join("gateway/pmk-host.db");
+        let store = rusqlite::Connection::open(path).expect("the store");
+        store.query_row("SELECT count(*) FROM image", [], |row| row.get::<_, i64>(0)).expect("a count")
+    };
+    assert_eq!(kept(), 1);
+    scene.slack.take_back(&asked);
+    until_async("the image is erased", || (kept() == 0).then_some(())).await;
+    scene.answer("what was it?", vec![]).await;
+    let last = scene.last();
+    assert!(images(&last).is_empty() && !last.body.to_string().contains("shot.png"), "{:#}", last.body);
+}
