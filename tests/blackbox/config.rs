@@ -23,13 +23,17 @@ fn whatever_is_odd_is_named_with_what_was_meant() {
         json!({"version": 1, "model": "gpt", "limits": {"modelIdleSecond": 5}, "queue": {"mode": "colect", "most": 0}}),
         json!({"version": 1, "model": "gpt"}),
         json!({"version": 1, "apiKey": {"environment": "sk-ant-secret"}}),
+        json!({"version": 1, "policy": {"files": ["strict", "plugins/gone.wasm"]}}),
         json!({"version": 2}),
     ] {
         home.write("gateway.json", file.to_string());
         pages += &shown(&home, &home.run(&["config", "check"], ""));
     }
+    home.write("gateway.json", r#"{"version": 1, "slack": {"replyIn": "thread"}, "model": "sim", "slack": {}}"#);
+    pages += &shown(&home, &home.run(&["config", "check"], ""));
     insta::assert_snapshot!(pages);
     assert!(!pages.contains("sk-ant-secret"), "{pages}");
+    home.write("gateway.json", json!({"version": 2}).to_string());
     let document = home.run(&["--json", "config", "check"], "");
     assert_eq!((document.status.code(), document.json()["ok"].clone()), (Some(1), json!(false)));
     assert_eq!(document.json()["problems"][0]["level"], "error");

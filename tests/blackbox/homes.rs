@@ -112,6 +112,15 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
         assert!(said.starts_with("error: there is no home `[home]/typo`\n  hint: "), "{arguments:?}: {said}");
         assert!(!missing.exists(), "{arguments:?} has made one");
     }
+    // What has nothing to do with any takes no offence, and what the environment names may be made yet.
+    for arguments in
+        [&["slack", "manifest"][..], &["config", "schema"], &["completions", "bash"], &["policy", "inspect", &strict]]
+    {
+        let mut command = std::process::Command::new(program());
+        command.env_clear().env("HOME", home.path()).env("PMK_HOME", &missing).args(arguments);
+        finish(command, "").ok();
+        assert!(!missing.exists(), "{arguments:?} has made one");
+    }
     // What needs none does without, as long as nobody names one.
     let mut command = std::process::Command::new(program());
     command.env_clear().env("HOME", home.path().join("nobody")).args(["policy", "inspect", &strict]);

@@ -140,8 +140,10 @@ enum UseOfHome {
     Makes,
     /// It is about what is in it.
     Wants,
-    /// It does without, unless one is named.
+    /// It does without, unless one is named on the command line: what the environment names may be made yet.
     Takes,
+    /// It has nothing to do with any.
+    Ignores,
     /// It says itself what is wrong with it.
     Examines,
 }
@@ -158,14 +160,11 @@ impl Command {
     fn use_of_home(&self) -> UseOfHome {
         match self {
             Command::Init(_) | Command::Run(_) => UseOfHome::Makes,
-            Command::Demo(_)
-            | Command::Plan(_)
-            | Command::Compare(_)
-            | Command::Config(_)
-            | Command::Policy(_)
-            | Command::Model(_)
-            | Command::Slack(_)
-            | Command::Completions(_) => UseOfHome::Takes,
+            Command::Demo(_) | Command::Completions(_) | Command::Slack(_) => UseOfHome::Ignores,
+            Command::Config(config) if config.needs_no_home() => UseOfHome::Ignores,
+            Command::Plan(_) | Command::Compare(_) | Command::Config(_) | Command::Policy(_) | Command::Model(_) => {
+                UseOfHome::Takes
+            }
             Command::Doctor(_) => UseOfHome::Examines,
             Command::Status(_)
             | Command::Stop(_)
@@ -235,14 +234,14 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
     let context = Context { home: home::resolve(arguments.home.as_deref())?, home_by, json, language };
     let use_of_home = arguments.command.use_of_home();
     let is_wanted = match use_of_home {
-        UseOfHome::Makes | UseOfHome::Examines => false,
+        UseOfHome::Makes | UseOfHome::Examines | UseOfHome::Ignores => false,
         UseOfHome::Wants => true,
-        UseOfHome::Takes => home::is_named(arguments.home.as_deref()),
+        UseOfHome::Takes => arguments.home.is_some(),
     };
     if is_wanted {
         home::check_exists(&context.home)?;
     }
-    if !matches!(use_of_home, UseOfHome::Examines) {
+    if !matches!(use_of_home, UseOfHome::Examines | UseOfHome::Ignores) {
         home::check_trusted(&context.home)?;
     }
     size_limit::outlive().map_err(|error| Failure::new(format!("cannot start: {error}")))?;

@@ -25,6 +25,7 @@ mod secret;
 mod sections;
 mod shape;
 mod slack;
+mod twice;
 mod watched;
 
 pub use effective::{Effective, Origin, Shown, effective};
@@ -153,6 +154,10 @@ impl Config {
             None => return Err(format!("it has no `version`, this build expects {VERSION}")),
         }
         let root = Value::Object(root);
+        let twice = twice::twice(text).into_iter();
+        problems.extend(
+            twice.map(|key| Problem { what: format!("`{key}` is there twice; the last one counts"), is_grave: false }),
+        );
         keys::file().look("", &root, problems);
         let Value::Object(root) = root else { return Ok(Config::default()) };
         if problems.iter().any(|problem| problem.is_grave) {

@@ -15,7 +15,10 @@ use super::{
     output::{print, print_json},
     table,
 };
-use crate::config::{self, Config, Effective, Origin, Problem, Shown};
+use crate::{
+    config::{self, Config, Effective, Origin, Problem, Shown},
+    embedded,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -28,6 +31,11 @@ pub(super) enum ConfigCommand {
 }
 
 impl ConfigCommand {
+    /// Whether it is the same in any home.
+    pub(super) fn needs_no_home(&self) -> bool {
+        matches!(self, ConfigCommand::Schema)
+    }
+
     pub(super) fn execute(self, context: &Context) -> Result<ExitCode, Failure> {
         match self {
             ConfigCommand::Check => check(context),
@@ -41,6 +49,7 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
     let path = home::config_file(&context.home);
     let (config, mut problems) = Config::examine(&context.home)?;
     problems.extend(config.as_ref().and_then(of_the_model));
+    problems.extend(config.iter().flat_map(of_the_policies));
     let is_well = problems.iter().all(|problem| !problem.is_grave);
     let exists = config.is_none_or(|config| config.exists);
     if context.json {
@@ -70,6 +79,12 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
 pub(super) fn of_the_model(config: &Config) -> Option<Problem> {
     let refused = config.model.as_deref()?.parse::<ModelSpec>().err()?;
     Some(Problem { what: format!("`model`: {refused}"), is_grave: true })
+}
+
+/// Policies that are named and not there: a start is refused.
+fn of_the_policies(config: &Config) -> impl Iterator<Item = Problem> {
+    let files = config.policy.files.iter().filter(|named| embedded::component(named).is_none() && !named.exists());
+    files.map(|file| Problem { what: format!("`policy.files`: there is no `{}`", file.display()), is_grave: true })
 }
 
 /// What is shown of the policies where none are named.

@@ -72,7 +72,9 @@ impl Shown {
             line(messages.status_phase(state.phase.name(), &state.started_at));
             line(messages.status_supervised(state.supervised));
         }
-        line(messages.status_heartbeat(self.0.heartbeat.name(), self.0.age.map(|age| age.as_secs())));
+        // Of a gateway that has ended it says nothing how late it is.
+        let heartbeat = if self.0.pid.is_some() { self.0.heartbeat.name() } else { "over" };
+        line(messages.status_heartbeat(heartbeat, self.0.age.map(|age| age.as_secs())));
         if let Some(connection) = self.0.report.as_ref().and_then(|report| report.connection) {
             line(messages.status_sockets(connection));
         }

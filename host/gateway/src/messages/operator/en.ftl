@@ -28,6 +28,7 @@ status-supervised-is = { $supervised ->
 }
 status-heartbeat = heartbeat
 status-heartbeat-is = { $heartbeat ->
+    [over] the last one
     [fresh] fresh
     [aging] aging
    *[stale] stale

@@ -28,6 +28,7 @@ status-supervised-is = { $supervised ->
 }
 status-heartbeat = 心跳
 status-heartbeat-is = { $heartbeat ->
+    [over] 最後一次
     [fresh] 正常
     [aging] 偏慢
    *[stale] 停止
