@@ -15,6 +15,10 @@ pub(crate) struct Fold {
     pub forget_dropped: bool,
 }
 
+/// Messages whose images words stand for: those words, and the entry before.
+#[derive(Default)]
+pub(crate) struct Hidden(Vec<(Arc<Message>, Entry)>);
+
 /// The window.
 #[derive(Clone)]
 pub(crate) struct Window {
@@ -171,15 +175,10 @@ impl Window {
         edit
     }
 
-    /// Puts words in the place of all images. Returns what of that concerns the stored live window.
-    pub fn show_no_images(&mut self) -> WindowEdit {
-        let mut edit = WindowEdit {
-            dropped_turns_total: self.dropped_turns,
-            marker_template: self.marker_template.clone(),
-            revision: self.revision,
-            ..WindowEdit::default()
-        };
-        for Row { position, entry } in &mut self.rows {
+    /// Puts words in the place of all images.
+    pub fn hide_images(&mut self) -> Hidden {
+        let mut hidden = Hidden::default();
+        for Row { entry, .. } in &mut self.rows {
             if entry.message.images().next().is_none() {
                 continue;
             }
@@ -189,16 +188,37 @@ impl Window {
                 block => block.clone(),
             };
             let blocks = entry.message.blocks.iter().map(words).collect();
-            let message = Message { blocks, ..(*entry.message).clone() };
-            *entry = entry.standing(message);
-            edit.replaced.extend(position.map(|position| Replacement {
-                position,
-                message: Arc::clone(&entry.message),
-                tokens: entry.tokens,
-                chars: entry.chars,
-            }));
+            let standing = entry.standing(Message { blocks, ..(*entry.message).clone() });
+            let before = std::mem::replace(entry, standing);
+            hidden.0.push((Arc::clone(&entry.message), before));
         }
-        edit
+        hidden
+    }
+
+    /// Puts images back that were hidden, as far as nothing else was done to their messages.
+    pub fn show_again(&mut self, hidden: Hidden) {
+        for (standing, before) in hidden.0 {
+            let mut rows = self.rows.iter_mut().map(|row| &mut row.entry);
+            if let Some(entry) = rows.find(|entry| Arc::ptr_eq(&entry.message, &standing)) {
+                *entry = before;
+            }
+        }
+    }
+
+    /// What hiding images does to the stored live window, as far as nothing else was done to their messages.
+    pub fn hiding(&self, hidden: &Hidden) -> WindowEdit {
+        let is_hidden = |row: &&Row| hidden.0.iter().any(|(standing, _)| Arc::ptr_eq(&row.entry.message, standing));
+        let replacement = |Row { position, entry }: &Row| {
+            let message = Arc::clone(&entry.message);
+            position.map(|position| Replacement { position, message, tokens: entry.tokens, chars: entry.chars })
+        };
+        WindowEdit {
+            replaced: self.rows.iter().filter(is_hidden).filter_map(replacement).collect(),
+            dropped_turns_total: self.dropped_turns,
+            marker_template: self.marker_template.clone(),
+            revision: self.revision,
+            ..WindowEdit::default()
+        }
     }
 
     /// Takes out all turns but the newest; `None` when there are no more than that.
@@ -332,7 +352,7 @@ fn is_seed(entry: &Entry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pmk_core::{Role, floor};
+    use pmk_core::{Image, ImageId, ImageType, Role, floor, tokens};
 
     use super::*;
 
@@ -353,6 +373,29 @@ mod tests {
             Message::user("second ".repeat(40)),
             Message::assistant("two ".repeat(40)),
         ]
+    }
+
+    fn picture() -> Message {
+        let image = Image { sha256: ImageId::of(b""), media_type: ImageType::Png, width: 300, height: 300 };
+        Message { role: Role::User, origin: Origin::Attachment, blocks: vec![Block::Image(image)] }
+    }
+
+    /// A plan may have come between: what it has done to a message holds, and what it took out stays out.
+    #[test]
+    fn images_that_are_hidden_come_back_where_nothing_was_done_to_them() {
+        let pictures = [picture(), picture(), Message::user("then"), picture()];
+        let mut window = Window::new(live(&pictures, 0), None, Message::user("new"), "D1".into());
+        let hidden = window.hide_images();
+        assert!(window.messages().all(|message| message.images().next().is_none()));
+        assert_eq!(window.hiding(&hidden).replaced.iter().map(|by| by.position).collect::<Vec<_>>(), [10, 11, 13]);
+        window.rows.remove(0);
+        window.current -= 1;
+        window.rows[0].entry = window.rows[0].entry.standing(Message::user("shortened"));
+        assert_eq!(window.hiding(&hidden).replaced.iter().map(|by| by.position).collect::<Vec<_>>(), [13]);
+        window.show_again(hidden);
+        let images: Vec<usize> = window.messages().map(|message| message.images().count()).collect();
+        assert_eq!(images, [0, 0, 1, 0]);
+        assert!(window.rows[2].entry.original.is_none() && window.rows[2].entry.tokens == tokens::message(&picture()));
     }
 
     fn texts(window: &Window) -> Vec<String> {

@@ -3,14 +3,14 @@
 
 use pmk_models::{Action, ModelError, Request};
 
-use super::super::{Exchange, Ports, budget, window::Window};
-use crate::store::{StoreError, WindowEdit};
+use super::super::{Exchange, Ports, budget, window::Hidden};
+use crate::store::StoreError;
 
 /// What one question finds out about its images.
 #[derive(Default)]
 pub(super) struct Images {
-    /// While the same is asked without them: how the window was, and how it is stored where they were the reason.
-    suspected: Option<(Window, WindowEdit)>,
+    /// While the same is asked without them.
+    suspected: Option<Hidden>,
     was_suspected: bool,
 }
 
@@ -23,9 +23,9 @@ impl Images {
         request: &Request,
         error: &ModelError,
     ) -> Result<bool, StoreError> {
-        if let Some((window, _)) = self.suspected.take() {
+        if let Some(hidden) = self.suspected.take() {
             // It was not the images, or not they alone.
-            exchange.window = window;
+            exchange.window.show_again(hidden);
             budget::budget(ports, exchange).await?;
             return Ok(false);
         }
@@ -36,22 +36,21 @@ impl Images {
             return Ok(false);
         }
         tracing::info!(session = exchange.key, %error, "the same is asked without its images");
-        let before = exchange.window.clone();
-        let edit = exchange.window.show_no_images();
-        self.suspected = Some((before, edit));
+        self.suspected = Some(exchange.window.hide_images());
         budget::budget(ports, exchange).await?;
         Ok(true)
     }
 
     /// A request was answered.
     pub async fn answered(&mut self, ports: &dyn Ports, exchange: &mut Exchange) -> Result<(), StoreError> {
-        let Some((_, edit)) = self.suspected.take() else { return Ok(()) };
+        let Some(hidden) = self.suspected.take() else { return Ok(()) };
         tracing::warn!(
             session = exchange.key,
             "the model's server refuses these images: they are not sent again\n  hint: where it takes none at all, set \
              `slack.maxImageKiB` to 0"
         );
         exchange.tally.images_refused = true;
+        let edit = exchange.window.hiding(&hidden);
         match &mut exchange.trial {
             Some(trial) => trial.edits.push((edit, vec![])),
             None => ports.edit_window(exchange.session, edit, vec![]).await?,
