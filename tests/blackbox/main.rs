@@ -57,6 +57,7 @@ mod posting;
 mod presence;
 mod probes;
 mod queue;
+mod readers;
 mod recall;
 mod receipts;
 mod replies;
