@@ -9,7 +9,7 @@ const CHINESE: &str = "zh_TW.UTF-8";
 
 fn run(home: &Home, language: &str, arguments: &[&str]) -> Finished {
     let mut command = home.command(arguments);
-    command.env("LANG", language);
+    command.env("LC_ALL", language);
     finish(command, "")
 }
 
@@ -95,7 +95,7 @@ const SENSELESS: [&[&str]; 6] = [
     &["policy", "use", "--previous", "strict"],
 ];
 
-fn filled<'a>(home: &str, commands: &[&[&'a str]]) -> Vec<Vec<String>> {
+fn filled(home: &str, commands: &[&[&str]]) -> Vec<Vec<String>> {
     commands.iter().map(|words| words.iter().map(|word| word.replace("HOME", home)).collect()).collect()
 }
 
