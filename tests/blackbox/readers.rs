@@ -127,6 +127,21 @@ fn what_is_odd_in_gateway_json_is_said_in_it_too() {
     insta::assert_snapshot!(told(&home, &[&["config", "check"], &["admin", "list"]]));
 }
 
+/// A value is what somebody has written, and no word of ours.
+#[test]
+fn a_value_of_a_setting_is_shown_as_it_is() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"apiKey":"sk-1","slack":{"replyIn":"channel"}}"#);
+    let shown = run(&home, CHINESE, &["config", "show"]).ok().stdout;
+    let line = |key: &str| {
+        let line = shown.lines().find(|line| line.starts_with(key)).unwrap_or_else(|| panic!("{shown}"));
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(line("slack.replyIn"), ["slack.replyIn", "channel", "gateway.json"]);
+    assert_eq!(line("apiKey"), ["apiKey", "(一個密鑰)", "gateway.json"]);
+    assert_eq!(line("defaultIngest"), ["defaultIngest", "沒有", "預設"]);
+}
+
 #[test]
 fn machines_read_the_same_in_every_language() {
     let home = wronged();

@@ -101,7 +101,11 @@ fn show(context: &Context) -> Result<(), Failure> {
     rows.extend(settings.iter().map(|it| {
         vec![
             it.key.clone(),
-            context.translated(&it.value.to_string()).into_owned(),
+            match &it.value {
+                Shown::Value(Value::Null) => context.translated("none").into_owned(),
+                Shown::Secret { secret } => format!("({})", context.translated(secret)),
+                value => value.to_string(),
+            },
             context.translated(&it.origin.to_string()).into_owned(),
         ]
     }));
