@@ -108,7 +108,7 @@ fn an_output_that_cannot_be_written_is_an_error() {
     let home = Home::new();
     let mut command = home.command(&["run", "--model", "sim"]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the full device");
-    command.stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped());
+    command.env_remove("LANG").stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     writeln!(stdin, "{}", question("Ev1", "hello")).expect("the input is written");

@@ -130,7 +130,7 @@ async fn what_is_found_is_in_the_language_of_the_home_and_english_for_programs()
     config["language"] = "en".into();
     clinic.home.write("gateway.json", config.to_string());
     let mut english = clinic.command(&[]);
-    english.env("LANG", "zh_TW.UTF-8");
+    english.env("LC_ALL", "zh_TW.UTF-8");
     let english = clinic.shown(&examine(english).await);
     assert!(!is_chinese(&english), "{english}");
 }

@@ -77,7 +77,8 @@ fn refused(home: &Home, arguments: &[&str]) -> String {
     }
     let log = home.path().join("refused.log");
     let mut command = home.command(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log).expect("a file"));
+    command.env_remove("LANG").stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(std::fs::File::create(&log).expect("a file"));
     let mut child = Ended(command.spawn().expect("the program starts"));
     let status = exit(&mut child.0);
     let said = std::fs::read_to_string(&log).expect("the log");

@@ -25,7 +25,9 @@ fn with_a_command() -> (Home, PathBuf) {
 }
 
 fn refused(home: &Home, arguments: &[&str]) -> String {
-    let finished = home.run(arguments, &question("Ev1", "hello"));
+    let mut command = home.command(arguments);
+    command.env_remove("LANG");
+    let finished = finish(command, &question("Ev1", "hello"));
     assert_eq!(finished.status.code(), Some(1), "{arguments:?}: {}", finished.stderr);
     assert_eq!(finished.stdout, "", "{arguments:?}");
     finished.stderr.replace(home.path().to_str().expect("UTF-8"), "[home]")

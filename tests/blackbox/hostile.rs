@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     component::{Component, DATA},
-    support::{Home, Running, of_type, question, replies},
+    support::{Home, Running, finish, of_type, question, replies},
 };
 
 const LOOP: &str = "(loop $l (br $l))";
@@ -123,7 +123,9 @@ fn what_cannot_even_describe_itself_is_refused_at_the_start() {
         ("floor.wasm", floor()),
     ] {
         let file = home.write(name, component.build()).display().to_string();
-        let finished = home.run(&["run", "--model", "sim", "--policy", &file], &questions());
+        let mut command = home.command(&["run", "--model", "sim", "--policy", &file]);
+        command.env_remove("LANG");
+        let finished = finish(command, &questions());
         assert_eq!((finished.status.code(), finished.stdout.as_str()), (Some(1), ""), "{name}");
         shown.push_str(&finished.stderr.replace(&format!("{}/", home.path().display()), ""));
     }

@@ -1,6 +1,6 @@
 //! A store that is lost, full or emptied under the program: it says so, and acknowledges nothing that is not kept.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
@@ -11,8 +11,14 @@ fn store(home: &Home) -> PathBuf {
     home.path().join("gateway/pmk-host.db")
 }
 
+fn start(home: &Home) -> Command {
+    let mut command = home.command(&["run", "--model", "sim"]);
+    command.env_remove("LANG");
+    command
+}
+
 fn run(home: &Home, input: &str) -> Finished {
-    home.run(&["run", "--model", "sim"], input)
+    finish(start(home), input)
 }
 
 fn turns(home: &Home) -> Value {
@@ -23,8 +29,7 @@ fn turns(home: &Home) -> Value {
 fn lost_by(harm: impl Fn(&Home)) -> (Home, String) {
     let home = Home::new();
     let errors = home.path().join("errors");
-    let mut gateway =
-        Running::telling(home.command(&["run", "--model", "sim"]), fs::File::create(&errors).expect("a file"));
+    let mut gateway = Running::telling(start(&home), fs::File::create(&errors).expect("a file"));
     assert!(gateway.say(&question("Ev1", "hello")));
     gateway.next_of("turn");
     harm(&home);

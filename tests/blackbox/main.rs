@@ -58,6 +58,7 @@ mod posting;
 mod presence;
 mod probes;
 mod queue;
+mod readers;
 mod recall;
 mod receipts;
 mod replies;

@@ -33,7 +33,11 @@ fn errors_are_one_object_where_json_is_asked_for() {
 #[test]
 fn a_window_too_small_to_ask_anything_is_refused_with_the_least_that_does() {
     let home = Home::new();
-    let run = |window: &str| home.run(&["run", "--model", "sim", "--window", window], &question("Ev1", "hello"));
+    let run = |window: &str| {
+        let mut command = home.command(&["run", "--model", "sim", "--window", window]);
+        command.env_remove("LANG");
+        finish(command, &question("Ev1", "hello"))
+    };
     let refused = run("50");
     assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""));
     let (_, rest) =

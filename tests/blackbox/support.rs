@@ -161,8 +161,12 @@ impl Finished {
     }
 }
 
-/// Runs a command to its end with this input.
+/// Runs a command to its end with this input. Where nobody says anything, nobody is answered in the words of the specification:
+/// what is read is how it starts, or why it does not, in English.
 pub fn finish(mut command: Command, input: &str) -> Finished {
+    if input.is_empty() {
+        command.env_remove("LANG");
+    }
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -35,6 +35,7 @@ mod model;
 mod model_choice;
 mod mra;
 mod output;
+mod page;
 mod plan;
 mod policy;
 mod recorded;
@@ -49,10 +50,10 @@ mod table;
 mod text;
 mod tokens;
 
-use crate::config::Origin;
+use crate::{config::Origin, messages::terminal};
 use arguments::Json;
 use context::Context;
-use output::{note, note_json};
+use output::{note, note_failure, note_json};
 
 /// The program's name.
 const NAME: &str = "pmk-host";
@@ -195,15 +196,13 @@ pub fn main() -> ExitCode {
             note_json(&usage(&error).document());
             return ExitCode::from(2);
         }
-        // Help is no error, and goes to standard output.
-        Err(error) => error.exit(),
+        Err(error) => return refuse(&error, language),
     };
     let json = arguments.json == Json::Stdout;
     let failed = arguments.command.failed();
     match dispatch(arguments, language) {
         Ok(code) => return code,
-        Err(failure) if json => note_json(&failure.document()),
-        Err(failure) => note(format_args!("error: {failure}")),
+        Err(failure) => note_failure(&failure, language, json),
     }
     failed
 }
@@ -215,6 +214,18 @@ fn read(language: Language) -> Result<Arguments, clap::Error> {
         let matches = command.try_get_matches_from_mut(std::env::args_os())?;
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     })
+}
+
+/// Says what makes no sense. Help is no error, and goes to standard output.
+fn refuse(error: &clap::Error, language: Language) -> ExitCode {
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(what) if language != Language::English => {
+            note(terminal::error(what.trim_end(), None, language));
+            ExitCode::from(2)
+        }
+        _ => error.exit(),
+    }
 }
 
 /// Arguments that make no sense, without the page on usage.

@@ -10,10 +10,12 @@ mod chat;
 mod commands;
 mod demo;
 mod doctor;
+
 mod escalations;
 mod init;
 mod model;
 mod operator;
+pub mod terminal;
 
 use std::fmt;
 
@@ -56,6 +58,7 @@ const fn catalogue(language: Language) -> &'static str {
 
 /// Speaks one language.
 pub struct Messages {
+    language: Language,
     bundle: FluentBundle<FluentResource>,
 }
 
@@ -75,7 +78,12 @@ impl Messages {
         // Marks around what is filled in would show as boxes in Slack.
         bundle.set_use_isolating(false);
         bundle.add_resource(resource).expect("no sentence is in a catalogue twice: tested");
-        Messages { bundle }
+        Messages { language, bundle }
+    }
+
+    /// What an error says, as far as it is known in this language.
+    fn error(&self, what: &str) -> String {
+        terminal::translated(what, self.language).into_owned()
     }
 
     fn text<const N: usize>(&self, id: &str, filled: [(&'static str, FluentValue<'_>); N]) -> String {

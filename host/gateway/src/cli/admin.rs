@@ -8,8 +8,7 @@ use serde_json::json;
 use super::{
     change::make,
     context::Context,
-    output::{note, print, print_json},
-    table,
+    output::{print, print_json},
     text::{one_line, printable},
 };
 use crate::{
@@ -87,7 +86,11 @@ impl One {
         if context.json {
             return print_json(&json!({"user": self.user, "is_admin": is_admin}));
         }
-        note(format!("`{}` is {} admin", self.user, if is_admin { "an" } else { "no longer an" }));
+        let user = &self.user;
+        context.say(&match is_admin {
+            true => format!("`{user}` is an admin"),
+            false => format!("`{user}` is no longer an admin"),
+        });
         Ok(())
     }
 }
@@ -100,12 +103,13 @@ impl Log {
             return print_json(&json!(entries));
         }
         if entries.is_empty() {
-            note(format!("nothing was changed yet in `{}`", context.home.display()));
+            context.say(&format!("nothing was changed yet in `{}`", context.home.display()));
             return Ok(());
         }
         let heading = ["AT", "ACTOR", "ORIGIN", "ACTION", "ARGUMENTS", "DONE"].map(str::to_owned).to_vec();
-        let rows: Vec<Vec<String>> = std::iter::once(heading).chain(entries.iter().map(row)).collect();
-        print(&table::columns(&rows))
+        let rows: Vec<Vec<String>> =
+            std::iter::once(heading).chain(entries.iter().map(|entry| row(entry, context))).collect();
+        print(&context.columns(&rows))
     }
 }
 
@@ -116,12 +120,12 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-fn row(entry: &LogEntry) -> Vec<String> {
+fn row(entry: &LogEntry, context: &Context) -> Vec<String> {
     let LogEntry { at, actor, origin, action, args, ok, reason } = entry;
     let done = match (ok, reason) {
-        (true, _) => "yes".to_owned(),
-        (false, Some(reason)) => format!("no: {}", one_line(reason, LISTED_CHARS)),
-        (false, None) => "no".to_owned(),
+        (true, _) => context.translated("yes").into_owned(),
+        (false, Some(reason)) => context.translated(&format!("no: {}", one_line(reason, LISTED_CHARS))).into_owned(),
+        (false, None) => context.translated("no").into_owned(),
     };
     let texts = [at, actor, origin, action, args].map(|text| one_line(text, LISTED_CHARS));
     texts.into_iter().chain([done]).collect()

@@ -15,8 +15,8 @@ use self::edit::Edited;
 use super::{
     change::record,
     context::{Context, block_on},
-    output::{note, print, print_json},
-    table,
+    output::{print, print_json},
+    page::Page,
     text::{one_line, printable, time},
 };
 use crate::store::{AtomUse, Store, StoreError};
@@ -113,13 +113,13 @@ impl List {
             return print_json(&atoms.into_iter().map(|it| with_use(summary(it), used(it))).collect());
         }
         if atoms.is_empty() {
-            let kind = match self {
-                List { pending: true, .. } => "pending ",
-                List { unused: true, .. } => "unused ",
-                List { doubted: true, .. } => "doubted ",
-                _ => "",
-            };
-            note(format!("no {kind}atoms in `{}`", context.home.display()));
+            let home = context.home.display();
+            context.say(&match self {
+                List { pending: true, .. } => format!("no pending atoms in `{home}`"),
+                List { unused: true, .. } => format!("no unused atoms in `{home}`"),
+                List { doubted: true, .. } => format!("no doubted atoms in `{home}`"),
+                _ => format!("no atoms in `{home}`"),
+            });
             return Ok(());
         }
         let heading = ["ID", "STATUS", "SCOPE", "AUTO-APPROVED", "SHOWN", "LAST SHOWN", "DOUBTED", "QUESTION"];
@@ -129,7 +129,7 @@ impl List {
                 let (atom, used) = (&stored.atom, used(stored));
                 vec![
                     printable(moderation::short_id(&shelf.atoms, &atom.meta.id)),
-                    listed_status(atom),
+                    listed_status(atom, context),
                     printable(&atom.meta.scope),
                     atom.due_at_ms().map_or_else(|| "-".into(), time),
                     used.shown.to_string(),
@@ -139,7 +139,7 @@ impl List {
                 ]
             }))
             .collect();
-        print(&table::columns(&rows))
+        print(&context.columns(&rows))
     }
 
     fn lists(&self, atom: &Atom, used: AtomUse) -> bool {
@@ -177,27 +177,24 @@ fn show(context: &Context, stored: &StoredAtom) -> Result<(), Failure> {
         Some(due) => format!("pending, auto-approved {}", time(due)),
         None => status_name(atom.meta.status).to_owned(),
     };
-    let mut page = String::new();
-    for (name, value) in [
-        ("id", atom.meta.id.as_str()),
-        ("status", &status),
-        ("flagged", atom.meta.flag_reason.as_deref().unwrap_or("no")),
-        ("scope", &atom.meta.scope),
-        ("question", &atom.meta.question),
-        ("summary", atom.summary()),
-        ("created", &time(atom.meta.created_at)),
-        ("by", &atom.meta.source.contributor_user_id),
-        ("thread", &atom.meta.source.thread_key),
-        ("tags", &atom.meta.tags.join(", ")),
-        ("file", &path.display().to_string()),
-    ] {
-        page.push_str(format!("{name:<9} {}", one_line(value, usize::MAX)).trim_end());
-        page.push('\n');
+    let mut page = Page::new(context.language);
+    let value = |text: &str| one_line(text, usize::MAX);
+    page.line("id", value(&atom.meta.id));
+    page.tell("status", &status);
+    match &atom.meta.flag_reason {
+        Some(reason) => page.line("flagged", value(reason)),
+        None => page.tell("flagged", "no"),
     }
-    page.push('\n');
-    page.push_str(atom.body.trim_end());
-    page.push('\n');
-    print(&printable(&page))
+    page.line("scope", value(&atom.meta.scope));
+    page.line("question", value(&atom.meta.question));
+    page.line("summary", value(atom.summary()));
+    page.line("created", time(atom.meta.created_at));
+    page.line("by", value(&atom.meta.source.contributor_user_id));
+    page.line("thread", value(&atom.meta.source.thread_key));
+    page.line("tags", value(&atom.meta.tags.join(", ")));
+    page.line("file", value(&path.display().to_string()));
+    page.text(&format!("\n{}\n", atom.body.trim_end()));
+    print(&printable(&page.done()))
 }
 
 fn summary(StoredAtom { path, atom }: &StoredAtom) -> Value {
@@ -218,9 +215,10 @@ fn summary(StoredAtom { path, atom }: &StoredAtom) -> Value {
     })
 }
 
-fn listed_status(atom: &Atom) -> String {
+fn listed_status(atom: &Atom, context: &Context) -> String {
     let status = status_name(atom.meta.status);
-    if atom.meta.flagged { format!("{status}, flagged") } else { status.to_owned() }
+    let status = if atom.meta.flagged { format!("{status}, flagged") } else { status.to_owned() };
+    context.translated(&status).into_owned()
 }
 
 fn status_name(status: Status) -> &'static str {
@@ -240,7 +238,7 @@ fn approve(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure
     if context.json {
         return print_json(&json!({"id": id, "status": "approved"}));
     }
-    note(format!("`{id}` is approved"));
+    context.say(&format!("`{id}` is approved"));
     Ok(())
 }
 
@@ -252,7 +250,7 @@ fn reject(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure>
     if context.json {
         return print_json(&json!({"id": id, "status": "rejected"}));
     }
-    note(format!("`{id}` is deleted"));
+    context.say(&format!("`{id}` is deleted"));
     Ok(())
 }
 
@@ -268,7 +266,7 @@ fn edit(context: &Context, prefix: &str, shelf: &Shelf) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"id": id, "saved": saved}));
     }
-    note(if saved { format!("`{id}` is saved") } else { format!("`{id}` stays as it was") });
+    context.say(&if saved { format!("`{id}` is saved") } else { format!("`{id}` stays as it was") });
     Ok(())
 }
 

@@ -7,8 +7,7 @@ use serde_json::json;
 use super::{
     change::make,
     context::Context,
-    output::{note, print, print_json},
-    table,
+    output::{print, print_json},
     text::printable,
 };
 use crate::{
@@ -76,12 +75,12 @@ fn list(context: &Context) -> Result<(), Failure> {
     }
     let everybody = match default {
         Some(audience) => ["default".into(), audience.to_string()],
-        None => ["default (nothing set)".into(), Audience::FALLBACK.to_string()],
+        None => [context.translated("default (nothing set)").into_owned(), Audience::FALLBACK.to_string()],
     };
     let own = users.iter().chain(&channels).map(|(id, audience)| [printable(id), audience.to_string()]);
     let heading = ["WHO", "AUDIENCE"].map(str::to_owned);
     let rows: Vec<Vec<String>> = [heading, everybody].into_iter().chain(own).map(Vec::from).collect();
-    print(&table::columns(&rows))
+    print(&context.columns(&rows))
 }
 
 impl SetDefault {
@@ -91,7 +90,7 @@ impl SetDefault {
         if context.json {
             return print_json(&json!({"default": audience}));
         }
-        note(format!("whoever has no audience of their own is `{audience}`"));
+        context.say(&format!("whoever has no audience of their own is `{audience}`"));
         Ok(())
     }
 }
@@ -103,7 +102,7 @@ impl Set {
         if context.json {
             return print_json(&json!({"id": self.id, "audience": audience}));
         }
-        note(format!("`{}` is `{audience}`", self.id));
+        context.say(&format!("`{}` is `{audience}`", self.id));
         Ok(())
     }
 }
@@ -114,7 +113,7 @@ impl Unset {
         if context.json {
             return print_json(&json!({"id": self.id, "audience": null}));
         }
-        note(format!("`{}` has no audience of its own any more", self.id));
+        context.say(&format!("`{}` has no audience of its own any more", self.id));
         Ok(())
     }
 }

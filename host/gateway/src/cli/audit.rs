@@ -1,9 +1,8 @@
 //! `audit`: what the ledger tells of the last days.
 
-use std::fmt::Write;
-
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
+use pmk_core::Language;
 use pmk_knowledge::{
     Atom,
     files::AtomFiles,
@@ -17,6 +16,7 @@ use pmk_system::{
 use super::{
     context::{Context, block_on},
     output::{print, print_json},
+    page::Page,
     text::printable,
 };
 use crate::{
@@ -49,7 +49,7 @@ impl AuditCommand {
         if context.json {
             return print_json(&serde_json::to_value(&audit).map_err(Failure::new)?);
         }
-        print(&page(&audit))
+        print(&page(&audit, context.language))
     }
 }
 
@@ -88,33 +88,34 @@ fn stored(context: &Context) -> Result<Stored, Failure> {
     }
 }
 
-fn page(audit: &Audit) -> String {
-    let mut page = Page(format!("pmk-host audit (last {} days)\n", audit.days));
+fn page(audit: &Audit, language: Language) -> String {
+    let mut page = Report(Page::new(language).with("  ", 25));
+    page.0.say(&format!("pmk-host audit (last {} days)", audit.days));
     if let Some(month) = &audit.counted_from {
-        page.0
-            .push_str(&format!("  counted from {month} on: the ledger of before is not kept (`ledger.keepMonths`)\n"));
+        let from = format!("counted from {month} on: the ledger of before is not kept (`ledger.keepMonths`)");
+        page.0.text(&format!("  {}\n", page.0.translated(&from)));
     }
     page.section("Conversations");
     let talk = &audit.conversations;
     page.line("turns", talk.turns);
     if talk.orders > 0 {
-        page.line("orders", format!("{}, with no model asked", talk.orders));
+        page.tell("orders", &format!("{}, with no model asked", talk.orders));
     }
     page.counts("by user", &talk.by_user);
     page.counts("by audience", &talk.by_audience);
     page.line("undelivered replies", talk.undelivered);
-    page.line("parked", format!("{}, {} of all are parked now", talk.parked, talk.parked_now));
+    page.tell("parked", &format!("{}, {} of all are parked now", talk.parked, talk.parked_now));
     if talk.panicked + talk.swept > 0 {
-        page.line("panicked, swept", format!("{}, {}", talk.panicked, talk.swept));
+        page.tell("panicked, swept", &format!("{}, {}", talk.panicked, talk.swept));
     }
 
     let connections = &audit.connections;
     if !connections.are_unbroken() {
         page.section("Connections");
         page.line("front.refused", connections.refused);
-        page.line(
+        page.tell(
             "front.connected-again",
-            format!(
+            &format!(
                 "{}, {} deaf, {} messages late",
                 connections.silences,
                 duration(Some(connections.deaf_ms)),
@@ -130,9 +131,9 @@ fn page(audit: &Audit) -> String {
         page.summed("gateway.online", &presence.online);
         page.line("gateway.offline", presence.offline);
         page.line("away all together", duration(Some(presence.away_ms)));
-        page.line(
+        page.tell(
             "gateway.caught-up",
-            format!(
+            &format!(
                 "{} messages read back, {} conversations could not be read",
                 presence.caught_up, presence.unreadable
             ),
@@ -144,9 +145,9 @@ fn page(audit: &Audit) -> String {
     page.summed("context.exceeded", &safety.exceeded);
     page.line("context.pruned", safety.pruned);
     page.line("context.force-pruned", safety.force_pruned);
-    page.line(
+    page.tell(
         "context.compacted",
-        format!("{} on recovery, {} ahead of a call", safety.compacted_recovering, safety.compacted_ahead),
+        &format!("{} on recovery, {} ahead of a call", safety.compacted_recovering, safety.compacted_ahead),
     );
     page.line("context.rotated", safety.rotated);
     page.line("context.replanned", safety.replanned);
@@ -158,9 +159,9 @@ fn page(audit: &Audit) -> String {
 
     page.section("Tokens");
     for (model, tokens) in &audit.tokens.by_model {
-        page.line(
+        page.tell(
             model,
-            format!(
+            &format!(
                 "{} calls, {} in ({} from the cache), {} out",
                 tokens.calls,
                 tokens.input + tokens.cache_read + tokens.cache_creation,
@@ -169,7 +170,7 @@ fn page(audit: &Audit) -> String {
             ),
         );
         if let (Some(factor), Some(overhead)) = (tokens.factor, tokens.overhead) {
-            page.line("", format!("{factor} for one of the host's estimate, {overhead} beyond what is sent"));
+            page.tell("", &format!("{factor} for one of the host's estimate, {overhead} beyond what is sent"));
         }
         tokens.bounds.iter().for_each(|bound| page.bound(bound));
     }
@@ -181,9 +182,11 @@ fn page(audit: &Audit) -> String {
 
     page.section("mra-ask");
     let mra = &audit.mra_ask;
-    let share = mra.share_of_turns.map_or_else(String::new, |share| format!(", in {:.1} % of turns", share * 100.0));
-    page.line("invocations", format!("{}{share}", mra.invocations));
-    page.line("ok / 2nd try / failed", format!("{} / {} / {}", mra.ok, mra.retried, mra.failed));
+    match mra.share_of_turns {
+        Some(share) => page.tell("invocations", &format!("{}, in {:.1} % of turns", mra.invocations, share * 100.0)),
+        None => page.line("invocations", mra.invocations),
+    }
+    page.tell("ok / 2nd try / failed", &format!("{} / {} / {}", mra.ok, mra.retried, mra.failed));
     page.line("median duration", duration(mra.median_ms));
     page.counts("by repository", &mra.by_repo);
 
@@ -201,25 +204,25 @@ fn page(audit: &Audit) -> String {
         page.summed("access.refused", &refused.access);
         page.summed("directive.echoed", &refused.echoed);
         page.summed("directive.bounded", &refused.bounded);
-        page.line("escalate.proposed", format!("{}, {} dropped", refused.proposed, refused.dropped));
+        page.tell("escalate.proposed", &format!("{}, {} dropped", refused.proposed, refused.dropped));
     }
 
     let cases = &audit.cases;
     if !cases.are_none() {
         page.section("Cases");
-        page.line("opened / closed", format!("{} / {}", cases.opened, cases.closed));
-        page.line(
+        page.tell("opened / closed", &format!("{} / {}", cases.opened, cases.closed));
+        page.tell(
             "auto-tracked",
-            format!("{} hypotheses and {} questions in {} answers", cases.hypotheses, cases.questions, cases.updates),
+            &format!("{} hypotheses and {} questions in {} answers", cases.hypotheses, cases.questions, cases.updates),
         );
     }
 
     page.section("Knowledge atoms");
     let atoms = &audit.atoms;
-    page.line("total", format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));
-    page.line("shown to the model", format!("{} in {} turns", atoms.injected, atoms.turns_with_atoms));
+    page.tell("total", &format!("{} ({} approved, {} pending)", atoms.total, atoms.approved, atoms.pending));
+    page.tell("shown to the model", &format!("{} in {} turns", atoms.injected, atoms.turns_with_atoms));
     if let (Some(average), Some(median)) = (atoms.a_turn, atoms.median_a_turn) {
-        page.line("atoms a turn", format!("{average:.2}, median {median} where there are any"));
+        page.tell("atoms a turn", &format!("{average:.2}, median {median} where there are any"));
     }
     page.counts("by contributor", &atoms.by_contributor);
 
@@ -230,24 +233,29 @@ fn page(audit: &Audit) -> String {
 
     page.section("Flags");
     for flag in &audit.flags {
-        page.0.push_str(&format!("  WARN {flag}\n"));
+        let (count, what) = flag.split_once(' ').unwrap_or_default();
+        page.0.text(&format!("  WARN {count} {}\n", page.0.translated(what)));
     }
     if audit.flags.is_empty() {
-        page.0.push_str("  none\n");
+        page.0.text(&format!("  {}\n", page.0.translated("none")));
     }
-    page.0
+    page.0.done()
 }
 
-struct Page(String);
+struct Report(Page);
 
-impl Page {
+impl Report {
     fn section(&mut self, name: &str) {
-        self.0.push_str(&format!("\n{name}\n"));
+        self.0.text("\n");
+        self.0.say(name);
     }
 
     fn line(&mut self, name: &str, value: impl std::fmt::Display) {
-        // A String takes everything that is written to it.
-        let _ = writeln!(self.0, "  {:<24} {value}", printable(name));
+        self.0.line(&printable(name), value);
+    }
+
+    fn tell(&mut self, name: &str, sentence: &str) {
+        self.0.tell(&printable(name), sentence);
     }
 
     /// What a refusal has taught of a model's window.
@@ -257,26 +265,26 @@ impl Page {
             Some(most) => format!("{kind} at {tokens} of the host's estimate ({source}), so {most} at most are sent"),
             None => format!("{kind} of {tokens} by the provider's count ({source})"),
         };
-        self.line("", what);
-        self.line("", format!("  since {learnt} (refusals: {times}); from {until} on a larger prompt is tried"));
+        self.tell("", &what);
+        self.tell("", &format!("  since {learnt} (refusals: {times}); from {until} on a larger prompt is tried"));
     }
 
     /// What an arm has come to.
     fn arm(&mut self, name: &str, arm: &Arm) {
         if let Some(Shadow { decisions, agreed, tokens, acting_tokens, failures }) = &arm.shadow {
-            self.line(name, format!("watched {decisions} decisions and agreed with {agreed}"));
-            self.line("", format!("{tokens} tokens against {acting_tokens} that were sent, {failures} failures"));
+            self.tell(name, &format!("watched {decisions} decisions and agreed with {agreed}"));
+            self.tell("", &format!("{tokens} tokens against {acting_tokens} that were sent, {failures} failures"));
         }
         if arm.turns == 0 {
             return;
         }
-        self.line(name, format!("{} turns, {} tokens sent", arm.turns, arm.tokens_sent));
-        self.line("", format!("{} in, {} out by the provider's count", arm.tokens_in, arm.tokens_out));
+        self.tell(name, &format!("{} turns, {} tokens sent", arm.turns, arm.tokens_sent));
+        self.tell("", &format!("{} in, {} out by the provider's count", arm.tokens_in, arm.tokens_out));
         self.counted("  overflows, rungs", arm.overflows, &arm.rungs);
         self.line("  failures", arm.failures);
-        self.line("  asked again, up, down", format!("{}, {}, {}", arm.asked_again, arm.thumbs_up, arm.thumbs_down));
+        self.tell("  asked again, up, down", &format!("{}, {}, {}", arm.asked_again, arm.thumbs_up, arm.thumbs_down));
         let (p50, p95) = (duration(arm.latency_ms_p50), duration(arm.latency_ms_p95));
-        self.line("  latency p50, p95", format!("{p50}, {p95}"));
+        self.tell("  latency p50, p95", &format!("{p50}, {p95}"));
         if let Some(why) = &arm.stopped {
             self.line("  stopped", why);
         }
@@ -285,7 +293,8 @@ impl Page {
     /// Names and counts, where there are any.
     fn counts(&mut self, name: &str, counts: &Counts) {
         if !counts.is_empty() {
-            self.line(name, most_frequent(counts));
+            let counts = most_frequent(counts, &self.0);
+            self.line(name, counts);
         }
     }
 
@@ -296,13 +305,13 @@ impl Page {
 
     /// A count, and the names that go with it.
     fn counted(&mut self, name: &str, count: u64, counts: &Counts) {
-        let parts = if counts.is_empty() { String::new() } else { format!(" ({})", most_frequent(counts)) };
+        let parts = if counts.is_empty() { String::new() } else { format!(" ({})", most_frequent(counts, &self.0)) };
         self.line(name, format!("{count}{parts}"));
     }
 }
 
 /// The most frequent names, and what the others come to.
-fn most_frequent(counts: &Counts) -> String {
+fn most_frequent(counts: &Counts, page: &Page) -> String {
     let mut sorted: Vec<(&String, &u64)> = counts.iter().collect();
     // The map is in order of names, and equal counts stay so.
     sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -310,7 +319,7 @@ fn most_frequent(counts: &Counts) -> String {
         sorted.iter().take(NAMES).map(|(name, count)| format!("{} {count}", printable(name))).collect();
     if sorted.len() > NAMES {
         let rest: u64 = sorted[NAMES..].iter().map(|(_, count)| **count).sum();
-        shown.push(format!("{} others {rest}", sorted.len() - NAMES));
+        shown.push(page.translated(&format!("{} others {rest}", sorted.len() - NAMES)));
     }
     shown.join(", ")
 }

@@ -3,14 +3,15 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use pmk_core::Language;
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{
     context::{Context, block_on},
-    output::{note, print, print_json},
+    output::{print, print_json},
+    page::Page,
     sessions::export::create,
-    table,
     text::{one_line, printable, time},
 };
 use crate::{
@@ -69,7 +70,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         let count = |kind| case.notes_of(kind).count().to_string();
         vec![
             case.id.to_string(),
-            state(case).to_owned(),
+            context.translated(state(case)).into_owned(),
             printable(&case.channel),
             time(case.opened_at_ms),
             count(NoteKind::Hypothesis),
@@ -79,7 +80,7 @@ fn list(context: &Context) -> Result<(), Failure> {
         ]
     });
     let rows: Vec<Vec<String>> = std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows).collect();
-    print(&table::columns(&rows))
+    print(&context.columns(&rows))
 }
 
 impl Number {
@@ -88,7 +89,7 @@ impl Number {
         if context.json {
             return print_json(&in_json(&case));
         }
-        print(&page(&case))
+        print(&page(&case, context.language))
     }
 
     async fn case(&self, store: &Store) -> Result<Case, Failure> {
@@ -119,7 +120,7 @@ impl Export {
         if context.json {
             return print_json(&json!({"case": case.id.0, "messages": messages.len(), "to": path}));
         }
-        note(format!("case {} written to `{}`", case.id, path.display()));
+        context.say(&format!("case {} written to `{}`", case.id, path.display()));
         Ok(())
     }
 }
@@ -128,25 +129,34 @@ fn state(case: &Case) -> &'static str {
     if case.closed.is_none() { "open" } else { "closed" }
 }
 
-fn page(case: &Case) -> String {
-    let by = |user: Option<&str>| user.map(|user| format!(" by {}", printable(user))).unwrap_or_default();
-    let mut page = format!("case {}: {}\n", case.id, one_line(&case.title, 200));
-    page.push_str(&format!("  channel   {}\n", printable(&case.channel)));
-    page.push_str(&format!("  opened    {}{}\n", time(case.opened_at_ms), by(case.opened_by.as_deref())));
+fn page(case: &Case, language: Language) -> String {
+    let mut page = Page::new(language).with("  ", 10);
+    let by = |page: &mut Page, label: &str, at_ms, user: Option<&str>| match user {
+        Some(user) => page.line(label, format!("{} {} {}", time(at_ms), page.translated("by"), printable(user))),
+        None => page.line(label, time(at_ms)),
+    };
+    let title = page.translated(&format!("case {}", case.id));
+    page.text(&format!("{title}: {}\n", one_line(&case.title, 200)));
+    page.line("channel", printable(&case.channel));
+    by(&mut page, "opened", case.opened_at_ms, case.opened_by.as_deref());
     if let Some((at_ms, user)) = &case.closed {
-        page.push_str(&format!("  closed    {}{}\n", time(*at_ms), by(user.as_deref())));
+        by(&mut page, "closed", *at_ms, user.as_deref());
     }
-    page.push_str(&format!("  messages  {}\n", case.messages));
-    for (kind, heading) in [(NoteKind::Hypothesis, "hypotheses"), (NoteKind::Question, "open questions")] {
-        page.push_str(&format!("\n{heading}\n"));
+    page.line("messages", case.messages);
+    for kind in [NoteKind::Hypothesis, NoteKind::Question] {
+        page.text("\n");
+        page.say(match kind {
+            NoteKind::Hypothesis => "hypotheses",
+            NoteKind::Question => "open questions",
+        });
         for kept in case.notes_of(kind) {
-            page.push_str(&format!("  {}  {}\n", time(kept.at_ms), one_line(&kept.note.text, 600)));
+            page.text(&format!("  {}  {}\n", time(kept.at_ms), one_line(&kept.note.text, 600)));
         }
         if case.notes_of(kind).next().is_none() {
-            page.push_str("  none\n");
+            page.tell("none", "");
         }
     }
-    page
+    page.done()
 }
 
 fn in_json(case: &Case) -> Value {

@@ -9,6 +9,7 @@ use std::{
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use pmk_core::Language;
 use pmk_models::{
     ModelSpec, Provider,
     sim::{Sim, SimConfig},
@@ -22,7 +23,8 @@ use super::{
     context::Context,
     logging,
     output::{print, print_json},
-    recorded, table,
+    page::Page,
+    recorded,
 };
 use crate::{
     compare::{
@@ -150,7 +152,7 @@ impl CompareCommand {
             let diff = side_by_side(&comparison, found, &report.results.conversations)?;
             write(path, &report::page::html(&report, diff.as_ref()))?;
         }
-        self.publish(&report)
+        self.publish(&report, context)
     }
 
     /// Where the conversations are, and what of it cannot be read.
@@ -200,14 +202,14 @@ impl CompareCommand {
     }
 
     /// Puts the report where it is wanted.
-    fn publish(&self, report: &Report) -> Result<(), Failure> {
+    fn publish(&self, report: &Report, context: &Context) -> Result<(), Failure> {
         let document = || report.document();
         match &self.json {
             Some(Json::Stdout) => return print_json(&document()),
             Some(Json::File(path)) => write(path, &format!("{}\n", pmk_system::json::shown_pretty(&document())))?,
             Some(Json::No) | None => {}
         }
-        print(&page(report))
+        print(&page(report, context.language))
     }
 }
 
@@ -267,7 +269,7 @@ fn side_by_side(
 }
 
 /// The report for a terminal.
-fn page(report: &Report) -> String {
+fn page(report: &Report, language: Language) -> String {
     let Report { subject, results, .. } = report;
     let turns: usize = results.conversations.iter().map(|replayed| replayed.turns).sum();
     let limit = match (subject.budget, subject.window) {
@@ -275,25 +277,26 @@ fn page(report: &Report) -> String {
         (_, Some(window)) => format!("a window of {window} tokens"),
         (_, None) => "the windows of the receipts".to_owned(),
     };
-    let mut out = format!(
-        "{} conversations, {turns} turns, {} questions; `{}` with {limit}, seed {}\n\n",
-        results.conversations.len(),
-        results.asked,
-        subject.model,
-        subject.seed
-    );
-    out.push_str(&table::columns(&report::table::rows(report)));
-    out.push('\n');
-    for verdict in report.verdicts() {
-        out.push_str(&format!("{verdict}\n"));
-    }
-    out.push_str(&format!(
-        "\n{} decisions in {:.1} s, {} a minute\n",
-        report.decisions(),
-        report.elapsed.as_secs_f64(),
-        report.decisions_a_minute()
+    let (conversations, asked, model, seed) =
+        (results.conversations.len(), results.asked, &subject.model, subject.seed);
+    let mut page = Page::new(language);
+    page.say(&format!(
+        "{conversations} conversations, {turns} turns, {asked} questions; `{model}` with {limit}, seed {seed}"
     ));
-    out
+    page.text("\n");
+    let mut rows = report::table::rows(report);
+    for name in rows.iter_mut().skip(1).filter_map(|row| row.first_mut()) {
+        let words = page.translated(name.trim_start());
+        name.truncate(name.len() - name.trim_start().len());
+        name.push_str(&words);
+    }
+    page.columns(&rows);
+    page.text("\n");
+    report.verdicts().iter().for_each(|verdict| page.say(verdict));
+    page.text("\n");
+    let (decisions, seconds) = (report.decisions(), report.elapsed.as_secs_f64());
+    page.say(&format!("{decisions} decisions in {seconds:.1} s, {} a minute", report.decisions_a_minute()));
+    page.done()
 }
 
 /// The bar that a terminal shows.

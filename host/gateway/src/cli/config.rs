@@ -13,11 +13,11 @@ use super::{
     marks::{self, BAD, ODD, WELL},
     model_choice::Chosen,
     output::{print, print_json},
-    table,
 };
 use crate::{
     config::{self, Config, Effective, Origin, Problem, Shown},
     embedded,
+    messages::terminal,
 };
 
 #[derive(Debug, Subcommand)]
@@ -61,14 +61,14 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
             .collect();
         print_json(&json!({"file": path, "exists": exists, "ok": is_well, "problems": problems}))?;
     } else {
-        let mut page: String = problems
-            .iter()
-            .map(|Problem { what, is_grave }| marks::line(if *is_grave { BAD } else { ODD }, what, None))
-            .collect();
+        let line =
+            |mark, what: &str| marks::line(mark, &terminal::translated(what, context.language), None, context.language);
+        let mut page: String =
+            problems.iter().map(|Problem { what, is_grave }| line(if *is_grave { BAD } else { ODD }, what)).collect();
         if !exists {
-            page += &marks::line(WELL, &format!("there is no `{}`: everything has its default", path.display()), None);
+            page += &line(WELL, &format!("there is no `{}`: everything has its default", path.display()));
         } else if problems.is_empty() {
-            page += &marks::line(WELL, &format!("`{}` makes sense", path.display()), None);
+            page += &line(WELL, &format!("`{}` makes sense", path.display()));
         }
         print(&page)?;
     }
@@ -109,9 +109,20 @@ fn show(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!(settings));
     }
-    let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];
-    rows.extend(settings.iter().map(|it| vec![it.key.clone(), it.value.to_string(), it.origin.to_string()]));
-    print(&table::columns(&rows))
+    let heading = ["setting", "value", "from"].map(str::to_owned).to_vec();
+    let mut rows = vec![heading];
+    rows.extend(settings.iter().map(|it| {
+        vec![
+            it.key.clone(),
+            match &it.value {
+                Shown::Value(Value::Null) => context.translated("none").into_owned(),
+                Shown::Secret { secret } => format!("({})", context.translated(secret)),
+                value => value.to_string(),
+            },
+            context.translated(&it.origin.to_string()).into_owned(),
+        ]
+    }));
+    print(&context.columns(&rows))
 }
 
 fn text(text: &impl ToString) -> Shown {

@@ -1,13 +1,16 @@
 //! What every subcommand works with.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
 use pmk_core::Language;
 use pmk_system::error::Failure;
 use serde_json::json;
 
-use super::output::{note, note_json};
-use crate::config::Origin;
+use super::{
+    output::{note, note_json},
+    table,
+};
+use crate::{config::Origin, messages::terminal};
 
 /// What every subcommand gets.
 pub(super) struct Context {
@@ -15,7 +18,7 @@ pub(super) struct Context {
     /// Who has said that it is this one.
     pub(super) home_by: Origin,
     pub(super) json: bool,
-    /// What people at the terminal read; errors and logs are English.
+    /// What people at the terminal read; the log and JSON are English.
     pub(super) language: Language,
 }
 
@@ -24,9 +27,23 @@ impl Context {
     pub(super) fn notice(&self, text: &str, hint: Option<&str>) {
         match hint {
             _ if self.json => note_json(&json!({"type": "notice", "message": text, "hint": hint})),
-            Some(hint) => note(format_args!("{text}\n  hint: {hint}")),
-            None => note(text),
+            hint => note(terminal::notice(text, hint, self.language)),
         }
+    }
+
+    /// What a command tells, in the reader's language as far as it is known.
+    pub(super) fn translated<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        terminal::translated(text, self.language)
+    }
+
+    /// Rows in columns, below a heading in the reader's language.
+    pub(super) fn columns(&self, rows: &[Vec<String>]) -> String {
+        table::columns(rows, self.language)
+    }
+
+    /// Says what has been done.
+    pub(super) fn say(&self, text: &str) {
+        note(self.translated(text));
     }
 
     /// Says that something is not as it should be, though the command goes on.
@@ -34,19 +51,20 @@ impl Context {
         if self.json {
             note_json(&json!({"type": "warning", "message": text}));
         } else {
-            note(format_args!("warning: {text}"));
+            note(terminal::warning(text, None, self.language));
         }
     }
 
     /// Says what went wrong with one of several things, when the command goes on with the others.
     pub(super) fn warn_of(&self, what: &str, failure: &Failure) {
+        let what = format!("{what}: {}", failure.message());
         if self.json {
             let mut document = failure.document();
             document["type"] = "warning".into();
-            document["message"] = format!("{what}: {}", failure.message()).into();
+            document["message"] = what.into();
             note_json(&document);
         } else {
-            note(format_args!("warning: {what}: {failure}"));
+            note(terminal::warning(&what, failure.advice(), self.language));
         }
     }
 }

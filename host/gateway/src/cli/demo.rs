@@ -53,7 +53,7 @@ impl DemoCommand {
         // A pipe, or a terminal on which nothing can be drawn twice.
         if self.plain || display.is_hidden() {
             let outcomes = demo.play(|_, _| {});
-            print(&table::columns(&rows(&messages, &outcomes)))?;
+            print(&table::columns(&rows(&messages, &outcomes), language))?;
             return print(&end(&demo, &outcomes, &messages));
         }
         let screen = Screen::over(&demo, &messages, display, Duration::from_secs(self.seconds));

@@ -23,6 +23,7 @@ use crate::{
     config::Config,
     doctor::{self, Access, Answering, Finding, PATIENCE, Part, Parts, State, Subject},
     messages::Messages,
+    messages::terminal,
     policies::Loader,
 };
 
@@ -49,7 +50,7 @@ impl DoctorCommand {
         if context.json {
             print_json(&json!({"ok": is_well(&findings), "findings": findings}))?;
         } else {
-            print(&page(&findings))?;
+            print(&page(&findings, context.language))?;
         }
         Ok(if is_well(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -131,7 +132,7 @@ pub(super) fn is_well(findings: &[Finding]) -> bool {
 }
 
 /// A line each, and below it what mends it.
-pub(super) fn page<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> String {
+pub(super) fn page<'a>(findings: impl IntoIterator<Item = &'a Finding>, language: Language) -> String {
     let line = |Finding { check, state, what, hint }: &Finding| {
         let mark = match state {
             State::Well => WELL,
@@ -139,7 +140,8 @@ pub(super) fn page<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Strin
             State::Bad => BAD,
             State::LeftOut => LEFT_OUT,
         };
-        marks::line(mark, &format!("{check:<12}  {what}"), hint.as_deref())
+        let what = terminal::translated(what, language);
+        marks::line(mark, &format!("{check:<12}  {what}"), hint.as_deref(), language)
     };
     findings.into_iter().map(line).collect()
 }

@@ -11,8 +11,7 @@ use serde_json::json;
 use super::{
     change::{make, record},
     context::{Context, block_on},
-    output::{note, print, print_json},
-    table,
+    output::{print, print_json},
     text::{one_line, printable, time},
 };
 use crate::{
@@ -83,21 +82,21 @@ fn list(context: &Context) -> Result<(), Failure> {
         return print_json(&json!({"default": default, "repos": repos, "pending": pending}));
     }
     let people = |users: &[String]| match users {
-        [] => "nobody".to_owned(),
+        [] => context.translated("nobody").into_owned(),
         users => printable(&users.join(", ")),
     };
-    let heading = vec!["POOL".to_owned(), "PEOPLE".to_owned()];
+    let heading = ["POOL", "PEOPLE"].map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = [heading, vec!["default".into(), people(&default)]]
         .into_iter()
         .chain(repos.iter().map(|(repo, users)| vec![printable(repo), people(users)]))
         .collect();
-    print(&table::columns(&rows))?;
+    print(&context.columns(&rows))?;
     if pending.is_empty() {
         return Ok(());
     }
     let heading = ["KEY", "ASKED", "SINCE", "QUESTION"].map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(pending.iter().map(row)).collect();
-    print(&format!("\n{}", table::columns(&rows)))
+    print(&format!("\n{}", context.columns(&rows)))
 }
 
 fn row(marker: &Marker) -> Vec<String> {
@@ -125,7 +124,7 @@ impl Cancel {
         if context.json {
             return print_json(&json!({"key": marker.name(), "cancelled": true}));
         }
-        note(format!(
+        context.say(&format!(
             "nobody waits for the answer in `{}` any more; tell who asked, and who was asked: the gateway has not",
             marker.name()
         ));
@@ -175,7 +174,7 @@ impl Import {
         if context.json {
             return print_json(&json!({"found": found, "imported": imported, "unreadable": problems.len()}));
         }
-        note(format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()));
+        context.say(&format!("{imported} of {found} waiting threads taken over from `{}`", folder.display()));
         Ok(())
     }
 }
@@ -195,8 +194,11 @@ impl Contact {
         if context.json {
             return print_json(&json!({"pool": self.pool, "user": self.user, "is_in": is_in}));
         }
-        let verb = if is_in { "is in" } else { "is no longer in" };
-        note(format!("`{}` {verb} the pool `{}`", self.user, self.pool));
+        let Contact { user, pool } = &self;
+        context.say(&match is_in {
+            true => format!("`{user}` is in the pool `{pool}`"),
+            false => format!("`{user}` is no longer in the pool `{pool}`"),
+        });
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     change::record,
     context::{Context, block_on},
-    output::{note, print_json},
+    output::print_json,
 };
 use crate::{
     admin,
@@ -76,10 +76,12 @@ impl Start {
                 "experiment": config.name, "start": start.to_string(), "control": config.control, "arms": arms,
             }));
         }
-        let arms: Vec<String> =
-            config.arms.iter().map(|arm| format!("`{}` ({})", arm.name, role(arm, &config))).collect();
-        let on = if start > Timestamp::now() { format!("begins at {start}") } else { "is on".to_owned() };
-        note(format!("experiment `{}` {on}: {}", config.name, arms.join(", ")));
+        let arm = |arm: &ArmConfig| format!("`{}` ({})", arm.name, context.translated(&role(arm, &config)));
+        let (name, arms) = (&config.name, config.arms.iter().map(arm).collect::<Vec<_>>().join(", "));
+        context.say(&match start > Timestamp::now() {
+            true => format!("experiment `{name}` begins at {start}: {arms}"),
+            false => format!("experiment `{name}` is on: {arms}"),
+        });
         Ok(())
     }
 
@@ -153,7 +155,7 @@ fn stop(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"experiment": config.name, "stopped": true}));
     }
-    note(format!("experiment `{}` is over; what serves goes on with every conversation", config.name));
+    context.say(&format!("experiment `{}` is over; what serves goes on with every conversation", config.name));
     Ok(())
 }
 
@@ -164,7 +166,10 @@ impl Promote {
         if context.json {
             return print_json(&json!({"experiment": config.name, "promoted": self.arm}));
         }
-        note(format!("experiment `{}` is over; `{}` serves every conversation from now on", config.name, self.arm));
+        context.say(&format!(
+            "experiment `{}` is over; `{}` serves every conversation from now on",
+            config.name, self.arm
+        ));
         Ok(())
     }
 

@@ -116,7 +116,7 @@ impl InitCommand {
         // Before anybody is asked, which takes its time.
         print(&format!("{}\n", told.join("\n")))?;
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
-        print(&doctor::page(findings.iter().filter(|finding| is_told(finding))))?;
+        print(&doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language))?;
         let next = next(context, &findings);
         let last = if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) };
         print(&format!("{last}\n"))

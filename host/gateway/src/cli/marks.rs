@@ -1,8 +1,10 @@
 //! Lines that begin with how well something is.
 
 use dialoguer::console::Term;
-use pmk_core::text;
+use pmk_core::{Language, text};
 use textwrap::{Options, WordSplitter};
+
+use crate::messages::terminal;
 
 /// `✓`, `!`, `✗`, or `-` for what was not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +19,14 @@ pub(super) const LEFT_OUT: Mark = Mark('-');
 const LEAST_COLUMNS: usize = 20;
 
 /// One line, and below it what to do. On a terminal no word is torn.
-pub(super) fn line(mark: Mark, what: &str, hint: Option<&str>) -> String {
+pub(super) fn line(mark: Mark, what: &str, hint: Option<&str>, language: Language) -> String {
     let columns = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-    laid_out(mark, what, hint, columns)
+    laid_out(mark, what, hint.map(|hint| terminal::hint(hint, language)), columns)
 }
 
-fn laid_out(mark: Mark, what: &str, hint: Option<&str>, columns: Option<usize>) -> String {
+fn laid_out(mark: Mark, what: &str, hint: Option<String>, columns: Option<usize>) -> String {
     let what = format!("{} {}", mark.0, text::one_line(what));
-    let lines = [Some(what), hint.map(|hint| format!("    hint: {}", text::one_line(hint)))];
+    let lines = [Some(what), hint.map(|hint| format!("    {}", text::one_line(&hint)))];
     let lines = lines.into_iter().flatten().map(|line| match columns {
         Some(columns) => {
             let options = Options::new(columns.max(LEAST_COLUMNS)).subsequent_indent("    ");
@@ -41,7 +43,7 @@ mod tests {
 
     #[test]
     fn no_word_is_torn_and_what_goes_on_is_indented() {
-        let hint = Some("請設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`");
+        let hint = Some("hint: 請設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`".to_owned());
         let page = laid_out(BAD, "model         sim, a stand-in that quotes the conversation", hint, Some(40));
         let expected = "✗ model         sim, a stand-in that\n    quotes the conversation\n    \
                         hint: 請設定 ANTHROPIC_API_KEY 並使\n    用 `--model anthropic-api`\n";

@@ -24,7 +24,8 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::tokens,
     context::{Context, block_on},
-    output::{note, note_json, print, print_json},
+    output::{note_failure, print, print_json},
+    page::Page,
     text,
 };
 use crate::store::Store;
@@ -45,7 +46,7 @@ fn forget(context: &Context) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"forgotten": forgotten}));
     }
-    note(format!(
+    context.say(&format!(
         "forgot how {forgotten} models count, and whether they take tools; a running gateway goes on until it is started again"
     ));
     Ok(())
@@ -133,16 +134,15 @@ impl Explain {
             return print_json(&document);
         }
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let wait = verdict.retry_after_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
-        print(&format!(
-            "class     {}\nobserved  {}\nlimit     {}\nwait      {wait}\naction    {}: {}\nmessage   {}\n",
-            verdict.class,
-            number(verdict.observed_tokens),
-            number(verdict.limit_tokens),
-            verdict.action.name(),
-            verdict.action.about(),
-            text::printable(&error.to_string()),
-        ))
+        let mut page = Page::new(context.language);
+        page.line("class", verdict.class);
+        page.line("observed", number(verdict.observed_tokens));
+        page.line("limit", number(verdict.limit_tokens));
+        page.line("wait", verdict.retry_after_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms")));
+        let about = page.translated(verdict.action.about());
+        page.line("action", format!("{}: {about}", verdict.action.name()));
+        page.tell("message", &text::printable(&error.to_string()));
+        print(&page.done())
     }
 }
 
@@ -224,7 +224,7 @@ fn explain_all(file: &Path, context: &Context) -> Result<(), Failure> {
             Err(why) => {
                 bad += 1;
                 let failure = Failure::new(format!("line {} of {name}: {why}", index + 1));
-                if context.json { note_json(&failure.document()) } else { note(format_args!("error: {failure}")) }
+                note_failure(&failure, context.language, context.json);
             }
         }
     }
@@ -251,13 +251,22 @@ impl Tokens {
             }
             return print_json(&document);
         }
-        let mut out = format!("tokens      {tokens} (estimate)\ncharacters  {chars}\nbytes       {}\n", content.len());
+        let mut page = Page::new(context.language).with("", 12);
+        page.tell("tokens", &format!("{tokens} (estimate)"));
+        page.line("characters", chars);
+        page.line("bytes", content.len());
         if let Some((spec, window)) = window {
             let share = tokens as f64 / window.tokens as f64 * 100.0;
-            let known = if window.is_known { "" } else { ", assumed" };
-            out.push_str(&format!("window      {} ({spec}{known}), {share:.1} % of it used\n", window.tokens));
+            let tokens = window.tokens;
+            page.tell(
+                "window",
+                &match window.is_known {
+                    true => format!("{tokens} ({spec}), {share:.1} % of it used"),
+                    false => format!("{tokens} ({spec}, assumed), {share:.1} % of it used"),
+                },
+            );
         }
-        print(&out)
+        print(&page.done())
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use pmk_core::Language;
 use pmk_system::{error::Failure, json};
 
-use crate::waiting;
+use crate::{messages::terminal, waiting};
 
 /// Prints data. A reader that has seen enough is no error.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
@@ -27,7 +28,15 @@ pub(super) fn note(text: impl std::fmt::Display) {
     let _ = waiting::beside(|| writeln!(io::stderr(), "{text}"));
 }
 
-/// The same on one line of JSON.
+/// Says what went wrong: to people in their language, to machines in English.
+pub(super) fn note_failure(failure: &Failure, language: Language, json: bool) {
+    match json {
+        true => note_json(&failure.document()),
+        false => note(terminal::error(failure.message(), failure.advice(), language)),
+    }
+}
+
+/// What is no data, on one line of JSON.
 pub(super) fn note_json(document: &serde_json::Value) {
     note(json::shown(document));
 }

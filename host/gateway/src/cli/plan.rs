@@ -14,6 +14,7 @@ use super::{
     layers::LayerArguments,
     logging,
     output::{print, print_json},
+    page::Page,
     policy::decisions,
     text::said,
 };
@@ -78,8 +79,10 @@ impl PlanCommand {
             document["not_asked"] = others.iter().map(NotAsked::document).collect();
             print_json(&document)?;
         } else {
-            let loaded: String = others.iter().map(NotAsked::line).collect();
-            print(&(loaded + &decided.page(&recorded, top, limit)))?;
+            let mut page = Page::new(context.language);
+            others.iter().for_each(|other| other.tell(&mut page));
+            decided.tell(&mut page, &recorded, top, limit);
+            print(&page.done())?;
         }
         if decided.applied.kept.is_empty() {
             return Err(self.nothing(&format!(
@@ -160,9 +163,10 @@ impl NotAsked<'_> {
         json!({"policy": self.policy, "exports": self.exports})
     }
 
-    fn line(&self) -> String {
+    fn tell(&self, page: &mut Page) {
         let NotAsked { policy, exports } = self;
-        format!("loaded    {policy}  sha256 {}, not asked here: it exports {}\n", policy.sha256, exports.join(", "))
+        let exports = exports.join(", ");
+        page.tell("loaded", &format!("{policy}  sha256 {}, not asked here: it exports {exports}", policy.sha256));
     }
 }
 
@@ -227,68 +231,55 @@ impl Decided {
         })
     }
 
-    fn page(&self, recorded: &Recorded, policy: Option<&Identity>, limit: u64) -> String {
+    fn tell(&self, out: &mut Page, recorded: &Recorded, policy: Option<&Identity>, limit: u64) {
         let Decided { applied, decided_by, verdict, record } = self;
-        let mut out = String::new();
         if let Some(policy) = policy {
-            out.push_str(&format!("policy    {policy}  sha256 {}\n", policy.sha256));
+            out.line("policy", format!("{policy}  sha256 {}", policy.sha256));
         }
-        out.push_str(&format!("decided   by {decided_by}\n"));
-        out.push_str(&match verdict {
-            Verdict::Rejected(breach) => format!("guard     rejected: {breach}\n"),
-            other => format!("guard     {}\n", other.name()),
-        });
-        out.push_str(&format!(
-            "tokens    {} before, {} after, {limit} allowed\n",
-            applied.tokens_before, applied.tokens_after
-        ));
-        out.push_str(&format!(
-            "messages  {} kept, {} dropped ({} turns), {} shortened\n",
-            applied.kept.len(),
-            applied.removed.len(),
-            applied.turns_dropped,
-            applied.replaced.len()
-        ));
+        out.line("decided", format!("{} {decided_by}", out.translated("by")));
+        match verdict {
+            Verdict::Rejected(breach) => out.tell("guard", &format!("rejected: {breach}")),
+            Verdict::Accepted => out.tell("guard", "accepted"),
+            Verdict::Corrected(_) => out.tell("guard", "corrected"),
+        }
+        let (before, after) = (applied.tokens_before, applied.tokens_after);
+        out.tell("tokens", &format!("{before} before, {after} after, {limit} allowed"));
+        let (kept, dropped, shortened) = (applied.kept.len(), applied.removed.len(), applied.replaced.len());
+        let turns = applied.turns_dropped;
+        out.tell("messages", &format!("{kept} kept, {dropped} dropped ({turns} turns), {shortened} shortened"));
         if !recorded.left_out.is_empty() {
-            out.push_str(&format!(
-                "repaired  {} messages left out that no request can hold\n",
-                recorded.left_out.len()
-            ));
+            let messages = recorded.left_out.len();
+            out.tell("repaired", &format!("{messages} messages left out that no request can hold"));
         }
         if let Some((marker, before)) = &applied.marker {
-            out.push_str(&format!("marker    before {}: {}\n", recorded.file_index(*before), marker.text()));
+            let before = out.translated(&format!("before {}:", recorded.file_index(*before)));
+            out.line("marker", format!("{before} {}", marker.text()));
         }
         if let Some(recall) = &applied.recall {
             let indexes: Vec<String> = recall.ids.iter().map(i64::to_string).collect();
-            out.push_str(&format!("recalled  {} ({} tokens)\n", indexes.join(", "), recall.tokens));
+            out.tell("recalled", &format!("{} ({} tokens)", indexes.join(", "), recall.tokens));
         }
         if let Some((from, to)) = compacted(recorded, applied) {
-            out.push_str(&format!(
-                "compact   the model is asked to sum up {from} to {to} first; what stands here holds if it fails\n"
-            ));
+            let sentence =
+                format!("the model is asked to sum up {from} to {to} first; what stands here holds if it fails");
+            out.tell("compact", &sentence);
         }
         for replaced in &applied.replaced {
-            out.push_str(&format!(
-                "shortened {}: {} to {} characters\n",
-                recorded.file_index(replaced.index),
-                replaced.chars_before,
-                replaced.chars_after
-            ));
+            let index = recorded.file_index(replaced.index);
+            let (before, after) = (replaced.chars_before, replaced.chars_after);
+            out.say(&format!("shortened {index}: {before} to {after} characters"));
         }
         if let Some(record) = record {
-            out.push_str(&format!(
-                "cost      {} µs, {} fuel, {} bytes of memory at most\n",
-                record.us, record.fuel, record.peak_bytes
-            ));
+            let (us, fuel, bytes) = (record.us, record.fuel, record.peak_bytes);
+            out.tell("cost", &format!("{us} µs, {fuel} fuel, {bytes} bytes of memory at most"));
             if !record.texts_read.is_empty() {
                 let (texts, chars) = (record.texts_read.len(), record.texts_read.chars());
-                out.push_str(&format!("texts     {texts} shown to it, {chars} characters\n"));
+                out.tell("texts", &format!("{texts} shown to it, {chars} characters"));
             }
-            out.push_str(&said(record));
+            out.text(&said(record));
         }
         if applied.tokens_after > limit {
-            out.push_str("          the new message alone exceeds the limit; its sender would be told\n");
+            out.tell("", "the new message alone exceeds the limit; its sender would be told");
         }
-        out
     }
 }

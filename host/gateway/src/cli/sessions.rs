@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     context::{Context, block_on},
-    output::{note, print, print_json},
-    table,
+    output::{print, print_json},
     text::time,
 };
 use crate::store::{SessionSummary, Store};
@@ -66,7 +65,7 @@ async fn list(context: &Context, store: &Store) -> Result<(), Failure> {
         return print_json(&sessions.iter().map(summary).collect());
     }
     if sessions.is_empty() {
-        note(format!("no conversations yet in `{}`", context.home.display()));
+        context.say(&format!("no conversations yet in `{}`", context.home.display()));
         return Ok(());
     }
     let heading = ["KEY", "#TURNS", "#LIVE", "#TOKENS", "#DROPPED", "#ARCHIVED", "LAST ACTIVE"];
@@ -83,7 +82,7 @@ async fn list(context: &Context, store: &Store) -> Result<(), Failure> {
             ]
         }))
         .collect();
-    print(&table::columns(&rows))
+    print(&context.columns(&rows))
 }
 
 fn summary(session: &SessionSummary) -> Value {
@@ -100,5 +99,8 @@ fn summary(session: &SessionSummary) -> Value {
 
 /// How many, in words.
 fn conversations(count: usize) -> String {
-    format!("{count} conversation{}", if count == 1 { "" } else { "s" })
+    match count {
+        1 => "1 conversation".to_owned(),
+        _ => format!("{count} conversations"),
+    }
 }

@@ -73,5 +73,6 @@ fn tell(context: &Context, stopped: Option<u32>) -> Result<(), Failure> {
     if context.json {
         return print_json(&json!({"stopped": stopped.is_some(), "pid": stopped}));
     }
-    print(if stopped.is_some() { "stopped\n" } else { "not running\n" })
+    let told = context.translated(if stopped.is_some() { "stopped" } else { "not running" });
+    print(&format!("{told}\n"))
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     change::record,
     context::{Context, block_on},
-    output::{note, print_json},
+    output::print_json,
 };
 use crate::{
     store::{BackupError, Store, StoreError},
@@ -60,19 +60,19 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
-    let waiting = Waiting::when_long("copying the database");
+    let waiting = Waiting::when_long(&context.translated("copying the database"));
     let bytes = block_on(async { Ok(Store::open_existing(&context.home)?.back_up(file).await?) })?;
     drop(waiting);
     if context.json {
         return print_json(&json!({"backup": file, "bytes": bytes}));
     }
-    note(format!("all conversations are in `{}` ({bytes} bytes)", file.display()));
+    context.say(&format!("all conversations are in `{}` ({bytes} bytes)", file.display()));
     Ok(())
 }
 
 fn check(context: &Context) -> Result<(), Failure> {
     let path = Store::path(&context.home);
-    let waiting = Waiting::when_long("looking for damage");
+    let waiting = Waiting::when_long(&context.translated("looking for damage"));
     let problems = block_on(async {
         let found = match Store::open_existing(&context.home) {
             Ok(store) => store.check().await,
@@ -90,7 +90,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     }
     if problems.is_empty() {
         if !context.json {
-            note(format!("`{}` is sound", path.display()));
+            context.say(&format!("`{}` is sound", path.display()));
         }
         return Ok(());
     }
@@ -109,7 +109,7 @@ fn put(
     change: impl FnOnce(&HomeLock) -> Result<Vec<PathBuf>, BackupError>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let lock = HomeLock::take(&context.home)?;
-    let _waiting = Waiting::when_long("putting the database in its place");
+    let _waiting = Waiting::when_long(&context.translated("putting the database in its place"));
     Ok(change(&lock)?)
 }
 
@@ -118,8 +118,8 @@ fn tell(context: &Context, moved: &[PathBuf], done: &str) -> Result<(), Failure>
         return print_json(&json!({"moved": moved}));
     }
     if let Some(first) = moved.first() {
-        note(format!("what was there is in `{}`", first.display()));
+        context.say(&format!("what was there is in `{}`", first.display()));
     }
-    note(done);
+    context.say(done);
     Ok(())
 }

@@ -1,16 +1,18 @@
 //! Plain columns, readable without colour.
 
-use pmk_core::text;
+use pmk_core::{Language, text};
 use unicode_width::UnicodeWidthStr;
 
-/// Lays rows out in columns; the first row is the heading. Columns whose heading begins with `#` are
+use crate::messages::terminal;
+
+/// Lays rows out in columns; the first row is the heading, in English. Columns whose heading begins with `#` are
 /// numbers, aligned to the right, without the sign.
-pub(super) fn columns(rows: &[Vec<String>]) -> String {
+pub(super) fn columns(rows: &[Vec<String>], language: Language) -> String {
     let Some(heading) = rows.first() else { return String::new() };
     let numeric: Vec<bool> = heading.iter().map(|cell| cell.starts_with('#')).collect();
-    let shown = |row: usize, cell: &str| {
-        let cell = if row == 0 { cell.trim_start_matches('#') } else { cell };
-        text::one_line(cell)
+    let shown = |row: usize, cell: &str| match row {
+        0 => text::one_line(&terminal::translated(cell.trim_start_matches('#'), language)),
+        _ => text::one_line(cell),
     };
     let width = |column: usize| {
         rows.iter()
@@ -46,11 +48,14 @@ mod tests {
         let rows = [["key", "#turns"], ["a", "7"], ["bcd", "10"]];
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
-        assert_eq!(columns(&rows), "key  turns\na        7\nbcd     10\n");
+        assert_eq!(columns(&rows, Language::English), "key  turns\na        7\nbcd     10\n");
     }
 
     #[test]
     fn a_cell_cannot_move_the_cursor() {
-        assert_eq!(columns(&[vec!["k".into()], vec!["a\u{1b}[2J\nb".into()]]), "k\na\u{fffd}[2J b\n");
+        assert_eq!(
+            columns(&[vec!["k".into()], vec!["a\u{1b}[2J\nb".into()]], Language::English),
+            "k\na\u{fffd}[2J b\n"
+        );
     }
 }

@@ -18,17 +18,17 @@ impl Messages {
 
     /// To the admins: a message is set aside.
     pub fn parked_for_admins(&self, session: &str, why: &str) -> String {
-        self.text("parked-for-admins", [("session", session.into()), ("why", code(why).into())])
+        self.text("parked-for-admins", [("session", session.into()), ("why", code(&self.error(why)).into())])
     }
 
     /// To the admins: something beside an answer that was given is set aside.
     pub fn rest_parked_for_admins(&self, session: &str, why: &str) -> String {
-        self.text("rest-parked-for-admins", [("session", session.into()), ("why", code(why).into())])
+        self.text("rest-parked-for-admins", [("session", session.into()), ("why", code(&self.error(why)).into())])
     }
 
     /// To the admins: a policy is not asked for a while.
     pub fn policy_suspended(&self, policy: &str, failures: u32, reason: &str) -> String {
-        let reason = code(reason);
+        let reason = code(&self.error(reason));
         self.text(
             "policy-suspended",
             [("policy", policy.into()), ("failures", failures.into()), ("reason", reason.into())],
@@ -37,12 +37,13 @@ impl Messages {
 
     /// To the admins: other policies should have taken over, and those that served still do.
     pub fn policy_refused(&self, reason: &str) -> String {
-        self.text("policy-refused", [("reason", code(reason).into())])
+        self.text("policy-refused", [("reason", code(&self.error(reason)).into())])
     }
 
     /// To the admins: nothing new can be connected, and what to do.
     pub fn front_refused(&self, what: &str, hint: &str) -> String {
-        self.text("front-refused", [("what", code(what).into()), ("hint", single_spaced(hint).into())])
+        let (what, hint) = (self.error(what), self.error(hint));
+        self.text("front-refused", [("what", code(&what).into()), ("hint", single_spaced(&hint).into())])
     }
 
     /// To the admins: that is over.
@@ -70,7 +71,7 @@ impl Messages {
 
     /// To the admins: an experiment is not begun.
     pub fn experiment_refused(&self, experiment: &str, why: &str) -> String {
-        self.text("experiment-refused", [("experiment", experiment.into()), ("why", why.into())])
+        self.text("experiment-refused", [("experiment", experiment.into()), ("why", self.error(why).into())])
     }
 
     /// To the admins: a model is asked without tools from now on.

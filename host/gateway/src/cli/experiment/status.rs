@@ -1,16 +1,15 @@
 //! `experiment status`: the arms, and an honest word on what differs.
 
-use std::fmt::Write;
-
 use clap::Args;
 use jiff::Timestamp;
+use pmk_core::Language;
 use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
 use super::super::{
     context::{Context, block_on},
     output::{print, print_json},
-    table,
+    page::Page,
     text::printable,
 };
 use crate::{
@@ -74,7 +73,7 @@ impl Status {
             document["level"] = json!(figures::LEVEL);
             return print_json(&document);
         }
-        print(&page(&figures, state))
+        print(&page(&figures, state, context.language))
     }
 }
 
@@ -104,50 +103,60 @@ impl State {
     }
 }
 
-fn page(figures: &Figures, state: State) -> String {
-    let since = match state {
+fn page(figures: &Figures, state: State, language: Language) -> String {
+    let mut page = Page::new(language);
+    let since = page.translated(&match state {
         State::On(start) => format!("on since {start}"),
         State::Later(start) => format!("begins at {start}"),
         State::Off => "off".into(),
-    };
-    let mut page = format!("experiment {}: {since}\n\n", printable(&figures.experiment));
+    });
+    let experiment = page.translated("experiment");
+    page.text(&format!("{experiment} {}: {since}\n\n", printable(&figures.experiment)));
     let heading =
         ["ARM", "#WEIGHT", "#CONVERSATIONS", "#TURNS", "#FAILED", "#OVERFLOWED", "#ASKED AGAIN", "#UP", "#DOWN"];
     let heading = heading.into_iter().chain(["#TOKENS/TURN", "#SECONDS/TURN"]).map(str::to_owned).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(figures.arms.iter().map(row)).collect();
-    page.push_str(&table::columns(&rows));
-    // A String takes everything that is written to it.
+    let rows = figures.arms.iter().map(|arm| row(arm, &page));
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
+    page.columns(&rows);
     for arm in &figures.arms {
         if let Some(stopped) = &arm.stopped {
-            let _ = writeln!(page, "\n{} was stopped at {}: {}", arm.arm, stopped.at, stopped.reason);
-            let _ = writeln!(page, "  {} conversations were moved to the control", arm.moved);
+            page.text("\n");
+            page.say(&format!("{} was stopped at {}: {}", arm.arm, stopped.at, stopped.reason));
+            let moved = page.translated(&format!("{} conversations were moved to the control", arm.moved));
+            page.text(&format!("  {moved}\n"));
         }
     }
     for arm in figures.arms.iter().filter(|arm| arm.role == Role::Arm) {
         let control = figures.control.as_deref().unwrap_or_default();
-        let _ = writeln!(page, "\n{} compared with {control}", arm.arm);
+        page.text("\n");
+        page.say(&format!("{} compared with {control}", arm.arm));
         if arm.differences.iter().any(|it| it.finding == Finding::TooFewConversations) {
-            let _ = writeln!(page, "  nothing can be said before each has {LEAST_CONVERSATIONS} conversations");
+            let least = format!("nothing can be said before each has {LEAST_CONVERSATIONS} conversations");
+            page.text(&format!("  {}\n", page.translated(&least)));
             continue;
         }
+        let mut lines = Page::new(language).with("  ", 23);
         for difference in &arm.differences {
-            let _ = writeln!(page, "  {:<22} {}", difference.figure, statement(difference));
+            let statement = statement(difference, &page);
+            lines.line(difference.figure, statement);
         }
+        page.text(&lines.done());
     }
     if figures.arms.iter().any(|arm| arm.differences.iter().any(|it| it.interval.is_some())) {
-        page.push_str("\nthe intervals hold together with 95 %, however often one looks\n");
+        page.text("\n");
+        page.say("the intervals hold together with 95 %, however often one looks");
     }
-    page
+    page.done()
 }
 
-fn row(arm: &ArmFigures) -> Vec<String> {
-    let name = match arm.role {
+fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
+    let name = page.translated(&match arm.role {
         Role::Control => format!("{} (control)", arm.arm),
         Role::Shadow => format!("{} (shadow)", arm.arm),
         Role::Gone => format!("{} (gone)", arm.arm),
         Role::Arm if arm.stopped.is_some() => format!("{} (stopped)", arm.arm),
         Role::Arm => arm.arm.clone(),
-    };
+    });
     let per_turn = |sum: u64| match arm.turns {
         0 => "-".into(),
         turns => number(sum as f64 / turns as f64),
@@ -160,16 +169,17 @@ fn row(arm: &ArmFigures) -> Vec<String> {
 }
 
 /// What is shown of one figure, and between which bounds the difference is.
-fn statement(difference: &Difference) -> String {
+fn statement(difference: &Difference, page: &Page) -> String {
     let Difference { control, arm, interval, finding, .. } = difference;
     let [control, arm] = [*control, *arm].map(number);
     let bounds = interval.map_or_else(String::new, |[low, high]| format!(" [{}, {}]", signed(low), signed(high)));
-    let word = match finding {
-        Finding::More => "more",
-        Finding::Less => "less",
-        Finding::NoDifferenceShown | Finding::TooFewConversations => "no difference shown",
-    };
-    format!("{word}: {arm} against {control}{bounds}")
+    page.translated(&match finding {
+        Finding::More => format!("more: {arm} against {control}{bounds}"),
+        Finding::Less => format!("less: {arm} against {control}{bounds}"),
+        Finding::NoDifferenceShown | Finding::TooFewConversations => {
+            format!("no difference shown: {arm} against {control}{bounds}")
+        }
+    })
 }
 
 /// As many digits as say something.

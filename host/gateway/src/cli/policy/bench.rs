@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
+use pmk_core::Language;
 use pmk_policy::{Policy, compile::Confinement};
 use pmk_system::error::{Failure, OrHint};
 use serde_json::json;
@@ -10,7 +11,7 @@ use serde_json::json;
 use super::super::{
     context::Context,
     output::{print, print_json},
-    table,
+    page::Page,
 };
 use crate::{
     authoring::{
@@ -46,9 +47,10 @@ impl Bench {
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot make a folder for compiled components: {error}"))
             .or_hint("see that there is room in the folder for temporary files")?;
-        let waiting = Waiting::now("loading it with an empty cache");
+        let waiting = Waiting::now(&context.translated("loading it with an empty cache"));
         let loading = bench::loading(&self.file, *runtime.limits(), scratch.path())?;
-        let measured = bench::run(&stage, self.time, &mut |what| waiting.says(format!("timing {what}")));
+        let measured =
+            bench::run(&stage, self.time, &mut |what| waiting.says(context.translated(&format!("timing {what}"))));
         drop(waiting);
         if context.json {
             return print_json(&json!({
@@ -59,33 +61,34 @@ impl Bench {
                 "decisions": measured,
             }));
         }
-        print(&page(stage.policy(), loading, &measured))
+        print(&page(stage.policy(), loading, &measured, context.language))
     }
 }
 
-fn page(policy: &Policy, loading: Loading, measured: &[Measured]) -> String {
+fn page(policy: &Policy, loading: Loading, measured: &[Measured], language: Language) -> String {
     let identity = policy.identity();
-    let mut out = format!("policy    {identity}  sha256 {}\n", identity.sha256);
-    out.push_str(&format!(
-        "load      {:.0} ms when compiled for it, {:.0} ms from the cache, {} bytes\n",
-        loading.cold_ms,
-        loading.cached_ms,
-        policy.size_bytes()
-    ));
+    let mut out = Page::new(language);
+    out.line("policy", format!("{identity}  sha256 {}", identity.sha256));
+    out.tell(
+        "load",
+        &format!(
+            "{:.0} ms when compiled for it, {:.0} ms from the cache, {} bytes",
+            loading.cold_ms,
+            loading.cached_ms,
+            policy.size_bytes()
+        ),
+    );
     if let Some(taken) = loading.compiled {
-        out.push_str(&format!(
-            "compile   {:.1} s of processor time and {} MiB of memory, in a process {}\n",
-            taken.cpu_ms as f64 / 1_000.0,
-            taken.peak_bytes >> 20,
-            match taken.confined {
-                Confinement::Fully => "that reaches nothing else",
-                Confinement::Partly => "that this kernel keeps from files, but not from all else",
-                Confinement::No => "that this kernel cannot confine",
-            }
-        ));
+        let (seconds, mib) = (taken.cpu_ms as f64 / 1_000.0, taken.peak_bytes >> 20);
+        let process = match taken.confined {
+            Confinement::Fully => "a process that reaches nothing else",
+            Confinement::Partly => "a process that this kernel keeps from files, but not from all else",
+            Confinement::No => "a process that this kernel cannot confine",
+        };
+        out.tell("compile", &format!("{seconds:.1} s of processor time and {mib} MiB of memory, in {process}"));
     }
     if policy.capabilities().iter().any(|capability| capability.reads_archive()) {
-        out.push_str(&format!("archive   {} older messages to search, made up and in memory\n", bench::ARCHIVED));
+        out.tell("archive", &format!("{} older messages to search, made up and in memory", bench::ARCHIVED));
     }
     let heading = ["DECISION", "#MESSAGES", "#A SECOND", "#ON ALL CORES", "#P50 µs", "#P95 µs", "#FUEL", "#MEMORY kB"];
     let rows = measured.iter().map(|measured| {
@@ -100,13 +103,11 @@ fn page(policy: &Policy, loading: Loading, measured: &[Measured]) -> String {
             (measured.peak_bytes >> 10).to_string(),
         ]
     });
-    out.push_str(&table::columns(
-        &std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows).collect::<Vec<_>>(),
-    ));
+    out.columns(&std::iter::once(heading.map(str::to_owned).to_vec()).chain(rows).collect::<Vec<_>>());
     for measured in measured {
         if let Some(reason) = &measured.refused {
-            out.push_str(&format!("{} was not usable: {reason}\n", measured.decision.name()));
+            out.say(&format!("{} was not usable: {reason}", measured.decision.name()));
         }
     }
-    out
+    out.done()
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pmk_core::Language;
 use pmk_policy::Policy;
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::{
     context::Context,
     output::{print, print_json},
-    table,
+    page::Page,
     text::one_line,
 };
 use crate::{
@@ -39,17 +40,17 @@ impl Check {
         histories.extend(histories::given(&self.history)?);
         let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
-        let waiting = Waiting::now("asking");
+        let waiting = Waiting::now(&context.translated("asking"));
         let mut asked = 0;
         let report = check::run(&stage, &histories, runtime.limits(), &mut || {
             asked += 1;
-            waiting.says(format!("{asked} questions asked"));
+            waiting.says(context.translated(&format!("{asked} questions asked")));
         });
         drop(waiting);
         if context.json {
             print_json(&document(stage.policy(), &histories, &report))?;
         } else {
-            print(&page(stage.policy(), &histories, &report))?;
+            print(&page(stage.policy(), &histories, &report, context.language))?;
         }
         match report.failed() {
             0 => Ok(()),
@@ -74,55 +75,51 @@ fn document(policy: &Policy, histories: &[Named], report: &Report) -> Value {
     })
 }
 
-fn page(policy: &Policy, histories: &[Named], report: &Report) -> String {
+fn page(policy: &Policy, histories: &[Named], report: &Report, language: Language) -> String {
     let identity = policy.identity();
-    let mut out = format!(
-        "policy    {identity}  sha256 {}\nasked     {} questions about {} conversations\n",
-        identity.sha256,
-        report.asked(),
-        histories.len()
-    );
+    let mut out = Page::new(language);
+    out.line("policy", format!("{identity}  sha256 {}", identity.sha256));
+    out.tell("asked", &format!("{} questions about {} conversations", report.asked(), histories.len()));
     let heading = ["CHECK", "#PASSED", "#CORRECTED", "#HANDED ON", "#FAILED"].map(str::to_owned).to_vec();
-    let rows = report.checks.iter().map(|check| {
+    let names: Vec<String> = report.checks.iter().map(|check| out.translated(&check.name)).collect();
+    let rows = report.checks.iter().zip(names).map(|(check, name)| {
         let numbers = [check.passed, check.corrected, check.handed_on, check.failed].map(|number| number.to_string());
-        std::iter::once(check.name.clone()).chain(numbers).collect()
+        std::iter::once(name).chain(numbers).collect()
     });
-    out.push_str(&table::columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()));
-    out.push_str(&format!(
-        "cost      at most {:.1} % of the fuel and {:.1} of {} MB of memory\n",
-        report.cost.fuel_percent,
-        report.cost.peak_bytes as f64 / f64::from(1 << 20),
-        report.cost.memory_limit >> 20
-    ));
+    out.columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>());
+    let (fuel, peak) = (report.cost.fuel_percent, report.cost.peak_bytes as f64 / f64::from(1 << 20));
+    let memory = report.cost.memory_limit >> 20;
+    out.tell("cost", &format!("at most {fuel:.1} % of the fuel and {peak:.1} of {memory} MB of memory"));
     for (name, wasteful) in report.checks.iter().filter_map(|check| Some((&check.name, check.wasteful.as_ref()?))) {
-        out.push_str(&format!(
-            "\n{name}: {} plans are carried out and leave almost nothing, the first with {}\n  hint: cut the most recent turn \
-             short instead of dropping it; `keep_last_turn` of the Rust SDK does\n",
-            wasteful.plans,
-            one_line(&wasteful.first, 200)
-        ));
+        let (plans, first) = (wasteful.plans, one_line(&wasteful.first, 200));
+        out.text("\n");
+        out.say(&format!("{name}: {plans} plans are carried out and leave almost nothing, the first with {first}"));
+        let hint = "cut the most recent turn short instead of dropping it; `keep_last_turn` of the Rust SDK does";
+        out.hint(hint);
     }
     for check in &report.checks {
         if let Some(first) = &check.first {
-            out.push_str(&found(&check.name, check.failed, first));
+            out.text(&found(&check.name, check.failed, first, language));
         }
     }
-    out
+    out.done()
 }
 
 /// The first bad answer of a kind, and what to do about it.
-pub(super) fn found(name: &str, failed: u32, first: &Finding) -> String {
-    let mut out = format!("\n{name}: {failed} failed, the first with {}\n", one_line(&first.situation, 200));
+pub(super) fn found(name: &str, failed: u32, first: &Finding, language: Language) -> String {
+    let mut out = Page::new(language).with("  ", 6);
+    out.text("\n");
+    out.say(&format!("{name}: {failed} failed, the first with {}", one_line(&first.situation, 200)));
     for set in &first.settings {
-        out.push_str(&format!("  set   {}\n", one_line(set, 100)));
+        out.line("set", one_line(set, 100));
     }
-    out.push_str(&format!("  found {}\n", one_line(&first.reason, 600)));
+    out.tell("found", &one_line(&first.reason, 600));
     for line in &first.log {
-        out.push_str(&format!("  log   {}\n", one_line(&line.text, 1_000)));
+        out.line("log", one_line(&line.text, 1_000));
     }
     for frame in &first.backtrace {
-        out.push_str(&format!("  at    {}\n", one_line(frame, 200)));
+        out.line("at", one_line(frame, 200));
     }
-    out.push_str(&format!("  hint: {}\n", first.hint));
-    out
+    out.hint(first.hint);
+    out.done()
 }

@@ -11,6 +11,7 @@ use super::super::{
     change::record,
     context::Context,
     output::{print, print_json},
+    page::Page,
 };
 use crate::{
     config::{self, EditError, Json},
@@ -90,15 +91,17 @@ impl Use {
                 "otherwise": otherwise,
             }));
         }
-        let restart = match survival {
-            Survival::Yes => "survives it".to_owned(),
-            Survival::No(otherwise) => format!("does not survive it: {otherwise}"),
-        };
-        print(&format!(
-            "serving   {}\nbefore    {}\nrestart   {restart}\n",
-            page(&swapped.serving),
-            page(&swapped.before)
-        ))
+        let mut page = Page::new(context.language);
+        page.line("serving", layers(&swapped.serving));
+        page.line("before", layers(&swapped.before));
+        page.tell(
+            "restart",
+            &match survival {
+                Survival::Yes => "survives it".to_owned(),
+                Survival::No(otherwise) => format!("does not survive it: {otherwise}"),
+            },
+        );
+        print(&page.done())
     }
 
     fn survival(&self, swapped: &Swapped) -> Survival {
@@ -125,7 +128,7 @@ fn write(context: &Context, files: &[PathBuf]) -> Result<(), EditError> {
 }
 
 /// One line a layer.
-fn page(layers: &[Identity]) -> String {
+fn layers(layers: &[Identity]) -> String {
     let lines: Vec<String> = layers.iter().map(|layer| format!("{layer}  sha256 {}", layer.sha256)).collect();
     lines.join("\n          ")
 }

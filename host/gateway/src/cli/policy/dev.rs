@@ -207,7 +207,7 @@ impl Dev {
         }
         for number in 1.. {
             let seen = watch.look();
-            let round = round(number, builder, &mut desk).await?;
+            let round = round(number, builder, &mut desk, context).await?;
             print(&if context.json { page::document(&round, &told) } else { page::text(&round, &told) })?;
             if self.once {
                 return round.verdict();
@@ -226,11 +226,11 @@ impl Dev {
 }
 
 /// Builds, and tries out what was built. What fails leaves the build before as it is.
-async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Result<Round, Failure> {
+async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>, context: &Context) -> Result<Round, Failure> {
     let begun = Instant::now();
-    let waiting = Waiting::now(&format!("building with {}", builder.what()));
+    let waiting = Waiting::now(&context.translated(&format!("building with {}", builder.what())));
     let built = builder.build(&CancellationToken::new()).await;
-    waiting.says("comparing");
+    waiting.says(context.translated("comparing"));
     let outcome = match built {
         Ok(file) => {
             let load = file.clone();

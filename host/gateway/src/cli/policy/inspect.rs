@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pmk_core::Language;
 use pmk_policy::{Policy, SettingKind, SettingSpec, contract};
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use super::{
     super::{
         context::Context,
         output::{print, print_json},
+        page::Page,
         table,
         text::printable,
     },
@@ -30,7 +32,11 @@ impl Inspect {
         let policy = policies::load(&runtime, &self.file)?;
         // One that is not allowed is not loaded.
         let allowed = runtime.trust().allow.is_some();
-        if context.json { print_json(&document(&policy, allowed)) } else { print(&printable(&page(&policy, allowed))) }
+        if context.json {
+            print_json(&document(&policy, allowed))
+        } else {
+            print(&printable(&page(&policy, allowed, context.language)))
+        }
     }
 }
 
@@ -59,53 +65,51 @@ fn wasi(policy: &Policy) -> Vec<&str> {
     foreign.map(|capability| capability.interface.as_str()).collect()
 }
 
-fn page(policy: &Policy, allowed: bool) -> String {
+fn page(policy: &Policy, allowed: bool, language: Language) -> String {
     let description = policy.description();
-    let mut out = format!(
-        "name      {}\nversion   {}\nabout     {}\nsha256    {}\nsize      {} bytes\n\
-         contract  wants {}, this host offers {}\nexports   {}\n",
-        description.name,
-        description.version,
-        description.about,
-        policy.identity().sha256,
-        policy.size_bytes(),
-        policy.contract_version(),
-        contract::VERSION,
-        decisions(policy.exports()).join(", "),
-    );
+    let mut out = Page::new(language);
+    out.line("name", &description.name);
+    out.line("version", &description.version);
+    out.line("about", &description.about);
+    out.line("sha256", &policy.identity().sha256);
+    out.tell("size", &format!("{} bytes", policy.size_bytes()));
+    out.tell("contract", &format!("wants {}, this host offers {}", policy.contract_version(), contract::VERSION));
+    out.line("exports", decisions(policy.exports()).join(", "));
     if policy.capabilities().is_empty() {
-        out.push_str("imports   none\n");
+        out.tell("imports", "none");
     }
     for (at, capability) in policy.capabilities().iter().enumerate() {
-        let heading = if at == 0 { "imports" } else { "" };
-        out.push_str(&format!("{heading:<10}{}\n", capability.interface));
+        out.line(if at == 0 { "imports" } else { "" }, &capability.interface);
         for functions in capability.functions.chunk_by(|a, b| resource(a) == resource(b)) {
-            out.push_str(&format!("            {}\n", methods(functions)));
+            out.line("", format!("  {}", methods(functions)));
         }
     }
-    out.push_str(match wasi(policy).is_empty() {
-        true => "wasi      none\n",
-        false => {
-            "wasi      imported, and denied: no files, network, environment; clocks and random numbers stand still\n"
-        }
-    });
-    out.push_str(match allowed {
-        true => "allowed   yes, by `policy.allow`\n",
-        false => "allowed   not asked: gateway.json has no `policy.allow`\n",
-    });
+    out.tell(
+        "wasi",
+        match wasi(policy).is_empty() {
+            true => "none",
+            false => "imported, and denied: no files, network, environment; clocks and random numbers stand still",
+        },
+    );
+    out.tell(
+        "allowed",
+        match allowed {
+            true => "yes, by `policy.allow`",
+            false => "not asked: gateway.json has no `policy.allow`",
+        },
+    );
     if description.settings.is_empty() {
-        out.push_str("settings  none\n");
-        return out;
+        out.tell("settings", "none");
+        return out.done();
     }
-    out.push_str("settings\n");
-    let rows: Vec<Vec<String>> =
-        std::iter::once(["NAME", "DEFAULT", "VALUES", "WHAT IT DOES"].map(str::to_owned).to_vec())
-            .chain(description.settings.iter().map(row))
-            .collect();
-    for line in table::columns(&rows).lines() {
-        out.push_str(&format!("  {line}\n"));
+    out.say("settings");
+    let heading = ["NAME", "DEFAULT", "VALUES", "WHAT IT DOES"].map(str::to_owned).to_vec();
+    let rows = description.settings.iter().map(|setting| row(setting, &out));
+    let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
+    for line in table::columns(&rows, language).lines() {
+        out.text(&format!("  {line}\n"));
     }
-    out
+    out.done()
 }
 
 /// What a function belongs to, where it is a method.
@@ -120,11 +124,13 @@ fn methods(functions: &[String]) -> String {
     format!("{resource}: {}", names.collect::<Vec<_>>().join(", "))
 }
 
-fn row(setting: &SettingSpec) -> Vec<String> {
+fn row(setting: &SettingSpec, page: &Page) -> Vec<String> {
     let (default, values) = match &setting.kind {
-        SettingKind::Integer { default, min, max } => (default.to_string(), format!("{min} to {max}")),
+        SettingKind::Integer { default, min, max } => {
+            (default.to_string(), page.translated(&format!("{min} to {max}")))
+        }
         SettingKind::Boolean { default } => (default.to_string(), "true, false".to_owned()),
-        SettingKind::Text { default } => (format!("`{default}`"), "text".to_owned()),
+        SettingKind::Text { default } => (format!("`{default}`"), page.translated("text")),
     };
     vec![setting.name.clone(), default, values, setting.help.clone()]
 }

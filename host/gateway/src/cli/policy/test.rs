@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pmk_core::Language;
 use pmk_system::error::Failure;
 use serde_json::json;
 
 use super::super::{
     context::Context,
     output::{print, print_json},
+    page::Page,
     text::one_line,
 };
 use crate::{
@@ -46,7 +48,7 @@ impl Test {
         if context.json {
             print_json(&json!({"policy": stage.policy().identity(), "failed": failed, "cases": tried}))?;
         } else {
-            print(&tried.iter().map(shown).collect::<String>())?;
+            print(&tried.iter().map(|tried| shown(tried, context.language)).collect::<String>())?;
         }
         match failed {
             0 => Ok(()),
@@ -60,20 +62,21 @@ impl Test {
     }
 }
 
-fn shown(tried: &Tried) -> String {
+fn shown(tried: &Tried, language: Language) -> String {
     let (word, differences) = match &tried.outcome {
         Outcome::Passed => ("ok", &[][..]),
         Outcome::Blessed { differences } => ("blessed", &differences[..]),
         Outcome::Failed { differences } => ("FAILED", &differences[..]),
     };
-    let mut out = format!("{word:<8}{}\n", tried.case);
+    let mut out = Page::new(language).with("", 8);
+    out.line(word, &tried.case);
     for Difference { line, expected, found } in differences {
-        out.push_str(&format!("  {line}\n"));
+        out.text(&format!("  {line}\n"));
         for (sign, text) in [('-', expected), ('+', found)] {
             if let Some(text) = text {
-                out.push_str(&format!("    {sign} {}\n", one_line(text, SHOWN_CHARS)));
+                out.text(&format!("    {sign} {}\n", one_line(text, SHOWN_CHARS)));
             }
         }
     }
-    out
+    out.done()
 }

@@ -14,10 +14,7 @@ use tempfile::NamedTempFile;
 
 use super::{Format, conversations};
 use crate::{
-    cli::{
-        context::Context,
-        output::{note, print_json},
-    },
+    cli::{context::Context, output::print_json},
     store::Store,
     transfer::{TransferError, full, pmk, tree},
     waiting::Waiting,
@@ -49,7 +46,7 @@ impl Export {
             // The oldest first, so that an import puts them in the same order.
             None => store.sessions().await?.into_iter().rev().map(|session| session.key).collect(),
         };
-        let waiting = Waiting::when_long(&format!("writing {}", conversations(keys.len())));
+        let waiting = Waiting::when_long(&context.translated(&format!("writing {}", conversations(keys.len()))));
         let failed = match self.format {
             Format::Full => write_full(store, &keys, &to).await.map(|()| 0)?,
             Format::Pmk => self.write_pmk(context, store, &keys, &to).await?,
@@ -59,7 +56,7 @@ impl Export {
         if context.json {
             print_json(&json!({"exported": written, "failed": failed, "to": to}))?;
         } else {
-            note(format!("{} written to `{}`", conversations(written), to.display()));
+            context.say(&format!("{} written to `{}`", conversations(written), to.display()));
         }
         match failed {
             0 => Ok(()),

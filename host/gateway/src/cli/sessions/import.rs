@@ -14,7 +14,7 @@ use crate::{
     cli::{
         change::record,
         context::{Context, block_on},
-        output::{note, print_json},
+        output::print_json,
     },
     store::{SessionDump, Store, StoreError},
     transfer::{TransferError, full, pmk, tree},
@@ -58,7 +58,7 @@ impl Import {
                 done: vec![],
                 cases: vec![],
                 failures: vec![],
-                waiting: Waiting::when_long("reading the first conversation"),
+                waiting: Waiting::when_long(&context.translated("reading the first conversation")),
             };
             match source {
                 Source::Full(file) => tally.full(file).await?,
@@ -179,7 +179,7 @@ impl Tally<'_> {
                     "renumbered": restored.renumbered,
                     "repairs": repairs,
                 }));
-                self.waiting.says(format!("{} imported", conversations(self.done.len())));
+                self.waiting.says(self.context.translated(&format!("{} imported", conversations(self.done.len()))));
                 Ok(())
             }
             Err(error @ (StoreError::Exists(_) | StoreError::Leased { .. } | StoreError::LeaseLost { .. })) => {
@@ -250,7 +250,7 @@ impl Tally<'_> {
                 1 => " and one open case".to_owned(),
                 many => format!(" and {many} open cases"),
             };
-            note(format!("{}{cases} imported from `{}`", conversations(imported), path.display()));
+            self.context.say(&format!("{}{cases} imported from `{}`", conversations(imported), path.display()));
         }
         match failed {
             0 => Ok(()),

@@ -8,8 +8,7 @@ use serde_json::json;
 use crate::{
     cli::{
         context::{Context, block_on},
-        output::{note, print, print_json},
-        table,
+        output::{print, print_json},
         text::time,
     },
     control::{self, Reply, Request},
@@ -23,17 +22,17 @@ pub(super) async fn list(context: &Context, store: &Store) -> Result<(), Failure
         return print_json(&parked.iter().map(document).collect());
     }
     if parked.is_empty() {
-        note("no message is parked");
+        context.say("no message is parked");
         return Ok(());
     }
     let heading = ["KEY", "USER", "PARKED", "TOLD", "WHY"].map(str::to_owned).to_vec();
     let rows = parked.iter().map(|parked| {
         let user = parked.message.as_ref().map_or("?", |message| &message.user);
-        let told = if parked.told { "yes" } else { "not yet" };
-        vec![parked.key.clone(), user.to_owned(), time(parked.at_ms), told.to_owned(), parked.why.clone()]
+        let told = context.translated(if parked.told { "yes" } else { "not yet" });
+        vec![parked.key.clone(), user.to_owned(), time(parked.at_ms), told.into_owned(), parked.why.clone()]
     });
-    print(&table::columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()))?;
-    note("once the cause is mended: pmk-host sessions retry KEY, or --all");
+    print(&context.columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>()))?;
+    context.say("once the cause is mended: pmk-host sessions retry KEY, or --all");
     Ok(())
 }
 
@@ -69,11 +68,12 @@ impl Retry {
             let hint = "`pmk-host store check` shows what is damaged";
             context.notice(&format!("{unreadable} stay parked: their conversation cannot be read"), Some(hint));
         }
-        let s = if messages == 1 { "" } else { "s" };
-        note(match (messages, is_running) {
+        context.say(&match (messages, is_running) {
             (0, _) => "nothing is parked there".to_owned(),
-            (_, true) => format!("{messages} message{s} taken up again"),
-            (_, false) => format!("{messages} message{s} will be taken up at the next start"),
+            (1, true) => "1 message taken up again".to_owned(),
+            (_, true) => format!("{messages} messages taken up again"),
+            (1, false) => "1 message will be taken up at the next start".to_owned(),
+            (_, false) => format!("{messages} messages will be taken up at the next start"),
         });
         Ok(())
     }

@@ -6,10 +6,7 @@ use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
 use crate::{
-    cli::{
-        context::Context,
-        output::{note, print_json},
-    },
+    cli::{context::Context, output::print_json},
     store::{Cut, Store},
 };
 
@@ -32,7 +29,7 @@ impl Reset {
         if context.json {
             return print_json(&json!({"key": self.key, "reset": true}));
         }
-        note(match (before.live_messages, before.dropped_turns) {
+        context.say(&match (before.live_messages, before.dropped_turns) {
             (0, 0) => format!("`{}` was empty already", self.key),
             (messages, _) => format!("`{}` starts afresh; its {messages} messages stay in the archive", self.key),
         });
@@ -50,7 +47,7 @@ impl Reset {
         if turns_kept > turns && turns_removed > 0 {
             context.notice(&format!("turns {turns} to {turns_kept} share a tool call and stay together"), None);
         }
-        note(match messages_removed {
+        context.say(&match messages_removed {
             0 => format!("`{key}` has {turns_kept} turns, and all stay"),
             _ => format!(
                 "`{key}` is back at turn {turns_kept}; {turns_removed} turns ({messages_removed} messages) stay in the archive"

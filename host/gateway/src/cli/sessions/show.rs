@@ -97,12 +97,12 @@ impl Show {
         }
         let is_seed = |stored: &&StoredMessage| matches!(stored.entry.message.origin, Origin::Seed | Origin::SeedAck);
         let seed = messages.iter().take_while(is_seed).count();
-        let mut pages: Vec<String> = messages.iter().map(|message| self.page(message)).collect();
+        let mut pages: Vec<String> = messages.iter().map(|message| self.page(message, context)).collect();
         if let Some(marker) = marker {
-            pages.insert(
-                seed,
-                format!("- {} ({} tokens)\n  {}\n", Origin::Marker.name(), marker.tokens(), marker.text()),
-            );
+            pages.insert(seed, {
+                let tokens = format!("({} tokens)", marker.tokens());
+                format!("- {} {}\n  {}\n", Origin::Marker.name(), context.translated(&tokens), marker.text())
+            });
         }
         print(&pages.concat())
     }
@@ -137,18 +137,19 @@ impl Show {
         })
     }
 
-    fn page(&self, stored: &StoredMessage) -> String {
+    fn page(&self, stored: &StoredMessage, context: &Context) -> String {
         let message = self.shown(stored);
+        let tokens = stored.entry.tokens;
         let state = match (stored.live, stored.entry.original.is_some()) {
-            (false, _) => ", archived",
-            (true, true) => ", shortened",
-            (true, false) => "",
+            (false, _) => format!("({tokens} tokens, archived)"),
+            (true, true) => format!("({tokens} tokens, shortened)"),
+            (true, false) => format!("({tokens} tokens)"),
         };
         let mut page = format!(
-            "{} {} ({} tokens{state}) {}\n",
+            "{} {} {} {}\n",
             stored.entry.shown_id(),
             message.origin.name(),
-            stored.entry.tokens,
+            context.translated(&state),
             time(stored.created_at_ms)
         );
         for block in &message.blocks {

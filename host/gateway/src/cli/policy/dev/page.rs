@@ -1,5 +1,6 @@
 //! What is told of a build: lines for people, one object a build for machines.
 
+use pmk_core::Language;
 use pmk_system::json;
 use serde_json::{Value, json};
 
@@ -58,7 +59,7 @@ fn checked(tried: &Tried) -> String {
     let mut out = format!("check     {} bad answers to {} questions\n", report.failed(), report.asked());
     for one in &report.checks {
         if let Some(first) = &one.first {
-            out.push_str(&check::found(&one.name, one.failed, first));
+            out.push_str(&check::found(&one.name, one.failed, first, Language::English));
         }
     }
     out

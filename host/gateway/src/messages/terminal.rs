@@ -1,0 +1,218 @@
+//! What commands tell a person at the terminal: what went wrong and what to do about it, what was done, and the words of
+//! tables. All of it is English where it is made, and stays so in the log and for machines. Where it is printed it is found in a
+//! catalogue by the English template that it was made of, as gettext does it: `terminal/zh-TW.txt` and `terminal/tables.zh-TW.txt` have what the sources say,
+//! `terminal/foreign.zh-TW.txt` what the system and the libraries do. What is in neither stays as it is.
+
+#[cfg(test)]
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use pmk_core::Language;
+
+const OURS: &str = concat!(include_str!("terminal/zh-TW.txt"), include_str!("terminal/tables.zh-TW.txt"));
+const FOREIGN: &str = include_str!("terminal/foreign.zh-TW.txt");
+
+/// Made where somebody reads Chinese, and nowhere else.
+static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::read(&[OURS, FOREIGN]));
+
+/// Errors hold errors; so deep they are looked for.
+const MOST_NESTED: usize = 6;
+/// A row with fewer letters than this, and no name in it, fits many a text that it is not made for: it counts only where
+/// something in its holes is known, or a number. One without a letter always does.
+const FEW_LETTERS: usize = 5;
+
+/// A text of this program in that language, as far as it is known.
+pub fn translated(text: &str, language: Language) -> Cow<'_, str> {
+    match language {
+        Language::English => Cow::Borrowed(text),
+        Language::TraditionalChinese => CHINESE.lines(text).map_or(Cow::Borrowed(text), Cow::Owned),
+    }
+}
+
+/// What went wrong, and below it what to do.
+pub fn error(what: &str, hint: Option<&str>, language: Language) -> String {
+    format!("{}{}", language.pick("error: ", "錯誤："), notice(what, hint, language))
+}
+
+/// What is not as it should be, and below it what to do.
+pub fn warning(what: &str, hint: Option<&str>, language: Language) -> String {
+    format!("{}{}", language.pick("warning: ", "警告："), notice(what, hint, language))
+}
+
+/// What is to be known, and below it what to do.
+pub fn notice(what: &str, hint: Option<&str>, language: Language) -> String {
+    let what = translated(what, language).into_owned();
+    hint.map_or_else(|| what.clone(), |hint| format!("{what}\n  {}", self::hint(hint, language)))
+}
+
+/// What to do.
+pub fn hint(hint: &str, language: Language) -> String {
+    format!("{}{}", language.pick("hint: ", "提示："), translated(hint, language))
+}
+
+/// Rows of templates, those with the most literal characters first.
+struct Catalogue(Vec<Row>);
+
+struct Row {
+    /// What stands around the holes: one more than there are.
+    english: Vec<String>,
+    chinese: Vec<String>,
+    /// Which hole of the English text each of the Chinese one is.
+    order: Vec<usize>,
+}
+
+impl Catalogue {
+    fn read(texts: &[&str]) -> Catalogue {
+        let mut rows: Vec<Row> = texts.iter().flat_map(|text| pairs(text)).map(|(a, b)| Row::read(a, b)).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.english.iter().map(String::len).sum::<usize>()));
+        Catalogue(rows)
+    }
+
+    /// What is known of a text, line by line.
+    fn lines(&self, text: &str) -> Option<String> {
+        if !text.contains('\n') {
+            return self.known(text, MOST_NESTED);
+        }
+        let line = |line: &str| {
+            let (indent, words) = line.split_at(line.len() - line.trim_start().len());
+            self.known(words, MOST_NESTED).map_or_else(|| line.to_owned(), |known| format!("{indent}{known}"))
+        };
+        Some(text.split('\n').map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// A text that is made of a row, or that ends in one which begins with a separator.
+    fn known(&self, text: &str, nested: usize) -> Option<String> {
+        let nested = nested.checked_sub(1)?;
+        let whole = self.0.iter().find_map(|row| self.filled(row, &row.holes(text)?, nested));
+        whole.or_else(|| {
+            self.0.iter().filter(|row| row.is_tail()).find_map(|row| {
+                let at = text.rfind(row.english.first()?.as_str()).filter(|at| *at > 0)?;
+                let (head, tail) = text.split_at(at);
+                let tail = self.filled(row, &row.holes(tail)?, nested)?;
+                Some(self.known(head, nested).unwrap_or_else(|| head.to_owned()) + &tail)
+            })
+        })
+    }
+
+    /// The Chinese of a row, with what is in its holes.
+    fn filled(&self, row: &Row, holes: &[&str], nested: usize) -> Option<String> {
+        let known = |(at, hole): (usize, &&str)| if row.is_code(at) { None } else { self.known(hole, nested) };
+        let known: Vec<Option<String>> = holes.iter().enumerate().map(known).collect();
+        let is_plain = |hole: &&str| row.letters() > 0 && (is_number(hole) || is_code(hole));
+        if row.is_weak() && !known.iter().any(Option::is_some) && !holes.iter().any(is_plain) {
+            return None;
+        }
+        let mut text = String::new();
+        for (literal, at) in row.chinese.iter().zip(row.order.iter().map(Some).chain([None])) {
+            join(&mut text, literal);
+            if let Some(hole) = at.and_then(|at| known[*at].as_deref().or_else(|| holes.get(*at).copied())) {
+                join(&mut text, hole);
+            }
+        }
+        Some(text)
+    }
+}
+
+impl Row {
+    fn read(english: &str, chinese: &str) -> Row {
+        let (chinese, numbers) = pieces(chinese);
+        let order = numbers.iter().enumerate().map(|(at, number)| number.map_or(at, |number| number - 1)).collect();
+        Row { english: pieces(english).0, chinese, order }
+    }
+
+    /// What is in the holes, if the text is made of this.
+    fn holes<'a>(&self, text: &'a str) -> Option<Vec<&'a str>> {
+        let (first, rest) = self.english.split_first()?;
+        let mut left = text.strip_prefix(first.as_str())?;
+        let Some((last, between)) = rest.split_last() else { return left.is_empty().then(Vec::new) };
+        let mut holes = Vec::with_capacity(rest.len());
+        for literal in between {
+            let (hole, after) = left.split_once(literal.as_str())?;
+            holes.push(hole);
+            left = after;
+        }
+        holes.push(left.strip_suffix(last.as_str())?);
+        let are_names = |(at, hole): (usize, &&str)| !self.is_code(at) || !hole.contains('`');
+        holes.iter().enumerate().all(are_names).then_some(holes)
+    }
+
+    /// Whether that hole stands between backticks: a name, whatever it spells.
+    fn is_code(&self, hole: usize) -> bool {
+        let around = self.english.get(hole).zip(self.english.get(hole + 1));
+        around.is_some_and(|(before, after)| before.ends_with('`') && after.starts_with('`'))
+    }
+
+    fn is_tail(&self) -> bool {
+        self.english.first().is_some_and(|first| first.starts_with([' ', ',', ';']))
+    }
+
+    fn letters(&self) -> usize {
+        self.english.iter().map(|literal| literal.chars().filter(|char| char.is_alphabetic()).count()).sum()
+    }
+
+    fn is_weak(&self) -> bool {
+        let names = (0..self.order.len()).any(|hole| self.is_code(hole));
+        match self.letters() {
+            0 => true,
+            letters => !self.order.is_empty() && letters < FEW_LETTERS && !names,
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|char| char.is_ascii_digit() || matches!(char, '.' | ','))
+}
+
+fn is_code(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('`') && text.ends_with('`')
+}
+
+/// Puts a text behind another one: there is a space between Chinese and Latin, and none between Chinese and Chinese.
+fn join(text: &mut String, next: &str) {
+    let Some(begins) = next.chars().next() else { return };
+    let is_chinese = |char: char| ('\u{3400}'..='\u{9fff}').contains(&char);
+    let is_latin = |char: char| char.is_ascii_alphanumeric() || char == '`';
+    if text.ends_with(' ') && is_chinese(begins) && text.trim_end().ends_with(is_chinese) {
+        text.truncate(text.trim_end().len());
+    }
+    if text.ends_with(is_chinese) && is_latin(begins) || text.ends_with(is_latin) && is_chinese(begins) {
+        text.push(' ');
+    }
+    let next = match next.strip_prefix(' ') {
+        Some(rest) if rest.starts_with(is_chinese) && text.ends_with(is_chinese) => rest,
+        _ => next,
+    };
+    text.push_str(next);
+}
+
+/// The rows of a catalogue: an English line, and an indented Chinese one.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let rows: Vec<&str> = text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")).collect();
+    let (rows, _) = rows.as_chunks::<2>();
+    rows.iter().map(|[english, chinese]| (*english, chinese.trim_start())).collect::<Vec<_>>().into_iter()
+}
+
+/// What stands around the holes of a template, and the numbers of those that have one.
+fn pieces(template: &str) -> (Vec<String>, Vec<Option<usize>>) {
+    let (mut literals, mut numbers) = (vec![String::new()], vec![]);
+    let mut chars = template.chars().peekable();
+    while let Some(char) = chars.next() {
+        let literal = match (char, chars.peek()) {
+            ('{' | '}', Some(next)) if *next == char => chars.next(),
+            ('{', _) => {
+                let number: String = chars.by_ref().take_while(|char| *char != '}').collect();
+                numbers.push(number.parse().ok());
+                literals.push(String::new());
+                None
+            }
+            _ => Some(char),
+        };
+        if let (Some(char), Some(last)) = (literal, literals.last_mut()) {
+            last.push(char);
+        }
+    }
+    (literals, numbers)
+}

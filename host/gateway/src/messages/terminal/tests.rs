@@ -1,0 +1,166 @@
+use std::{collections::BTreeSet, path::Path};
+
+use super::*;
+
+/// What is found where something is said, and is for machines or a file, or the same in any language.
+const NOT_SAID: [&str; 37] = [
+    " at line ",
+    " by {}",
+    "#HANDED ON",
+    "(a result of {} characters, left out)",
+    "- Channel: {}",
+    "- Closed: {}",
+    "- Opened: {}",
+    "- Still open",
+    ": did not help",
+    ": helped",
+    "BEGIN IMMEDIATE",
+    "GET, HEAD",
+    "Open questions",
+    "application/json; charset=utf-8",
+    "cargo component",
+    "compiling `{}` ({} MB)",
+    "did not help",
+    "earlier summary",
+    "error: {}",
+    "files.upload to the given address",
+    "made private",
+    "memory allocation of ",
+    "mra ask {} {}",
+    "npm run build",
+    "of `{}`",
+    "pooling allocator",
+    "prompt is too long: {} tokens > {} maximum",
+    "several people",
+    "that are built in",
+    "the place of a question",
+    "the service manager cannot be told anything: NOTIFY_SOCKET: {}",
+    "{}  sha256 {}",
+    "{} (embedded)",
+    "{} h {} min",
+    "{} min",
+    "{} ms",
+    "{} s",
+];
+
+fn chinese(text: &str) -> Cow<'_, str> {
+    translated(text, Language::TraditionalChinese)
+}
+
+fn texts() -> sources::Texts {
+    let host = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of the crates");
+    sources::texts(host)
+}
+
+/// Whether people have to read words of it: several, or a heading or a label, and not code alone. A page of several lines is
+/// no row.
+fn wants_a_row(text: &str, is_label: bool) -> bool {
+    let has_words = text.split('`').step_by(2).any(|words| words.chars().any(|char| char.is_ascii_alphabetic()));
+    let is_loud = |text: &str| text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase);
+    let is_sql = !is_loud(text) && text.split(' ').next().is_some_and(|word| word.len() > 3 && is_loud(word));
+    let is_name = text.contains(['_', '.']) && !text.contains(' ');
+    let has_enough = text.trim().contains(' ') || (is_label && !is_name) || (text.starts_with('#') && is_loud(text));
+    has_words && has_enough && !text.contains('\n') && !is_sql && !NOT_SAID.contains(&text)
+}
+
+/// A text as its row has it: a heading without the sign of a number; what is indented without that.
+fn row_of(text: &str) -> &str {
+    let text = text.strip_prefix('#').filter(|heading| !heading.starts_with(' ')).unwrap_or(text);
+    text.strip_prefix("  ").unwrap_or(text)
+}
+
+#[test]
+fn every_text_of_the_sources_has_its_chinese() {
+    let rows: BTreeSet<&str> = pairs(OURS).map(|(english, _)| english).collect();
+    let sources::Texts { all, labels } = texts();
+    assert!(all.len() > 500 && labels.len() > 100, "{all:#?}");
+    let wanted = all.iter().chain(&labels).filter(|text| wants_a_row(text, labels.contains(*text)));
+    let missing: BTreeSet<_> = wanted.map(|text| row_of(text)).filter(|row| !rows.contains(row)).collect();
+    assert!(missing.is_empty(), "without a row in terminal/zh-TW.txt: {missing:#?}");
+}
+
+#[test]
+fn every_row_is_said_somewhere() {
+    let sources::Texts { all, labels } = texts();
+    let said: BTreeSet<&str> = all.iter().chain(&labels).flat_map(|text| [text.as_str(), row_of(text)]).collect();
+    let orphans: Vec<_> = pairs(OURS).map(|(english, _)| english).filter(|row| !said.contains(row)).collect();
+    assert!(orphans.is_empty(), "said nowhere: {orphans:#?}");
+    let stale: Vec<_> = NOT_SAID.iter().filter(|text| !said.contains(**text)).collect();
+    assert!(stale.is_empty(), "found nowhere: {stale:#?}");
+}
+
+#[test]
+fn a_row_has_the_same_holes_in_both_languages_and_stands_there_once() {
+    let mut seen = BTreeSet::new();
+    for text in [OURS, FOREIGN] {
+        let lines: Vec<_> = text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")).collect();
+        assert!(lines.iter().enumerate().all(|(at, line)| line.starts_with("  ") == (at % 2 == 1)), "two lines a row");
+        for (english, chinese) in pairs(text) {
+            assert!(seen.insert(english), "twice: {english}");
+            let row = Row::read(english, chinese);
+            let mut order = row.order.clone();
+            order.sort_unstable();
+            assert_eq!(order, (0..row.english.len() - 1).collect::<Vec<_>>(), "{english}\n{chinese}");
+            assert_eq!(row.chinese.len(), row.english.len(), "{english}\n{chinese}");
+            assert_eq!(english.matches('`').count(), chinese.matches('`').count(), "{english}\n{chinese}");
+        }
+    }
+}
+
+#[test]
+fn errors_that_hold_errors_are_translated_to_the_bottom() {
+    let cases = [
+        (
+            "cannot read the history `a.json`: No such file or directory (os error 2)",
+            "無法讀取歷史 `a.json`：沒有這個檔案或資料夾（os error 2）",
+        ),
+        ("a.json: line 3 is not JSON: expected value at column 7", "a.json：第 3 行不是 JSON：這裡應該有值（第 7 欄）"),
+        ("`model` is 7, not a text", "`model` 是 7，不是文字"),
+        (
+            "`tools` is `x`, not `auto` or `fenced`; did you mean `auto`?",
+            "`tools` 是 `x`，不是 `auto` 或 `fenced`；你是指 `auto` 嗎？",
+        ),
+        (
+            "compiling policy `a.wasm` takes more than 512 MiB of memory, all that the system allows",
+            "編譯策略 `a.wasm` 需要超過 512 MiB 的記憶體，這已是系統允許的全部",
+        ),
+        (
+            "policy `a.wasm` could not describe itself: it used up its 7 units of fuel",
+            "策略 `a.wasm` 無法描述自己：它用完了 7 單位的燃料",
+        ),
+        ("`auth.test` failed: Slack says `fatal_error`", "`auth.test` 失敗：Slack 說 `fatal_error`"),
+        ("nothing of the history `h` would be sent: it has no messages", "歷史 `h` 沒有任何內容會送出：沒有訊息"),
+    ];
+    for (english, expected) in cases {
+        assert_eq!(chinese(english), expected);
+    }
+}
+
+#[test]
+fn names_stay_as_they_are_whatever_they_spell() {
+    assert_eq!(chinese("there is no conversation `try again`"), "沒有對話 `try again`");
+    assert_eq!(chinese("policy `it is empty` does not exist"), "策略 `it is empty` 不存在");
+}
+
+#[test]
+fn what_is_not_known_stays_as_it_is() {
+    for text in ["", ": ", "upstream said: nothing useful; or else", "這句已經是中文：好"] {
+        assert_eq!(chinese(text), text);
+    }
+    assert_eq!(chinese("cannot use the store `x`: disk I/O gremlin"), "無法使用資料庫 `x`：disk I/O gremlin");
+    assert_eq!(translated("try again", Language::English), "try again");
+}
+
+#[test]
+fn a_page_is_translated_line_by_line() {
+    let page = "unexpected argument '--x' found\n\n  tip: a similar argument exists: '--y'\n\nUsage: pmk-host run";
+    let expected = "不認得的參數 '--x'\n\n  提示：有相近的參數：'--y'\n\n用法：pmk-host run";
+    assert_eq!(chinese(page), expected);
+}
+
+#[test]
+fn an_error_and_its_hint_are_labelled() {
+    let error = |language| error("it is empty", Some("try again"), language);
+    assert_eq!(error(Language::English), "error: it is empty\n  hint: try again");
+    assert_eq!(error(Language::TraditionalChinese), "錯誤：它是空的\n  提示：請再試一次");
+}
