@@ -69,6 +69,25 @@ fn collected_messages_get_one_reply_that_names_them_all() {
     assert_eq!(shown[0]["turns"], 7, "every question is answered: {shown:#}");
 }
 
+/// Each of them was shown that an answer is made.
+#[test]
+fn collected_messages_that_are_stopped_get_one_reply_that_names_them_all() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let mut gateway = gateway(&home, &anthropic, json!({"mode": "collect", "debounceMs": 1}));
+    anthropic.hold();
+    say(&mut gateway, "Ev0", "first");
+    asked(&anthropic, 1);
+    ["Ev1", "Ev2"].iter().for_each(|event| say(&mut gateway, event, "and more"));
+    say(&mut gateway, "Ev3", "stop");
+    assert_eq!(gateway.next_of("reply").get("event_ids"), None);
+    asked(&anthropic, 2);
+    say(&mut gateway, "Ev4", "stop");
+    let reply = gateway.next_of("reply");
+    assert_eq!((&reply["event_id"], &reply["event_ids"]), (&json!("Ev2"), &json!(["Ev1", "Ev2"])), "{reply}");
+    let (status, _) = gateway.end();
+    assert!(status.success());
+}
+
 #[test]
 fn steering_shows_the_model_at_once_what_comes_while_it_looks_something_up() {
     let (home, anthropic) = (Home::new(), Anthropic::start_blocking());

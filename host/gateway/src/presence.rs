@@ -107,10 +107,10 @@ impl Presence {
     async fn keep_beating(&self) -> Infallible {
         let mut ticks = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut last = Reading::now();
+        let mut last = Reading::now(&self.ports.clock);
         loop {
             ticks.tick().await;
-            let now = Reading::now();
+            let now = Reading::now(&self.ports.clock);
             if let Some(back) = outage::between(last, now) {
                 tracing::warn!(offline_ms = back.offline_ms, "this process did not run for a while");
                 match self.came_back(back, now.wall_ms).await {

@@ -43,17 +43,17 @@ pub use library::SharedLibrary;
 /// The ports.
 pub struct Services {
     pub(crate) home: PathBuf,
-    pub(crate) clock: Clock,
-    pub(crate) store: Store,
-    pub(crate) policies: Arc<Policies>,
+    pub clock: Clock,
+    pub store: Store,
+    pub policies: Arc<Policies>,
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) front: Arc<dyn Front>,
-    pub(crate) ledger: Ledger,
+    pub front: Arc<dyn Front>,
+    pub ledger: Ledger,
     /// What does not change before the next start.
-    pub(crate) config: Config,
-    pub(crate) people: Arc<Permissions>,
+    pub config: Config,
+    pub people: Arc<Permissions>,
     pub(crate) admins: Admins,
-    pub(crate) messages: Arc<Messages>,
+    pub messages: Arc<Messages>,
     pub(crate) library: SharedLibrary,
     pub(crate) calibrator: Calibrator,
     pub(crate) preambles: Preambles,
@@ -70,9 +70,9 @@ pub struct Services {
     /// Held from looking what is new of a case until it is kept: two threads of a channel may bring up the same.
     pub(crate) tracking: tokio::sync::Mutex<()>,
     /// Cancelled when nothing new may begin.
-    pub(crate) stop: CancellationToken,
+    pub stop: CancellationToken,
     /// What must end before the gateway does.
-    pub(crate) tasks: TaskTracker,
+    pub tasks: TaskTracker,
     /// Where messages are taken in that come of a turn.
     intake: OnceLock<Weak<Dispatcher>>,
 }

@@ -1,7 +1,7 @@
 //! Whole turns, the real code, real components, real SQL: in one thread, in virtual time, from one seed. The world around
 //! the gateway is simulated, and goes wrong in every way and order that the seed says.
 //!
-//! [`scenario`] draws up what is to happen, [`run()`] has it happen: a [`life`] after the other of a gateway between
+//! [`scenario`] draws up what is to happen, and [`deeds`] what people do besides asking; [`run()`] has it happen: a [`life`] after the other of a gateway between
 //! [`slack`] and a [`model`], on a [`disk`] that fails, in a [`world`] that says what time it is, what goes wrong now and
 //! when the process is killed; [`damage`] is done between two lives. At the end a [`verdict`] is given. [`shrink()`] makes a
 //! failing case small.
@@ -9,6 +9,7 @@
 #[path = "../../../host/policy/tests/policies/component.rs"]
 mod component;
 mod damage;
+mod deeds;
 mod disk;
 mod life;
 mod model;
@@ -19,6 +20,7 @@ mod scenario;
 mod shrink;
 mod slack;
 mod verdict;
+mod witness;
 mod world;
 
 pub use policies::Policies;

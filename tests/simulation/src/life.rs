@@ -1,6 +1,6 @@
 //! The gateway, opened as `run` opens it, in a runtime of one thread: started, killed, started again.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
 use pmk_host::{
     audience::Prompts,
@@ -8,16 +8,17 @@ use pmk_host::{
     config::Config,
     gateway::Gateway,
     ledger::Ledger,
+    messages::Messages,
     mra::{self, Mra},
+    presence::{self, Presence, manager::Manager, vitals::Vitals},
     services::{Parts, Services, SharedLibrary},
     store::{Opening, Store},
 };
 use pmk_knowledge::Library;
-use pmk_policy::Stack;
 use pmk_system::{clock::Clock, error::Failure, home, home::HomeLock, threads::Threads};
 use tokio_util::sync::CancellationToken;
 
-use crate::{damage, disk, model::WorldsModel, scenario::What, slack::Slack, world::World};
+use crate::{damage, disk, model::WorldsModel, policies::Policies, scenario::What, slack::Slack, world::World};
 
 /// How often a process is started at most once nothing goes wrong any more.
 const MOST_LIVES: usize = 5;
@@ -38,7 +39,7 @@ enum End {
 }
 
 /// Lives until everything was answered that ever will be.
-pub fn live(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, stack: &Stack) {
+pub fn live(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &Policies) {
     let judge = Arc::clone(world);
     let _disk = disk::behave(move |doing| judge.disk(doing));
     let (mut calm_lives, mut damaged) = (0, vec![]);
@@ -46,18 +47,27 @@ pub fn live(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, stack: &Stack) 
         calm_lives += usize::from(world.time() > world.scenario.calm_at);
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
-        let end = runtime.block_on(async {
+        let (end, written) = runtime.block_on(async {
             world.begin_life();
+            let killed = async {
+                world.killed().await;
+                damage::written(home)
+            };
             let end = tokio::select! {
                 biased;
-                () = world.killed() => End::Killed,
-                served = serve(world, slack, home, stack) => served.unwrap_or_else(|failure| End::Failed(failure.message().to_owned())),
+                written = killed => (End::Killed, Some(written)),
+                served = serve(world, slack, home, policies) => {
+                    (served.unwrap_or_else(|failure| End::Failed(failure.message().to_owned())), None)
+                }
             };
             world.end_life();
             end
         });
         // Whoever was killed has tidied nothing up.
         drop(runtime);
+        if let Some(written) = written {
+            written.and_no_more();
+        }
         world.say(|| match &end {
             End::Failed(why) => format!("the gateway gives up: {why}"),
             end => format!("the life is over: {end:?}"),
@@ -66,14 +76,19 @@ pub fn live(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, stack: &Stack) 
         if let End::Asked { is_over: true } = end {
             return;
         }
-        let rest = world.dice("rest").u64(500..20_000);
+        let mut rest = world.dice("rest").u64(500..20_000);
+        // Long enough for Slack to give up, where what it gives up is read back.
+        if world.scenario.setting.presence && world.dice("long rest").u8(0..4) == 0 {
+            rest += world.dice("long rest").u64(5..60) * 60_000;
+        }
         world.pass(rest);
+        slack.give_up();
         damage::damage(world, home, &mut damaged);
     }
     world.breach("it never came to rest, however often it was started".to_owned());
 }
 
-async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, stack: &Stack) -> Result<End, Failure> {
+async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, policies: &Policies) -> Result<End, Failure> {
     let lock = HomeLock::take(home)?;
     let (config, _) = Config::load(home)?;
     let (time, pace) = (Arc::clone(world), Arc::clone(world));
@@ -87,11 +102,12 @@ async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, stack: &Stac
     let ledger = Ledger::open_with(Arc::new(store.clone()), home::gateway_dir(home), threads);
     let (prompts, _) = Prompts::load(home);
     let stop = CancellationToken::new();
+    let arm = policies.stack(world.scenario.setting.arm.unwrap_or_default());
     let parts = Parts {
         home,
         clock,
         store: store.clone(),
-        stack: stack.clone(),
+        stack: policies.stack(world.serving()),
         model: Arc::new(WorldsModel::new(Arc::clone(world))),
         front: Arc::<Slack>::clone(slack),
         ledger,
@@ -101,21 +117,74 @@ async fn serve(world: &Arc<World>, slack: &Arc<Slack>, home: &Path, stack: &Stac
         prompts: prompts.speaking(config.language),
         mra: Mra::new(mra::Config::default()),
         seeder: None,
-        load: Arc::new(|_| Err(Failure::new("there are no arms here"))),
+        load: Arc::new(move |_| Ok(arm.clone())),
         config,
     };
     let services = Services::new(parts, stop.clone());
     let gateway = Gateway::new(&services);
+    let presence = match world.scenario.setting.presence {
+        true => Some(Presence::begin(home, presence(home, &services, &gateway)).await?),
+        false => None,
+    };
     let ran = tokio::select! {
         biased;
         how = store.lost() => Err(Failure::new(how)),
         // A gateway that gives up is over, whatever else was to come in its life.
         ran = async {
             let conducted = async { Ok(conduct(world, slack, &store, &stop).await) };
-            tokio::try_join!(gateway.run(), conducted).map(|((), is_over)| is_over)
-        } => ran,
+            tokio::select! {
+                biased;
+                done = async { tokio::try_join!(run(&gateway, presence.as_deref(), &stop), conducted) } => done,
+                never = swap(world, policies, &services) => never,
+            }
+        } => ran.map(|((), is_over)| is_over),
     };
     ran.map(|is_over| End::Asked { is_over })
+}
+
+/// What presence needs of the world.
+fn presence(home: &Path, services: &Services, gateway: &Gateway) -> presence::Ports {
+    let vitals = Vitals::starting(home);
+    let manager = Manager::of_environment(Arc::clone(&vitals), Messages::new(services.config.language));
+    presence::Ports {
+        clock: services.clock.clone(),
+        store: services.store.clone(),
+        front: Arc::clone(&services.front),
+        ledger: services.ledger.clone(),
+        people: Arc::clone(&services.people),
+        messages: Arc::clone(&services.messages),
+        settings: services.config.presence,
+        stop: services.stop.clone(),
+        tasks: services.tasks.clone(),
+        dispatcher: Arc::clone(gateway.dispatcher()),
+        vitals,
+        manager: Arc::new(manager),
+    }
+}
+
+/// Runs it, and says that it is there and that it goes.
+async fn run(gateway: &Gateway, presence: Option<&Presence>, stop: &CancellationToken) -> Result<(), Failure> {
+    let Some(presence) = presence else { return gateway.run().await };
+    let mut running = pin!(gateway.run());
+    tokio::select! {
+        biased;
+        ran = &mut running => ran,
+        () = stop.cancelled() => tokio::join!(presence.leave(), running).1,
+        never = presence.keep() => match never {},
+    }
+}
+
+/// Has other policies take over when it is time.
+async fn swap(world: &World, policies: &Policies, services: &Services) -> ! {
+    let begun = world.time();
+    for event in world.scenario.events.iter().filter(|event| event.at > begun) {
+        if let What::Swap(to) = event.what {
+            world.until(event.at).await;
+            world.say(|| format!("{to:?} take over"));
+            services.policies.swap(&policies.stack(to));
+        }
+    }
+    std::future::pending().await
 }
 
 /// Has it end when it is asked to, or when all is done; whether all is.

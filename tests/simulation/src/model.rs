@@ -6,19 +6,20 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use pmk_core::{Block, Role, testing::pairs_are_whole, tokens};
 use pmk_models::{
-    Answer, Model, ModelError, Request, Stop, Usage,
+    Answer, Model, ModelError, Request, Stop, Tool, Usage,
     classify::{Failed, classify},
 };
 use serde_json::json;
 
 use crate::{
     scenario::{Overflow, Point, Trouble},
+    witness,
     world::World,
 };
 
 /// What begins and ends the name of a question.
-const OPEN: char = '⟦';
-const CLOSE: char = '⟧';
+pub const OPEN: char = '⟦';
+pub const CLOSE: char = '⟧';
 
 /// How a question is called in its own text.
 pub fn name(number: usize) -> String {
@@ -31,6 +32,22 @@ pub fn names(text: &str) -> Vec<usize> {
     pieces.next();
     let named = pieces.filter_map(|piece| piece.split(CLOSE).next()?.strip_prefix('q')?.parse().ok());
     named.collect()
+}
+
+/// As the gateway estimates it: of how a provider writes it down nobody knows.
+fn of_tool(Tool { name, description, input_schema }: &Tool) -> u64 {
+    u64::from(tokens::estimate(&format!("{name} {description} {input_schema}")))
+}
+
+/// The questions that a request asks.
+fn asked(request: &Request) -> Vec<usize> {
+    let blocks = request.messages.last().map(|message| &message.blocks).into_iter().flatten();
+    let last = blocks.rev().find_map(|block| if let Block::Text { text } = block { Some(text.as_str()) } else { None });
+    // What a summary is made of asks nothing.
+    let last = last.filter(|text| !text.starts_with("<conversation>"));
+    let mut asked = names(last.unwrap_or_default());
+    asked.dedup();
+    asked
 }
 
 /// The model of a world.
@@ -47,7 +64,7 @@ impl WorldsModel {
     fn count(&self, request: &Request) -> u64 {
         let ours = u64::from(tokens::estimate(&request.system))
             + request.messages.iter().map(|message| u64::from(tokens::message(message))).sum::<u64>()
-            + request.tools.iter().map(|tool| u64::from(tokens::estimate(&json!(tool).to_string()))).sum::<u64>();
+            + request.tools.iter().map(of_tool).sum::<u64>();
         ours * self.world.scenario.setting.counts / 100
     }
 
@@ -63,6 +80,9 @@ impl WorldsModel {
         }
         if !pairs_are_whole(&request.messages) {
             breach("has half a tool pair");
+        }
+        if let Some(what) = self.world.witness.object_to(&request.messages, &asked(request)) {
+            breach(&what);
         }
     }
 
@@ -132,7 +152,10 @@ impl Model for WorldsModel {
             let of = format!("{counted} tokens and {} for the answer", request.max_answer_tokens);
             world.breach(format!("a request of {of} is sent to a window of {}", setting.window));
         }
+        let asked = asked(request);
         tokio::time::sleep(Duration::from_millis(world.dice("thinking").u64(20..6_000))).await;
+        // Whatever comes of it, it may be all that comes.
+        asked.iter().for_each(|&number| world.witness.settle(number));
         if world.strikes(Trouble::ModelBusy) {
             return Err(self.failed(Some(529), r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#));
         }
@@ -161,15 +184,13 @@ impl Model for WorldsModel {
         if !request.tools.is_empty() && world.strikes(Trouble::ModelCalls) {
             return Ok(Answer { blocks: self.calls(request), stop: Stop::ToolUse, usage });
         }
-        let blocks = request.messages.last().map(|message| &message.blocks).into_iter().flatten();
-        let last =
-            blocks.rev().find_map(|block| if let Block::Text { text } = block { Some(text.as_str()) } else { None });
-        let mut asked = names(last.unwrap_or_default());
-        asked.dedup();
         // A request without a question has a summary written.
         let text = match asked.is_empty() {
             true => "They went through the parts one by one.".to_owned(),
-            false => asked.iter().map(|&number| format!("The answer to {}. ", name(number))).collect::<String>(),
+            false => {
+                let all = asked.iter().map(|&number| format!("The answer to {}. ", name(number)));
+                format!("{}{} ", all.collect::<String>(), witness::answer(world.count("answers")))
+            }
         };
         world.say(|| format!("model answers {counted} of {most}: {text}"));
         world.step(Point::Model).await;

@@ -57,6 +57,14 @@ impl Policies {
     }
 }
 
+impl Policies {
+    /// The digests of a stack's layers, the top one first.
+    pub fn digests(&self, names: &[&str]) -> Vec<String> {
+        let stack = self.stack(names);
+        stack.layers().iter().map(|layer| layer.policy.identity().sha256.clone()).collect()
+    }
+}
+
 /// Policies that fail, or decide what makes no sense.
 fn hostile() -> [(&'static str, Component); 4] {
     let remove = "(call $remove (local.get $plan) (i32.const 1) (i32.const 2))";

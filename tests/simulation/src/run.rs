@@ -32,12 +32,11 @@ pub fn run(policies: &Policies, seed: u64, keep: Option<&BTreeSet<usize>>, is_lo
     furnish(home.path(), &scenario.setting);
     let world = Arc::new(World::new(scenario, is_loud));
     let slack = Arc::new(Slack::new(Arc::clone(&world)));
-    let stack = policies.stack(world.scenario.setting.policies);
-    let lived = catch_unwind(AssertUnwindSafe(|| life::live(&world, &slack, home.path(), &stack)));
+    let lived = catch_unwind(AssertUnwindSafe(|| life::live(&world, &slack, home.path(), policies)));
     if lived.is_err() {
         world.breach("the gateway panicked outside of a turn".to_owned());
     }
-    verdict::of(&world, &slack, home.path())
+    verdict::of(&world, &slack, home.path(), policies)
 }
 
 /// Where nothing has to wait for a disk, for that is not what is simulated.
@@ -51,7 +50,16 @@ fn furnish(home: &Path, setting: &Setting) {
         "version": 1,
         "language": setting.language,
         "queue": {"mode": setting.queue},
+        "slack": {"followDeletes": setting.follows_deletes},
     });
+    if setting.arm.is_some() {
+        config["experiment"] = json!({
+            "name": "gears",
+            "start": "2025-01-01T00:00:00Z",
+            "control": "as-it-is",
+            "arms": [{"name": "as-it-is"}, {"name": "other", "policy": {"files": ["other.wasm"]}}],
+        });
+    }
     if setting.admins {
         config["admins"] = json!(["UADMIN"]);
     }

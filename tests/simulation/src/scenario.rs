@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 
-use crate::random::{dice, one_of};
+use crate::{
+    deeds::{self, Deed},
+    random::{dice, one_of},
+};
 
 /// A world's plan.
 #[derive(Clone, Debug)]
@@ -37,6 +40,12 @@ pub struct Setting {
     /// Whether somebody can be asked, and whether somebody is told of trouble.
     pub contacts: bool,
     pub admins: bool,
+    /// Whether it tells people that it goes and is back, and reads what it has missed.
+    pub presence: bool,
+    /// The policies of the other arm of an experiment, where one is on.
+    pub arm: Option<&'static [&'static str]>,
+    /// `slack.followDeletes` of gateway.json.
+    pub follows_deletes: bool,
 }
 
 /// How the model says that a prompt is too long.
@@ -62,6 +71,9 @@ pub struct Event {
 #[derive(Clone, Debug)]
 pub enum What {
     Says(Said),
+    Does(Deed),
+    /// Other policies take over.
+    Swap(&'static [&'static str]),
     /// For so long, so often of a hundred times.
     Trouble {
         kind: Trouble,
@@ -195,7 +207,7 @@ pub enum Point {
     Model,
 }
 
-const STACKS: [&[&str]; 13] = [
+pub const STACKS: [&[&str]; 13] = [
     &[],
     &["strict"],
     &["recall"],
@@ -221,7 +233,7 @@ impl Scenario {
     /// The plan of a seed; of its events only those of these numbers, where some are named.
     pub fn of(seed: u64, keep: Option<&BTreeSet<usize>>) -> Scenario {
         let mut rng = dice(seed, "scenario");
-        let setting = Setting::of(&mut rng);
+        let setting = Setting::of(&mut rng, seed);
         let lasts = rng.u64(30_000..2 * HOURS);
         let mut events: Vec<(u64, What)> = Vec::new();
         let questions = rng.usize(4..40);
@@ -273,10 +285,41 @@ impl Scenario {
         let calm_at = events.iter().map(ends).max().unwrap_or(0) + 1_000;
         let probes = probes(&events, calm_at);
         events.extend(probes);
+        events.extend(together(seed, &events, lasts));
+        events.extend(deeds::of(seed, &events, calm_at));
         let events = events.into_iter().enumerate().map(|(number, (at, what))| Event { number, at, what });
-        let events = events.filter(|event| keep.is_none_or(|keep| keep.contains(&event.number))).collect();
+        let mut events: Vec<Event> =
+            events.filter(|event| keep.is_none_or(|keep| keep.contains(&event.number))).collect();
+        events.sort_by_key(|event| event.at);
         Scenario { seed, setting, events, calm_at }
     }
+}
+
+impl Scenario {
+    /// Whether what has gone out is known to have gone out, a moment later.
+    pub fn keeps_what_it_hears(&self) -> bool {
+        let loses = |event: &Event| match event.what {
+            What::Trouble { kind, .. } => {
+                !matches!(kind, Trouble::ModelBusy | Trouble::ModelHangs | Trouble::ModelEmpty)
+            }
+            What::Kill { .. } | What::Restart | What::Damage(_) => true,
+            _ => false,
+        };
+        !self.events.iter().any(loses)
+    }
+}
+
+/// Troubles that hurt together what neither hurts alone: what was posted, and nobody heard of, cannot be looked for.
+fn together(seed: u64, events: &[(u64, What)], lasts: u64) -> Vec<(u64, What)> {
+    let mut rng = dice(seed, "together");
+    let asked: Vec<u64> =
+        events.iter().filter(|(at, what)| matches!(what, What::Says(_)) && *at < lasts).map(|(at, _)| *at).collect();
+    if asked.is_empty() || rng.u8(0..8) > 0 {
+        return vec![];
+    }
+    let at = one_of(&mut rng, &asked);
+    let trouble = |kind, percent| (at, What::Trouble { kind, lasts: 60_000.min(lasts - at), percent });
+    vec![trouble(Trouble::AnswerLost, 30), trouble(Trouble::CannotLook, 60)]
 }
 
 /// When nothing goes wrong any more, every conversation is asked something once more: it must not be stuck.
@@ -294,8 +337,9 @@ fn probes(events: &[(u64, What)], calm_at: u64) -> Vec<(u64, What)> {
 }
 
 impl Setting {
-    fn of(rng: &mut Rng) -> Setting {
+    fn of(rng: &mut Rng, seed: u64) -> Setting {
         let small = rng.bool();
+        let mut more = dice(seed, "more of the setting");
         Setting {
             policies: one_of(rng, &STACKS),
             window: if small { rng.u64(3_000..9_000) } else { one_of(rng, &[16_000, 32_000, 200_000]) },
@@ -307,6 +351,9 @@ impl Setting {
             language: one_of(rng, &["en", "zh-TW"]),
             contacts: rng.u8(0..3) == 0,
             admins: rng.bool(),
+            presence: more.u8(0..4) == 0,
+            arm: (more.u8(0..4) == 0).then(|| one_of(&mut more, &STACKS)),
+            follows_deletes: more.u8(0..6) > 0,
         }
     }
 }

@@ -9,9 +9,9 @@ use std::{
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pmk_host::{
-    front::{Delivery, Front, FrontError, Intake, Kind, Lookup, Progress},
+    front::{Delivery, Front, FrontError, Intake, Kind, LookBack, Lookup, Past, Progress},
     report::TurnReport,
-    talk::{Accepted, Attached, Inbound, ReplyTo},
+    talk::{Accepted, Attached, Choice, Inbound, ReplyTo},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -19,11 +19,20 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     model,
     scenario::{Length, Point, Said, Trouble, What, Where},
+    witness,
     world::{EPOCH_MS, World},
 };
 
+mod doing;
+
+use doing::{Carried, Due};
+pub use doing::{Done, News};
+
 /// After so long without an acknowledgement Slack sends an event again: three times, then never.
 const AGAIN_AFTER: [u64; 3] = [1_000, 60_000, 300_000];
+
+/// So long after it is due an event still comes to somebody who listens again.
+const LISTENS_SOON: u64 = 30_000;
 
 /// The numbers of what contacts say begin here: it is no question.
 pub const FIRST_OF_CONTACTS: usize = 10_000;
@@ -44,6 +53,10 @@ struct State {
     questions: Vec<Question>,
     deliveries: Vec<Sending>,
     posts: Vec<Post>,
+    /// What people are still to do, in its order.
+    due: Vec<Due>,
+    done: Vec<Done>,
+    reports: Vec<TurnReport>,
 }
 
 /// Something that somebody asks.
@@ -61,12 +74,19 @@ pub struct Question {
     pub is_acknowledged: bool,
     /// Which of them was written first.
     pub said_at: u64,
+    /// How often it was edited.
+    pub version: u32,
+    pub is_deleted: bool,
+    /// The word that stops an answer has none, where it stops one.
+    pub is_stop: bool,
+    /// It is an order to the gateway, and no question.
+    pub is_order: bool,
 }
 
 /// An event on its way.
 #[derive(Clone, Debug)]
 struct Sending {
-    question: usize,
+    carries: Carried,
     event_id: String,
     due: u64,
     /// How often it was sent before.
@@ -84,7 +104,13 @@ pub struct Post {
     pub shows: Tag,
     pub text: String,
     pub is_deleted: bool,
-    /// When it came to show that.
+    /// Somebody else than the bot has deleted it.
+    pub is_erased: bool,
+    pub place: ReplyTo,
+    /// What it offers to press.
+    pub buttons: Vec<Choice>,
+    pub posted_at: u64,
+    /// When it came to show what it shows.
     pub at: u64,
 }
 
@@ -107,9 +133,32 @@ impl Tag {
         }
     }
 
+    /// The questions that it is about.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(&self.event_id).chain(&self.event_ids).filter_map(|id| number(id))
+    }
+
+    /// Whether it is about a question, by any of its events.
+    pub fn is_about(&self, question: &Question) -> bool {
+        self.numbers().any(|number| number == question.number)
+    }
+
     fn is(&self, part: &Delivery<'_>) -> bool {
         self.event_id == part.event_id && self.number == part.number && self.kind == part.kind
     }
+}
+
+impl Post {
+    pub fn is_there(&self) -> bool {
+        !self.is_deleted && !self.is_erased
+    }
+}
+
+/// The number of the question that an event brings: all that bring one begin with the name of the first.
+pub fn number(event_id: &str) -> Option<usize> {
+    let name = event_id.strip_prefix("Ev")?;
+    let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
+    name[..digits].parse().ok()
 }
 
 impl Slack {
@@ -118,6 +167,9 @@ impl Slack {
         for event in &world.scenario.events {
             if let What::Says(said) = &event.what {
                 state.say(event.number, event.at, said, &world);
+            }
+            if let What::Does(deed) = &event.what {
+                state.due.push(Due { number: event.number, at: event.at, deed: deed.clone() });
             }
         }
         Slack { world, state: Mutex::new(state), more: Notify::new() }
@@ -135,9 +187,20 @@ impl Slack {
         self.state().posts.clone()
     }
 
+    /// What was done besides asking.
+    pub fn done(&self) -> Vec<Done> {
+        self.state().done.clone()
+    }
+
+    /// What was told of turns.
+    pub fn reports(&self) -> Vec<TurnReport> {
+        self.state().reports.clone()
+    }
+
     /// Whether everything was sent that will ever be.
     pub fn is_quiet(&self) -> bool {
-        self.state().deliveries.is_empty()
+        let state = self.state();
+        state.deliveries.is_empty() && state.due.is_empty()
     }
 
     /// Nobody listens any more: what was under way was not acknowledged.
@@ -152,10 +215,25 @@ impl Slack {
         state.forget_tired();
     }
 
+    /// What was due while nobody listened was sent to nobody.
+    pub fn give_up(&self) {
+        let now = self.world.time();
+        let mut state = self.state();
+        for sending in &mut state.deliveries {
+            while sending.due + LISTENS_SOON <= now && sending.tries <= AGAIN_AFTER.len() {
+                sending.due += AGAIN_AFTER[sending.tries.min(2)];
+                sending.tries += 1;
+            }
+        }
+        state.forget_tired();
+    }
+
     /// The next event that is due, and when the one after it is.
     fn take_due(&self) -> Result<Sending, Option<u64>> {
         let now = self.world.time();
         let mut state = self.state();
+        state.do_what_is_due(&self.world, now);
+        let next_deed = state.due.first().map(|due| due.at);
         let waiting = state.deliveries.iter_mut().filter(|sending| !sending.is_under_way);
         let next = waiting.min_by_key(|sending| (sending.due, sending.event_id.clone()));
         match next {
@@ -163,29 +241,26 @@ impl Slack {
                 sending.is_under_way = true;
                 Ok(sending.clone())
             }
-            other => Err(other.map(|sending| sending.due)),
+            other => Err(other.map(|sending| sending.due).into_iter().chain(next_deed).min()),
         }
     }
 
     async fn send(&self, intake: &dyn Intake, sending: Sending) -> Sending {
         let world = &self.world;
         world.step(Point::Slack).await;
-        let mut inbound = {
-            let question = &mut self.state().questions[sending.question];
-            question.first_sent_at.get_or_insert(world.time());
-            question.inbound.clone()
+        let taken = match sending.carries {
+            Carried::Question(question) => self.send_question(intake, question, &sending.event_id).await,
+            Carried::Done(done) => self.send_done(intake, done).await,
         };
-        inbound.event_id.clone_from(&sending.event_id);
-        let taken = intake.accept(inbound).await;
         let now = world.time();
-        let is_heard = taken.is_ok() && !world.strikes(Trouble::AckLost);
-        world.say(|| format!("{} is sent: {taken:?}, heard {is_heard}", sending.event_id));
+        // What is done seldom is to come again often enough.
+        let comes_again = matches!(sending.carries, Carried::Done(_)) && world.dice("comes again").u8(0..6) == 0;
+        let is_heard = taken && !comes_again && !world.strikes(Trouble::AckLost);
+        world.say(|| format!("{} is sent: taken {taken}, heard {is_heard}", sending.event_id));
         let mut state = self.state();
-        let question = &mut state.questions[sending.question];
-        if let Ok(Accepted::New | Accepted::Duplicate) = taken {
-            question.accepted_at.get_or_insert(now);
+        if let Carried::Question(question) = sending.carries {
+            state.questions[question].is_acknowledged |= is_heard;
         }
-        question.is_acknowledged |= is_heard;
         let place = state.deliveries.iter().position(|other| other.event_id == sending.event_id);
         if let Some(place) = place {
             if is_heard {
@@ -199,6 +274,25 @@ impl Slack {
         }
         state.forget_tired();
         sending
+    }
+
+    /// Whether it was taken in.
+    async fn send_question(&self, intake: &dyn Intake, question: usize, event_id: &str) -> bool {
+        let mut inbound = {
+            let question = &mut self.state().questions[question];
+            question.first_sent_at.get_or_insert(self.world.time());
+            question.inbound.clone()
+        };
+        event_id.clone_into(&mut inbound.event_id);
+        let taken = intake.accept(inbound).await;
+        if let Ok(Accepted::New | Accepted::Duplicate) = taken {
+            let mut state = self.state();
+            state.questions[question].accepted_at.get_or_insert(self.world.time());
+            if state.questions[question].is_stop {
+                state.settle_all_of(&self.world, &state.questions[question]);
+            }
+        }
+        taken.is_ok()
     }
 
     /// What a call takes, and what may become of it before it is carried out.
@@ -243,7 +337,18 @@ impl Slack {
             state.have_contact_answer(&self.world, place, &ts, at);
             self.more.notify_one();
         }
-        state.posts.push(Post { ts: ts.clone(), shows: tag.clone(), tag, text, is_deleted: false, at });
+        state.posts.push(Post {
+            ts: ts.clone(),
+            shows: tag.clone(),
+            tag,
+            text,
+            is_deleted: false,
+            is_erased: false,
+            place: place.clone(),
+            buttons: vec![],
+            posted_at: at,
+            at,
+        });
         ts
     }
 }
@@ -277,7 +382,7 @@ impl State {
             Length::Page => rng.usize(100..500),
             Length::Flood => rng.usize(2_000..8_000),
         };
-        let mut text = format!("{} what of part {number}?", model::name(number));
+        let mut text = format!("{}{} what of part {number}?", model::name(number), witness::version(number, 0));
         for word in 0..words {
             text.push_str([" gear", " wheel", " 齒輪", " shaft", "\nline", " 12"][(word + rng.usize(..3)) % 6]);
         }
@@ -292,18 +397,15 @@ impl State {
             attached: Attached::default(),
             ts,
         };
-        let question = self.questions.len();
-        self.questions.push(Question {
-            number,
-            inbound,
-            is_probe: said.is_probe,
-            accepted_at: None,
-            first_sent_at: None,
-            is_acknowledged: false,
-            said_at: at,
-        });
+        // It may be said to be too long, and the model never asked.
+        if said.length != Length::Line {
+            world.witness.settle(number);
+        }
+        let question = self.ask(number, inbound, at);
+        self.questions[question].is_probe = said.is_probe;
         let mut send = |event_id: String, due: u64| {
-            self.deliveries.push(Sending { question, event_id, due, tries: 0, is_under_way: false });
+            let carries = Carried::Question(question);
+            self.deliveries.push(Sending { carries, event_id, due, tries: 0, is_under_way: false });
         };
         let late = world.scenario.events.iter().any(|event| match event.what {
             What::Trouble { kind: Trouble::Late, lasts, percent } => {
@@ -340,18 +442,25 @@ impl State {
             attached: Attached::default(),
             ts: own_ts,
         };
-        let question = self.questions.len();
-        let said = Question {
+        let carries = Carried::Question(self.ask(number, inbound, at));
+        self.deliveries.push(Sending { carries, event_id, due: at + 50, tries: 0, is_under_way: false });
+    }
+
+    fn ask(&mut self, number: usize, inbound: Inbound, said_at: u64) -> usize {
+        self.questions.push(Question {
             number,
             inbound,
             is_probe: false,
             accepted_at: None,
             first_sent_at: None,
             is_acknowledged: false,
-            said_at: at,
-        };
-        self.questions.push(said);
-        self.deliveries.push(Sending { question, event_id, due: at + 50, tries: 0, is_under_way: false });
+            said_at,
+            version: 0,
+            is_deleted: false,
+            is_stop: false,
+            is_order: false,
+        });
+        self.questions.len() - 1
     }
 
     /// Events that Slack gives up.
@@ -422,12 +531,15 @@ impl Front for Slack {
             return Err(FrontError::Refused { what: "msg_too_weird".to_owned() });
         }
         let tag = Tag::of(&part);
+        if tag.kind != Kind::Placeholder {
+            tag.numbers().for_each(|number| self.world.witness.settle(number));
+        }
         let ts = match part.replaces {
             None => self.post(tag, part.reply_to, &part.speech.text),
             Some(ts) => {
                 let at = self.world.time();
                 let mut state = self.state();
-                let Some(post) = state.posts.iter_mut().find(|post| post.ts == ts && !post.is_deleted) else {
+                let Some(post) = state.posts.iter_mut().find(|post| post.ts == ts && post.is_there()) else {
                     return Err(FrontError::Refused { what: "message_not_found".to_owned() });
                 };
                 self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
@@ -435,6 +547,9 @@ impl Front for Slack {
                 ts.to_owned()
             }
         };
+        if let Some(post) = self.state().posts.iter_mut().find(|post| post.ts == ts) {
+            post.buttons = part.buttons.iter().map(|button| button.choice).collect();
+        }
         self.after().await?;
         Ok(Some(ts))
     }
@@ -445,7 +560,7 @@ impl Front for Slack {
             return Err(passing("HTTP 500"));
         }
         let state = self.state();
-        let found = state.posts.iter().find(|post| post.tag.is(part) && !post.is_deleted);
+        let found = state.posts.iter().find(|post| post.tag.is(part) && post.is_there());
         Ok(found.map_or(Lookup::No, |post| Lookup::Yes(Some(post.ts.clone()))))
     }
 
@@ -468,7 +583,20 @@ impl Front for Slack {
         Ok(format!("D{}", person.trim_start_matches('U')))
     }
 
-    async fn report(&self, _event_id: &str, _report: &TurnReport) -> Result<(), FrontError> {
+    async fn report(&self, _event_id: &str, report: &TurnReport) -> Result<(), FrontError> {
+        self.state().reports.push(report.clone());
         Ok(())
+    }
+
+    fn reaches_absent(&self) -> bool {
+        true
+    }
+
+    async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {
+        self.before(Some(&place.channel)).await?;
+        if self.world.strikes(Trouble::CannotLook) {
+            return Err(passing("HTTP 500"));
+        }
+        Ok(self.state().past(place, self.world.time()))
     }
 }

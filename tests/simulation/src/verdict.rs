@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use pmk_core::{Origin, structure::pair_tools};
 use pmk_host::{
     front::Kind,
-    store::{Opening, Parked, Store},
+    report::TurnReport,
+    store::{Opening, Parked, Store, is_again},
     talk::Inbound,
 };
 use pmk_system::{clock::Clock, home, threads::Threads};
@@ -13,10 +14,16 @@ use serde_json::Value;
 
 use crate::{
     model,
+    policies::Policies,
     scenario::{Trouble, What},
-    slack::{FIRST_OF_CONTACTS, Post, Question, Slack},
+    slack::{Done, FIRST_OF_CONTACTS, Post, Question, Slack, number},
+    witness,
     world::World,
 };
+
+mod changed;
+mod policy;
+mod told;
 
 /// A model that takes less than this has hardly room for the system prompt and a question.
 const LEAST_ROOM: u64 = 2_500;
@@ -31,11 +38,21 @@ pub struct Outcome {
 }
 
 /// Holds a world that has come to rest against all that must be.
-pub fn of(world: &World, slack: &Slack, home: &Path) -> Outcome {
+pub fn of(world: &World, slack: &Slack, home: &Path, policies: &Policies) -> Outcome {
     let ledger = ledger(home);
     let mut breaches = world.breaches();
     let kept = Kept::read(home);
-    let verdict = Verdict { world, questions: slack.questions(), posts: slack.posts(), ledger: &ledger, kept };
+    breaches.extend(changed::left_of_deleted(&world.witness, &Store::path(home)));
+    let verdict = Verdict {
+        world,
+        questions: slack.questions(),
+        posts: slack.posts(),
+        done: slack.done(),
+        reports: slack.reports(),
+        ledger: &ledger,
+        kept,
+        policies,
+    };
     let answered = verdict.judge(&mut breaches);
     Outcome { breaches, ledger, answered }
 }
@@ -55,6 +72,8 @@ struct Kept {
     /// How often each question stands in an archive.
     archived: BTreeMap<usize, usize>,
     torn: Vec<String>,
+    /// Buttons that were pressed, and what that asks for is not done.
+    presses: usize,
 }
 
 impl Kept {
@@ -63,8 +82,12 @@ impl Kept {
         runtime.block_on(async {
             let threads = Threads::None(Arc::new(|| Duration::ZERO));
             let store = Store::open_with(home, &Opening { clock: Clock::system(), threads }).expect("the store opens");
-            let mut kept =
-                Kept { parked: store.parked().await.expect("readable"), archived: BTreeMap::new(), torn: vec![] };
+            let mut kept = Kept {
+                parked: store.parked().await.expect("readable"),
+                archived: BTreeMap::new(),
+                torn: vec![],
+                presses: store.presses(0).await.expect("readable").len(),
+            };
             for session in store.sessions().await.expect("readable") {
                 let all = store.session_messages(&session.key, true).await.expect("readable");
                 let live: Vec<_> =
@@ -86,17 +109,25 @@ impl Kept {
     }
 }
 
-/// The name that Slack has for a question's event.
-fn event(number: usize) -> String {
-    format!("Ev{number:03}")
+/// Whether it is of what somebody else than the model has answered, which the gateway takes in as a message of its own.
+fn is_passed_on(event_id: &str) -> bool {
+    event_id.starts_with(":answer:") || event_id.starts_with(":meant:")
+}
+
+/// Whether a message begins an answer.
+fn is_answer(post: &Post) -> bool {
+    post.shows.kind == Kind::Reply && post.shows.number == 0
 }
 
 struct Verdict<'a> {
     world: &'a World,
     questions: Vec<Question>,
     posts: Vec<Post>,
+    done: Vec<Done>,
+    reports: Vec<TurnReport>,
     ledger: &'a str,
     kept: Kept,
+    policies: &'a Policies,
 }
 
 impl Verdict<'_> {
@@ -117,6 +148,9 @@ impl Verdict<'_> {
         }
         self.judge_order(breaches);
         self.judge_ledger(&lines, breaches);
+        self.judge_wishes(&lines, breaches);
+        self.judge_policies(&lines, breaches);
+        self.judge_presence(&lines, breaches);
         answered
     }
 
@@ -132,15 +166,15 @@ impl Verdict<'_> {
 
     /// Whether there is a message that says so.
     fn is_told(&self, question: &Question) -> bool {
-        let is_its = |id: &String| id.trim_end_matches('m') == question.inbound.event_id;
         let mut notices = self.posts.iter().filter(|post| post.shows.kind == Kind::Notice);
-        notices.any(|post| is_its(&post.shows.event_id) || post.shows.event_ids.iter().any(is_its))
+        notices.any(|post| post.shows.is_about(question))
     }
 
     /// What keeps it, by itself or with an answer that is for several.
-    fn parked(&self, inbound: &Inbound) -> Option<&Parked> {
-        let is_it = |message: &Inbound| message.ts == inbound.ts && message.user == inbound.user;
-        let is_its = |id: &String| id.trim_end_matches('m') == inbound.event_id;
+    fn parked(&self, question: &Question) -> Option<&Parked> {
+        let asked = &question.inbound;
+        let is_it = |message: &Inbound| message.ts == asked.ts && message.user == asked.user && !is_again(message);
+        let is_its = |id: &String| number(id) == Some(question.number);
         let mut parked = self.kept.parked.iter();
         parked.find(|parked| parked.message.as_ref().is_some_and(is_it) || parked.event_ids.iter().any(is_its))
     }
@@ -152,19 +186,22 @@ impl Verdict<'_> {
 
     /// The messages that answer it.
     fn replies(&self, question: &Question) -> Vec<&Post> {
-        let event_id = &question.inbound.event_id;
-        let is_its = |id: &String| id == event_id || id.strip_suffix('m') == Some(event_id);
         let posts = self.posts.iter().filter(|post| !post.is_deleted);
-        let replies = posts.filter(|post| post.shows.kind == Kind::Reply && post.shows.number == 0);
-        replies.filter(|post| is_its(&post.shows.event_id) || post.shows.event_ids.iter().any(is_its)).collect()
+        let mut replies: Vec<&Post> = posts.filter(|post| is_answer(post) && post.shows.is_about(question)).collect();
+        // One that somebody took away is told once more, where nobody knew that it was there.
+        if replies.len() > 1 {
+            replies.retain(|post| !post.is_erased);
+        }
+        replies
     }
 
     fn judge_question(&self, question: &Question, lines: &[Value], breaches: &mut Vec<String>) -> bool {
-        let Question { number, accepted_at, is_acknowledged, inbound, is_probe, .. } = question;
+        let Question { number, accepted_at, is_acknowledged, is_probe, is_stop, .. } = question;
         let replies = self.replies(question);
-        let parked = self.parked(inbound);
+        let parked = self.parked(question);
         match replies.as_slice() {
             [] if accepted_at.is_none() && !is_acknowledged => {}
+            [] if *is_stop || self.is_called_off(*number) => {}
             [] => match parked {
                 Some(parked) if !parked.told => breaches.push(format!("q{number} is parked, and nobody was told")),
                 Some(_) if !self.is_told(question) && !self.refuses() => {
@@ -176,14 +213,18 @@ impl Verdict<'_> {
             },
             [reply] => {
                 // What is steered in is asked last, and answered with what it was steered into.
-                let group = [std::slice::from_ref(&reply.shows.event_id), &reply.shows.event_ids].concat();
-                let is_asked = |named: &usize| group.iter().any(|id| id.trim_end_matches('m') == event(*named));
-                let named = model::names(&reply.text);
+                let is_asked = |named: &usize| reply.shows.numbers().any(|asked| asked == *named);
+                // An order may be answered with what was said before.
+                let is_models = witness::answers(&reply.text).next().is_some();
+                let named = if is_models { model::names(&reply.text) } else { vec![] };
                 if *is_probe && named.is_empty() && self.world.scenario.setting.room() >= LEAST_ROOM {
                     breaches.push(format!("q{number}, asked when all was well, got no answer but: {}", reply.text));
                 }
                 if !named.is_empty() && !named.iter().any(is_asked) {
                     breaches.push(format!("q{number} got an answer to {named:?}"));
+                }
+                if self.world.witness.went_in_time(*number) {
+                    breaches.push(format!("q{number} was deleted before it was answered, and was answered"));
                 }
             }
             several => {
@@ -193,11 +234,10 @@ impl Verdict<'_> {
                 }
             }
         }
-        let event_id = &inbound.event_id;
-        let waits = self.posts.iter().filter(|post| {
-            let id = &post.shows.event_id;
-            !post.is_deleted && post.shows.kind == Kind::Placeholder && id.trim_end_matches('m') == event_id
-        });
+        let waits = self
+            .posts
+            .iter()
+            .filter(|post| !post.is_deleted && post.shows.kind == Kind::Placeholder && post.shows.is_about(question));
         let has_answer = parked.is_some_and(|parked| parked.answered);
         if has_answer && !self.world.scenario.setting.contacts && self.is_told(question) {
             breaches.push(format!("q{number} has its answer, and its asker is told that there is none"));
@@ -208,7 +248,7 @@ impl Verdict<'_> {
             breaches.push(format!("a placeholder for q{number} waits for ever"));
         }
         let archived = self.kept.archived.get(number).copied().unwrap_or(0);
-        if archived > 1 {
+        if archived > 1 + self.wishes_in(question) {
             breaches.push(format!("q{number} stands {archived} times in the archive"));
         }
         replies.len() == 1
@@ -228,6 +268,11 @@ impl Verdict<'_> {
                 .collect();
             for pair in done.windows(2) {
                 let [(first, came, answered), (second, _, answered_later)] = pair else { continue };
+                // Of what is taken up together what needs no model comes first.
+                let needs_none = second.is_order || [first, second].iter().any(|it| self.is_to_stop(it.number));
+                if needs_none && self.world.scenario.setting.queue != "sequential" {
+                    continue;
+                }
                 // Even what was not taken in for certain may be there.
                 if second.first_sent_at.is_some_and(|sent| *came < sent) && answered > answered_later {
                     breaches.push(format!("q{} was answered before q{}", second.number, first.number));
@@ -245,12 +290,19 @@ impl Verdict<'_> {
             }
         }
         for post in &self.posts {
-            if post.shows.event_id.len() > event(0).len() + 1 {
+            let of_contact = |id: &str| number(id).is_some_and(|number| number >= FIRST_OF_CONTACTS);
+            if [&post.shows, &post.tag].into_iter().any(|tag| of_contact(&tag.event_id) || is_passed_on(&tag.event_id))
+            {
                 // What contacts say has lines of its own.
                 told.remove(post.ts.as_str());
                 continue;
             }
-            let is_reply = post.shows.kind == Kind::Reply && post.shows.number == 0 && !post.is_deleted;
+            let is_reply = is_answer(post) && !post.is_deleted;
+            // Who finds that one is gone says it once more.
+            if post.is_erased {
+                told.remove(post.ts.as_str());
+                continue;
+            }
             let lines = told.remove(post.ts.as_str()).unwrap_or(0);
             match (is_reply, lines) {
                 (true, 1) | (false, 0) => {}

@@ -14,6 +14,7 @@ use crate::{
     disk::{Doing, Verdict},
     random::dice,
     scenario::{Point, Scenario, Trouble, What},
+    witness::Witness,
 };
 
 /// When every world begins: milliseconds since the epoch.
@@ -27,6 +28,8 @@ pub struct World {
     killed: Notify,
     /// Whether to say what happens.
     pub is_loud: bool,
+    /// What people have changed by now.
+    pub witness: Witness,
 }
 
 #[derive(Default)]
@@ -47,7 +50,7 @@ struct State {
 
 impl World {
     pub fn new(scenario: Scenario, is_loud: bool) -> World {
-        World { scenario, state: Mutex::default(), killed: Notify::new(), is_loud }
+        World { scenario, state: Mutex::default(), killed: Notify::new(), is_loud, witness: Witness::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,6 +119,22 @@ impl World {
         let throws = state.throws.entry(about.to_owned()).or_default();
         *throws += 1;
         dice(self.scenario.seed, (about, *throws))
+    }
+
+    /// How often this was asked before.
+    pub fn count(&self, of: &str) -> u64 {
+        let mut state = self.state();
+        let times = state.throws.entry(of.to_owned()).or_default();
+        *times += 1;
+        *times - 1
+    }
+
+    /// The policies that serve now: those of the last swap.
+    pub fn serving(&self) -> &'static [&'static str] {
+        let now = self.time();
+        let swaps = self.scenario.events.iter().filter(|event| event.at <= now);
+        let mut to = swaps.filter_map(|event| if let What::Swap(to) = event.what { Some(to) } else { None });
+        to.next_back().unwrap_or(self.scenario.setting.policies)
     }
 
     /// Whether this trouble strikes now.

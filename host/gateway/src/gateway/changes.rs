@@ -8,7 +8,7 @@ use crate::{
     may::Action,
     services::Services,
     store::{Changed, Open, StoreError},
-    talk::{Change, InThread, Inbound, Reaction},
+    talk::{Accepted, Change, Edit, InThread, Inbound, Reaction},
 };
 
 /// What a reaction asks for.
@@ -57,34 +57,46 @@ pub(super) async fn take(
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     whole(&tasks, async move {
         let now_ms = services.now_ms();
-        let changed = match &change {
+        let mut changed = match &change {
             Change::Edited(edit) => services.store.edit(edit, now_ms).await?,
             Change::Deleted { channel, ts, own } => {
                 let words = (services.config.slack_settings.follow_deletes).then(|| services.messages.erased());
                 services.store.delete((channel, ts), *own, words, now_ms).await?
             }
         };
-        match (changed, change) {
-            // It was not for us before, and nothing else brings it.
-            (Changed::Unknown, Change::Edited(edit)) if edit.comes_alone => {
-                match edit.manner {
-                    // Who mentions the bot by an edit is followed as anybody is.
-                    Some(manner) if services.people.may_hear(&edit.message.user) => {
-                        dispatcher.hear(InThread { message: edit.message, manner }).await.map(drop)
-                    }
-                    _ => dispatcher.take_in(edit.message).await.map(drop),
-                }
-            }
-            (Changed::Here { key, anew }, _) => {
+        // It was not for us before, and nothing else brings it: then it is known when it was edited. Or else it has come a
+        // moment later, and is edited then.
+        if let (Changed::Unknown, Change::Edited(edit)) = (&changed, &change)
+            && edit.comes_alone
+            && take_in(&services, &dispatcher, edit).await?.is_some()
+        {
+            changed = services.store.edit(edit, now_ms).await?;
+        }
+        match changed {
+            Changed::Here { key, anew } => {
                 if anew {
                     dispatcher.interrupt(&key);
                 }
                 dispatcher.look_at(&key).await
             }
-            (Changed::Unknown | Changed::Nothing, _) => Ok(()),
+            Changed::Unknown | Changed::Nothing => Ok(()),
         }
     })
     .await
+}
+
+/// Takes in what an edit has made of a message.
+async fn take_in(
+    services: &Services,
+    dispatcher: &Arc<Dispatcher>,
+    edit: &Edit,
+) -> Result<Option<Accepted>, StoreError> {
+    let message = edit.message.clone();
+    match edit.manner {
+        // Who mentions the bot by an edit is followed as anybody is.
+        Some(manner) if services.people.may_hear(&message.user) => dispatcher.hear(InThread { message, manner }).await,
+        _ => dispatcher.take_in(message).await.map(Some),
+    }
 }
 
 /// Stops what is being answered where somebody says so, if a message is that word; false where it is an ordinary message,

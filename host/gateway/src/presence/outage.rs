@@ -6,7 +6,7 @@ use super::{
     missed::READ_AFTER,
     signs::{End, Seen},
 };
-use pmk_system::clock;
+use pmk_system::clock::{self, Clock};
 
 /// A heartbeat that is older means that nobody was there.
 pub const AWAY_AFTER: Duration = Duration::from_secs(60);
@@ -98,8 +98,8 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub fn now() -> Reading {
-        Reading { wall_ms: clock::now_ms(), up: clock::since_boot() }
+    pub fn now(clock: &Clock) -> Reading {
+        Reading { wall_ms: clock.now_ms(), up: clock::since_boot() }
     }
 }
 

@@ -309,14 +309,16 @@ fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault>
 fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
     let Edit { message, at, is_for_us, comes_alone, manner: _ } = edit;
     let (channel, ts) = (&message.reply_to.channel, &message.ts);
-    let Some(known) = find(conn, channel, ts)?.into_iter().next() else {
+    let found = find(conn, channel, ts)?;
+    // What is asked again is a question of its own, and was edited when the first was.
+    let last_edit = found.iter().filter_map(|known| known.edited_at.clone()).max();
+    let Some(known) = found.into_iter().next() else {
         if *is_for_us && !comes_alone {
             conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, at, message.text, now_ms])?;
         }
         return Ok(Changed::Unknown);
     };
-    if known.called_off == Some(CalledOff::Deleted) || known.edited_at.as_deref().is_some_and(|last| last > at.as_str())
-    {
+    if known.called_off == Some(CalledOff::Deleted) || last_edit.is_some_and(|last| last > *at) {
         return Ok(Changed::Nothing);
     }
     let waits = known.waits();
@@ -324,6 +326,8 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
     match known.message {
         Some(asked) if waits => {
             if asked.text == message.text {
+                // An earlier one may come later.
+                conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&asked), at])?;
                 return Ok(Changed::Nothing);
             }
             let asked = Inbound { text: message.text.clone(), attached: message.attached.clone(), ..asked };

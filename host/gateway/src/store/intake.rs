@@ -6,7 +6,7 @@ use pmk_core::{FrontName, SessionKey};
 use rusqlite::{Connection, params};
 
 use super::{
-    OpenWork, Pending, Store, StoreError,
+    CalledOff, OpenWork, Pending, Store, StoreError,
     changes::{self, Early},
     codec,
     error::Fault,
@@ -115,8 +115,12 @@ pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i
             conn.prepare_cached(changes::SET_MESSAGE)?.execute(params![inbox.0, edited, at])?;
             Ok(Some(inbox))
         }
-        // There is nothing to answer any more.
-        Some(Early::Deleted) => enter(conn, inbound, None, now_ms).map(|_| None),
+        // There is nothing to answer any more, and what it said before it was deleted is not kept when that comes later.
+        Some(Early::Deleted) => {
+            let inbox = enter(conn, inbound, None, now_ms)?;
+            conn.prepare_cached(changes::CALL_OFF)?.execute(params![inbox.0, CalledOff::Deleted.name()])?;
+            Ok(None)
+        }
     }
 }
 

@@ -18,6 +18,17 @@ pub(super) fn merge(turn: &mut OpenTurn, also: &[OpenTurn]) {
     turn.inbound.text = all.join(BETWEEN);
 }
 
+/// The events of messages that are answered together, in the order they came: collected ones before the newest, others while
+/// it was being answered. None where it is one alone, whose event is known.
+pub(super) fn event_ids(turn: &OpenTurn, also: &[OpenTurn]) -> Vec<String> {
+    if also.is_empty() {
+        return vec![];
+    }
+    let mut all: Vec<&OpenTurn> = also.iter().chain([turn]).collect();
+    all.sort_by_key(|turn| turn.turn);
+    all.into_iter().map(|turn| turn.inbound.event_id.clone()).collect()
+}
+
 /// Which bytes of the text that messages were made into are whose; nothing where it is one alone.
 pub(super) fn pieces(turn: &OpenTurn, also: &[OpenTurn]) -> Vec<(TurnId, Range<usize>)> {
     let mut at = 0;

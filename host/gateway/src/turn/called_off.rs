@@ -42,7 +42,10 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
     let mut parts = deliver::parts(services, &key, Speech { text: text.clone(), pings: vec![] });
     let in_doubt = (turn.resumed && turn.placeholder.is_none()).then_some(&turn);
     parts.extend(deliver::withdrawals(&also, in_doubt));
-    let report = TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop");
+    let report = TurnReport {
+        event_ids: batching::event_ids(&turn, &also),
+        ..TurnReport::of_command(turn.inbound.event_id.clone(), key, "stop")
+    };
     let asked = &turn.inbound.text;
     let recorded = Recorded {
         messages: [Message::user(asked.clone()), Message::assistant(text)].map(|said| Entry::new(0, said)).into(),

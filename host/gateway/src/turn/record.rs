@@ -15,7 +15,7 @@ use crate::{
     ledger::Event,
     report::{Decider, QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
-    store::{self, Answered, Escalating, Learnt, OpenTurn, Outgoing, Outturn, Proposal, Purpose, Recorded},
+    store::{self, Answered, Escalating, Learnt, Outgoing, Outturn, Proposal, Purpose, Recorded},
     talk::Speech,
 };
 
@@ -213,16 +213,10 @@ fn report(work: &Work<'_>) -> TurnReport {
         arm: place.map(|place| place.arm.to_string()),
         recalled: tally.recalled.clone(),
     };
-    let mut answered: Vec<&OpenTurn> = work.also.iter().collect();
-    if !answered.is_empty() {
-        // In the order they came: collected ones before the newest, others while it was being answered.
-        answered.push(work.turn);
-        answered.sort_by_key(|turn| turn.turn);
-    }
     TurnReport {
         event_id: work.turn.inbound.event_id.clone(),
         session: work.turn.inbound.key.clone(),
-        event_ids: answered.into_iter().map(|turn| turn.inbound.event_id.clone()).collect(),
+        event_ids: batching::event_ids(work.turn, &work.also),
         kind: TurnKind::Question(Box::new(question)),
     }
 }

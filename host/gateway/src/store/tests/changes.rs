@@ -106,6 +106,40 @@ async fn a_change_that_comes_before_its_message_is_not_lost() {
     assert_eq!(number(&home, "SELECT count(*) FROM early_change"), 0);
 }
 
+/// Events come in any order, and what was said before a deletion must not come back with one.
+#[tokio::test]
+async fn an_edit_that_comes_after_the_deletion_of_its_message_is_not_kept() {
+    let home = home();
+    let store = open(&home);
+    assert_eq!(deleted(&store, &at(1)).await, Changed::Unknown);
+    assert_eq!(store.accept(&written(1, "gone by now"), NOW).await, Ok(None));
+    assert_eq!(store.edit(&edit(1, "as it was edited", 1), NOW).await, Ok(Changed::Nothing));
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message IS NOT NULL OR edited IS NOT NULL"), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM early_change"), 0);
+}
+
+/// As a mention that was edited before it came.
+#[tokio::test]
+async fn a_message_that_comes_as_it_was_edited_is_not_asked_as_it_was_before() {
+    let home = home();
+    let store = open(&home);
+    let inbox = say(&store, 1, "two").await;
+    assert_eq!(store.edit(&edit(1, "two", 2), NOW).await, Ok(Changed::Nothing));
+    assert_eq!(store.edit(&edit(1, "one", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
+    assert_eq!(waits_as(&store, inbox).await, "two");
+}
+
+#[tokio::test]
+async fn a_question_that_is_asked_again_knows_when_it_was_edited_last() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "one", "a", 0).await;
+    assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(here(false)));
+    let again = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await.unwrap().expect("it is taken up");
+    assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
+    assert_eq!(waits_as(&store, again.inbox).await, "three");
+}
+
 #[tokio::test]
 async fn a_question_that_is_deleted_while_it_waits_is_called_off_and_its_text_is_gone() {
     let home = home();

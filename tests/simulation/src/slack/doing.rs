@@ -1,0 +1,323 @@
+//! What people do besides asking, as Slack tells of it: events of edits, deletions, reactions and buttons.
+
+use pmk_host::{
+    front::{Intake, Kind as Posted, LookBack, Past},
+    talk::{Attached, Change, Choice, Edit, Inbound, Press, Reaction},
+};
+
+use super::{AGAIN_AFTER, Question, Sending, Slack, State};
+use crate::{
+    deeds::{COMMANDS, Deed, Kind},
+    model,
+    random::one_of,
+    witness,
+    world::{EPOCH_MS, World},
+};
+
+/// What an event tells of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Carried {
+    /// A question, by its place among all.
+    Question(usize),
+    /// Something that was done, likewise.
+    Done(usize),
+}
+
+/// Something that is to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Due {
+    pub number: usize,
+    pub at: u64,
+    pub deed: Deed,
+}
+
+/// Something that was done.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// The questions that it is about, by their numbers; an answer may be for several.
+    pub about: Vec<usize>,
+    pub news: News,
+    /// When the gateway first said that it knows.
+    pub accepted_at: Option<u64>,
+}
+
+/// What Slack tells of it.
+#[derive(Clone, Debug)]
+pub enum News {
+    Edited {
+        version: u32,
+        edit: Box<Edit>,
+    },
+    Deleted {
+        channel: String,
+        ts: String,
+    },
+    /// An answer, of which these calls of the model are part.
+    AnswerDeleted {
+        channel: String,
+        ts: String,
+        calls: Vec<u64>,
+    },
+    /// It is wished that an answer stops.
+    Stop(Reaction),
+    Again(Reaction),
+    Thumb(Reaction),
+    Press(Press),
+}
+
+/// An answer that is that old is known to have gone out.
+const OLD_ENOUGH: u64 = 60_000;
+
+/// Slack's name of a moment.
+fn ts(at: u64, number: usize) -> String {
+    format!("{}.{:06}", (EPOCH_MS as u64 + at) / 1_000, at % 1_000 * 1_000 / 2 + number as u64 % 500)
+}
+
+impl State {
+    /// People do what it is time for.
+    pub(super) fn do_what_is_due(&mut self, world: &World, now: u64) {
+        while self.due.first().is_some_and(|due| due.at <= now) {
+            let due = self.due.remove(0);
+            self.act(world, due, now);
+        }
+    }
+
+    fn act(&mut self, world: &World, Due { number, at, deed }: Due, now: u64) {
+        // Somebody may have been about to while nobody listened; they do it now, as far as it still makes sense.
+        let at = at.max(now);
+        let Some(place) = self.questions.iter().position(|question| question.number == deed.about) else { return };
+        let question = self.questions[place].clone();
+        let due = at + deed.after;
+        match deed.kind {
+            Kind::SaysStop => {
+                let stop = self.write(number, at, &question, "stop", due);
+                self.questions[stop].is_stop = true;
+            }
+            Kind::Commands(which) => {
+                let order = self.write(number, at, &question, COMMANDS[usize::from(which)], due);
+                self.questions[order].is_order = true;
+            }
+            _ if question.is_deleted => {}
+            Kind::Edits => {
+                let news = self.edit(place, number, at);
+                self.tell(number, &[deed.about], news, due, AGAIN_AFTER.len());
+            }
+            Kind::Deletes => {
+                self.questions[place].is_deleted = true;
+                let (channel, ts) = (question.inbound.reply_to.channel, question.inbound.ts);
+                self.tell(number, &[deed.about], News::Deleted { channel, ts }, due, AGAIN_AFTER.len());
+            }
+            Kind::Stops => {
+                let placeholder = self.posts.iter().find(|post| {
+                    post.is_there() && post.shows.kind == Posted::Placeholder && post.shows.is_about(&question)
+                });
+                let placeholder = placeholder.filter(|_| world.dice("stop at").bool()).map(|post| post.ts.clone());
+                let reaction = reaction(number, &question, placeholder, "octagonal_sign");
+                self.tell(number, &[deed.about], News::Stop(reaction), due, AGAIN_AFTER.len());
+            }
+            Kind::AsksAgain => {
+                let answer = self.answer_to(&question).filter(|_| world.dice("again at").bool());
+                let reaction = reaction(number, &question, answer.map(|at| self.posts[at].ts.clone()), "repeat");
+                self.tell(number, &[deed.about], News::Again(reaction), due, AGAIN_AFTER.len());
+            }
+            Kind::Thumbs => {
+                let Some(answer) = self.answer_to(&question) else { return };
+                let reaction = reaction(number, &question, Some(self.posts[answer].ts.clone()), "+1");
+                self.tell(number, &[deed.about], News::Thumb(reaction), due, AGAIN_AFTER.len());
+            }
+            Kind::DeletesAnswer => {
+                let Some(answer) = self.answer_to(&question) else { return };
+                let post = &mut self.posts[answer];
+                if post.at + OLD_ENOUGH > at {
+                    return;
+                }
+                post.is_erased = true;
+                let calls = witness::answers(&post.text).collect();
+                let about: Vec<usize> = post.shows.numbers().collect();
+                let news = News::AnswerDeleted { channel: post.place.channel.clone(), ts: post.ts.clone(), calls };
+                self.tell(number, &about, news, due, AGAIN_AFTER.len());
+            }
+            Kind::Presses => self.press(world, number, &question, due),
+        }
+    }
+
+    /// The message that begins the answer to a question.
+    fn answer_to(&self, question: &Question) -> Option<usize> {
+        self.posts.iter().rposition(|post| {
+            let is_answer = post.shows.kind == Posted::Reply && post.shows.number == 0;
+            post.is_there() && is_answer && post.shows.is_about(question)
+        })
+    }
+
+    /// Somebody writes this where they have asked something.
+    fn write(&mut self, number: usize, at: u64, question: &Question, text: &str, due: u64) -> usize {
+        let (event_id, own_ts) = (format!("Ev{number:03}"), ts(at, number));
+        let Inbound { key, user, reply_to, .. } = question.inbound.clone();
+        let inbound = Inbound {
+            event_id: event_id.clone(),
+            aliases: vec![format!("ts:T1:{}:{own_ts}", reply_to.channel)],
+            key,
+            user,
+            reply_to,
+            text: text.to_owned(),
+            attached: Attached::default(),
+            ts: own_ts,
+        };
+        let asked = self.ask(number, inbound, at);
+        let carries = Carried::Question(asked);
+        self.deliveries.push(Sending { carries, event_id, due, tries: 0, is_under_way: false });
+        asked
+    }
+
+    fn edit(&mut self, place: usize, number: usize, at: u64) -> News {
+        let question = &mut self.questions[place];
+        question.version += 1;
+        let version = question.version;
+        let asked = question.number;
+        let mut text =
+            format!("{}{} what, rather, of part {asked}?", model::name(asked), witness::version(asked, version));
+        text.push_str(&" 輪軸 gear".repeat((number + version as usize) % 40));
+        let message = Inbound { event_id: format!("Ev{asked:03}e{version}"), text, ..question.inbound.clone() };
+        // In a channel an edit comes as the mention once more.
+        let comes_alone = !message.reply_to.channel.starts_with('D');
+        let edit = Edit { message, at: ts(at, version as usize), is_for_us: true, comes_alone, manner: None };
+        News::Edited { version, edit: Box::new(edit) }
+    }
+
+    /// Presses what there is to press about a question, or else the last button that anybody has.
+    fn press(&mut self, world: &World, number: usize, question: &Question, due: u64) {
+        let offers = |post: &super::Post| post.is_there() && !post.buttons.is_empty();
+        let of_question = self.posts.iter().rfind(|post| offers(post) && post.shows.is_about(question));
+        let Some(post) = of_question.or_else(|| self.posts.iter().rfind(|post| offers(post))) else { return };
+        let mut rng = world.dice("press");
+        let choice = post.buttons[rng.usize(..post.buttons.len())];
+        let person = post.place.channel.strip_prefix('D').map(|person| format!("U{person}"));
+        let press = Press {
+            id: format!("Pr{number}"),
+            user: person.unwrap_or_else(|| question.inbound.user.clone()),
+            channel: post.place.channel.clone(),
+            thread_ts: post.place.thread_ts.clone(),
+            ts: post.ts.clone(),
+            choice,
+        };
+        let about = self.asked_by(&post.shows.event_id.clone(), post.shows.numbers().collect());
+        // Slack tells of a press once.
+        self.tell(number, &about, News::Press(press.clone()), due, 0);
+        if rng.bool() {
+            let press = Press { id: format!("Pr{number}b"), ..press };
+            self.tell(number, &about, News::Press(press), due + one_of(&mut rng, &[200, 2_000, 60_000]), 0);
+        }
+    }
+
+    /// The questions that an answer is to, also where it was asked for again.
+    fn asked_by(&self, event_id: &str, mut about: Vec<usize>) -> Vec<usize> {
+        if let Some(wish) = event_id.strip_prefix(":again:") {
+            let wished = self.done.iter().filter(|done| match &done.news {
+                News::Again(reaction) => reaction.event_id.as_deref() == Some(wish),
+                News::Press(press) => wish == format!("again:{}:{}", press.channel, press.ts),
+                _ => false,
+            });
+            about.extend(wished.flat_map(|done| &done.about));
+        }
+        about
+    }
+
+    fn tell(&mut self, number: usize, about: &[usize], news: News, due: u64, retries: usize) {
+        let event_id = match &news {
+            News::Press(press) => press.id.clone(),
+            _ => format!("De{number:03}"),
+        };
+        self.done.push(Done { about: about.to_vec(), news, accepted_at: None });
+        let carries = Carried::Done(self.done.len() - 1);
+        let tries = AGAIN_AFTER.len() - retries;
+        self.deliveries.push(Sending { carries, event_id, due, tries, is_under_way: false });
+    }
+
+    /// What somebody reads who looks for what was asked while they were away.
+    pub(super) fn past(&self, place: &LookBack, now: u64) -> Past {
+        let is_there = |question: &&Question| {
+            let Inbound { reply_to, ts, .. } = &question.inbound;
+            let is_here = reply_to.channel == place.channel && reply_to.thread_ts == place.thread_ts;
+            is_here && question.said_at <= now && !question.is_deleted && *ts > place.after
+        };
+        // In a direct message nobody else can have answered.
+        let is_open = |question: &&Question| place.channel.starts_with('D') || self.answer_to(question).is_none();
+        let mut open: Vec<&Question> = self.questions.iter().filter(is_there).filter(is_open).collect();
+        open.sort_by(|one, other| one.inbound.ts.cmp(&other.inbound.ts));
+        let message = |question: &Question| {
+            let event_id = format!("{}missed", question.inbound.event_id);
+            Inbound { event_id, text: self.says_now(question), ..question.inbound.clone() }
+        };
+        Past { messages: open.into_iter().map(message).collect(), is_whole: true, ..Past::default() }
+    }
+
+    /// All of a conversation may have come to their end.
+    pub(super) fn settle_all_of(&self, world: &World, like: &Question) {
+        let same = self.questions.iter().filter(|question| question.inbound.key == like.inbound.key);
+        same.for_each(|question| world.witness.settle(question.number));
+    }
+
+    fn says_now(&self, question: &Question) -> String {
+        let edits = self.done.iter().rev().filter_map(|done| match &done.news {
+            News::Edited { edit, .. } if edit.message.ts == question.inbound.ts => Some(edit.message.text.clone()),
+            _ => None,
+        });
+        edits.into_iter().next().unwrap_or_else(|| question.inbound.text.clone())
+    }
+}
+
+fn reaction(number: usize, question: &Question, to: Option<String>, reaction: &str) -> Reaction {
+    Reaction {
+        event_id: Some(format!("De{number:03}")),
+        user: question.inbound.user.clone(),
+        channel: question.inbound.reply_to.channel.clone(),
+        ts: to.unwrap_or_else(|| question.inbound.ts.clone()),
+        reaction: reaction.to_owned(),
+    }
+}
+
+impl Slack {
+    /// Tells of something that was done; whether that was taken in.
+    pub(super) async fn send_done(&self, intake: &dyn Intake, place: usize) -> bool {
+        let (world, sent_at) = (&self.world, self.world.time());
+        let Done { about, news, .. } = self.state().done[place].clone();
+        world.say(|| format!("{news:?}"));
+        if let News::Again(_) | News::Press(Press { choice: Choice::Again, .. }) = &news {
+            about.iter().for_each(|&number| world.witness.wanted_again(number));
+        }
+        let taken = match news.clone() {
+            News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
+            News::Deleted { channel, ts } => intake.change(Change::Deleted { channel, ts, own: false }).await,
+            News::AnswerDeleted { channel, ts, .. } => intake.change(Change::Deleted { channel, ts, own: true }).await,
+            News::Stop(reaction) | News::Again(reaction) | News::Thumb(reaction) => intake.react(reaction).await,
+            News::Press(press) => intake.press(press).await,
+        };
+        if let Err(failure) = &taken {
+            world.say(|| format!("not taken in: {}", failure.message()));
+            return false;
+        }
+        let mut state = self.state();
+        state.done[place].accepted_at.get_or_insert(world.time());
+        let follows = world.scenario.setting.follows_deletes;
+        match news {
+            News::Edited { version, .. } => about.iter().for_each(|&number| world.witness.edited(number, version)),
+            News::Deleted { .. } => about.iter().for_each(|&number| world.witness.deleted(number, follows)),
+            News::AnswerDeleted { calls, .. } if follows && world.scenario.keeps_what_it_hears() => {
+                world.witness.answers_deleted(calls.into_iter());
+            }
+            News::Stop(reaction) => {
+                for question in state.questions.iter().filter(|question| about.contains(&question.number)) {
+                    // It may come before what it is about.
+                    let is_known = question.accepted_at.is_some_and(|accepted| accepted < sent_at);
+                    if is_known && reaction.ts == question.inbound.ts {
+                        world.witness.stopped(question.number);
+                    }
+                    // What is answered together is stopped together.
+                    state.settle_all_of(world, question);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+}

@@ -1,0 +1,120 @@
+//! What must hold of what people have changed, and of what they have wished for.
+
+use std::{collections::BTreeMap, path::Path};
+
+use pmk_host::talk::{Choice, Press};
+use rusqlite::{Connection, types::ValueRef};
+use serde_json::Value;
+
+use super::{Verdict, is_answer};
+use crate::{
+    slack::{News, Question},
+    witness::Witness,
+};
+
+impl Verdict<'_> {
+    /// Whether somebody has deleted it, as far as the gateway may know.
+    pub(super) fn is_called_off(&self, number: usize) -> bool {
+        let deletes = |news: &News| matches!(news, News::Deleted { .. });
+        self.done.iter().any(|done| deletes(&done.news) && done.about.contains(&number))
+    }
+
+    /// Whether somebody has wished that its answer stops.
+    pub(super) fn is_to_stop(&self, number: usize) -> bool {
+        let stops = |news: &News| matches!(news, News::Stop(_));
+        self.done.iter().any(|done| stops(&done.news) && done.about.contains(&number))
+    }
+
+    /// How often something was to be asked again where a question was asked: what was answered together is asked together.
+    pub(super) fn wishes_in(&self, question: &Question) -> usize {
+        let is_here = |number: &usize| {
+            let mut questions = self.questions.iter();
+            questions.any(|other| other.number == *number && other.inbound.key == question.inbound.key)
+        };
+        self.wishes().filter(|about| about.iter().any(is_here)).count()
+    }
+
+    /// The questions that are to be asked again, by wish.
+    fn wishes(&self) -> impl Iterator<Item = &[usize]> {
+        let asks = |news: &News| match news {
+            News::Again(_) => true,
+            News::Press(Press { choice, .. }) => *choice == Choice::Again,
+            _ => false,
+        };
+        self.done.iter().filter(move |done| asks(&done.news)).map(|done| done.about.as_slice())
+    }
+
+    /// A wish is fulfilled once, and what was pressed is done.
+    pub(super) fn judge_wishes(&self, lines: &[Value], breaches: &mut Vec<String>) {
+        let mut answers: BTreeMap<&str, usize> = BTreeMap::new();
+        let again = self.posts.iter().filter(|post| post.is_there() && is_answer(post));
+        for post in again.filter(|post| post.shows.event_id.starts_with(":again:")) {
+            *answers.entry(&post.shows.event_id).or_default() += 1;
+        }
+        let is_repeated = lines.iter().any(|line| line["type"] == "reply.repeated");
+        for (wish, answers) in answers.into_iter().filter(|(_, answers)| *answers > 1 && !is_repeated) {
+            breaches.push(format!("{wish} was answered {answers} times"));
+        }
+        // The same message asks once by its button.
+        let mut wishes: Vec<String> = self
+            .done
+            .iter()
+            .filter_map(|done| match &done.news {
+                News::Again(reaction) => reaction.event_id.clone(),
+                News::Press(press) if press.choice == Choice::Again => Some(format!("{}:{}", press.channel, press.ts)),
+                _ => None,
+            })
+            .collect();
+        wishes.sort();
+        wishes.dedup();
+        let taken_up = lines.iter().filter(|line| line["type"] == "turn.again").count();
+        if taken_up > wishes.len() {
+            breaches.push(format!("questions were taken up again {taken_up} times by {} wishes", wishes.len()));
+        }
+        if self.kept.presses > 0 && !self.refuses() {
+            breaches.push(format!("{} buttons were pressed, and what they say is not done", self.kept.presses));
+        }
+    }
+}
+
+/// What is left in the store of what was deleted, in whatever table or index.
+pub(super) fn left_of_deleted(witness: &Witness, store: &Path) -> Vec<String> {
+    if !witness.has_deleted() {
+        return vec![];
+    }
+    let store = Connection::open(store).expect("the store opens");
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'said%'";
+    let mut statement = store.prepare(tables).expect("readable");
+    let tables: Vec<String> =
+        statement.query_map([], |row| row.get(0)).expect("readable").map(|name| name.expect("a name")).collect();
+    let mut left = Vec::new();
+    for table in tables {
+        // A summary says what it says.
+        let kept = if table == "message" { "WHERE origin <> 'summary'" } else { "" };
+        let mut statement = store.prepare(&format!("SELECT * FROM {table} {kept}")).expect("readable");
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).expect("readable");
+        while let Some(row) = rows.next().expect("readable") {
+            for column in 0..columns {
+                let (ValueRef::Text(text) | ValueRef::Blob(text)) = row.get_ref(column).expect("readable") else {
+                    continue;
+                };
+                if let Some(what) = witness.gone_in(&String::from_utf8_lossy(text)) {
+                    left.push(format!("{what} was deleted, and is in the table `{table}`"));
+                }
+            }
+        }
+    }
+    store.execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab('main', 'said', 'row')").expect("an index");
+    let mut statement = store.prepare("SELECT term FROM temp.words").expect("readable");
+    let mut rows = statement.query([]).expect("readable");
+    while let Some(row) = rows.next().expect("readable") {
+        let term: String = row.get(0).expect("a term");
+        if let Some(what) = witness.gone_term(&term) {
+            left.push(format!("{what} was deleted, and is found by the index"));
+        }
+    }
+    left.sort();
+    left.dedup();
+    left
+}
