@@ -2,7 +2,8 @@
 //!
 //! A file is replaced as a whole or not at all (written beside its place, synced, renamed). Whoever
 //! changes one holds the folder's lock and reads the file again first, so a promotion never brings back
-//! what somebody rejected in the meantime.
+//! what somebody rejected in the meantime. People who delete a file know of no lock: one takes another's place only
+//! while that is there.
 
 use std::{
     fs::{self, File},
@@ -13,6 +14,10 @@ use std::{
 use pmk_system::error::Failure;
 use pmk_system::files::{self, NoFile};
 use pmk_system::home;
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use thiserror::Error;
 
 use super::atom::{Atom, AtomError};
@@ -178,24 +183,30 @@ impl AtomFiles {
         let folder = self.root.join(&atom.meta.scope);
         make_private_dir(&folder)?;
         let path = folder.join(format!("{}.md", atom.meta.id));
-        write(&path, &render(atom, &path)?, Clobber::No)?;
+        let failed = |source| io_error(&path, "written", source);
+        let staged = home::stage_private_file(&path, render(atom, &path)?.as_bytes()).map_err(failed)?;
+        match staged.persist_noclobber(&path) {
+            Ok(_) => sync_folder(&path)?,
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Err(FileError::Exists { path }),
+            Err(error) => return Err(failed(error.error)),
+        }
         Ok(path)
     }
 
     /// Puts an atom in the place of the one that is there.
     ///
     /// # Errors
-    /// It cannot be written; the old one is still there then.
+    /// It cannot be written; the old one is still there then, unless somebody has deleted it.
     pub(crate) fn replace(&self, _lock: &Lock, path: &Path, atom: &Atom) -> Result<(), FileError> {
-        write(path, &render(atom, path)?, Clobber::Yes)
+        replace(path, &render(atom, path)?)
     }
 
     /// Puts a text that somebody edited in the place of the one that is there, every character of it.
     ///
     /// # Errors
-    /// It cannot be written; the old one is still there then.
+    /// It cannot be written; the old one is still there then, unless somebody has deleted it.
     pub(crate) fn replace_text(&self, _lock: &Lock, path: &Path, text: &str) -> Result<(), FileError> {
-        write(path, text, Clobber::Yes)
+        replace(path, text)
     }
 
     /// Deletes an atom's file. One that is gone already is fine.
@@ -246,30 +257,25 @@ pub(super) fn io_error(path: &Path, action: &'static str, source: io::Error) -> 
     FileError::Io { path: path.to_owned(), action, source }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Clobber {
-    No,
-    Yes,
-}
-
 fn render(atom: &Atom, path: &Path) -> Result<String, FileError> {
     atom.render().map_err(|source| FileError::Atom { path: path.to_owned(), source })
 }
 
-fn write(path: &Path, text: &str, clobber: Clobber) -> Result<(), FileError> {
+/// Puts a text in the place of a file that is there.
+fn replace(path: &Path, text: &str) -> Result<(), FileError> {
     let failed = |source| io_error(path, "written", source);
     let staged = home::stage_private_file(path, text.as_bytes()).map_err(failed)?;
-    let persisted = match clobber {
-        Clobber::Yes => staged.persist(path),
-        Clobber::No => staged.persist_noclobber(path),
-    };
-    match persisted {
-        Ok(_) => sync_folder(path),
-        Err(error) if clobber == Clobber::No && error.error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(FileError::Exists { path: path.to_owned() })
-        }
-        Err(error) => Err(failed(error.error)),
+    if fs::symlink_metadata(path).map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
+    match renameat_with(CWD, staged.path(), CWD, path, RenameFlags::EXCHANGE) {
+        // What is staged now is the old one, and goes.
+        Ok(()) => {}
+        // A file system that cannot.
+        Err(Errno::INVAL | Errno::NOSYS) => drop(staged.persist(path).map_err(|error| failed(error.error))?),
+        Err(error) => return Err(failed(error.into())),
+    }
+    sync_folder(path)
 }
 
 fn sync_folder(path: &Path) -> Result<(), FileError> {
@@ -334,6 +340,17 @@ mod tests {
         assert!(files.replace_text(&files.lock().unwrap(), &blocked, "new").is_err());
         let names = fs::read_dir(path.parent().unwrap()).unwrap().count();
         assert_eq!((files.read(&path).unwrap().answer(), names), ("old", 2));
+    }
+
+    #[test]
+    fn what_was_deleted_is_not_brought_back_by_a_change() {
+        let home = tempfile::tempdir().unwrap();
+        let files = AtomFiles::open(home.path()).unwrap();
+        let atom = atom("erp", "q", "a");
+        let path = files.save_new(&atom).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(files.replace(&files.lock().unwrap(), &path, &atom).unwrap_err().is_missing());
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
     }
 
     #[test]

@@ -204,10 +204,13 @@ fn change(files: &AtomFiles, path: &Path, edit: impl FnOnce(&mut Atom) -> bool) 
         Err(error) if error.is_missing() => return Ok(None),
         read => read?,
     };
-    if edit(&mut atom) {
-        files.replace(&lock, path, &atom)?;
+    if !edit(&mut atom) {
+        return Ok(Some(atom));
     }
-    Ok(Some(atom))
+    match files.replace(&lock, path, &atom) {
+        Err(error) if error.is_missing() => Ok(None),
+        replaced => replaced.map(|()| Some(atom)),
+    }
 }
 
 impl From<ModerationError> for Failure {
@@ -242,6 +245,17 @@ mod tests {
 
     fn statuses(loaded: &Loaded) -> Vec<Status> {
         loaded.atoms.iter().map(|it| it.atom.meta.status).collect()
+    }
+
+    #[test]
+    fn what_somebody_deletes_while_it_is_changed_stays_deleted() {
+        let (_home, files, paths) = home_with(&[atom("erp", "q", "a")]);
+        let changed = change(&files, &paths[0], |_| {
+            fs::remove_file(&paths[0]).unwrap();
+            true
+        });
+        assert_eq!(changed.unwrap(), None);
+        assert_eq!(files.paths().unwrap(), Vec::<PathBuf>::new());
     }
 
     #[test]
