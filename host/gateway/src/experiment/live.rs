@@ -264,8 +264,8 @@ impl On {
             let (arm, control, worse) = (verdict.arm.bad, verdict.control.bad, verdict.worse.name());
             let (evidence, bound) = (verdict.evidence, verdict.bound);
             move |conversations_moved| Event::ExperimentArmStopped {
-                experiment,
-                stopped,
+                experiment: experiment.clone(),
+                stopped: stopped.clone(),
                 worse,
                 arm_conversations: arm,
                 control_conversations: control,

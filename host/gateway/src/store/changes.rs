@@ -169,7 +169,7 @@ impl Store {
             if let Some(word) = &word
                 && intake::was_seen(conn, word, now_ms)?
             {
-                return Ok(Changed::Here { key, anew: false });
+                return Ok(Changed::Here { key: key.clone(), anew: false });
             }
             let mut stopped = None;
             for question in &questions {
@@ -183,8 +183,8 @@ impl Store {
                 intake::see(conn, word, now_ms)?;
                 intake::enter(conn, word, None, now_ms)?;
             }
-            pen.write(conn, Some(turn), Event::TurnStopped { actor, session: key.to_string() })?;
-            Ok(Changed::Here { key, anew: true })
+            pen.write(conn, Some(turn), Event::TurnStopped { actor: actor.clone(), session: key.to_string() })?;
+            Ok(Changed::Here { key: key.clone(), anew: true })
         })
         .await
     }
@@ -206,7 +206,7 @@ impl Store {
         let (event_id, pen) = (format!("{AGAIN}{once}"), self.pen(now_ms));
         self.write_telling(move |conn| {
             let Some((turn, session, key)) = question_at(conn, &channel, &ts)? else { return Ok(None) };
-            let Some(inbound) = asked_again(conn, turn, &key, event_id)? else { return Ok(None) };
+            let Some(inbound) = asked_again(conn, turn, &key, &event_id)? else { return Ok(None) };
             let is_theirs = inbound.user == actor || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
             if !is_theirs && !is_admin {
                 return Ok(None);
@@ -215,7 +215,8 @@ impl Store {
             let Some(inbox) = intake::accept(conn, &inbound, &json, now_ms)? else { return Ok(None) };
             conn.prepare_cached(LEAVE_LIVE)?.execute(params![session.0, turn.0])?;
             next_revision(conn, session)?;
-            pen.write(conn, Some(TurnId(inbox.0)), Event::TurnAgain { actor, session: key.to_string() })?;
+            let event = Event::TurnAgain { actor: actor.clone(), session: key.to_string() };
+            pen.write(conn, Some(TurnId(inbox.0)), event)?;
             Ok(Some(Pending { inbox, key, ts: inbound.ts }))
         })
         .await
@@ -480,7 +481,7 @@ fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>),
 }
 
 /// The question of a turn that is over, as a message of its own; nothing where it was none, or is there no more.
-fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: String) -> Result<Option<Inbound>, Fault> {
+fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str) -> Result<Option<Inbound>, Fault> {
     let mut statement = conn.prepare_cached(ASKED)?;
     let mut rows = statement.query([turn.0])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -501,7 +502,16 @@ fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: Stri
     let reply_to = ReplyTo { channel, thread_ts: key.thread.clone() };
     let attached: Option<String> = row.get("attached")?;
     let attached = attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
-    Ok(Some(Inbound { event_id, aliases: vec![], key: key.clone(), user, reply_to, text, attached, ts }))
+    Ok(Some(Inbound {
+        event_id: event_id.to_owned(),
+        aliases: vec![],
+        key: key.clone(),
+        user,
+        reply_to,
+        text,
+        attached,
+        ts,
+    }))
 }
 
 /// A part of a question's text, whose it is, and what it says by now where that is something else.

@@ -80,7 +80,7 @@ impl Store {
     pub(super) async fn write_telling<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let written = self.write(work).await;
         self.shared.noting.wake();

@@ -134,8 +134,8 @@ impl Store {
         self.write(move |conn| {
             let weights = codec::to_json(&draw.weights);
             conn.prepare_cached(DRAW_ARM)?
-                .execute(params![experiment, session.0, draw.arm, weights, now_ms, control])?;
-            Ok(find_arm(conn, &experiment, session)?.unwrap_or(draw.arm))
+                .execute(params![experiment, session.0, &draw.arm, weights, now_ms, control])?;
+            Ok(find_arm(conn, &experiment, session)?.unwrap_or_else(|| draw.arm.clone()))
         })
         .await
     }
@@ -151,7 +151,7 @@ impl Store {
         arm: &str,
         control: &str,
         reason: &str,
-        event: impl FnOnce(usize) -> Event + Send + 'static,
+        event: impl Fn(usize) -> Event + Send + 'static,
         now_ms: i64,
     ) -> Result<Option<usize>, StoreError> {
         let [experiment, arm, control, reason] = [experiment, arm, control, reason].map(str::to_owned);
@@ -257,7 +257,7 @@ impl Store {
                     return Ok(Vote::Again);
                 }
                 let tags = tags(row.get_ref(2)?, row.get_ref(3)?, row.get_ref(4)?)?;
-                let event = Event::SignalReaction { actor: reaction.user, session: key.to_string(), likes };
+                let event = Event::SignalReaction { actor: reaction.user.clone(), session: key.to_string(), likes };
                 pen.write(conn, Some(TurnId(turn)), Noted { event, tags: tags.clone() })?;
                 return Ok(Vote::Counted(Voted { key, tags }));
             }

@@ -43,7 +43,7 @@ impl Store {
             })
             .await?;
         if followed == Some(false) {
-            self.write(move |conn| Ok(conn.prepare_cached(INTERRUPT)?.execute([key, user, ts]).map(drop)?)).await?;
+            self.write(move |conn| Ok(conn.prepare_cached(INTERRUPT)?.execute([&key, &user, &ts]).map(drop)?)).await?;
         }
         Ok(followed == Some(true))
     }

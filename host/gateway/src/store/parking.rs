@@ -44,7 +44,8 @@ impl Store {
             lease::free(conn, SessionId(session))?;
             let parked = parked(conn, Some(inbox))?.pop();
             if let Some(Parked { key, .. }) = &parked {
-                pen.write(conn, Some(TurnId(inbox.0)), Event::TurnParked { session: key.clone(), why })?;
+                let event = Event::TurnParked { session: key.clone(), why: why.clone() };
+                pen.write(conn, Some(TurnId(inbox.0)), event)?;
             }
             Ok(parked)
         })

@@ -163,7 +163,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn read_back(&self, key: &SessionKey) -> Result<(), StoreError> {
         let key = key.to_string();
-        self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.execute([key]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(READ_BACK)?.execute([&key]).map(drop)?)).await
     }
 
     /// As [`accept`](Store::accept), for a message that was found by reading back: it may have come in longer ago than
@@ -242,7 +242,7 @@ impl Store {
     /// Nothing was changed.
     pub async fn untold(&self, listener: &str) -> Result<(), StoreError> {
         let listener = listener.to_owned();
-        self.write(move |conn| Ok(conn.prepare_cached(UNTOLD)?.execute([listener]).map(drop)?)).await
+        self.write(move |conn| Ok(conn.prepare_cached(UNTOLD)?.execute([&listener]).map(drop)?)).await
     }
 }
 

@@ -101,7 +101,7 @@ impl Store {
         self.write_telling(move |conn| {
             let judged = judge(conn, &word, yes, now_ms)?;
             if let Some(Judged::Dropped(_) | Judged::Expired(_)) = &judged {
-                let (actor, channel_id) = (word.user, word.channel);
+                let (actor, channel_id) = (word.user.clone(), word.channel.clone());
                 pen.write(conn, None, Event::EscalateDropped { actor, channel_id })?;
             }
             Ok(judged)

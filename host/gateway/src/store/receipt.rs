@@ -340,7 +340,7 @@ impl Receipt {
 pub(super) fn keep(
     conn: &Connection,
     (session, turn): (SessionId, TurnId),
-    Receipts { calls, texts }: Receipts,
+    Receipts { calls, texts }: &Receipts,
     ids: &[i64],
 ) -> Result<(), Fault> {
     let mut keep_text = conn.prepare_cached(KEEP_TEXT)?;
@@ -348,7 +348,8 @@ pub(super) fn keep(
         keep_text.execute(params![&*digest.0, &*text])?;
     }
     let mut keep = conn.prepare_cached(KEEP)?;
-    for mut receipt in calls {
+    for receipt in calls {
+        let mut receipt = receipt.clone();
         for reference in &mut receipt.before.messages {
             reference.resolve(ids)?;
         }

@@ -189,7 +189,7 @@ impl Store {
             }
             uses::shown(conn, (turn, session), &atoms, now_ms)?;
             let ids: Vec<i64> = stored.iter().map(|(id, _)| *id).collect();
-            receipt::keep(conn, (session, turn), receipts, &ids)?;
+            receipt::keep(conn, (session, turn), &receipts, &ids)?;
             events::add(conn, Some(turn), &lines)?;
             if escalation != Some(Escalating::HandedOn) {
                 escalations::absorbed(conn, turn, now_ms)?;

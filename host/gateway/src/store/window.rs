@@ -55,13 +55,13 @@ impl Store {
         self.write_telling(move |conn| {
             changes::refuse_stale(conn, session, edit.revision)?;
             let mut remove = conn.prepare_cached(REMOVE_LIVE)?;
-            for (first, last) in removed {
+            for (first, last) in &removed {
                 remove.execute(params![session.0, first, last])?;
             }
             let mut replace = conn.prepare_cached(REPLACE_LIVE)?;
-            for (Replacement { position, tokens, chars, .. }, json) in replaced {
+            for (Replacement { position, tokens, chars, .. }, json) in &replaced {
                 if replace.execute(params![session.0, position, json, tokens, chars])? == 0 {
-                    return Err(StoreError::NoSuchPosition(position).into());
+                    return Err(StoreError::NoSuchPosition(*position).into());
                 }
             }
             let marked = params![session.0, edit.dropped_turns_total, edit.marker_template];
@@ -85,16 +85,16 @@ impl Store {
     ) -> Result<Option<LiveEntry>, StoreError> {
         let lines = self.pen(now_ms).lines(&events);
         self.write_telling(move |conn| {
-            let FoldEdit { first, last, summary, dropped_turns, marker_template, revision } = edit;
-            changes::refuse_stale(conn, session, revision)?;
+            let FoldEdit { first, last, summary, dropped_turns, marker_template, revision } = &edit;
+            changes::refuse_stale(conn, session, *revision)?;
             events::add(conn, None, &lines)?;
             conn.prepare_cached(REMOVE_LIVE)?.execute(params![session.0, first, last])?;
             conn.prepare_cached(MARK_SESSION)?.execute(params![session.0, dropped_turns, marker_template])?;
             let Some(summary) = summary else { return Ok(None) };
-            let id = record(conn, session, None, &NewMessage::from(&summary), now_ms)?;
-            let entry = Entry::new(id, summary);
-            show(conn, session, first, id, &Shown::from(&entry))?;
-            Ok(Some(LiveEntry { position: first, entry }))
+            let id = record(conn, session, None, &NewMessage::from(summary), now_ms)?;
+            let entry = Entry::new(id, summary.clone());
+            show(conn, session, *first, id, &Shown::from(&entry))?;
+            Ok(Some(LiveEntry { position: *first, entry }))
         })
         .await
     }
@@ -116,9 +116,9 @@ impl Store {
         self.write(move |conn| {
             let id = record(conn, session, None, &NewMessage::from(&seed), now_ms)?;
             let kind = seed.origin.name();
-            let (seed, sizes) = cap::message(id, seed, kind, &[verdict], language);
+            let (seed, sizes) = cap::message(id, seed.clone(), kind, &[verdict], language);
             let id = record(conn, session, None, &NewMessage::from(&acknowledgement), now_ms)?;
-            let entries = [seed, Entry::new(id, acknowledgement)];
+            let entries = [seed, Entry::new(id, acknowledgement.clone())];
             let mut live = Vec::with_capacity(entries.len());
             for (position, entry) in (next_position(conn, session)?..).zip(entries) {
                 show(conn, session, position, entry.id, &Shown::from(&entry))?;

@@ -1,8 +1,12 @@
 //! One thread writes. What arrives while it commits shares the next commit.
 //!
 //! A commit waits for the disk (about 0.3 ms); what is in it hardly matters. So the writer takes
-//! everything that is waiting into one transaction, and answers nobody before it is committed. Each
-//! operation has a savepoint of its own: one that fails is undone alone.
+//! everything that is waiting into one transaction, and answers nobody before it is committed.
+//!
+//! An operation that fails is undone alone. Nearly none fails after it has written something, and a savepoint for each
+//! costs more than what most of them write: SQLite keeps a copy of every page, and its index of words is written out at
+//! each. So all are run without; where one leaves something behind, the transaction is undone, and what it held is run
+//! again with savepoints. An operation may therefore be run twice, and does nothing but read and write the database.
 //!
 //! It answers only for the file that the next start will find: see [`OpenFiles`].
 //!
@@ -81,7 +85,7 @@ impl Writer {
     pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
         // A caller that has gone away does not need to know.
@@ -93,7 +97,7 @@ impl Writer {
     pub(super) fn write_waiting<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, mut answer) = oneshot::channel();
         self.queue(work, |result| drop(caller.send(result)))?;
@@ -113,10 +117,10 @@ impl Writer {
     pub(super) fn queue<T, F, A>(&self, work: F, answer: A) -> Result<(), StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
         A: FnOnce(Result<T, StoreError>) + Send + 'static,
     {
-        let operation = Box::new(Pending { work: Some(work), result: None, answer });
+        let operation = Box::new(Pending { work, result: None, answer });
         match &self.queue {
             Queue::Thread { operations, .. } => {
                 operations.as_ref().ok_or(StoreError::Closed)?.send(operation).map_err(|_| StoreError::Closed)
@@ -183,10 +187,10 @@ impl Task {
 
 /// One caller's part of a group.
 trait Operation: Send {
-    /// Does the work, inside the group's transaction.
+    /// Does the work, inside the group's transaction; whatever an earlier run came to is forgotten.
     ///
     /// # Errors
-    /// It failed, and left nothing behind.
+    /// It failed.
     fn run(&mut self, conn: &Connection, path: &Path) -> Result<(), StoreError>;
 
     /// Tells the caller, now that the fate of the transaction is known.
@@ -194,7 +198,7 @@ trait Operation: Send {
 }
 
 struct Pending<T, F, A> {
-    work: Option<F>,
+    work: F,
     result: Option<Result<T, StoreError>>,
     answer: A,
 }
@@ -202,12 +206,11 @@ struct Pending<T, F, A> {
 impl<T, F, A> Operation for Pending<T, F, A>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Result<T, Fault> + Send,
+    F: Fn(&Connection) -> Result<T, Fault> + Send,
     A: FnOnce(Result<T, StoreError>) + Send,
 {
     fn run(&mut self, conn: &Connection, path: &Path) -> Result<(), StoreError> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        let result = in_savepoint(conn, work).map_err(|fault| fault.at(path));
+        let result = guarded(|| (self.work)(conn)).map_err(|fault| fault.at(path));
         let outcome = result.as_ref().map(|_| ()).map_err(Clone::clone);
         self.result = Some(result);
         outcome
@@ -221,6 +224,15 @@ where
         };
         (self.answer)(result);
     }
+}
+
+/// How what an operation leaves behind when it fails is undone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Undoing {
+    /// By undoing all of the transaction.
+    Together,
+    /// By a savepoint of its own.
+    Alone,
 }
 
 /// What writing takes.
@@ -256,7 +268,7 @@ impl Hand {
         let committed = self.run_all(first, &mut group, next);
         if !self.conn.is_autocommit() {
             // The commit failed and the transaction is still open. If this fails too, the next group's BEGIN says so.
-            let _ = execute(&self.conn, "ROLLBACK");
+            let _ = self.execute("ROLLBACK");
         }
         self.tell_loss(&committed);
         for operation in group {
@@ -270,52 +282,67 @@ impl Hand {
         group: &mut Vec<Queued>,
         more: impl Fn() -> Option<Queued>,
     ) -> Result<(), StoreError> {
-        let Hand { conn, path, files, .. } = self;
-        let mut next = Some(first);
+        let files = &self.files;
         // Before it, so that nothing is written to a file that was cut; after it, so that all of it is where it
         // will be found.
-        let begun = files.check().and_then(|()| execute(conn, "BEGIN IMMEDIATE").map_err(|fault| fault.at(path)));
-        while let Some(mut operation) = next {
-            let ran = begun.clone().and_then(|()| operation.run(conn, path));
+        let begun = files.check().and_then(|()| self.execute("BEGIN IMMEDIATE"));
+        let mut undoing = Undoing::Together;
+        let mut next = Some(first);
+        while let Some(operation) = next {
             group.push(operation);
-            // The transaction never began, or a full disk made SQLite give it up: all of the group is lost.
-            if conn.is_autocommit() {
-                return Err(ran.err().unwrap_or(StoreError::Closed));
-            }
-            if let Err(error) = ran
-                && error.is_lost()
-            {
-                return Err(error);
+            begun.clone()?;
+            let left_something = match group.last_mut() {
+                Some(operation) => self.run(&mut **operation, undoing)?,
+                None => false,
+            };
+            if left_something {
+                self.execute("ROLLBACK")?;
+                self.execute("BEGIN IMMEDIATE")?;
+                undoing = Undoing::Alone;
+                for operation in &mut *group {
+                    self.run(&mut **operation, undoing)?;
+                }
             }
             next = if group.len() < MAX_GROUP { more() } else { None };
         }
-        execute(conn, "COMMIT").map_err(|fault| fault.at(path))?;
+        self.execute("COMMIT")?;
         // It is committed: where one cannot look, what was seen before holds.
         files.check().or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })
     }
-}
 
-fn in_savepoint<T>(conn: &Connection, work: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
-    execute(conn, "SAVEPOINT operation")?;
-    match guarded(|| work(conn)) {
-        Ok(value) => {
-            execute(conn, "RELEASE operation")?;
-            Ok(value)
+    /// Runs an operation, and says whether it has failed and what it left behind is still there.
+    ///
+    /// # Errors
+    /// All of the transaction is lost.
+    fn run(&self, operation: &mut dyn Operation, undoing: Undoing) -> Result<bool, StoreError> {
+        let Hand { conn, path, .. } = self;
+        let before = conn.total_changes();
+        if undoing == Undoing::Alone {
+            self.execute("SAVEPOINT operation")?;
         }
-        Err(fault) => {
-            if !conn.is_autocommit() {
-                let undone = execute(conn, "ROLLBACK TO operation").and_then(|()| execute(conn, "RELEASE operation"));
-                if undone.is_err() {
-                    // Half an operation must never be committed with its neighbours.
-                    execute(conn, "ROLLBACK")?;
+        let ran = operation.run(conn, path);
+        // A full disk made SQLite give it up.
+        if conn.is_autocommit() {
+            return Err(ran.err().unwrap_or(StoreError::Closed));
+        }
+        let failed = match ran {
+            Err(error) if error.is_lost() => return Err(error),
+            ran => ran.is_err(),
+        };
+        match undoing {
+            Undoing::Together => Ok(failed && conn.total_changes() != before),
+            Undoing::Alone => {
+                if failed {
+                    self.execute("ROLLBACK TO operation")?;
                 }
+                self.execute("RELEASE operation")?;
+                Ok(false)
             }
-            Err(fault)
         }
     }
-}
 
-fn execute(conn: &Connection, sql: &str) -> Result<(), Fault> {
-    conn.prepare_cached(sql)?.execute([])?;
-    Ok(())
+    fn execute(&self, sql: &str) -> Result<(), StoreError> {
+        let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(|error| Fault::from(error).at(&self.path))
+    }
 }

@@ -1,6 +1,13 @@
 //! Operations that share a commit: together on disk, apart when they fail, answered when it is done.
 
-use std::sync::mpsc;
+use std::{
+    cell::Cell,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+};
 
 use super::*;
 
@@ -9,11 +16,15 @@ async fn hold(store: &Store) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Resul
     let (release, held) = mpsc::channel::<()>();
     let (started, is_started) = tokio::sync::oneshot::channel();
     let store = store.clone();
+    // Run again, it holds nobody.
+    let first = Cell::new(Some((started, held)));
     let holding = tokio::spawn(async move {
         store
             .write(move |_| {
-                started.send(()).unwrap();
-                held.recv().unwrap();
+                if let Some((started, held)) = first.take() {
+                    started.send(()).unwrap();
+                    held.recv().unwrap();
+                }
                 Ok(())
             })
             .await
@@ -93,6 +104,56 @@ async fn one_that_fails_is_undone_alone() {
     assert!(after.await.unwrap().unwrap().is_some());
     assert_eq!(number(&home, "SELECT count(*) FROM inbox"), 2);
     assert_eq!(number(&home, "SELECT turns FROM session"), 0);
+}
+
+/// How often operations are run that share their commit with one that fails: one before it, and one after it.
+async fn runs_beside(failing: impl Fn(&Connection) -> Result<(), Fault> + Send + 'static) -> (usize, usize) {
+    let home = home();
+    let store = open(&home);
+    let (release, holding) = hold(&store).await;
+    let spawn_counting = || {
+        let (store, runs) = (store.clone(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&runs);
+        let counting = move |conn: &Connection| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            conn.execute("INSERT INTO told (listener, at) VALUES (hex(randomblob(8)), 0)", [])?;
+            Ok(())
+        };
+        (runs, tokio::spawn(async move { store.write(counting).await }))
+    };
+    let before = spawn_counting();
+    settle().await;
+    let failing = tokio::spawn({
+        let store = store.clone();
+        async move { store.write(failing).await }
+    });
+    settle().await;
+    let after = spawn_counting();
+    settle().await;
+    release.send(()).unwrap();
+    holding.await.unwrap().unwrap();
+    assert!(failing.await.unwrap().is_err());
+    for task in [before.1, after.1] {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM told"), 2, "each once, however often it was run");
+    (before.0.load(Ordering::Relaxed), after.0.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn only_what_leaves_something_behind_when_it_fails_has_the_others_run_again() {
+    let leaves_nothing = |_: &Connection| Err(StoreError::NoSuchPosition(0).into());
+    assert_eq!(runs_beside(leaves_nothing).await, (1, 1));
+    let leaves_a_row = |conn: &Connection| {
+        conn.execute("INSERT INTO told (listener, at) VALUES ('U1', 0)", [])?;
+        Err(StoreError::NoSuchPosition(0).into())
+    };
+    assert_eq!(runs_beside(leaves_a_row).await, (2, 1));
+    let panics_amid = |conn: &Connection| {
+        conn.execute("INSERT INTO told (listener, at) VALUES ('U1', 0)", [])?;
+        panic!("amid its work")
+    };
+    assert_eq!(runs_beside(panics_amid).await, (2, 1));
 }
 
 #[tokio::test]

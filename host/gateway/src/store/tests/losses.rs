@@ -162,7 +162,7 @@ async fn a_file_that_is_lost_between_two_looks_takes_the_whole_group_with_it() {
     // In the middle of the transaction: it commits, into a file that nobody will find.
     let error = store
         .write(move |_| {
-            fs::remove_file(path).unwrap();
+            fs::remove_file(&path).unwrap();
             Ok(())
         })
         .await
