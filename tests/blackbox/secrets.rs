@@ -5,11 +5,14 @@ use std::{
     process::Stdio,
 };
 
-use pmk_stand_ins::slack::Slack;
+use pmk_stand_ins::{
+    openai::{self, OpenAi, Reply},
+    slack::Slack,
+};
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Finished, Home, PATIENCE, finish, is_alive, until},
+    support::{Finished, Home, PATIENCE, finish, is_alive, question, until},
     workspace::{Gateway, command, rules},
 };
 
@@ -198,5 +201,29 @@ fn a_file_that_a_command_has_written_names_no_model_and_wants_none() {
         home.write("gateway.json", config.to_string());
         let refused = home.run(&["run", "--front", "console"], "");
         assert!(refused.stderr.starts_with("error: gateway.json names no `model`"), "{}", refused.stderr);
+    }
+}
+
+/// Once, a server that repeats what it was sent had the key printed and logged.
+#[test]
+fn a_key_that_the_server_repeats_is_in_no_output() {
+    let repeated = json!({"error": {"message": format!("invalid key: Bearer {}", openai::KEY), "type": "odd"}});
+    let replies =
+        [Reply::Error(401, repeated.clone()), Reply::Error(400, repeated.clone()), Reply::ErrorEvent(repeated)];
+    for reply in replies {
+        let server = OpenAi::start();
+        server.when("", reply);
+        let home = Home::new();
+        let with_key = |arguments: &[&str]| {
+            let mut command = home.command(&[arguments, &["--model", "openai:made-up"]].concat());
+            command.env("OPENAI_API_KEY", openai::KEY).env("OPENAI_BASE_URL", server.url());
+            command
+        };
+        let ran = finish(with_key(&["run"]), &question("Ev1", "hello"));
+        let looked = finish(with_key(&["doctor"]), "");
+        for said in [&ran.stdout, &ran.stderr, &looked.stdout, &looked.stderr] {
+            assert!(!said.contains(openai::KEY), "{said}");
+        }
+        assert!(ran.stderr.contains("invalid key: Bearer [key]"), "{}", ran.stderr);
     }
 }

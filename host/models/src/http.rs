@@ -20,6 +20,7 @@ use reqwest::{
     header::{CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect,
 };
+use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use super::{
@@ -120,6 +121,8 @@ pub(crate) struct Endpoint {
     client: Client,
     pub(super) url: Url,
     limits: Limits,
+    /// What nobody is to read in a log: a server may repeat what it was sent.
+    secrets: Vec<SecretString>,
     /// As the last answer said, a refusal too.
     clock_ahead: Mutex<Option<SignedDuration>>,
 }
@@ -130,6 +133,9 @@ impl Endpoint {
     /// # Errors
     /// The machine's TLS roots cannot be used.
     pub fn new(base_url: &Url, path: &str, mut headers: HeaderMap, limits: Limits) -> Result<Self, OpenError> {
+        // Without the scheme that may stand before it.
+        let secret = |value: &HeaderValue| value.to_str().ok()?.rsplit(' ').next().map(SecretString::from);
+        let secrets = headers.values().filter(|value| value.is_sensitive()).filter_map(secret).collect();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut client = Client::builder()
             .user_agent(concat!("pmk-host/", env!("CARGO_PKG_VERSION")))
@@ -144,7 +150,7 @@ impl Endpoint {
         let client = client.build().map_err(|error| OpenError::Client(chain(&error)))?;
         let mut url = base_url.clone();
         url.set_path(&format!("{}{path}", base_url.path().trim_end_matches('/')));
-        Ok(Endpoint { client, url, limits, clock_ahead: Mutex::default() })
+        Ok(Endpoint { client, url, limits, secrets, clock_ahead: Mutex::default() })
     }
 
     /// How far this machine's clock is ahead of the provider's, as its last answer said.
@@ -175,7 +181,11 @@ impl Endpoint {
             .with_min_delay(self.limits.first_wait)
             .with_max_delay(self.limits.max_wait)
             .with_max_times(self.limits.attempts.saturating_sub(1));
-        (|| self.attempt::<A>(body.clone(), heard_by))
+        let attempt = async || {
+            let attempted = self.attempt::<A>(body.clone(), heard_by).await;
+            attempted.map_err(|failure| failure.without(&self.secrets))
+        };
+        attempt
             .retry(backoff)
             .when(|failure| failure.waiting_helps)
             .adjust(|failure, wait| {
@@ -297,6 +307,17 @@ impl Failure {
     fn within_the_answer(error: ModelError) -> Self {
         let waiting_helps = matches!(error, ModelError::RateLimited { .. } | ModelError::Overloaded { .. });
         Failure { error, waiting_helps }
+    }
+
+    /// The same, with nothing of what is secret in its words.
+    fn without(mut self, secrets: &[SecretString]) -> Self {
+        for secret in secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| !secret.is_empty()) {
+            let words = self.error.words_mut();
+            if words.contains(secret) {
+                *words = words.replace(secret, "[key]");
+            }
+        }
+        self
     }
 
     fn final_one(error: ModelError) -> Self {

@@ -229,6 +229,25 @@ impl ModelError {
         }
     }
 
+    /// The provider's words or ours.
+    pub(crate) const fn words_mut(&mut self) -> &mut String {
+        match self {
+            ModelError::Overflow { message, .. }
+            | ModelError::RateLimited { message, .. }
+            | ModelError::Overloaded { message, .. }
+            | ModelError::Auth { message }
+            | ModelError::Billing { message }
+            | ModelError::MalformedHistory { message }
+            | ModelError::NoTools { message }
+            | ModelError::UnknownModel { message }
+            | ModelError::Refused { message }
+            | ModelError::Transport { message }
+            | ModelError::Timeout { message }
+            | ModelError::Unexplained { message }
+            | ModelError::Other { message } => message,
+        }
+    }
+
     /// The class's name in the ledger and in `model explain`.
     pub fn class(&self) -> &'static str {
         match self {
