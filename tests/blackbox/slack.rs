@@ -249,3 +249,16 @@ async fn tokens_are_changed_while_questions_run_and_each_is_answered_once() {
     let log = std::fs::read_to_string(home.path().join("stderr.log")).expect("the log");
     assert!(log.contains("another token of Slack's is in use from now on") && !log.contains("xoxb-1"), "{log}");
 }
+
+/// Once, an answer that was given at once called itself minutes late where this machine's clock was minutes ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_in_time_is_not_late_by_another_clock() {
+    for clock_ahead in [-400, 400] {
+        let slack = Slack::start(SlackRules { clock_ahead, ..rules() }).await;
+        let home = Home::new();
+        let _gateway = Gateway::start(&home, &slack, &[]);
+        assert!(slack.await_connected(PATIENCE).await);
+        let reply = slack.await_reply(&slack.dm("U1", "hello"), PATIENCE).await.expect("a reply");
+        assert!(!reply.text.starts_with(":alarm_clock:"), "{}", reply.text);
+    }
+}

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::SignedDuration;
 use pmk_core::session_key;
 use pmk_models::Listener;
 use pmk_system::error::Failure;
@@ -234,6 +235,11 @@ pub trait Front: Send + Sync {
     /// can be read.
     fn reaches_absent(&self) -> bool {
         false
+    }
+
+    /// How far this machine's clock is ahead of the one that gives messages their times, where they differ and that is known.
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        None
     }
 
     /// How it is connected, where it has to be.

@@ -118,7 +118,8 @@ impl Slack {
     pub async fn start(rules: SlackRules) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let inner = Arc::new(Inner { rules, address, state: Mutex::default(), changed: Notify::new() });
+        let state = Mutex::new(State::new(rules.clock_ahead));
+        let inner = Arc::new(Inner { rules, address, state, changed: Notify::new() });
         let app = methods::router(Arc::clone(&inner));
         let listener = listener.tap_io(|stream| {
             stream.set_nodelay(true).ok();

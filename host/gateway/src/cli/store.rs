@@ -99,7 +99,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     }
     Err(Failure::new(format!("the store `{}` is damaged in {} places or more", path.display(), problems.len())).hint(
         "what does not need them goes on; with pmk-host stopped, `pmk-host store restore FILE` puts a backup back, or \
-         what `sqlite3 STORE .recover | sqlite3 FILE` saves",
+         what `sqlite3 STORE .recover | sqlite3 FILE` saves, with sqlite3 3.43 or newer",
     ))
 }
 

@@ -7,6 +7,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use jiff::SignedDuration;
 use pmk_core::{Language, text};
 use pmk_models::Listener;
 use rustls::ClientConfig;
@@ -355,6 +356,10 @@ impl Front for Slack {
 
     fn reaches_absent(&self) -> bool {
         true
+    }
+
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        self.web.clock_ahead()
     }
 
     async fn look_back(&self, place: &LookBack) -> Result<Past, FrontError> {

@@ -60,7 +60,7 @@ impl From<BackupError> for Failure {
                 Failure::new(error).hint("is there room, and may you write to the folder? The store is as it was")
             }
             BackupError::Unsound { .. } => Failure::new(error)
-                .hint("take an earlier backup, or what `sqlite3 STORE .recover | sqlite3 FILE` saves"),
+                .hint("take an earlier backup, or what `sqlite3 STORE .recover | sqlite3 FILE` saves, with sqlite3 3.43 or newer"),
         }
     }
 }

@@ -221,11 +221,11 @@ impl StoreError {
             StoreError::Damaged { .. } => Some(
                 "`pmk-host store check` shows what is damaged; a conversation that meets it begins anew with `pmk-host \
                  sessions reset KEY`; with pmk-host stopped, `pmk-host store restore FILE` puts \
-                 a backup back, or what `sqlite3 STORE .recover | sqlite3 FILE` saves",
+                 a backup back, or what `sqlite3 STORE .recover | sqlite3 FILE` saves, with sqlite3 3.43 or newer",
             ),
             StoreError::Limited { .. } => Some("raise the limit (`ulimit -f`, `LimitFSIZE=` of systemd)"),
             StoreError::Panicked { .. } => Some("the log says where; please report it"),
-            StoreError::Full { .. } => Some("make room on the disk; what was not accepted will be sent again"),
+            StoreError::Full { .. } => Some("make room on the disk"),
             StoreError::Io { .. } => Some("check the disk, and that you own the file and may write to it"),
             StoreError::Busy { .. } => Some("close whatever else has the file open"),
             StoreError::Leased { .. } => Some("try again when its turn is over"),

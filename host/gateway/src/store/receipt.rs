@@ -345,7 +345,7 @@ pub(super) fn keep(
 ) -> Result<(), Fault> {
     let mut keep_text = conn.prepare_cached(KEEP_TEXT)?;
     for (digest, text) in texts {
-        keep_text.execute(params![&*digest.0, &*text])?;
+        keep_text.execute(params![&*digest.0, &**text])?;
     }
     let mut keep = conn.prepare_cached(KEEP)?;
     for receipt in calls {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::{
     services::Services,
     store::{self, OpenTurn},
@@ -16,16 +18,21 @@ pub(super) fn notice(services: &Services, turn: &OpenTurn, also: &[OpenTurn]) ->
     if turn.absorbs.is_some() || store::is_again(&turn.inbound) {
         return String::new();
     }
-    let oldest = also.iter().chain([turn]).map(|turn| asked_at_ms(&turn.inbound.ts, turn.received_at_ms)).min();
+    let ahead = services.front.clock_ahead().unwrap_or_default();
+    let asked = |turn: &OpenTurn| asked_at_ms(&turn.inbound.ts, ahead, turn.received_at_ms);
+    let oldest = also.iter().chain([turn]).map(asked).min();
     match oldest.and_then(|asked| minutes_late(asked, services.now_ms())) {
         Some(minutes) => services.messages.late(minutes),
         None => String::new(),
     }
 }
 
-/// When it was written, by Slack's `ts`; where that is no time, when it came in.
-fn asked_at_ms(ts: &str, received_at_ms: i64) -> i64 {
+/// When it was written by this machine's clock, from Slack's `ts`; where that is no time, when it came in.
+fn asked_at_ms(ts: &str, ahead: SignedDuration, received_at_ms: i64) -> i64 {
     let written = ts.split_once('.').and_then(|(seconds, _)| seconds.parse::<i64>().ok()?.checked_mul(1_000));
+    let written = written
+        .filter(|written| *written >= 0)
+        .and_then(|written| written.checked_add(i64::try_from(ahead.as_millis()).ok()?));
     written.filter(|written| (0..=received_at_ms).contains(written)).unwrap_or(received_at_ms)
 }
 
@@ -53,9 +60,13 @@ mod tests {
 
     #[test]
     fn the_question_was_asked_when_it_was_written() {
-        assert_eq!(asked_at_ms("1777342000.000100", NOW), 1_777_342_000_000);
-        for none in ["", "Ev1", "x.1", "99999999999999999999.0", "1999999999.000100"] {
-            assert_eq!(asked_at_ms(none, NOW), NOW, "{none}");
+        let none = SignedDuration::ZERO;
+        assert_eq!(asked_at_ms("1777342000.000100", none, NOW), 1_777_342_000_000);
+        let ahead = SignedDuration::from_secs(100);
+        assert_eq!(asked_at_ms("1777342000.000100", ahead, NOW), 1_777_342_100_000);
+        assert_eq!(asked_at_ms("1777342000.000100", -ahead, NOW), 1_777_341_900_000);
+        for text in ["", "Ev1", "x.1", "99999999999999999999.0", "1999999999.000100"] {
+            assert_eq!(asked_at_ms(text, none, NOW), NOW, "{text}");
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct SlackRules {
     pub scopes: Vec<&'static str>,
     /// Channels that the bot is not a member of.
     pub foreign_channels: Vec<&'static str>,
-    /// So many seconds its clock is ahead, as its `Date` header says.
+    /// So many seconds its clock is ahead, as its `Date` header and its messages say.
     pub clock_ahead: i64,
     /// What the text of a message that is still to be replaced begins with.
     pub placeholder: String,

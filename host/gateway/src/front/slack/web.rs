@@ -1,6 +1,9 @@
 //! The Web API: every call under a time limit, every failure classified, rate limits kept.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use jiff::SignedDuration;
 use pmk_system::clock;
@@ -77,6 +80,8 @@ pub(super) struct Web {
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
+    /// As the last answer said.
+    clock_ahead: Mutex<Option<SignedDuration>>,
 }
 
 /// A call that wants to be made.
@@ -178,7 +183,13 @@ impl Web {
             refused: Refused::default(),
             dry_run: config.dry_run.then(DryRun::default),
             limiter: Limiter::new(config.limits),
+            clock_ahead: Mutex::default(),
         })
+    }
+
+    /// How far this machine's clock is ahead of Slack's, as its last answer said.
+    pub(super) fn clock_ahead(&self) -> Option<SignedDuration> {
+        *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `auth.test`: who the bot token belongs to, and what it may do.
@@ -395,7 +406,12 @@ impl Web {
         token: &SecretString,
     ) -> Result<(R, Aside), Cause> {
         let answer = async { read_answer(request.bearer_auth(token.expose_secret()).send().await?).await };
-        tokio::time::timeout(self.time_limit, answer).await.unwrap_or(Err(Cause::TimedOut(self.time_limit)))
+        let answered =
+            tokio::time::timeout(self.time_limit, answer).await.unwrap_or(Err(Cause::TimedOut(self.time_limit)));
+        if let Ok((_, Aside { ahead: Some(ahead), .. })) = &answered {
+            *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(*ahead);
+        }
+        answered
     }
 }
 
