@@ -37,6 +37,16 @@ impl Page {
     /// A label, and a value.
     pub(super) fn line(&mut self, label: &str, value: impl Display) {
         let label = self.translated(label);
+        self.put(&label, value);
+    }
+
+    /// What somebody has named, whatever that spells, and a sentence.
+    pub(super) fn named(&mut self, name: &str, sentence: &str) {
+        let sentence = self.translated(sentence);
+        self.put(name, sentence);
+    }
+
+    fn put(&mut self, label: &str, value: impl Display) {
         let fill = " ".repeat(self.width.saturating_sub(label.width()).max(1));
         let line = format!("{}{label}{fill}{value}", self.indent);
         self.text.push_str(line.trim_end());
@@ -63,6 +73,12 @@ impl Page {
     /// Rows in columns, below their heading.
     pub(super) fn columns(&mut self, rows: &[Vec<String>]) {
         self.text.push_str(&table::columns(rows, self.language));
+    }
+
+    /// Several sentences as one.
+    pub(super) fn joined(&self, sentences: &[String]) -> String {
+        let sentences: Vec<String> = sentences.iter().map(|sentence| self.translated(sentence)).collect();
+        sentences.join(self.language.pick(", ", "，"))
     }
 
     /// What is in no language.

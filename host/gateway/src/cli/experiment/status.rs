@@ -111,7 +111,8 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
         State::Off => "off".into(),
     });
     let experiment = page.translated("experiment");
-    page.text(&format!("{experiment} {}: {since}\n\n", printable(&figures.experiment)));
+    let colon = language.pick(": ", "：");
+    page.text(&format!("{experiment} {}{colon}{since}\n\n", printable(&figures.experiment)));
     let heading =
         ["ARM", "#WEIGHT", "#CONVERSATIONS", "#TURNS", "#FAILED", "#OVERFLOWED", "#ASKED AGAIN", "#UP", "#DOWN"];
     let heading = heading.into_iter().chain(["#TOKENS/TURN", "#SECONDS/TURN"]).map(str::to_owned).collect();
