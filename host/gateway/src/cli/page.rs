@@ -34,6 +34,13 @@ impl Page {
         terminal::translated(text, self.language).into_owned()
     }
 
+    /// A sentence with what somebody has named in its places, in their order, whatever that spells.
+    pub(super) fn filled(&self, template: &str, names: &[&str]) -> String {
+        let translated = self.translated(template);
+        let names = names.iter().copied().chain(std::iter::repeat(""));
+        translated.split("{}").zip(names).flat_map(|(words, name)| [words, name]).collect()
+    }
+
     /// A label, and a value.
     pub(super) fn line(&mut self, label: &str, value: impl Display) {
         let label = self.translated(label);
@@ -100,6 +107,13 @@ mod tests {
         page.line("policy", "policy");
         page.tell("wasi", "none");
         page.done()
+    }
+
+    #[test]
+    fn a_name_stays_as_it_is() {
+        let page = Page::new(Language::TraditionalChinese);
+        assert_eq!(page.filled("{} compared with {}", &["default", "{}"]), "default 與 {} 相比");
+        assert_eq!(Page::new(Language::English).filled("{} (control)", &["text"]), "text (control)");
     }
 
     #[test]

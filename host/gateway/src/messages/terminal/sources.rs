@@ -15,7 +15,7 @@ use syn::{
 };
 
 /// Functions and methods that say their arguments, or hand them on to who does.
-const SAY: [&str; 27] = [
+const SAY: [&str; 28] = [
     "new",
     "hint",
     "or_hint",
@@ -43,6 +43,7 @@ const SAY: [&str; 27] = [
     "when_long",
     "joined",
     "named",
+    "filled",
 ];
 /// Those of which a single word wants a row, too.
 const LABEL: [&str; 8] = ["line", "tell", "say", "section", "row", "summed", "counts", "translated"];
