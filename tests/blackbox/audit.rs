@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Home;
+use crate::{readers::in_chinese, support::Home};
 
 /// Events of the last hours, one of every kind that is counted.
 fn ledger(home: &Home) {
@@ -51,6 +51,7 @@ fn the_page() {
     let home = Home::new();
     ledger(&home);
     insta::assert_snapshot!(home.run(&["audit"], "").ok().stdout);
+    insta::assert_snapshot!("the_page_in_chinese", in_chinese(&home, &["audit"]));
 }
 
 #[test]
@@ -150,6 +151,7 @@ fn the_arms_of_an_experiment() {
     let section = page.split("\n\n").find(|section| section.starts_with("Experiment")).expect("a section");
     let document = home.run(&["--json", "audit"], "").ok().json();
     insta::assert_snapshot!(format!("{section}\n\n{:#}\n", document["experiments"]));
+    insta::assert_snapshot!("the_arms_in_chinese", in_chinese(&home, &["audit"]));
 }
 
 #[test]

@@ -2,14 +2,20 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, component, finish, repository};
+use crate::{
+    readers::in_chinese,
+    support::{Home, component, finish, repository},
+};
 
 mod broken;
 mod dev;
 
 /// Digests and costs change with the compiler.
-const CHANGING: [(&str, &str); 2] =
-    [(r"[0-9a-f]{64}", "[sha256]"), (r"at most .* of 128 MB", "at most [cost] of 128 MB")];
+const CHANGING: [(&str, &str); 3] = [
+    (r"[0-9a-f]{64}", "[sha256]"),
+    (r"at most .* of 128 MB", "at most [cost] of 128 MB"),
+    (r"最多用了 .* 的燃料，以及 128 MB 記憶體中的 .* MB", "最多用了 [cost]"),
+];
 
 #[test]
 fn a_sound_policy_passes_every_check() {
@@ -26,18 +32,22 @@ fn a_sound_policy_passes_every_check() {
 #[test]
 fn an_unsound_policy_is_found_out_with_what_shows_it() {
     let home = Home::new();
-    let mut shown = String::new();
+    let (mut shown, mut chinese) = (String::new(), String::new());
     for (name, policy) in [("tears", broken::tears()), ("panics", broken::panics())] {
         let path = home.write(&format!("{name}.wasm"), policy.build()).display().to_string();
         let finished = home.run(&["policy", "check", &path], "");
         assert_eq!(finished.status.code(), Some(1), "{name}: {}", finished.stderr);
         shown.push_str(&format!("== {name}\n{}{}", finished.stdout, finished.stderr));
+        chinese.push_str(&in_chinese(&home, &["policy", "check", &path]));
         let document = home.run(&["--json", "policy", "check", &path], "").json();
         let first = document["checks"].as_array().expect("checks").iter().find_map(|check| check.get("first"));
         assert!(first.is_some_and(|first| first["hint"].is_string()), "{document:#}");
     }
     let shown = shown.replace(&format!("{}/", home.path().display()), "");
-    insta::with_settings!({filters => CHANGING.to_vec()}, { insta::assert_snapshot!(shown) });
+    insta::with_settings!({filters => CHANGING.to_vec()}, {
+        insta::assert_snapshot!(shown);
+        insta::assert_snapshot!("an_unsound_policy_in_chinese", chinese);
+    });
 }
 
 #[test]

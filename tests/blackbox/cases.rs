@@ -8,6 +8,7 @@ use pmk_stand_ins::{
 use serde_json::json;
 
 use crate::{
+    readers::in_chinese,
     support::{Home, PATIENCE, until_async},
     workspace::{Scene, rules, rules_for_kills},
 };
@@ -108,6 +109,13 @@ async fn a_case_is_opened_tracked_closed_and_written_to_a_file() {
     insta::with_settings!({filters => TIMES.to_vec()}, { insta::assert_snapshot!(pages.join("\n")) });
     let audit = scene.home.run(&["audit"], "").ok().stdout;
     assert!(audit.contains("2 hypotheses and 2 questions in 3 answers"), "{audit}");
+    scene.home.write("gateway.json", r#"{"version":1,"language":"zh-TW"}"#);
+    let chinese = [&["case", "list"][..], &["case", "show", "1"], &["case", "export", "1"], &["case", "show", "9"]];
+    let chinese: String = chinese.iter().map(|arguments| in_chinese(&scene.home, arguments)).collect();
+    let audit = in_chinese(&scene.home, &["audit"]);
+    let cases = audit.split("\n\n").find(|section| section.starts_with("案件")).expect("a section");
+    let chinese = chinese + cases;
+    insta::with_settings!({filters => TIMES.to_vec()}, { insta::assert_snapshot!("a_case_in_chinese", chinese) });
     scene.behaved();
 }
 

@@ -6,13 +6,18 @@ mod statistics;
 
 use std::{
     path::{Path, PathBuf},
+    process::Command,
     sync::OnceLock,
 };
 
 use pmk_corpus::shapes;
+use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, component};
+use crate::{
+    readers::{CHINESE, is_chinese},
+    support::{Finished, Home, component, finish},
+};
 
 /// A corpus of the repository's, three conversations of each kind.
 const CONVERSATIONS: usize = 21;
@@ -54,12 +59,16 @@ fn text(path: &Path) -> String {
 
 /// All shipped policies on these histories, with a window that long conversations do not fit.
 fn compare(home: &Home, histories: &Path, more: &[&str]) -> Finished {
+    finish(command(home, histories, more), "")
+}
+
+fn command(home: &Home, histories: &Path, more: &[&str]) -> Command {
     let shipped = ["strict", "rolling-summary", "tool-lean", "recall"].map(component);
     let shipped: Vec<&str> = shipped.iter().flat_map(|policy| ["--policy", policy]).collect();
     let policies = [&["compare", "--policy", "standard"][..], &shipped].concat();
     let histories = text(histories);
     let model = ["--histories", &histories, "--model", "anthropic-api:claude-sonnet-4-5", "--window", "24000"];
-    home.run(&[&policies[..], &model, more].concat(), "")
+    home.command(&[&policies[..], &model, more].concat())
 }
 
 /// Without what differs from run to run.
@@ -97,6 +106,69 @@ fn chat(turns: usize) -> Value {
 #[test]
 fn all_shipped_policies_on_a_corpus() {
     insta::assert_snapshot!(steady(&compared().shown));
+}
+
+/// What a page says, a line each of its rows and paragraphs.
+fn said_by(page: &str) -> String {
+    let without = |pattern: &str, text: &str, by: &str| {
+        Regex::new(pattern).expect("a pattern").replace_all(text, by).into_owned()
+    };
+    let text = without(r"(?s)<style>.*?</style>|<text .*?</text>|<pre>.*?</pre>", page, "");
+    let text = without(r"</(?:tr|p|h1|h2|li|figcaption|title|summary)>", &text, "\n");
+    let text = without(r"<[^>]*>", &text, " ");
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| !line.is_empty()).map(|line| line + "\n").collect()
+}
+
+#[test]
+fn the_page_is_in_the_readers_language_and_what_machines_read_is_not() {
+    let corpus = small();
+    let path = |name: &str| text(&corpus.path().join(name));
+    let (page, questions) = (path("report.html"), path("questions.jsonl"));
+    let report = |language: &str, more: &[&str]| {
+        let more = [&["--questions", &questions][..], more].concat();
+        let home = Home::new();
+        let mut command = command(&home, &corpus.path().join("histories"), &more);
+        command.env("LC_ALL", language);
+        finish(command, "").ok()
+    };
+    report(CHINESE, &["--html", &page]);
+    let page = std::fs::read_to_string(&page).expect("the page");
+    assert!(page.starts_with("<!doctype html>\n<html lang=\"zh-TW\">"), "{page}");
+    let chart: Vec<&str> = page.split("<text ").skip(1).filter_map(|text| text.split(['>', '<']).nth(1)).collect();
+    for name in ["對話的第幾輪", "token", "每輪送出的 token", "看得到依據"] {
+        assert!(chart.contains(&name), "`{name}` is missing: {chart:?}");
+    }
+    let said = said_by(&page);
+    // From there on it is the conversation that speaks.
+    let (ours, side_by_side) = said.split_once("\n0 ").expect("the first message");
+    let (_, method) = side_by_side.split_once("如何解讀").expect("how to read this");
+    let ours = format!("{ours}\n如何解讀{method}");
+    is_chinese(&ours);
+    let ours = Regex::new(r"\b[0-9a-f]{12}\b|-?\d[\d.,]*").expect("a pattern").replace_all(&ours, "N");
+    insta::assert_snapshot!(ours);
+    for state in ["● 保留", "○ 略去", "Σ 整理成摘要", "則訊息，情形相同"] {
+        assert!(said.contains(state), "`{state}` is missing");
+    }
+    let [english, chinese] = ["C", CHINESE].map(|language| without_timings(report(language, &["--json", "-"]).json()));
+    assert_eq!(english, chinese);
+}
+
+#[test]
+fn what_differs_is_said_in_the_readers_language() {
+    let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
+    for turns in 20..40 {
+        let name = folder.path().join(format!("{turns}.json"));
+        std::fs::write(name, chat(turns).to_string()).expect("a history");
+    }
+    let mut command = home.command(&["compare", "--policy", "standard", "--policy", "strict", "--window", "24000"]);
+    command.args(["--set", "strict.max-session-tokens=3000", "--histories"]).arg(folder.path());
+    command.env("LC_ALL", CHINESE);
+    let shown = finish(command, "").ok().stdout;
+    let verdict = shown.lines().find(|line| line.starts_with("與 `standard` 相比，`strict` ")).expect("a verdict");
+    let said = r"少送出 [\d.]+ % 的 token \[[\d.]+, [\d.]+\].*，並每個對話多略去 [\d.]+ 輪 \[";
+    assert!(Regex::new(said).expect("a pattern").is_match(verdict), "{verdict}");
+    assert!(!["fewer", "more", "less", "points"].iter().any(|word| verdict.contains(word)), "{verdict}");
 }
 
 #[test]

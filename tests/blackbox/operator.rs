@@ -6,7 +6,7 @@ use std::{os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio};
 use serde_json::{Value, json};
 
 use self::terminal::{Terminal, admin_lines, admin_log, drafts, mode};
-use crate::support::Home;
+use crate::{readers::in_chinese, support::Home};
 
 pub mod terminal;
 
@@ -276,6 +276,11 @@ fn atoms_and_verdicts() {
     }
     std::fs::remove_file(broken).expect("it is there");
     assert!(std::fs::read_to_string(&due).expect("an atom").contains("status: approved"), "its time has come");
+    let [pending, approved, both] =
+        ["2026-04-28T0213-5388", "2026-04-29T1000", "2026-04-28T0213-53"].map(|id| ["atoms", "show", id]);
+    let chinese = [&["atoms", "list"][..], &pending, &approved, &both];
+    let chinese: String = chinese.iter().map(|arguments| in_chinese(&terminal.home, arguments)).collect();
+    insta::assert_snapshot!("atoms_in_chinese", chinese);
     for arguments in [
         &["atoms", "show", "2026-04-28T0213-5388"][..],
         &["atoms", "show", "2026-04-28T0213-53ff"],

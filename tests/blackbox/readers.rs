@@ -3,14 +3,24 @@
 
 use regex::Regex;
 
-use crate::support::{Finished, Home, component, finish, question, repository};
+use crate::{
+    support::{Finished, Home, component, finish, question, repository},
+    terminal::Terminal,
+};
 
-const CHINESE: &str = "zh_TW.UTF-8";
+pub const CHINESE: &str = "zh_TW.UTF-8";
 
 fn run(home: &Home, language: &str, arguments: &[&str]) -> Finished {
     let mut command = home.command(arguments);
     command.env("LC_ALL", language);
     finish(command, "")
+}
+
+/// What a command prints for somebody who reads Chinese, errors and hints among it.
+pub fn in_chinese(home: &Home, arguments: &[&str]) -> String {
+    let Finished { stdout, stderr, .. } = run(home, CHINESE, arguments);
+    format!("$ pmk-host {}\n{stdout}{stderr}\n", arguments.join(" "))
+        .replace(&home.path().display().to_string(), "[home]")
 }
 
 /// What commands print, one below the other, with what is another on every machine and at every time left out.
@@ -38,7 +48,7 @@ fn pages(home: &Home, commands: &[&[&str]]) -> String {
 }
 
 /// No English sentence is in there, outside code.
-fn is_chinese(pages: &str) {
+pub fn is_chinese(pages: &str) {
     let code = Regex::new(r"`[^`\n]*`|(?m)^\$ .*$").expect("a pattern");
     let sentence = Regex::new(r"[A-Za-z]['A-Za-z]*(?:[ ,;:]+[A-Za-z]['A-Za-z]*){3,}").expect("a pattern");
     let odd: Vec<&str> = sentence.find_iter(pages).map(|found| found.as_str()).collect();
@@ -198,4 +208,34 @@ fn tables_and_what_was_done_are_in_the_readers_language() {
         ],
     );
     insta::assert_snapshot!(pages);
+}
+
+/// The policies that come along say it in English, and are read in the reader's language; those of others stay as they are.
+#[test]
+fn what_policies_say_of_themselves_is_in_the_readers_language() {
+    let home = Home::new();
+    let told = |page: &str| {
+        let is_told = |line: &&str| line.starts_with(['$', '說', ' ']) && !line.contains("     description: ");
+        let lines =
+            page.lines().filter(is_told).filter(|line| !line.starts_with("            ") && !line.contains('@'));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let names = ["caps", "facts-summary", "recall", "rolling-summary", "standard", "strict", "tool-lean"];
+    let pages: String = names.iter().map(|name| told(&in_chinese(&home, &["policy", "inspect", name]))).collect();
+    is_chinese(&pages);
+    insta::assert_snapshot!(pages);
+    let of_others = repository("tests/contract-1.0.0/strict.wasm").display().to_string();
+    let machine = run(&home, CHINESE, &["--json", "policy", "inspect", "strict"]).ok().json();
+    assert!(machine["about"].as_str().is_some_and(|about| about.starts_with("keeps the seed pair")), "{machine:#}");
+    assert!(in_chinese(&home, &["policy", "inspect", &of_others]).contains("\n說明      "));
+}
+
+#[test]
+fn what_is_under_way_is_told_in_the_readers_language() {
+    let home = Home::new();
+    let mut command = home.command(&["policy", "check", &component("strict")]);
+    command.env("LC_ALL", CHINESE).env("TERM", "xterm-256color");
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for("個問題，", 1);
+    assert!(terminal.wait().success());
 }

@@ -1,12 +1,16 @@
-//! Something to look at while something takes its time: a line on standard error, where that is a terminal.
+//! Something to look at while something takes its time: a line on standard error, where that is a terminal. What it says is
+//! given in English, and read in the language of whoever sits there.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
     thread,
     time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pmk_core::Language;
+
+use crate::messages::terminal;
 
 /// What takes longer than this wants something to look at.
 const LONG: Duration = Duration::from_secs(2);
@@ -14,6 +18,14 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// The line that is shown, so that whatever is written to standard error meanwhile stands above it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// What is read at the terminal of this process.
+static READ: OnceLock<Language> = OnceLock::new();
+
+/// From now on whoever sits at the terminal reads this language; said once, before anything is shown.
+pub fn read_in(language: Language) {
+    READ.get_or_init(|| language);
+}
 
 /// Shows that something is under way, and for how long already, until it is dropped.
 #[derive(Debug)]
@@ -41,15 +53,16 @@ impl Waiting {
     }
 
     /// From now on something else is done, or it has come further.
-    pub fn says(&self, doing: impl Into<String>) {
-        self.0.set_message(doing.into());
+    pub fn tell(&self, doing: &str) {
+        self.0.set_message(translated(doing));
     }
 
     fn hidden(doing: &str) -> Waiting {
-        let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
+        let template = reader().pick("{spinner} {msg}, {elapsed}", "{spinner} {msg}，{elapsed}");
+        let style = ProgressStyle::with_template(template);
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        Waiting(bar.with_style(style).with_message(doing.to_owned()))
+        Waiting(bar.with_style(style).with_message(translated(doing)))
     }
 }
 
@@ -58,6 +71,14 @@ impl Drop for Waiting {
         *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.0.finish_and_clear();
     }
+}
+
+fn reader() -> Language {
+    READ.get().copied().unwrap_or_default()
+}
+
+fn translated(text: &str) -> String {
+    terminal::translated(text, reader()).into_owned()
 }
 
 fn show(bar: &ProgressBar) {

@@ -5,7 +5,10 @@ use std::{fs, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, Running, finish, is_alive, repository, until};
+use crate::{
+    readers::{CHINESE, is_chinese},
+    support::{Finished, Home, Running, finish, is_alive, repository, until},
+};
 
 /// A project with a conversation of 30 turns, and questions about two of them.
 struct Project(Home);
@@ -59,9 +62,18 @@ impl Project {
     fn once(&self, build: &str) -> Finished {
         finish(self.command(build, &["--once"]), "")
     }
+
+    fn once_in_chinese(&self, build: &str) -> String {
+        let mut command = self.command(build, &["--once"]);
+        command.env("LC_ALL", CHINESE);
+        let Finished { stdout, stderr, .. } = finish(command, "");
+        stdout + &stderr
+    }
 }
 
 const COPY: &str = "cp source.wasm mine.wasm";
+
+const SECONDS: (&str, &str) = (r"\d+\.\d s\n", "[n] s\n");
 
 #[test]
 fn what_a_build_changes_is_shown_against_the_one_before() {
@@ -74,7 +86,20 @@ fn what_a_build_changes_is_shown_against_the_one_before() {
     let failed = project.once("echo 'error: no such thing' >&2; exit 1");
     assert_eq!(failed.status.code(), Some(1));
     shown.push_str(&format!("{}{}", failed.stdout, failed.stderr));
-    insta::with_settings!({filters => vec![(r"\d+\.\d s\n", "[n] s\n")]}, { insta::assert_snapshot!(shown) });
+    insta::with_settings!({filters => vec![SECONDS]}, { insta::assert_snapshot!(shown) });
+}
+
+#[test]
+fn it_is_shown_in_the_readers_language() {
+    let project = Project::new();
+    let mut shown = String::new();
+    for policy in ["standard", "strict", "strict"] {
+        project.save(policy);
+        shown.push_str(&project.once_in_chinese(COPY));
+    }
+    shown.push_str(&project.once_in_chinese("exit 1"));
+    is_chinese(&shown.replace("When does part 13 ship?", "").replace("Which week was it for part 15?", ""));
+    insta::with_settings!({filters => vec![SECONDS]}, { insta::assert_snapshot!(shown) });
 }
 
 #[test]

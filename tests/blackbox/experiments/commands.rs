@@ -5,15 +5,17 @@ use serde_json::json;
 use super::{asks, users, write};
 use crate::{
     operator::terminal::{Terminal, admin_log},
+    readers::in_chinese,
     support::{Home, component},
 };
 
 /// Without what differs from run to run and from build to build.
-const FILTERS: [(&str, &str); 4] = [
+const FILTERS: [(&str, &str); 5] = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
     (r"[0-9a-f]{64}", "[sha256]"),
     (r"/[^ `]*/plugins/", "plugins/"),
     (r"milliseconds a turn +.*", "milliseconds a turn    [..]"),
+    (r"每輪的毫秒 +.*", "每輪的毫秒    [..]"),
 ];
 
 #[test]
@@ -85,6 +87,7 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     home.run(&["run", "--model", "sim"], &few.join("\n")).ok();
     let early = home.run(&["experiment", "status"], "").ok().stdout;
     assert!(early.contains("nothing can be said before each has 12 conversations"), "{early}");
+    let early_in_chinese = in_chinese(&home, &["experiment", "status"]);
     let everybody = users(60);
     let input: Vec<String> = (0..6)
         .flat_map(|round| {
@@ -97,6 +100,7 @@ fn the_status_says_what_is_shown_and_what_is_not() {
     let status = home.run(&["experiment", "status"], "").ok().stdout;
     insta::with_settings!({filters => FILTERS.into_iter().chain([(r"\d\.\d\n", "[s]\n")])}, {
         insta::assert_snapshot!(status);
+        insta::assert_snapshot!("the_status_in_chinese", early_in_chinese + &in_chinese(&home, &["experiment", "status"]));
     });
     // Under a name that has found something, nothing else begins.
     home.run(&["experiment", "stop"], "").ok();

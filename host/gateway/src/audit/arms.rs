@@ -102,7 +102,7 @@ fn count(arm: &mut Arm, kind: &str, event: &Value) {
         "experiment.arm-stopped" => {
             let worse = event["worse"].as_str().unwrap_or("?");
             let (of_arm, of_control) = (number("armConversations"), number("controlConversations"));
-            arm.stopped = Some(format!("{worse} in {of_arm} conversations, the control's in {of_control}"));
+            arm.stopped = Some(verdict(worse, of_arm, of_control));
         }
         "experiment.shadow" => {
             let shadow = arm.shadow.get_or_insert_default();
@@ -114,4 +114,9 @@ fn count(arm: &mut Arm, kind: &str, event: &Value) {
         }
         _ => {}
     }
+}
+
+/// Why an arm was stopped.
+fn verdict(worse: &str, of_arm: u64, of_control: u64) -> String {
+    format!("{worse} in {of_arm} conversations, the control's in {of_control}")
 }

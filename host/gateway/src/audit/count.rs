@@ -88,8 +88,8 @@ pub fn audit(days: u32, records: &[Record], unreadable_lines: u64, now: &Now<'_>
             "context.compacted" => audit.context_safety.compacted_ahead += 1,
             "context.replanned" => audit.context_safety.replanned += 1,
             "context.suspected" => {
-                let helped = if event["helped"] == true { "helped" } else { "did not help" };
-                add(&mut audit.context_safety.suspected, format!("{}: {helped}", text(event, "because")));
+                let about = about(&text(event, "because"), event["helped"] == true);
+                add(&mut audit.context_safety.suspected, about);
             }
             "context.rotated" => audit.context_safety.rotated += 1,
             "context.recovery_failed" => audit.context_safety.recovery_failed += 1,
@@ -311,4 +311,12 @@ fn median(mut values: Vec<u64>) -> Option<f64> {
 /// A share of a whole, to three digits; `None` of nothing.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| (part as f64 / whole as f64 * 1_000.0).round() / 1_000.0)
+}
+
+/// What was taken for an overflow, and what came of doing something about it.
+fn about(because: &str, helped: bool) -> String {
+    match helped {
+        true => format!("{because}: helped"),
+        false => format!("{because}: did not help"),
+    }
 }

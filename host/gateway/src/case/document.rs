@@ -5,36 +5,100 @@
 
 use std::fmt::Write;
 
-use pmk_core::text::{printable, single_spaced};
+use pmk_core::{
+    Language,
+    text::{printable, single_spaced},
+};
 use pmk_system::clock::time;
 
 use super::{Case, CaseMessage, NoteKind};
-/// The file.
-pub fn document(case: &Case, messages: &[CaseMessage]) -> String {
-    let mut out = format!("# Case {}: {}\n\n", case.id, inline(&case.title));
-    line(&mut out, format_args!("- Channel: {}", inline(&case.channel)));
-    line(&mut out, format_args!("- Opened: {}{}", time(case.opened_at_ms), by(case.opened_by.as_deref())));
+
+/// What of it is ours.
+struct Words {
+    case: &'static str,
+    colon: &'static str,
+    channel: &'static str,
+    opened: &'static str,
+    closed: &'static str,
+    open: &'static str,
+    by: &'static str,
+    hypotheses: &'static str,
+    questions: &'static str,
+    messages: &'static str,
+    none: &'static str,
+    people: &'static str,
+    comma: &'static str,
+    within: &'static str,
+}
+
+const ENGLISH: Words = Words {
+    case: "Case",
+    colon: ": ",
+    channel: "Channel: ",
+    opened: "Opened: ",
+    closed: "Closed: ",
+    open: "Still open",
+    by: " by ",
+    hypotheses: "Hypotheses",
+    questions: "Open questions",
+    messages: "Messages",
+    none: "None.",
+    people: "several people",
+    comma: ", ",
+    within: "in",
+};
+
+const CHINESE: Words = Words {
+    case: "案件",
+    colon: "：",
+    channel: "頻道：",
+    opened: "開案：",
+    closed: "結案：",
+    open: "進行中",
+    by: "，由 ",
+    hypotheses: "假設",
+    questions: "待查問題",
+    messages: "訊息",
+    none: "沒有。",
+    people: "好幾個人",
+    comma: "，",
+    within: "在",
+};
+
+/// The file, with headings in that language.
+pub fn document(case: &Case, messages: &[CaseMessage], language: Language) -> String {
+    let words = match language {
+        Language::English => ENGLISH,
+        Language::TraditionalChinese => CHINESE,
+    };
+    let by = |user: Option<&str>| user.map(|user| format!("{}{}", words.by, inline(user))).unwrap_or_default();
+    let mut out = format!("# {} {}{}{}\n\n", words.case, case.id, words.colon, inline(&case.title));
+    line(&mut out, format_args!("- {}{}", words.channel, inline(&case.channel)));
+    line(&mut out, format_args!("- {}{}{}", words.opened, time(case.opened_at_ms), by(case.opened_by.as_deref())));
     match &case.closed {
-        Some((at_ms, user)) => line(&mut out, format_args!("- Closed: {}{}", time(*at_ms), by(user.as_deref()))),
-        None => line(&mut out, format_args!("- Still open")),
+        Some((at_ms, user)) => {
+            line(&mut out, format_args!("- {}{}{}", words.closed, time(*at_ms), by(user.as_deref())));
+        }
+        None => line(&mut out, format_args!("- {}", words.open)),
     }
-    for (kind, heading) in [(NoteKind::Hypothesis, "Hypotheses"), (NoteKind::Question, "Open questions")] {
+    for (kind, heading) in [(NoteKind::Hypothesis, words.hypotheses), (NoteKind::Question, words.questions)] {
         line(&mut out, format_args!("\n## {heading}\n"));
         for kept in case.notes_of(kind) {
             line(&mut out, format_args!("- {} ({})", inline(&kept.note.text), time(kept.at_ms)));
         }
         if case.notes_of(kind).next().is_none() {
-            line(&mut out, format_args!("None."));
+            line(&mut out, format_args!("{}", words.none));
         }
     }
-    line(&mut out, format_args!("\n## Messages\n"));
+    line(&mut out, format_args!("\n## {}\n", words.messages));
     if messages.is_empty() {
-        line(&mut out, format_args!("None."));
+        line(&mut out, format_args!("{}", words.none));
     }
+    let Words { comma, within, .. } = words;
     for (number, message) in (1..).zip(messages) {
-        let who = message.user.as_deref().map_or_else(|| author(message).to_owned(), inline);
-        let key = inline(&message.key.to_string());
-        line(&mut out, format_args!("### {number}. {who}, {}, in {key}\n", time(message.at_ms)));
+        let who = message.user.as_deref().map_or_else(|| author(message, &words).to_owned(), inline);
+        let (at, key) = (time(message.at_ms), inline(&message.key.to_string()));
+        line(&mut out, format_args!("### {number}. {who}{comma}{at}{comma}{within} {key}\n"));
         line(&mut out, format_args!("{}\n", fenced(&message.message.plain_text())));
     }
     out.truncate(out.trim_end().len());
@@ -48,15 +112,11 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 /// Whose message it is, where it is no single person's.
-fn author(message: &CaseMessage) -> &'static str {
+fn author(message: &CaseMessage, words: &Words) -> &'static str {
     match message.message.role {
         pmk_core::Role::Assistant => "pmk",
-        pmk_core::Role::User => "several people",
+        pmk_core::Role::User => words.people,
     }
-}
-
-fn by(user: Option<&str>) -> String {
-    user.map(|user| format!(" by {}", inline(user))).unwrap_or_default()
 }
 
 /// Words as Markdown shows them, on one line.
@@ -112,12 +172,13 @@ mod tests {
             message(2, None, Message::assistant("因為 **快取**。")),
             message(3, None, Message::user("U1: 真的？\n\nU2: 真的")),
         ];
-        insta::assert_snapshot!(document(&case, &messages));
+        insta::assert_snapshot!(document(&case, &messages, Language::English));
+        insta::assert_snapshot!("a_case_in_chinese", document(&case, &messages, Language::TraditionalChinese));
     }
 
     #[test]
     fn an_empty_case_is_one_too() {
-        insta::assert_snapshot!(document(&case("t", &[]), &[]));
+        insta::assert_snapshot!(document(&case("t", &[]), &[], Language::English));
     }
 
     /// The kinds of blocks at the top of a document, and how many items, links and pieces of HTML are anywhere.
@@ -155,7 +216,7 @@ mod tests {
                 let mut case = case(title, &[(NoteKind::Hypothesis, note), (NoteKind::Question, note)]);
                 case.opened_by = Some(user.to_owned());
                 let said = [message(1, Some(user), Message::user(said)), message(2, None, Message::assistant(said))];
-                document(&case, &said)
+                document(&case, &said, Language::English)
             };
             let written = file(&words, &words, &words, &words);
             prop_assert_eq!(shape(&written), shape(&file("t", "n", "U1", "said")), "{}", written);

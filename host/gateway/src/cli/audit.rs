@@ -151,7 +151,8 @@ fn page(audit: &Audit, language: Language) -> String {
     );
     page.line("context.rotated", safety.rotated);
     page.line("context.replanned", safety.replanned);
-    page.summed("context.suspected", &safety.suspected);
+    let suspected = safety.suspected.iter().map(|(about, count)| (page.0.translated(about), *count));
+    page.summed("context.suspected", &suspected.collect());
     page.line("context.recovery_failed", safety.recovery_failed);
     page.summed("message.capped", &safety.capped);
     page.line("reply.split", safety.replies_split);
@@ -227,7 +228,7 @@ fn page(audit: &Audit, language: Language) -> String {
     page.counts("by contributor", &atoms.by_contributor);
 
     for (experiment, arms) in &audit.experiments {
-        page.section(&format!("Experiment {experiment}"));
+        page.0.text(&format!("\n{} {}\n", page.0.translated("Experiment"), printable(experiment)));
         arms.iter().for_each(|(name, arm)| page.arm(name, arm));
     }
 
@@ -260,10 +261,10 @@ impl Report {
 
     /// What a refusal has taught of a model's window.
     fn bound(&mut self, bound: &Bound) {
-        let Bound { kind, tokens, most, source, learnt, until, times } = bound;
+        let Bound { tokens, most, source, learnt, until, times, .. } = bound;
         let what = match most {
-            Some(most) => format!("{kind} at {tokens} of the host's estimate ({source}), so {most} at most are sent"),
-            None => format!("{kind} of {tokens} by the provider's count ({source})"),
+            Some(most) => format!("refused at {tokens} of the host's estimate ({source}), so {most} at most are sent"),
+            None => format!("window of {tokens} by the provider's count ({source})"),
         };
         self.tell("", &what);
         self.tell("", &format!("  since {learnt} (refusals: {times}); from {until} on a larger prompt is tried"));
@@ -272,13 +273,13 @@ impl Report {
     /// What an arm has come to.
     fn arm(&mut self, name: &str, arm: &Arm) {
         if let Some(Shadow { decisions, agreed, tokens, acting_tokens, failures }) = &arm.shadow {
-            self.tell(name, &format!("watched {decisions} decisions and agreed with {agreed}"));
+            self.0.named(&printable(name), &format!("watched {decisions} decisions and agreed with {agreed}"));
             self.tell("", &format!("{tokens} tokens against {acting_tokens} that were sent, {failures} failures"));
         }
         if arm.turns == 0 {
             return;
         }
-        self.tell(name, &format!("{} turns, {} tokens sent", arm.turns, arm.tokens_sent));
+        self.0.named(&printable(name), &format!("{} turns, {} tokens sent", arm.turns, arm.tokens_sent));
         self.tell("", &format!("{} in, {} out by the provider's count", arm.tokens_in, arm.tokens_out));
         self.counted("  overflows, rungs", arm.overflows, &arm.rungs);
         self.line("  failures", arm.failures);
@@ -286,7 +287,7 @@ impl Report {
         let (p50, p95) = (duration(arm.latency_ms_p50), duration(arm.latency_ms_p95));
         self.tell("  latency p50, p95", &format!("{p50}, {p95}"));
         if let Some(why) = &arm.stopped {
-            self.line("  stopped", why);
+            self.tell("  stopped", why);
         }
     }
 

@@ -113,10 +113,10 @@ impl Export {
                 whole["said"] = messages.iter().map(message_in_json).collect();
                 return print_json(&whole);
             }
-            return print(&document(&case, &messages));
+            return print(&document(&case, &messages, context.language));
         };
         let path = std::path::absolute(to).map_err(Failure::new)?;
-        create(&path, |file| file.write_all(document(&case, &messages).as_bytes()))?;
+        create(&path, |file| file.write_all(document(&case, &messages, context.language).as_bytes()))?;
         if context.json {
             return print_json(&json!({"case": case.id.0, "messages": messages.len(), "to": path}));
         }
@@ -136,7 +136,7 @@ fn page(case: &Case, language: Language) -> String {
         None => page.line(label, time(at_ms)),
     };
     let title = page.translated(&format!("case {}", case.id));
-    page.text(&format!("{title}: {}\n", one_line(&case.title, 200)));
+    page.text(&format!("{title}{}{}\n", language.pick(": ", "："), one_line(&case.title, 200)));
     page.line("channel", printable(&case.channel));
     by(&mut page, "opened", case.opened_at_ms, case.opened_by.as_deref());
     if let Some((at_ms, user)) = &case.closed {

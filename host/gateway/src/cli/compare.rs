@@ -125,7 +125,7 @@ impl CompareCommand {
             seed: self.seed,
         };
         let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-        let progress = Progress::over(found.len());
+        let progress = Progress::over(found.len(), context);
         let start = Instant::now();
         let comparison = Comparison { arms: &arms, setup: &setup, questions: questions.as_ref(), jobs };
         let results = comparison.run(found.clone(), &progress);
@@ -150,7 +150,7 @@ impl CompareCommand {
         }
         if let Some(path) = &self.html {
             let diff = side_by_side(&comparison, found, &report.results.conversations)?;
-            write(path, &report::page::html(&report, diff.as_ref()))?;
+            write(path, &report::page::html(&report, diff.as_ref(), context.language))?;
         }
         self.publish(&report, context)
     }
@@ -284,15 +284,9 @@ fn page(report: &Report, language: Language) -> String {
         "{conversations} conversations, {turns} turns, {asked} questions; `{model}` with {limit}, seed {seed}"
     ));
     page.text("\n");
-    let mut rows = report::table::rows(report);
-    for name in rows.iter_mut().skip(1).filter_map(|row| row.first_mut()) {
-        let words = page.translated(name.trim_start());
-        name.truncate(name.len() - name.trim_start().len());
-        name.push_str(&words);
-    }
-    page.columns(&rows);
+    page.columns(&report::table::rows(report, language));
     page.text("\n");
-    report.verdicts().iter().for_each(|verdict| page.say(verdict));
+    report.verdicts(language).iter().for_each(|verdict| page.text(&format!("{verdict}\n")));
     page.text("\n");
     let (decisions, seconds) = (report.decisions(), report.elapsed.as_secs_f64());
     page.say(&format!("{decisions} decisions in {seconds:.1} s, {} a minute", report.decisions_a_minute()));
@@ -303,9 +297,9 @@ fn page(report: &Report, language: Language) -> String {
 struct Progress(ProgressBar);
 
 impl Progress {
-    fn over(conversations: usize) -> Progress {
-        let style = ProgressStyle::with_template("{bar:30} {pos} of {len} conversations, {eta} to go")
-            .expect("a template that is right");
+    fn over(conversations: usize, context: &Context) -> Progress {
+        let template = context.translated("{bar:30} {pos} of {len} conversations, {eta} to go");
+        let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
         Progress(ProgressBar::new(conversations as u64).with_style(style))
     }
 }

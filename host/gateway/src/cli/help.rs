@@ -82,10 +82,9 @@ const HELP: &str = "help";
 fn in_chinese(command: Command, catalogue: &Catalogue, path: &[&str]) -> Command {
     let is_help = command.get_name() == HELP;
     let about = if is_help { catalogue.about(HELP) } else { catalogue.about(&key(path)) };
-    let mut command = command
-        .help_template("{about-with-newline}\n用法：{usage}\n\n{all-args}{after-help}")
-        .subcommand_help_heading("指令")
-        .subcommand_value_name("指令");
+    let mut command = command.subcommand_help_heading("指令").subcommand_value_name("指令");
+    let usage = usage(&mut command);
+    command = command.help_template(format!("{{about-with-newline}}\n用法：{usage}\n\n{{all-args}}{{after-help}}"));
     if let Some(about) = about {
         command = command.about(about.clone());
         if command.get_long_about().is_some() {
@@ -103,6 +102,12 @@ fn in_chinese(command: Command, catalogue: &Catalogue, path: &[&str]) -> Command
         command = command.mut_subcommand(&name, |command| in_chinese(command, catalogue, path));
     }
     command
+}
+
+/// How it is called, with clap's own word in it.
+fn usage(command: &mut Command) -> String {
+    let usage = command.render_usage().to_string();
+    usage.strip_prefix("Usage: ").unwrap_or(&usage).replace("[OPTIONS]", "[選項]")
 }
 
 fn argument_in_chinese(argument: Arg, catalogue: &Catalogue, command: &str) -> Arg {

@@ -34,9 +34,26 @@ impl Page {
         terminal::translated(text, self.language).into_owned()
     }
 
+    /// A sentence with what somebody has named in its places, in their order, whatever that spells.
+    pub(super) fn filled(&self, template: &str, names: &[&str]) -> String {
+        let translated = self.translated(template);
+        let names = names.iter().copied().chain(std::iter::repeat(""));
+        translated.split("{}").zip(names).flat_map(|(words, name)| [words, name]).collect()
+    }
+
     /// A label, and a value.
     pub(super) fn line(&mut self, label: &str, value: impl Display) {
         let label = self.translated(label);
+        self.put(&label, value);
+    }
+
+    /// What somebody has named, whatever that spells, and a sentence.
+    pub(super) fn named(&mut self, name: &str, sentence: &str) {
+        let sentence = self.translated(sentence);
+        self.put(name, sentence);
+    }
+
+    fn put(&mut self, label: &str, value: impl Display) {
         let fill = " ".repeat(self.width.saturating_sub(label.width()).max(1));
         let line = format!("{}{label}{fill}{value}", self.indent);
         self.text.push_str(line.trim_end());
@@ -65,6 +82,12 @@ impl Page {
         self.text.push_str(&table::columns(rows, self.language));
     }
 
+    /// Several sentences as one.
+    pub(super) fn joined(&self, sentences: &[String]) -> String {
+        let sentences: Vec<String> = sentences.iter().map(|sentence| self.translated(sentence)).collect();
+        sentences.join(self.language.pick(", ", "，"))
+    }
+
     /// What is in no language.
     pub(super) fn text(&mut self, text: &str) {
         self.text.push_str(text);
@@ -84,6 +107,13 @@ mod tests {
         page.line("policy", "policy");
         page.tell("wasi", "none");
         page.done()
+    }
+
+    #[test]
+    fn a_name_stays_as_it_is() {
+        let page = Page::new(Language::TraditionalChinese);
+        assert_eq!(page.filled("{} compared with {}", &["default", "{}"]), "default 與 {} 相比");
+        assert_eq!(Page::new(Language::English).filled("{} (control)", &["text"]), "text (control)");
     }
 
     #[test]

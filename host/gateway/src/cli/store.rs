@@ -60,7 +60,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
-    let waiting = Waiting::when_long(&context.translated("copying the database"));
+    let waiting = Waiting::when_long("copying the database");
     let bytes = block_on(async { Ok(Store::open_existing(&context.home)?.back_up(file).await?) })?;
     drop(waiting);
     if context.json {
@@ -72,7 +72,7 @@ fn back_up(context: &Context, file: &Path) -> Result<(), Failure> {
 
 fn check(context: &Context) -> Result<(), Failure> {
     let path = Store::path(&context.home);
-    let waiting = Waiting::when_long(&context.translated("looking for damage"));
+    let waiting = Waiting::when_long("looking for damage");
     let problems = block_on(async {
         let found = match Store::open_existing(&context.home) {
             Ok(store) => store.check().await,
@@ -109,7 +109,7 @@ fn put(
     change: impl FnOnce(&HomeLock) -> Result<Vec<PathBuf>, BackupError>,
 ) -> Result<Vec<PathBuf>, Failure> {
     let lock = HomeLock::take(&context.home)?;
-    let _waiting = Waiting::when_long(&context.translated("putting the database in its place"));
+    let _waiting = Waiting::when_long("putting the database in its place");
     Ok(change(&lock)?)
 }
 

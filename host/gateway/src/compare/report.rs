@@ -9,6 +9,7 @@ pub mod table;
 
 use std::{collections::BTreeMap, time::Duration};
 
+use pmk_core::Language;
 use pmk_policy::{Identity, Rung};
 use pmk_statistics::{Finding, Measured, Ratio, Settings};
 use serde::Serialize;
@@ -23,7 +24,7 @@ use super::{
     replay::Arm,
     runner::Results,
 };
-use crate::exchange::recover::replan;
+use crate::{exchange::recover::replan, messages::terminal};
 
 /// What the report is about.
 #[derive(Clone, Debug)]
@@ -80,28 +81,28 @@ impl Report {
         Report { subject, policies, comparisons, results, elapsed }
     }
 
-    /// The plain words: what is shown of each policy against the first.
-    pub fn verdicts(&self) -> Vec<String> {
-        self.comparisons.iter().map(|comparison| self.verdict(comparison)).collect()
+    /// The plain words, in the reader's language: what is shown of each policy against the first.
+    pub fn verdicts(&self, language: Language) -> Vec<String> {
+        self.comparisons.iter().map(|comparison| self.verdict(comparison, language)).collect()
     }
 
-    fn verdict(&self, comparison: &Comparison) -> String {
+    fn verdict(&self, comparison: &Comparison, language: Language) -> String {
+        let translated = |text: &str| terminal::translated(text, language).into_owned();
         let [baseline, policy] = [comparison.baseline, comparison.policy].map(|at| &self.policies[at].label);
         let shown: Vec<String> = comparison
             .findings
             .iter()
             .filter(|(_, found)| found.is_shown)
-            .map(|(metric, found)| metric.phrase(found))
+            .map(|(metric, found)| translated(&metric.phrase(found)))
             .collect();
-        let open: Vec<&str> =
-            comparison.findings.iter().filter(|(_, found)| !found.is_shown).map(|(metric, _)| metric.name()).collect();
-        match (listed(&shown), open.is_empty()) {
+        let open = comparison.findings.iter().filter(|(_, found)| !found.is_shown);
+        let open: Vec<String> = open.map(|(metric, _)| translated(metric.name())).collect();
+        let open = open.join(language.pick(", ", "、"));
+        translated(&match (listed(&shown, language), open.is_empty()) {
             (None, _) => format!("no difference shown between `{policy}` and `{baseline}`"),
             (Some(shown), true) => format!("`{policy}` {shown} than `{baseline}`"),
-            (Some(shown), false) => {
-                format!("`{policy}` {shown} than `{baseline}`; no difference shown in {}", open.join(", "))
-            }
-        }
+            (Some(shown), false) => format!("`{policy}` {shown} than `{baseline}`; no difference shown in {open}"),
+        })
     }
 
     /// The whole report for machines. Everything but `timings` is the same whenever the seed is.
@@ -169,7 +170,7 @@ impl Report {
         json!({
             "baseline": self.policies[comparison.baseline].label,
             "policy": self.policies[comparison.policy].label,
-            "verdict": self.verdict(comparison),
+            "verdict": self.verdict(comparison, Language::English),
             "metrics": metrics,
         })
     }
@@ -344,7 +345,8 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// `a, b and c`.
-fn listed(words: &[String]) -> Option<String> {
-    let (last, before) = words.split_last()?;
-    Some(if before.is_empty() { last.clone() } else { format!("{} and {last}", before.join(", ")) })
+fn listed(phrases: &[String], language: Language) -> Option<String> {
+    let (last, before) = phrases.split_last()?;
+    let before = before.join(language.pick(", ", "、"));
+    Some(if before.is_empty() { last.clone() } else { format!("{before}{}{last}", language.pick(" and ", "，並")) })
 }

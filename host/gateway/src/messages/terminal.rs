@@ -1,7 +1,8 @@
 //! What commands tell a person at the terminal: what went wrong and what to do about it, what was done, and the words of
 //! tables. All of it is English where it is made, and stays so in the log and for machines. Where it is printed it is found in a
 //! catalogue by the English template that it was made of, as gettext does it: `terminal/zh-TW.txt` and `terminal/tables.zh-TW.txt` have what the sources say,
-//! `terminal/foreign.zh-TW.txt` what the system and the libraries do. What is in neither stays as it is.
+//! `terminal/foreign.zh-TW.txt` what the system and the libraries do. What is in neither stays as it is. What the policies that
+//! come along say of themselves is in `terminal/policies.zh-TW.txt`.
 
 #[cfg(test)]
 mod sources;
@@ -14,6 +15,8 @@ use pmk_core::Language;
 
 const OURS: &str = concat!(include_str!("terminal/zh-TW.txt"), include_str!("terminal/tables.zh-TW.txt"));
 const FOREIGN: &str = include_str!("terminal/foreign.zh-TW.txt");
+/// What the policies that come along say of themselves.
+const POLICIES: &str = include_str!("terminal/policies.zh-TW.txt");
 
 /// Made where somebody reads Chinese, and nowhere else.
 static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::read(&[OURS, FOREIGN]));
@@ -23,13 +26,24 @@ const MOST_NESTED: usize = 6;
 /// A row with fewer letters than this, and no name in it, fits many a text that it is not made for: it counts only where
 /// something in its holes is known, or a number. One without a letter always does.
 const FEW_LETTERS: usize = 5;
+/// What names stand between.
+const QUOTES: [char; 2] = ['`', '\''];
 
 /// A text of this program in that language, as far as it is known.
 pub fn translated(text: &str, language: Language) -> Cow<'_, str> {
     match language {
         Language::English => Cow::Borrowed(text),
-        Language::TraditionalChinese => CHINESE.lines(text).map_or(Cow::Borrowed(text), Cow::Owned),
+        Language::TraditionalChinese => Cow::Owned(CHINESE.lines(text)),
     }
+}
+
+/// What a policy says of itself or of a setting. One of somebody else's stays as it is, whatever it says.
+pub fn of_a_policy(text: &str, language: Language) -> Cow<'_, str> {
+    let known = match language {
+        Language::English => None,
+        Language::TraditionalChinese => pairs(POLICIES).find(|(english, _)| *english == text),
+    };
+    known.map_or(Cow::Borrowed(text), |(_, chinese)| Cow::Borrowed(chinese))
 }
 
 /// What went wrong, and below it what to do.
@@ -71,16 +85,13 @@ impl Catalogue {
         Catalogue(rows)
     }
 
-    /// What is known of a text, line by line.
-    fn lines(&self, text: &str) -> Option<String> {
-        if !text.contains('\n') {
-            return self.known(text, MOST_NESTED);
-        }
+    /// A text line by line, as far as it is known.
+    fn lines(&self, text: &str) -> String {
         let line = |line: &str| {
             let (indent, words) = line.split_at(line.len() - line.trim_start().len());
             self.known(words, MOST_NESTED).map_or_else(|| line.to_owned(), |known| format!("{indent}{known}"))
         };
-        Some(text.split('\n').map(line).collect::<Vec<_>>().join("\n"))
+        text.split('\n').map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// A text that is made of a row, or that ends in one which begins with a separator.
@@ -99,7 +110,7 @@ impl Catalogue {
 
     /// The Chinese of a row, with what is in its holes.
     fn filled(&self, row: &Row, holes: &[&str], nested: usize) -> Option<String> {
-        let known = |(at, hole): (usize, &&str)| if row.is_code(at) { None } else { self.known(hole, nested) };
+        let known = |(at, hole): (usize, &&str)| if row.quote(at).is_some() { None } else { self.known(hole, nested) };
         let known: Vec<Option<String>> = holes.iter().enumerate().map(known).collect();
         let is_plain = |hole: &&str| row.letters() > 0 && (is_number(hole) || is_code(hole));
         if row.is_weak() && !known.iter().any(Option::is_some) && !holes.iter().any(is_plain) {
@@ -135,14 +146,14 @@ impl Row {
             left = after;
         }
         holes.push(left.strip_suffix(last.as_str())?);
-        let are_names = |(at, hole): (usize, &&str)| !self.is_code(at) || !hole.contains('`');
-        holes.iter().enumerate().all(are_names).then_some(holes)
+        let is_whole = |(at, hole): (usize, &&str)| self.quote(at).is_none_or(|quote| !hole.contains(quote));
+        holes.iter().enumerate().all(is_whole).then_some(holes)
     }
 
-    /// Whether that hole stands between backticks: a name, whatever it spells.
-    fn is_code(&self, hole: usize) -> bool {
-        let around = self.english.get(hole).zip(self.english.get(hole + 1));
-        around.is_some_and(|(before, after)| before.ends_with('`') && after.starts_with('`'))
+    /// What that hole stands between, backticks as ours or quotes as clap's: then it is a name, whatever it spells.
+    fn quote(&self, hole: usize) -> Option<char> {
+        let (before, after) = self.english.get(hole).zip(self.english.get(hole + 1))?;
+        QUOTES.into_iter().find(|quote| before.ends_with(*quote) && after.starts_with(*quote))
     }
 
     fn is_tail(&self) -> bool {
@@ -154,7 +165,7 @@ impl Row {
     }
 
     fn is_weak(&self) -> bool {
-        let names = (0..self.order.len()).any(|hole| self.is_code(hole));
+        let names = (0..self.order.len()).any(|hole| self.quote(hole).is_some());
         match self.letters() {
             0 => true,
             letters => !self.order.is_empty() && letters < FEW_LETTERS && !names,

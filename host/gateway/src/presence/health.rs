@@ -111,8 +111,12 @@ pub enum Reason {
     Reconnecting,
     #[error("it has reconnected {0} times lately")]
     Reconnects(u32),
-    #[error("{0} {lines} to be written", lines = if *.0 == 1 { "line of the ledger waits" } else { "lines of the ledger wait" })]
+    #[error("{0} {lines} to be written", lines = noun(*.0))]
     Waiting(u64),
+}
+
+fn noun(lines: u64) -> &'static str {
+    if lines == 1 { "line of the ledger waits" } else { "lines of the ledger wait" }
 }
 
 impl Reason {

@@ -111,7 +111,8 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
         State::Off => "off".into(),
     });
     let experiment = page.translated("experiment");
-    page.text(&format!("{experiment} {}: {since}\n\n", printable(&figures.experiment)));
+    let colon = language.pick(": ", "：");
+    page.text(&format!("{experiment} {}{colon}{since}\n\n", printable(&figures.experiment)));
     let heading =
         ["ARM", "#WEIGHT", "#CONVERSATIONS", "#TURNS", "#FAILED", "#OVERFLOWED", "#ASKED AGAIN", "#UP", "#DOWN"];
     let heading = heading.into_iter().chain(["#TOKENS/TURN", "#SECONDS/TURN"]).map(str::to_owned).collect();
@@ -121,7 +122,9 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
     for arm in &figures.arms {
         if let Some(stopped) = &arm.stopped {
             page.text("\n");
-            page.say(&format!("{} was stopped at {}: {}", arm.arm, stopped.at, stopped.reason));
+            let reason = page.translated(&stopped.reason);
+            let told = page.filled("{} was stopped at {}: {}", &[&arm.arm, &stopped.at, &reason]);
+            page.text(&format!("{told}\n"));
             let moved = page.translated(&format!("{} conversations were moved to the control", arm.moved));
             page.text(&format!("  {moved}\n"));
         }
@@ -129,7 +132,8 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
     for arm in figures.arms.iter().filter(|arm| arm.role == Role::Arm) {
         let control = figures.control.as_deref().unwrap_or_default();
         page.text("\n");
-        page.say(&format!("{} compared with {control}", arm.arm));
+        let compared = page.filled("{} compared with {}", &[&arm.arm, control]);
+        page.text(&format!("{compared}\n"));
         if arm.differences.iter().any(|it| it.finding == Finding::TooFewConversations) {
             let least = format!("nothing can be said before each has {LEAST_CONVERSATIONS} conversations");
             page.text(&format!("  {}\n", page.translated(&least)));
@@ -150,13 +154,14 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
 }
 
 fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
-    let name = page.translated(&match arm.role {
-        Role::Control => format!("{} (control)", arm.arm),
-        Role::Shadow => format!("{} (shadow)", arm.arm),
-        Role::Gone => format!("{} (gone)", arm.arm),
-        Role::Arm if arm.stopped.is_some() => format!("{} (stopped)", arm.arm),
-        Role::Arm => arm.arm.clone(),
-    });
+    let role = match arm.role {
+        Role::Control => "{} (control)",
+        Role::Shadow => "{} (shadow)",
+        Role::Gone => "{} (gone)",
+        Role::Arm if arm.stopped.is_some() => "{} (stopped)",
+        Role::Arm => "{}",
+    };
+    let name = page.filled(role, &[&arm.arm]);
     let per_turn = |sum: u64| match arm.turns {
         0 => "-".into(),
         turns => number(sum as f64 / turns as f64),

@@ -47,10 +47,9 @@ impl Bench {
         let scratch = tempfile::tempdir()
             .map_err(|error| format!("cannot make a folder for compiled components: {error}"))
             .or_hint("see that there is room in the folder for temporary files")?;
-        let waiting = Waiting::now(&context.translated("loading it with an empty cache"));
+        let waiting = Waiting::now("loading it with an empty cache");
         let loading = bench::loading(&self.file, *runtime.limits(), scratch.path())?;
-        let measured =
-            bench::run(&stage, self.time, &mut |what| waiting.says(context.translated(&format!("timing {what}"))));
+        let measured = bench::run(&stage, self.time, &mut |what| waiting.tell(&format!("timing {what}")));
         drop(waiting);
         if context.json {
             return print_json(&json!({

@@ -40,11 +40,11 @@ impl Check {
         histories.extend(histories::given(&self.history)?);
         let runtime = policies::open_for_authoring(&context.home)?;
         let stage = Stage::new(policies::load(&runtime, &self.file)?);
-        let waiting = Waiting::now(&context.translated("asking"));
+        let waiting = Waiting::now("asking");
         let mut asked = 0;
         let report = check::run(&stage, &histories, runtime.limits(), &mut || {
             asked += 1;
-            waiting.says(context.translated(&format!("{asked} questions asked")));
+            waiting.tell(&format!("{asked} questions asked"));
         });
         drop(waiting);
         if context.json {

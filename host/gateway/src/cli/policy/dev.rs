@@ -100,8 +100,8 @@ struct Failed {
 
 /// What a round is told about.
 struct Told {
-    /// Where the conversations are from.
-    from: String,
+    /// How many conversations, and where they are from.
+    all: String,
     /// How many there are.
     count: usize,
     /// What was there before the first build.
@@ -138,14 +138,14 @@ impl Dev {
         }
         let setup = self.setup(&config);
         let questions = self.questions.as_deref().map(Questions::read).transpose()?;
-        let (sessions, from) = self.sessions(context, &setup)?;
+        let (sessions, all) = self.sessions(context, &setup)?;
         for session in &sessions {
             for problem in session.questions(questions.as_ref()).1 {
                 context.warn(&format!("`{}`: {problem}", session.name));
             }
         }
         let loader = Loader::open(&context.home, Named { set: self.set.clone(), ..Named::default() })?;
-        let told = Told { from, count: sessions.len(), before: None };
+        let told = Told { all, count: sessions.len(), before: None };
         Ok((Desk::new(loader, config.policy, sessions, questions), told))
     }
 
@@ -178,7 +178,9 @@ impl Dev {
             None => vec![],
         };
         if sources.is_empty() {
-            return Ok((sessions::built_in(setup, self.has_limit()), "that are built in".to_owned()));
+            let found = sessions::built_in(setup, self.has_limit());
+            let all = format!("{} conversations that are built in", found.len());
+            return Ok((found, all));
         }
         let (found, problems) = sessions::of(sources, self.most.get(), setup, self.has_limit());
         problems.iter().for_each(|problem| context.warn(problem));
@@ -187,7 +189,11 @@ impl Dev {
             return Err(Failure::new(format!("no conversation of `{}` can be replayed", from.display()))
                 .hint("each file is a JSON list of messages, an object with `messages`, or a message a line"));
         }
-        Ok((found, format!("of `{}`", from.display())))
+        let all = match found.len() {
+            1 => format!("1 conversation of `{}`", from.display()),
+            count => format!("{count} conversations of `{}`", from.display()),
+        };
+        Ok((found, all))
     }
 
     /// A round, and after every save another one.
@@ -207,8 +213,12 @@ impl Dev {
         }
         for number in 1.. {
             let seen = watch.look();
-            let round = round(number, builder, &mut desk, context).await?;
-            print(&if context.json { page::document(&round, &told) } else { page::text(&round, &told) })?;
+            let round = round(number, builder, &mut desk).await?;
+            print(&if context.json {
+                page::document(&round, &told)
+            } else {
+                page::text(&round, &told, context.language)
+            })?;
             if self.once {
                 return round.verdict();
             }
@@ -226,11 +236,11 @@ impl Dev {
 }
 
 /// Builds, and tries out what was built. What fails leaves the build before as it is.
-async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>, context: &Context) -> Result<Round, Failure> {
+async fn round(number: usize, builder: &Builder, desk: &mut Option<Desk>) -> Result<Round, Failure> {
     let begun = Instant::now();
-    let waiting = Waiting::now(&context.translated(&format!("building with {}", builder.what())));
+    let waiting = Waiting::now(&format!("building with {}", builder.what()));
     let built = builder.build(&CancellationToken::new()).await;
-    waiting.says(context.translated("comparing"));
+    waiting.tell("comparing");
     let outcome = match built {
         Ok(file) => {
             let load = file.clone();

@@ -18,7 +18,7 @@ use super::{
     },
     decisions,
 };
-use crate::policies;
+use crate::{messages::terminal, policies};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
@@ -70,7 +70,7 @@ fn page(policy: &Policy, allowed: bool, language: Language) -> String {
     let mut out = Page::new(language);
     out.line("name", &description.name);
     out.line("version", &description.version);
-    out.line("about", &description.about);
+    out.line("about", terminal::of_a_policy(&description.about, language));
     out.line("sha256", &policy.identity().sha256);
     out.tell("size", &format!("{} bytes", policy.size_bytes()));
     out.tell("contract", &format!("wants {}, this host offers {}", policy.contract_version(), contract::VERSION));
@@ -104,7 +104,7 @@ fn page(policy: &Policy, allowed: bool, language: Language) -> String {
     }
     out.say("settings");
     let heading = ["NAME", "DEFAULT", "VALUES", "WHAT IT DOES"].map(str::to_owned).to_vec();
-    let rows = description.settings.iter().map(|setting| row(setting, &out));
+    let rows = description.settings.iter().map(|setting| row(setting, &out, language));
     let rows: Vec<Vec<String>> = std::iter::once(heading).chain(rows).collect();
     for line in table::columns(&rows, language).lines() {
         out.text(&format!("  {line}\n"));
@@ -124,7 +124,7 @@ fn methods(functions: &[String]) -> String {
     format!("{resource}: {}", names.collect::<Vec<_>>().join(", "))
 }
 
-fn row(setting: &SettingSpec, page: &Page) -> Vec<String> {
+fn row(setting: &SettingSpec, page: &Page, language: Language) -> Vec<String> {
     let (default, values) = match &setting.kind {
         SettingKind::Integer { default, min, max } => {
             (default.to_string(), page.translated(&format!("{min} to {max}")))
@@ -132,5 +132,6 @@ fn row(setting: &SettingSpec, page: &Page) -> Vec<String> {
         SettingKind::Boolean { default } => (default.to_string(), "true, false".to_owned()),
         SettingKind::Text { default } => (format!("`{default}`"), page.translated("text")),
     };
-    vec![setting.name.clone(), default, values, setting.help.clone()]
+    let does = terminal::of_a_policy(&setting.help, language).into_owned();
+    vec![setting.name.clone(), default, values, does]
 }

@@ -46,7 +46,7 @@ impl Export {
             // The oldest first, so that an import puts them in the same order.
             None => store.sessions().await?.into_iter().rev().map(|session| session.key).collect(),
         };
-        let waiting = Waiting::when_long(&context.translated(&format!("writing {}", conversations(keys.len()))));
+        let waiting = Waiting::when_long(&format!("writing {}", conversations(keys.len())));
         let failed = match self.format {
             Format::Full => write_full(store, &keys, &to).await.map(|()| 0)?,
             Format::Pmk => self.write_pmk(context, store, &keys, &to).await?,

@@ -58,7 +58,7 @@ impl Import {
                 done: vec![],
                 cases: vec![],
                 failures: vec![],
-                waiting: Waiting::when_long(&context.translated("reading the first conversation")),
+                waiting: Waiting::when_long("reading the first conversation"),
             };
             match source {
                 Source::Full(file) => tally.full(file).await?,
@@ -179,7 +179,7 @@ impl Tally<'_> {
                     "renumbered": restored.renumbered,
                     "repairs": repairs,
                 }));
-                self.waiting.says(self.context.translated(&format!("{} imported", conversations(self.done.len()))));
+                self.waiting.tell(&format!("{} imported", conversations(self.done.len())));
                 Ok(())
             }
             Err(error @ (StoreError::Exists(_) | StoreError::Leased { .. } | StoreError::LeaseLost { .. })) => {

@@ -3,7 +3,10 @@
 
 use std::fmt::Write;
 
+use pmk_core::Language;
+
 use super::{markup::escape, table::count};
+use crate::messages::terminal;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 300.0;
@@ -60,7 +63,7 @@ struct Plane {
 }
 
 impl Plane {
-    fn new(title: &str, x: Axis, y: Axis, names: [&str; 2], percent: bool) -> Plane {
+    fn new(title: &str, x: Axis, y: Axis, names: [String; 2], percent: bool) -> Plane {
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\"><g class=\"axis\">",
             escape(title)
@@ -93,10 +96,10 @@ impl Plane {
             "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
              <text x=\"14\" y=\"{:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {:.1})\">{}</text></g>",
             bottom + 34.0,
-            escape(names[0]),
+            escape(&names[0]),
             bottom / 2.0,
             bottom / 2.0,
-            escape(names[1])
+            escape(&names[1])
         );
         plane.svg = svg;
         plane
@@ -115,13 +118,15 @@ impl Plane {
 }
 
 /// What the requests of each turn hold, a line a policy.
-pub(super) fn curves(series: &[(&str, Vec<u64>)]) -> String {
+pub(super) fn curves(series: &[(&str, Vec<u64>)], language: Language) -> String {
     let turns = series.iter().map(|(_, values)| values.len()).max().unwrap_or(0).max(2);
     let most = series.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0).max(1);
-    let title = "Tokens of the first request of each turn, on average";
+    let translated = |text| terminal::translated(text, language).into_owned();
+    let title = translated("Tokens of the first request of each turn, on average");
     let axes = (Axis::over(1.0, turns as f64), Axis::over(0.0, most as f64));
     let x = Axis { low: 1.0, high: turns as f64, step: axes.0.step };
-    let mut plane = Plane::new(title, x, axes.1, ["turn of the conversation", "tokens"], false);
+    let names = [translated("turn of the conversation"), translated("tokens")];
+    let mut plane = Plane::new(&title, x, axes.1, names, false);
     let mut labels = Vec::new();
     for (number, (label, values)) in series.iter().enumerate() {
         let points: Vec<(f64, f64)> = thinned(values).map(|(turn, value)| plane.at(turn, value)).collect();
@@ -161,16 +166,18 @@ fn name_lines(svg: &mut String, mut labels: Vec<(f64, usize, &str)>) {
 }
 
 /// Where each policy stands between tokens and evidence.
-pub(super) fn trade_off(points: &[Point<'_>]) -> String {
+pub(super) fn trade_off(points: &[Point<'_>], language: Language) -> String {
     let ends = |of: fn(&Point<'_>) -> (f64, (f64, f64))| {
         let values = points.iter().map(of).flat_map(|(value, (low, high))| [value, low, high]);
         values.filter(|value| value.is_finite()).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)))
     };
     let (x_low, x_high) = ends(|point| point.x);
     let (y_low, y_high) = ends(|point| point.y);
-    let title = "Tokens against evidence";
+    let translated = |text| terminal::translated(text, language).into_owned();
+    let title = translated("Tokens against evidence");
+    let names = [translated("tokens sent a turn"), translated("evidence visible")];
     let y = Axis::over(y_low, y_high);
-    let mut plane = Plane::new(title, Axis::over(x_low, x_high), y, ["tokens sent a turn", "evidence visible"], true);
+    let mut plane = Plane::new(&title, Axis::over(x_low, x_high), y, names, true);
     let mut labels = Vec::new();
     for (number, point) in points.iter().enumerate() {
         let (x, y) = plane.at(point.x.0, point.y.0);
@@ -242,7 +249,7 @@ mod tests {
 
     #[test]
     fn names_are_escaped_wherever_they_stand() {
-        let svg = curves(&[("<b>&\"", vec![1, 2, 3])]);
+        let svg = curves(&[("<b>&\"", vec![1, 2, 3])], Language::English);
         assert!(svg.contains("&lt;b&gt;&amp;&quot;") && !svg.contains("<b>"), "{svg}");
     }
 }

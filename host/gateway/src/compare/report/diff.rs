@@ -23,7 +23,7 @@ const LEAST_RUN: usize = 6;
 pub enum Row {
     Message {
         number: usize,
-        who: &'static str,
+        who: Origin,
         text: String,
         /// One of each policy.
         states: Vec<State>,
@@ -38,7 +38,7 @@ pub struct Diff {
     pub conversation: String,
     pub rows: Vec<Row>,
     /// What the host put in, of each policy: what it is, and what it says.
-    pub inserted: Vec<Vec<(&'static str, String)>>,
+    pub inserted: Vec<Vec<(Origin, String)>>,
 }
 
 /// The number of the conversation that tells most: where the policies differ most in what they keep in view,
@@ -77,16 +77,16 @@ impl Diff {
 }
 
 /// What the host put in: what it is, and what it says.
-fn inserted(end: &Standing) -> Vec<(&'static str, String)> {
+fn inserted(end: &Standing) -> Vec<(Origin, String)> {
     let said = end.inserted.iter();
-    said.map(|message| (message.origin.name(), excerpt(&message.plain_text(), MAX_INSERTED_CHARS))).collect()
+    said.map(|message| (message.origin, excerpt(&message.plain_text(), MAX_INSERTED_CHARS))).collect()
 }
 
-fn who(entry: &Entry) -> &'static str {
-    match (entry.message.role, entry.message.origin) {
-        (Role::Assistant, _) => "assistant",
-        (_, Origin::User) => "person",
-        (_, other) => other.name(),
+/// Whatever the model has said is the model's.
+fn who(entry: &Entry) -> Origin {
+    match entry.message.role {
+        Role::Assistant => Origin::Assistant,
+        Role::User => entry.message.origin,
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn row(number: usize, state: State) -> Row {
-        Row::Message { number, who: "person", text: String::new(), states: vec![state] }
+        Row::Message { number, who: Origin::User, text: String::new(), states: vec![state] }
     }
 
     #[test]

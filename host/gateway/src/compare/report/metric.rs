@@ -105,15 +105,21 @@ impl Metric {
         let (low, high) = found.interval;
         let (near, far) = if less { (-high, -low) } else { (low, high) };
         let within = format!("[{}, {}]", self.number(near), self.number(far));
-        let which = |fewer: &'static str, more: &'static str| if less { fewer } else { more };
-        match self {
-            Metric::Tokens => format!("sends {size} {} tokens {within}", which("fewer", "more")),
-            Metric::Cost => format!("costs {size} {} {within}", which("less", "more")),
-            Metric::Evidence => format!("keeps {size} {} evidence {within}", which("less", "more")),
-            Metric::Answered => format!("answers {size} {} questions {within}", which("fewer", "more")),
-            Metric::PrefixKept => format!("repeats {size} {} of its prompts {within}", which("less", "more")),
-            Metric::TurnsDropped => format!("drops {size} {} turns a conversation {within}", which("fewer", "more")),
-            Metric::Overflows => format!("meets {size} {} overflows a conversation {within}", which("fewer", "more")),
+        match (self, less) {
+            (Metric::Tokens, true) => format!("sends {size} fewer tokens {within}"),
+            (Metric::Tokens, false) => format!("sends {size} more tokens {within}"),
+            (Metric::Cost, true) => format!("costs {size} less {within}"),
+            (Metric::Cost, false) => format!("costs {size} more {within}"),
+            (Metric::Evidence, true) => format!("keeps {size} less evidence {within}"),
+            (Metric::Evidence, false) => format!("keeps {size} more evidence {within}"),
+            (Metric::Answered, true) => format!("answers {size} fewer questions {within}"),
+            (Metric::Answered, false) => format!("answers {size} more questions {within}"),
+            (Metric::PrefixKept, true) => format!("repeats {size} less of its prompts {within}"),
+            (Metric::PrefixKept, false) => format!("repeats {size} more of its prompts {within}"),
+            (Metric::TurnsDropped, true) => format!("drops {size} fewer turns a conversation {within}"),
+            (Metric::TurnsDropped, false) => format!("drops {size} more turns a conversation {within}"),
+            (Metric::Overflows, true) => format!("meets {size} fewer overflows a conversation {within}"),
+            (Metric::Overflows, false) => format!("meets {size} more overflows a conversation {within}"),
         }
     }
 

@@ -1,12 +1,14 @@
 //! The report on a terminal: metrics down, policies across.
 
+use pmk_core::Language;
 use pmk_policy::Rung;
 
 use super::{Report, share};
-use crate::exchange::recover::replan;
+use crate::{exchange::recover::replan, messages::terminal};
 
-/// Rows of cells, the heading first; numbers stand under a heading with `#`.
-pub fn rows(report: &Report) -> Vec<Vec<String>> {
+/// Rows of cells in the reader's language, the heading first; numbers stand under a heading with `#`. What is a part of the
+/// row above it is indented.
+pub fn rows(report: &Report, language: Language) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let heading = report.policies.iter().map(|policy| format!("#{}", policy.label));
     rows.push(std::iter::once(String::new()).chain(heading).collect());
@@ -14,7 +16,8 @@ pub fn rows(report: &Report) -> Vec<Vec<String>> {
         let cells: Vec<String> = (0..report.policies.len()).map(cell).collect();
         // What concerns no policy says nothing.
         if cells.iter().any(|cell| cell != "0" && cell != "-") || ALWAYS.contains(&name) {
-            rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+            let name = terminal::translated(name, language).into_owned();
+            rows.push(std::iter::once(name).chain(cells).collect());
         }
     };
     let tally = |at: usize| &report.policies[at].outcome.tally;

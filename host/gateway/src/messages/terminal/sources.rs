@@ -15,7 +15,7 @@ use syn::{
 };
 
 /// Functions and methods that say their arguments, or hand them on to who does.
-const SAY: [&str; 23] = [
+const SAY: [&str; 28] = [
     "new",
     "hint",
     "or_hint",
@@ -39,14 +39,32 @@ const SAY: [&str; 23] = [
     "grave",
     "Text",
     "list",
+    "now",
+    "when_long",
+    "joined",
+    "named",
+    "filled",
 ];
 /// Those of which a single word wants a row, too.
 const LABEL: [&str; 8] = ["line", "tell", "say", "section", "row", "summed", "counts", "translated"];
 /// What the heading of a table is bound to.
 const HEADING: &str = "heading";
-/// Functions of which every text is said.
-const SAID: [&str; 11] =
-    ["hint", "noun", "kind", "refusal", "role", "conversations", "about", "phrase", "verdict", "flags", "survival"];
+/// Functions, and closures, of which every text is said.
+const SAID: [&str; 13] = [
+    "hint",
+    "noun",
+    "kind",
+    "refusal",
+    "role",
+    "conversations",
+    "about",
+    "phrase",
+    "verdict",
+    "flags",
+    "survival",
+    "situation",
+    "found",
+];
 /// Constants and fields that are.
 const NAMED: [&str; 5] = ["HINT", "FIGURES", "noun", "hint", "reason"];
 /// Lists of texts that are said.
@@ -248,8 +266,13 @@ impl<'s> Visit<'s> for Places<'_, '_> {
     }
 
     fn visit_local(&mut self, local: &'s Local) {
-        if let Some(init) = local.init.as_ref().filter(|_| name(&local.pat).is_some_and(|name| name == HEADING)) {
-            Labels(self.0.texts).visit_expr(&init.expr);
+        if let (Some(name), Some(init)) = (name(&local.pat), &local.init) {
+            if name == HEADING {
+                Labels(self.0.texts).visit_expr(&init.expr);
+            }
+            if SAID.contains(&name.as_str()) && matches!(&*init.expr, Expr::Closure(_)) {
+                self.0.visit_expr(&init.expr);
+            }
         }
         visit::visit_local(self, local);
     }
@@ -257,9 +280,11 @@ impl<'s> Visit<'s> for Places<'_, '_> {
     fn visit_attribute(&mut self, attribute: &'s Attribute) {
         if is_error(std::slice::from_ref(attribute))
             && let Meta::List(list) = &attribute.meta
-            && let Ok(arguments) = list.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated)
+            && let Some(template) = template_of(list)
         {
-            arguments.iter().for_each(|argument| self.0.visit_expr(argument));
+            self.0.visit_lit_str(&template);
+            let arguments = list.parse_args_with(Punctuated::<Expr, Token![,]>::parse_terminated);
+            arguments.iter().flatten().for_each(|argument| self.0.visit_expr(argument));
         }
     }
 
@@ -477,6 +502,12 @@ fn returns_a_text(output: &syn::ReturnType) -> bool {
 
 fn is_one_of(name: &Ident, names: &[&str]) -> bool {
     names.iter().any(|one| name == one)
+}
+
+/// The template of an error. What is filled in need not be an expression: `.0` is none.
+fn template_of(list: &syn::MetaList) -> Option<syn::LitStr> {
+    let first = list.tokens.clone().into_iter().next()?;
+    syn::parse_str(&first.to_string()).ok()
 }
 
 fn is_error(attributes: &[Attribute]) -> bool {

@@ -2,18 +2,24 @@
 
 use pmk_core::Language;
 use pmk_system::json;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     super::{
-        super::text::{columns, one_line},
+        super::{
+            page::Page,
+            text::{columns, one_line},
+        },
         check,
     },
     Failed, Round, Told, shown,
 };
-use crate::authoring::dev::{
-    Tried,
-    difference::{Changed, Sums},
+use crate::{
+    authoring::dev::{
+        Tried,
+        difference::{Changed, Sums},
+    },
+    compare::standing::State,
 };
 
 /// The most conversations that are told one by one.
@@ -26,115 +32,121 @@ const MAX_RANGES: usize = 40;
 const MAX_COLUMNS: usize = 72;
 
 /// Lines for people.
-pub(super) fn text(round: &Round, told: &Told) -> String {
-    let (number, seconds) = (round.number, round.took.as_secs_f64());
+pub(super) fn text(round: &Round, told: &Told, language: Language) -> String {
+    let mut page = Page::new(language);
+    let build = format!("{} {}", page.translated("build"), round.number);
     match &round.outcome {
-        Err(failed) => refused(number, failed, told),
+        Err(failed) => {
+            if !failed.said.is_empty() {
+                // As the compiler wrote it.
+                page.text(&format!("{}\n", failed.said));
+            }
+            page.tell(&build, &format!("FAILED: {}", failed.failure.message()));
+            if round.number > 1 || told.before.is_some() {
+                page.tell("", "the last good one stays");
+            }
+        }
         Ok(tried) => {
-            let policy = &tried.policy;
-            let head = format!("build {number:<4}{policy}  sha256 {:.12}, {seconds:.1} s\n", policy.sha256);
-            head + &checked(tried) + &compared(number, tried, told)
+            let (policy, seconds) = (&tried.policy, round.took.as_secs_f64());
+            let digest = format!("{policy}  sha256 {:.12}", policy.sha256);
+            page.line(&build, page.joined(&[digest, format!("{seconds:.1} s")]));
+            checked(&mut page, tried, language);
+            compared(&mut page, round.number, tried, told, language);
         }
     }
+    page.done()
 }
 
-fn refused(number: usize, failed: &Failed, told: &Told) -> String {
-    let mut out = String::new();
-    if !failed.said.is_empty() {
-        // As the compiler wrote it.
-        out.push_str(&format!("{}\n", failed.said));
-    }
-    out.push_str(&format!("build {number:<4}FAILED: {}\n", failed.failure.message()));
-    if number > 1 || told.before.is_some() {
-        out.push_str("          the last good one stays\n");
-    }
-    out
-}
-
-fn checked(tried: &Tried) -> String {
+fn checked(page: &mut Page, tried: &Tried, language: Language) {
     let report = &tried.check;
     if report.failed() == 0 {
-        return format!("check     holds, {} questions\n", report.asked());
+        return page.tell("check", &format!("holds, {} questions", report.asked()));
     }
-    let mut out = format!("check     {} bad answers to {} questions\n", report.failed(), report.asked());
+    page.tell("check", &format!("{} bad answers to {} questions", report.failed(), report.asked()));
     for one in &report.checks {
         if let Some(first) = &one.first {
-            out.push_str(&check::found(&one.name, one.failed, first, Language::English));
+            page.text(&check::found(&one.name, one.failed, first, language));
         }
     }
-    out
 }
 
-fn compared(number: usize, tried: &Tried, told: &Told) -> String {
-    let Told { from, count, before } = told;
-    let all = format!("{count} conversation{} {from}", if *count == 1 { "" } else { "s" });
+fn compared(page: &mut Page, number: usize, tried: &Tried, told: &Told, language: Language) {
+    let Told { all, before, .. } = told;
     let Some((before_sums, changed)) = &tried.against else {
-        let (held, tokens) = (held(&tried.sums), tried.sums.tokens);
-        return format!("tried on  {all}: {held}\ntokens    {tokens} in the last requests\n")
-            + &answered(None, &tried.sums);
+        let held = page.joined(&held(&tried.sums));
+        page.line("tried on", format!("{}{}{held}", page.translated(all), colon(language)));
+        page.tell("tokens", &format!("{} in the last requests", tried.sums.tokens));
+        return answered(page, None, &tried.sums);
     };
     let before = match (number, before) {
         (1, Some(file)) => format!("`{}` as it was", shown(file)),
         _ => "the last good build".to_owned(),
     };
     if changed.is_empty() {
-        return format!("same      as with {before}, in {all}\n");
+        return page.tell("same", &format!("as with {before}, in {all}"));
     }
-    let mut out = format!(
-        "differs   from {before} in {} of {all}\ntokens    {} → {} in the last requests\n",
-        changed.len(),
-        before_sums.tokens,
-        tried.sums.tokens
-    );
-    out.push_str(&answered(Some(before_sums), &tried.sums));
-    changed.iter().take(MAX_TOLD).for_each(|changed| out.push_str(&session(changed)));
+    page.tell("differs", &format!("from {before} in {} of {all}", changed.len()));
+    page.tell("tokens", &format!("{} → {} in the last requests", before_sums.tokens, tried.sums.tokens));
+    answered(page, Some(before_sums), &tried.sums);
+    changed.iter().take(MAX_TOLD).for_each(|changed| session(page, changed, language));
     if let Some(more) = changed.len().checked_sub(MAX_TOLD).filter(|&more| more > 0) {
-        out.push_str(&format!("  and {more} more; `--json` has them all\n"));
+        page.text("  ");
+        page.say(&format!("and {more} more; `--json` has them all"));
     }
-    out
 }
 
-fn held(sums: &Sums) -> String {
+fn held(sums: &Sums) -> Vec<String> {
     let Sums { kept, shortened, recalled, summarised, dropped, .. } = *sums;
-    let rest = [(shortened, "shortened"), (recalled, "recalled"), (summarised, "summarised"), (dropped, "dropped")];
-    let rest: String =
-        rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}")).collect();
-    format!("{kept} messages kept{rest}")
+    let rest = [
+        (shortened, format!("{shortened} shortened")),
+        (recalled, format!("{recalled} recalled")),
+        (summarised, format!("{summarised} summarised")),
+        (dropped, format!("{dropped} dropped")),
+    ];
+    let rest = rest.into_iter().filter(|(count, _)| *count > 0).map(|(_, said)| said);
+    std::iter::once(format!("{kept} messages kept")).chain(rest).collect()
 }
 
-fn answered(before: Option<&Sums>, now: &Sums) -> String {
+fn answered(page: &mut Page, before: Option<&Sums>, now: &Sums) {
     match (now.questions, before) {
-        (0, _) => String::new(),
-        (all, None) => format!("evidence  in view for {} of {all} questions\n", now.answered),
+        (0, _) => {}
+        (all, None) => page.tell("evidence", &format!("in view for {} of {all} questions", now.answered)),
         (all, Some(before)) => {
-            format!("evidence  in view for {} → {} of {all} questions\n", before.answered, now.answered)
+            page.tell("evidence", &format!("in view for {} → {} of {all} questions", before.answered, now.answered));
         }
     }
 }
 
-fn session(changed: &Changed) -> String {
+fn session(page: &mut Page, changed: &Changed, language: Language) {
     let Changed { session, tokens: (before, now), moves, lost, found } = changed;
-    let mut out = format!("  {}: {before} → {now} tokens\n", one_line(session, 60));
+    let tokens = page.translated(&format!("{before} → {now} tokens"));
+    let colon = colon(language);
+    page.text(&format!("  {}{colon}{tokens}\n", one_line(session, 60)));
     for moved in moves {
-        let (from, to) = (name(json!(moved.from)), name(json!(moved.to)));
-        out.push_str(&format!(
-            "    {from} → {to}: {} ({})\n      {}\n",
-            moved.count,
-            one_line(&moved.messages, MAX_RANGES),
-            columns(&moved.first, MAX_COLUMNS)
-        ));
+        let [from, to] = [moved.from, moved.to].map(|state| page.translated(word(state)));
+        let which = format!("{} ({})", moved.count, one_line(&moved.messages, MAX_RANGES));
+        page.text(&format!("    {from} → {to}{colon}{which}\n      {}\n", columns(&moved.first, MAX_COLUMNS)));
     }
-    for (word, questions) in [("lost", lost), ("found", found)] {
+    for (word, questions) in [(language.pick("lost", "失去依據"), lost), (language.pick("found", "找到依據"), found)]
+    {
         for question in questions {
-            out.push_str(&format!("    {word}: {}\n", one_line(question, 66)));
+            page.text(&format!("    {word}{colon}{}\n", one_line(question, 66)));
         }
     }
-    out
 }
 
-/// As JSON calls it.
-fn name(state: Value) -> String {
-    state.as_str().unwrap_or_default().to_owned()
+fn colon(language: Language) -> &'static str {
+    language.pick(": ", "：")
+}
+
+const fn word(state: State) -> &'static str {
+    match state {
+        State::Kept => "kept",
+        State::Shortened => "shortened",
+        State::Recalled => "recalled",
+        State::Summarised => "summarised",
+        State::Dropped => "dropped",
+    }
 }
 
 /// One line of JSON.
