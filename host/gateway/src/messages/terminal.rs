@@ -117,10 +117,12 @@ impl Catalogue {
             return None;
         }
         let mut text = String::new();
+        let mut is_quoted = false;
         for (literal, at) in row.chinese.iter().zip(row.order.iter().map(Some).chain([None])) {
-            join(&mut text, literal);
+            put(&mut text, literal, is_quoted);
+            is_quoted = at.is_some_and(|at| row.quote(*at).is_some());
             if let Some(hole) = at.and_then(|at| known[*at].as_deref().or_else(|| holes.get(*at).copied())) {
-                join(&mut text, hole);
+                put(&mut text, hole, is_quoted);
             }
         }
         Some(text)
@@ -179,6 +181,11 @@ fn is_number(text: &str) -> bool {
 
 fn is_code(text: &str) -> bool {
     text.len() > 1 && text.starts_with('`') && text.ends_with('`')
+}
+
+/// Puts a text behind another one: a name, and what closes its quotes, as it is.
+fn put(text: &mut String, next: &str, is_quoted: bool) {
+    if is_quoted { text.push_str(next) } else { join(text, next) }
 }
 
 /// Puts a text behind another one: there is a space between Chinese and Latin, and none between Chinese and Chinese.

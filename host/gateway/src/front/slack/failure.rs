@@ -161,18 +161,24 @@ pub(super) fn needed_scope(body: &[u8]) -> Option<String> {
 
 impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` with {} ", self.method, self.token)?;
-        match &self.cause {
-            Cause::Code { code, needed: None } => write!(f, "failed: Slack says `{code}`"),
-            Cause::Code { code, needed: Some(needed) } => write!(f, "failed: Slack says `{code}`, it needs `{needed}`"),
-            Cause::RateLimited { retry_after: Some(wait) } => {
-                write!(f, "is rate limited for another {:.0} s", wait.as_secs_f64().ceil())
+        let CallFailure { method, token, cause } = self;
+        match cause {
+            Cause::Code { code, needed: None } => write!(f, "`{method}` with {token} failed: Slack says `{code}`"),
+            Cause::Code { code, needed: Some(needed) } => {
+                write!(f, "`{method}` with {token} failed: Slack says `{code}`, it needs `{needed}`")
             }
-            Cause::RateLimited { retry_after: None } => f.write_str("is rate limited"),
-            Cause::Status(status) => write!(f, "failed: Slack answered HTTP {status}"),
-            Cause::TimedOut(limit) => write!(f, "got no answer within {:.1} s", limit.as_secs_f64()),
-            Cause::Unreadable => f.write_str("got an answer that is not one of Slack's"),
-            Cause::Unreachable(why) => write!(f, "did not reach Slack: {why}"),
+            Cause::RateLimited { retry_after: Some(wait) } => {
+                let wait = wait.as_secs_f64().ceil();
+                write!(f, "`{method}` with {token} is rate limited for another {wait:.0} s")
+            }
+            Cause::RateLimited { retry_after: None } => write!(f, "`{method}` with {token} is rate limited"),
+            Cause::Status(status) => write!(f, "`{method}` with {token} failed: Slack answered HTTP {status}"),
+            Cause::TimedOut(limit) => {
+                let limit = limit.as_secs_f64();
+                write!(f, "`{method}` with {token} got no answer within {limit:.1} s")
+            }
+            Cause::Unreadable => write!(f, "`{method}` with {token} got an answer that is not one of Slack's"),
+            Cause::Unreachable(why) => write!(f, "`{method}` with {token} did not reach Slack: {why}"),
         }
     }
 }

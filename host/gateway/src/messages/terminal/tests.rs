@@ -145,7 +145,11 @@ fn errors_that_hold_errors_are_translated_to_the_bottom() {
         ),
         ("keeps 29 points more evidence [19, 39]", "多保留 29 個百分點的依據 [19, 39]"),
         ("sends 4.2 % fewer tokens [2.9, 5.4]", "少送出 4.2 % 的 token [2.9, 5.4]"),
-        ("`auth.test` failed: Slack says `fatal_error`", "`auth.test` 失敗：Slack 說 `fatal_error`"),
+        (
+            "`auth.test` with the bot token (xoxb-…) failed: Slack says `fatal_error`",
+            "以 bot token（xoxb-…）呼叫 `auth.test` 失敗：Slack 說 `fatal_error`",
+        ),
+        ("there is no `預算`", "沒有 `預算`"),
         ("nothing of the history `h` would be sent: it has no messages", "歷史 `h` 沒有任何內容會送出：沒有訊息"),
     ];
     for (english, expected) in cases {
