@@ -57,6 +57,57 @@ fn a_start_says_what_the_check_says() {
     assert!(checked.stdout.contains(warning) && started.stderr.contains(warning), "{}", started.stderr);
 }
 
+/// Everything that a start refuses without asking anybody.
+#[test]
+fn tokens_and_policies_are_checked_as_a_start_does() {
+    let home = Home::new();
+    let mut pages = String::new();
+    for (slack, policy) in [
+        (json!({"botToken": "xoxb-a1"}), json!({})),
+        (json!({"appToken": {"cmd": "touch made"}}), json!({})),
+        (json!({"botToken": "xapp-a1", "appToken": "xoxb-a1"}), json!({})),
+        (json!({}), json!({"files": ["strict"], "settings": {"strict": {"nope": 1}}})),
+        (json!({}), json!({"files": ["strict"], "settings": {"strict": {"max-session-tokens": "abc"}}})),
+        (json!({}), json!({"files": ["strict"], "settings": {"strickt": {"max-session-tokens": 5}}})),
+    ] {
+        home.write("gateway.json", json!({"version": 1, "model": "sim", "slack": slack, "policy": policy}).to_string());
+        let (checked, started) = (home.run(&["config", "check"], ""), home.run(&["run"], ""));
+        assert_eq!(checked.status.code(), started.status.code(), "{}", started.stderr);
+        let mut said = checked.stdout.lines().map(|line| line.trim_start_matches(['✗', '!', ' ']));
+        assert!(said.any(|said| started.stderr.contains(said)), "{}\n{}", checked.stdout, started.stderr);
+        pages += &shown(&home, &checked);
+    }
+    // A token is looked at by itself, and nothing is run to get one.
+    let made = home.path().join("made");
+    let slack = json!({"botToken": "xapp-a1", "appToken": {"cmd": format!("touch '{}'", made.display())}});
+    let arms = json!([{"name": "a"}, {"name": "b", "policy": {"files": ["gone.wasm"]}}]);
+    for file in [
+        json!({"version": 1, "model": "sim", "slack": slack}),
+        json!({"version": 1, "model": "sim", "experiment": {"name": "e", "control": "a", "arms": arms}}),
+    ] {
+        home.write("gateway.json", file.to_string());
+        pages += &shown(&home, &home.run(&["config", "check"], ""));
+    }
+    assert!(!made.exists());
+    insta::assert_snapshot!(pages);
+}
+
+/// What an editor of another system saves.
+#[test]
+fn a_file_that_is_no_plain_utf_8_is_named_for_what_it_is() {
+    let home = Home::new();
+    let mut pages = String::new();
+    for content in [&b"\xff\xfe{\0}\0"[..], b"\xef\xbb\xbf{\"version\":1}"] {
+        home.write("gateway.json", content);
+        for arguments in [&["config", "check"][..], &["run"], &["audience", "set", "U1", "pm"]] {
+            pages += &shown(&home, &home.run(arguments, ""));
+        }
+        let kept = std::fs::read(home.path().join("gateway.json")).expect("the file");
+        assert_eq!(kept, content);
+    }
+    insta::assert_snapshot!(pages);
+}
+
 #[test]
 fn every_setting_is_shown_with_where_it_comes_from_and_no_secret() {
     let home = Home::new();

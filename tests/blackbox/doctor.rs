@@ -9,6 +9,7 @@ use pmk_stand_ins::{
 use serde_json::{Value, json};
 
 use crate::{
+    homes::is_root,
     support::{Finished, Home, PATIENCE, finish},
     workspace::{Gateway, rules},
 };
@@ -225,6 +226,68 @@ async fn a_home_that_others_may_enter_is_told() {
         std::fs::set_permissions(clinic.home.path(), Permissions::from_mode(mode)).expect("a mode");
         shown += &(clinic.complaints(clinic.command(&["--offline"])).await + "\n");
     }
+    insta::assert_snapshot!(shown);
+}
+
+/// What `run` says at once, `doctor` says before, and nothing of the store is another one afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_no_gateway_could_start_with_is_told() {
+    let clinic = Clinic::new(rules()).await;
+    let of_the_store = async || {
+        let shown = clinic.shown(&examine(clinic.command(&["--offline"])).await);
+        let lines: Vec<&str> = shown.lines().skip_while(|line| !line.contains(" store ")).collect();
+        let count = if lines[0].starts_with('✗') { 2 } else { 1 };
+        format!("{}\n{}\n", shown.lines().next().expect("the code"), lines[..count].join("\n"))
+    };
+    let mut shown = of_the_store().await;
+    clinic.home.run(&["run", "--model", "sim"], "").ok();
+    shown += &of_the_store().await;
+    let file = clinic.home.path().join("gateway/pmk-host.db");
+    let sound = std::fs::read(&file).expect("a store");
+    let of_schema = |schema: u32| {
+        std::fs::write(&file, &sound).expect("written");
+        let conn = rusqlite::Connection::open(&file).expect("a store");
+        conn.pragma_update(None, "user_version", schema).expect("changed");
+        drop(conn);
+        std::fs::read(&file).expect("a store")
+    };
+    let mut scrambled = sound.clone();
+    scrambled[20_480..].fill(0xa5);
+    for content in
+        [vec![], b"no database ".repeat(9_000), sound[..20_480].to_vec(), scrambled, of_schema(99), of_schema(12)]
+    {
+        std::fs::write(&file, &content).expect("written");
+        shown += &of_the_store().await;
+        assert!(std::fs::read(&file).expect("a store") == content, "it was changed");
+    }
+    std::fs::remove_file(&file).expect("deleted");
+    shown += &of_the_store().await;
+    // The one of this program rises.
+    std::fs::write(&file, &sound).expect("written");
+    let conn = rusqlite::Connection::open(&file).expect("a store");
+    let known: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number");
+    let shown = shown.replace(&format!("schema {known}"), "schema NOW").replace(&format!("knows {known}"), "knows NOW");
+    insta::assert_snapshot!(shown);
+}
+
+/// Where nothing can be made `run` gives up at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_home_that_cannot_be_written_is_told() {
+    let clinic = Clinic::new(rules()).await;
+    clinic.home.write("gateway", "in the way");
+    let mut shown = clinic.complaints(clinic.command(&["--offline"])).await;
+    std::fs::remove_file(clinic.home.path().join("gateway")).expect("deleted");
+    let before: Vec<_> = std::fs::read_dir(clinic.home.path()).expect("the home").flatten().collect();
+    // The administrator may write everywhere.
+    if !is_root() {
+        std::fs::set_permissions(clinic.home.path(), Permissions::from_mode(0o500)).expect("a mode");
+        let told = clinic.complaints(clinic.command(&["--offline"])).await;
+        assert!(told.contains("✗ home          no file can be made in `HOME`: Permission denied"), "{told}");
+        std::fs::set_permissions(clinic.home.path(), Permissions::from_mode(0o700)).expect("a mode");
+    }
+    shown += &format!("\n{}", clinic.complaints(clinic.command(&["--offline"])).await);
+    let after = std::fs::read_dir(clinic.home.path()).expect("the home").flatten().count();
+    assert_eq!(before.len(), after, "nothing is left of the trial");
     insta::assert_snapshot!(shown);
 }
 

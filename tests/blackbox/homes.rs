@@ -123,6 +123,16 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
         finish(command, "").ok();
         assert!(!missing.exists(), "{arguments:?} has made one");
     }
+    // What is about one wants it, too, where nobody names any.
+    for arguments in
+        [&["policy", "use", "recall"][..], &["policy", "use", "--previous"], &["model", "forget"], &["status"]]
+    {
+        let mut command = std::process::Command::new(program());
+        command.env_clear().env("HOME", home.path().join("nobody")).args(arguments);
+        let said = finish(command, "").stderr;
+        assert!(said.starts_with("error: there is no home `"), "{arguments:?}: {said}");
+        assert!(!home.path().join("nobody").exists(), "{arguments:?} has made one");
+    }
     // What needs none does without, as long as nobody names one.
     let mut command = std::process::Command::new(program());
     command.env_clear().env("HOME", home.path().join("nobody")).args(["policy", "inspect", &strict]);
@@ -135,7 +145,7 @@ fn one_that_does_not_exist_is_an_error_everywhere_but_in_run() {
 }
 
 /// Whether the tests run as the administrator.
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("Linux's /proc")) == 0
 }
 

@@ -163,6 +163,9 @@ impl Command {
             Command::Init(_) | Command::Run(_) => UseOfHome::Makes,
             Command::Demo(_) | Command::Completions(_) | Command::Slack(_) => UseOfHome::Ignores,
             Command::Config(config) if config.needs_no_home() => UseOfHome::Ignores,
+            Command::Policy(policy::PolicyCommand::Use(_)) | Command::Model(model::ModelCommand::Forget) => {
+                UseOfHome::Wants
+            }
             Command::Plan(_) | Command::Compare(_) | Command::Config(_) | Command::Policy(_) | Command::Model(_) => {
                 UseOfHome::Takes
             }

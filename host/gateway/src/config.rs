@@ -3,6 +3,7 @@
 //! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns`, `presence`, `health` and `ledger`.
 
 use std::{
+    io,
     num::NonZeroU32,
     path::{Path, PathBuf},
 };
@@ -146,6 +147,11 @@ impl Config {
     }
 
     fn read(text: &str, home: &Path, problems: &mut Vec<Problem>) -> Result<Config, String> {
+        if text.starts_with('\u{feff}') {
+            return Err(
+                "it begins with a byte-order mark, which JSON must not have: save it as UTF-8 without one".into()
+            );
+        }
         let root: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
         match root.get("version") {
@@ -205,9 +211,14 @@ fn text_of(home: &Path) -> Result<Option<String>, Failure> {
     let path = home::config_file(home);
     match files::read_text(&path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::new(format!("cannot read `{}`: {error}", path.display()))
-            .hint("is `--home` a folder that you may read?")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let hint = match error.kind() {
+                io::ErrorKind::InvalidData => "save it as UTF-8",
+                _ => "is `--home` a folder that you may read?",
+            };
+            Err(Failure::new(format!("cannot read `{}`: {error}", path.display())).hint(hint))
+        }
     }
 }
 

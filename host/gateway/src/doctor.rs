@@ -1,9 +1,13 @@
 //! What a gateway needs, looked at before or while it runs: one [`Finding`] a check, in a fixed order, with what mends
-//! it. The checks that wait for others run at the same time, none for longer than [`PATIENCE`]; nothing is changed, and
-//! no token is ever in what is found. Findings are in the language of the [`Messages`] that say them, but for errors,
+//! it. The checks that wait for others run at the same time, none for longer than [`PATIENCE`]; nothing is changed, of
+//! the home it is only tried whether files can be made there, and no token is ever in what is found. Findings are in the language of the [`Messages`] that say them, but for errors,
 //! which are English everywhere.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use pmk_policy::Stack;
 use pmk_system::{error::Failure, threads::offload};
@@ -23,6 +27,7 @@ mod model;
 mod policies;
 mod running;
 mod slack;
+mod store;
 mod tls;
 mod workspace;
 
@@ -90,7 +95,7 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     let Subject { home, config, parts, offline } = subject;
     let about_home = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
-        move || home::look(&home, &messages)
+        move || home_and_store(&home, &messages)
     });
     let about_running = offload({
         let (home, messages) = (home.clone(), Arc::clone(&messages));
@@ -102,14 +107,23 @@ pub async fn examine(subject: Subject, messages: Arc<Messages>) -> Vec<Finding> 
     });
     let (about_parts, about_home, about_running, about_tls) =
         tokio::join!(look_at(parts, offline, &messages), about_home, about_running, about_tls);
-    let mut findings = about_home;
+    let (mut findings, home_is_bad, about_store) = about_home;
     // What is wrong with the home keeps the file in it from being read.
-    let is_read = config.is_ok() || findings.iter().all(|finding| finding.state != State::Bad);
+    let is_read = config.is_ok() || !home_is_bad;
     findings.extend(if is_read { config::look(&home, &config, &messages) } else { config::left_out(&messages) });
+    findings.push(about_store);
     findings.push(about_tls);
     findings.extend(about_parts);
     findings.push(about_running);
     findings
+}
+
+/// What is found of the home, whether something of it is bad, and what is found of the store in it.
+fn home_and_store(home: &Path, messages: &Messages) -> (Vec<Finding>, bool, Finding) {
+    let about_home = home::look(home, messages);
+    let is_bad = about_home.iter().any(|finding| finding.state == State::Bad);
+    let about_store = store::look(home, is_bad, messages);
+    (about_home, is_bad, about_store)
 }
 
 async fn look_at(parts: Option<Parts>, offline: bool, messages: &Messages) -> Vec<Finding> {

@@ -23,7 +23,7 @@ use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentB
 use pmk_core::{Language, text};
 use unic_langid::LanguageIdentifier;
 
-pub use doctor::{ClockOf, DoctorRemark, HomeFound, ModelFound, MraFound};
+pub use doctor::{ClockOf, DoctorRemark, HomeFound, ModelFound, MraFound, StoreFound};
 pub use escalations::Escalation;
 pub use init::InitQuestion;
 pub use operator::Notice;

@@ -9,7 +9,7 @@ mod swap;
 mod watch;
 
 pub use load::{Loader, Named, open_for_authoring};
-pub use loading::load;
+pub use loading::{load, load_unseen};
 pub use swap::{By, NextStart, Ports, Promotion, Source, Swapped, Swapper, identities, names};
 pub use watch::follow;
 

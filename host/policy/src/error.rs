@@ -220,7 +220,7 @@ impl LoadError {
     pub fn hint(&self) -> Option<String> {
         let version = contract::VERSION;
         Some(match self {
-            LoadError::Missing { .. } => "check the path; the policies that come with pmk-host are in `plugins/`".into(),
+            LoadError::Missing { .. } => "check the path".into(),
             LoadError::Directory { file } => format!("name the component in it, as in `{file}/NAME.wasm`"),
             LoadError::Special { .. } => "copy the component into a file and name that".into(),
             LoadError::Empty { .. } => "the build or copy that wrote it did not finish; build the policy again".into(),

@@ -9,15 +9,17 @@ use std::{
 
 use pmk_core::{Origin, Transcript};
 use pmk_policy::{
-    Compiler, Decision, IncomingInput, Limits, LoadError, OverflowInput, Phase, Policy, PruneInput, Record, Rung,
-    Runtime, RuntimeConfig, Stack, compile::Taken,
+    Compiler, Decision, IncomingInput, Limits, OverflowInput, Phase, PruneInput, Record, Rung, Runtime, RuntimeConfig,
+    Stack, compile::Taken,
 };
+use pmk_system::error::Failure;
 use serde::Serialize;
 
 use super::{
     histories,
     stage::{self, Stage},
 };
+use crate::policies;
 
 /// Messages of the conversations; the last is the longest real session seen.
 const SIZES: [usize; 3] = [100, 1_000, 15_276];
@@ -67,16 +69,16 @@ pub struct Loading {
     pub compiled: Option<Taken>,
 }
 
-/// Loads a component with an empty cache and again with what that left in it. `scratch` is an empty folder.
+/// Loads a component, a file or an [embedded](crate::embedded) one, with an empty cache and again with what that left in it. `scratch` is an empty folder.
 ///
 /// # Errors
 /// It cannot be loaded.
-pub fn loading(file: &Path, limits: Limits, scratch: &Path) -> Result<Loading, LoadError> {
-    let load = || {
+pub fn loading(file: &Path, limits: Limits, scratch: &Path) -> Result<Loading, Failure> {
+    let load = || -> Result<_, Failure> {
         let cache_dir = Some(scratch.to_owned());
         let runtime = Runtime::new(RuntimeConfig { compiler: Compiler::Child, cache_dir, limits })?;
         let start = Instant::now();
-        let policy = Policy::load(&runtime, file)?;
+        let policy = policies::load_unseen(&runtime, file)?;
         Ok((start.elapsed().as_secs_f64() * 1_000.0, policy.compiled()))
     };
     let (cold_ms, compiled) = load()?;

@@ -1,6 +1,6 @@
 //! `config`: what gateway.json says, whether it makes sense, and what it may say.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use pmk_models::ModelSpec;
@@ -10,19 +10,23 @@ use serde_json::{Value, json};
 use super::{
     arguments::variable,
     context::Context,
+    layers::try_arms,
     marks::{self, BAD, ODD, WELL},
     model_choice::Chosen,
     output::{print, print_json},
+    tokens::Tokens,
 };
 use crate::{
     config::{self, Config, Effective, Origin, Problem, Shown},
-    embedded,
+    front::{FrontError, slack::credentials},
     messages::terminal,
+    policies::{Loader, Named},
 };
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Look for keys that nobody knows and values that make no sense; 1 where `run` would refuse the file
+    /// Look for keys that nobody knows and values that make no sense, with the policies and their settings; 1 where `run` would
+    /// refuse the file. What secrets are got from is not looked at, nor anything over the network: `doctor` does
     Check,
     /// Show every setting, and where it comes from; secrets by their kind alone
     Show,
@@ -49,7 +53,10 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
     let path = home::config_file(&context.home);
     let (config, mut problems) = Config::examine(&context.home)?;
     problems.extend(config.as_ref().and_then(of_the_model));
-    problems.extend(config.iter().flat_map(of_the_policies));
+    if let Some(config) = &config {
+        problems.extend(of_slack(config));
+        problems.extend(of_the_policies(&context.home, config)?);
+    }
     let is_well = problems.iter().all(|problem| !problem.is_grave);
     let exists = config.is_none_or(|config| config.exists);
     if context.json {
@@ -78,13 +85,44 @@ fn check(context: &Context) -> Result<ExitCode, Failure> {
 /// A model that nobody offers: a start is refused, unless its command line names another.
 pub(super) fn of_the_model(config: &Config) -> Option<Problem> {
     let refused = config.model.as_deref()?.parse::<ModelSpec>().err()?;
-    Some(Problem { what: format!("`model`: {refused}"), is_grave: true })
+    Some(grave(&format!("`model`: {refused}")))
 }
 
-/// Policies that are named and not there: a start is refused.
-fn of_the_policies(config: &Config) -> impl Iterator<Item = Problem> {
-    let files = config.policy.files.iter().filter(|named| embedded::component(named).is_none() && !named.exists());
-    files.map(|file| Problem { what: format!("`policy.files`: there is no `{}`", file.display()), is_grave: true })
+/// Half a pair of tokens, or one of the wrong kind: a start is refused, unless it is one at the console. Nothing is read
+/// or run to get them.
+fn of_slack(config: &Config) -> Vec<Problem> {
+    let (app, bot) = match Tokens::of(&config.slack).pair() {
+        Ok(Some(pair)) => pair,
+        Ok(None) => return vec![],
+        Err(failure) => return vec![grave(failure.message())],
+    };
+    let kinds = [app.known().map(credentials::check_app), bot.known().map(credentials::check_bot)];
+    let wrong = kinds.into_iter().flatten().filter_map(Result::err);
+    wrong
+        .map(|error| match error {
+            FrontError::Fatal { what, .. } => grave(&what),
+            other => grave(&other.to_string()),
+        })
+        .collect()
+}
+
+/// Policies that do not load or do not take their settings: a start is refused. What is odd about them, and an arm of an
+/// experiment that does not load, does not keep it from starting.
+///
+/// # Errors
+/// The system does not let policies run.
+fn of_the_policies(home: &Path, config: &Config) -> Result<Vec<Problem>, Failure> {
+    let loader = Loader::open(home, Named::default())?;
+    let odd = match loader.look(&config.policy) {
+        Ok((_, odd)) => odd,
+        Err(failure) => return Ok(vec![grave(failure.message())]),
+    };
+    let arms = try_arms(&loader, config).err().map(|failure| format!("`experiment`: {}", failure.message()));
+    Ok(odd.into_iter().chain(arms).map(|what| Problem { what, is_grave: false }).collect())
+}
+
+fn grave(what: &str) -> Problem {
+    Problem { what: what.to_owned(), is_grave: true }
 }
 
 /// What is shown of the policies where none are named.

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{
     config::of_the_model,
     context::Context,
-    layers::LayerArguments,
+    layers::{LayerArguments, try_arms},
     marks::{self, BAD, LEFT_OUT, ODD, WELL},
     model_choice::{Chosen, open_model},
     mra,
@@ -114,15 +114,7 @@ fn answers(named: Option<&str>, environment: Environment, config: &Config) -> Re
 /// The layers of a start; those of an experiment's arms are only tried.
 fn decide(loader: &Loader, config: &Config) -> Result<(Stack, Vec<String>), Failure> {
     let loaded = loader.look(&config.policy)?;
-    for arm in config.experiment.iter().flat_map(|experiment| &experiment.arms) {
-        if let Some(policy) = &arm.policy {
-            loader.arm(&policy.over(&config.policy)).map_err(|failure| {
-                let (what, hint) = failure.into_parts();
-                let failure = Failure::new(format!("the arm `{}`: {what}", arm.name));
-                hint.into_iter().fold(failure, Failure::hint)
-            })?;
-        }
-    }
+    try_arms(loader, config)?;
     Ok(loaded)
 }
 

@@ -1,13 +1,17 @@
 //! Which policies decide, as the command line says it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use pmk_policy::{SetOverride, Stack};
 use pmk_system::error::Failure;
 
 use crate::{
-    config::PolicyConfig,
+    config::{Config, PolicyConfig},
+    experiment::arms::{Arms, Load},
     policies::{Loader, Named},
 };
 
@@ -37,4 +41,15 @@ impl LayerArguments {
     pub(super) fn loader(&self, home: &Path) -> Result<Loader, Failure> {
         Loader::open(home, Named { files: self.policy.clone(), set: self.set.clone(), no_wasi: self.no_wasi })
     }
+}
+
+/// Whether the arms of the configured experiment load, as a running gateway would load them.
+///
+/// # Errors
+/// What is wrong with an arm, which it names.
+pub(super) fn try_arms(loader: &Loader, config: &Config) -> Result<(), Failure> {
+    let loader = loader.clone();
+    let load: Load = Arc::new(move |policy| loader.arm(policy));
+    let experiment = config.experiment.as_ref();
+    experiment.map_or(Ok(()), |experiment| Arms::load(experiment, &config.policy, &load).map(drop))
 }

@@ -67,6 +67,14 @@ impl Tokens {
 }
 
 impl Token {
+    /// The token itself, where nothing has to be read or run to get it.
+    pub fn known(&self) -> Option<&SecretString> {
+        match self {
+            Token::Known(token) => Some(token),
+            Token::OfFile(secret) => secret.literal(),
+        }
+    }
+
     /// The token itself.
     ///
     /// # Errors

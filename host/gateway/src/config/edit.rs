@@ -73,15 +73,16 @@ fn real_path(home: &Path) -> Result<PathBuf, EditError> {
 }
 
 fn read(home: &Path, path: &Path) -> Result<Object, EditError> {
+    let invalid = |what| EditError::Invalid { path: path.to_owned(), what };
     let text = match files::read_text(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut root = Object::default();
             root.set("version", VERSION);
             return Ok(root);
         }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(invalid(error.to_string())),
         text => text.map_err(failed("read", path))?,
     };
-    let invalid = |what| EditError::Invalid { path: path.to_owned(), what };
     if let (None, problems) = Config::parse(&text, home) {
         return Err(invalid(refusal(&problems)));
     }

@@ -94,6 +94,14 @@ impl Secret {
         }
     }
 
+    /// The secret itself, where it is written out.
+    pub fn literal(&self) -> Option<&SecretString> {
+        match &self.source {
+            Source::Literal(secret) => Some(secret),
+            Source::Env(_) | Source::Command(_) | Source::File(_) => None,
+        }
+    }
+
     /// The variable that it is in, where it is in one.
     pub fn variable(&self) -> Option<&str> {
         match &self.source {

@@ -1,4 +1,5 @@
-//! The home: whose it is, who may look in, how much room there is, and on what kind of disk.
+//! The home: whose it is, who may look in, whether files can be made there, how much room there is, and on what kind of
+//! disk.
 
 use std::{
     fs::{self, Metadata},
@@ -46,6 +47,16 @@ fn look_into(home: &Path, metadata: &Metadata, messages: &Messages) -> Vec<Findi
         let quoted = home.display().to_string().replace('\'', r"'\''");
         let what = messages.doctor_home(home, HomeFound::Open { mode });
         findings.push(Finding::odd(NAME, what, format!("`chmod go-rwx '{quoted}'`")));
+    }
+    for folder in [home.to_owned(), home::gateway_dir(home)] {
+        // It has no name, and is gone before anybody could see it.
+        match tempfile::tempfile_in(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let what = messages.doctor_home(&folder, HomeFound::NotWritten { error: &error.to_string() });
+                findings.push(Finding::bad(NAME, what, messages.doctor(DoctorRemark::HomeWriteHint)));
+            }
+            _ => {}
+        }
     }
     if let Some(kind) = network(home) {
         let what = messages.doctor_home(home, HomeFound::Network { kind });

@@ -17,6 +17,8 @@ pub enum DoctorRemark {
     HomeFirstRun,
     HomeNetworkHint,
     HomeMakeRoom,
+    HomeWriteHint,
+    StoreNone,
     ConfigNone,
     ConfigWell,
     TlsHint,
@@ -58,6 +60,8 @@ impl DoctorRemark {
             DoctorRemark::HomeFirstRun => "doctor-home-first-run",
             DoctorRemark::HomeNetworkHint => "doctor-home-network-hint",
             DoctorRemark::HomeMakeRoom => "doctor-home-make-room",
+            DoctorRemark::HomeWriteHint => "doctor-home-write-hint",
+            DoctorRemark::StoreNone => "doctor-store-none",
             DoctorRemark::ConfigNone => "doctor-config-none",
             DoctorRemark::ConfigWell => "doctor-config-well",
             DoctorRemark::TlsHint => "doctor-tls-hint",
@@ -97,9 +101,21 @@ pub enum HomeFound<'a> {
     NoFolder,
     NotSeen { error: &'a str },
     NoneYet,
+    NotWritten { error: &'a str },
     Open { mode: u32 },
     Network { kind: &'a str },
     LittleRoom { mib: u64 },
+}
+
+/// What is found of the store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreFound {
+    pub schema: u32,
+    /// The one that the next start takes it to.
+    pub known: u32,
+    pub mib: u64,
+    /// Whether all of it was read.
+    pub is_read: bool,
 }
 
 /// What is found of the model of that name.
@@ -170,6 +186,7 @@ impl Messages {
             }
             HomeFound::NoFolder => self.text("doctor-home-no-folder", [path]),
             HomeFound::NotSeen { error } => self.text("doctor-home-not-seen", [path, ("error", error.into())]),
+            HomeFound::NotWritten { error } => self.text("doctor-home-not-written", [path, ("error", error.into())]),
             HomeFound::NoneYet => self.text("doctor-home-none-yet", [path]),
             HomeFound::Open { mode } => self.text("doctor-home-open", [path, ("mode", octal(mode))]),
             HomeFound::Network { kind } => self.text("doctor-home-network", [path, ("kind", kind.into())]),
@@ -177,6 +194,19 @@ impl Messages {
                 self.text("doctor-home-little-room", [path, ("mib", mib.to_string().into())])
             }
         }
+    }
+
+    /// Of the store of the home.
+    pub fn doctor_store(&self, StoreFound { schema, known, mib, is_read }: StoreFound) -> String {
+        let is = |it: bool| if it { "yes" } else { "no" }.into();
+        let filled = [
+            ("schema", schema.to_string().into()),
+            ("known", known.to_string().into()),
+            ("mib", mib.to_string().into()),
+            ("older", is(schema < known)),
+            ("read", is(is_read)),
+        ];
+        self.text("doctor-store-well", filled)
     }
 
     /// The file to correct.

@@ -154,11 +154,12 @@ impl Loader {
             embedded::layers(files).rev().map(|file| loading::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;
         let loaded: Vec<&str> = layers.iter().chain([&base]).map(Policy::name).collect();
         let idle = config.settings.keys().filter(|policy| !loaded.contains(&policy.as_str()));
-        let mut odd: Vec<String> = idle
-            .map(|policy| {
-                format!("gateway.json: `policy.settings.{policy}` has no effect, policy `{policy}` is not loaded")
-            })
-            .collect();
+        let mut odd = Vec::new();
+        idle.for_each(|absent| {
+            odd.push(format!(
+                "gateway.json: `policy.settings.{absent}` has no effect, policy `{absent}` is not loaded"
+            ));
+        });
         let mut warnings = Vec::new();
         let mut layer = |policy: Policy| -> Result<Layer, Failure> {
             let (settings, warned) = Settings::resolve(policy.description(), overrides)?;

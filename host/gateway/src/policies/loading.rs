@@ -1,6 +1,6 @@
 //! Loading a component, with something to look at meanwhile: one with an interpreter in it compiles for seconds.
 
-use std::path::{Component, Path};
+use std::path::Path;
 
 use pmk_policy::{LoadError, Policy, Runtime, compile::Taken};
 use pmk_system::error::Failure;
@@ -16,13 +16,10 @@ const LARGE_BYTES: u64 = 1 << 20;
 /// # Errors
 /// Everything that [`LoadError`] lists.
 pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
-    if let Some(bytes) = embedded::component(file) {
-        return Ok(Policy::from_bytes(runtime, format!("{} (embedded)", file.display()), bytes)?);
-    }
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let waiting =
-        (bytes >= LARGE_BYTES).then(|| Waiting::now(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20)));
-    let loaded = Policy::load(runtime, file);
+    let is_long = bytes >= LARGE_BYTES && embedded::component(file).is_none();
+    let waiting = is_long.then(|| Waiting::now(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20)));
+    let loaded = load_unseen(runtime, file);
     if let Some(waiting) = waiting {
         drop(waiting);
     }
@@ -30,14 +27,21 @@ pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
         let (file, peak_mib) = (file.display(), peak_bytes >> 20);
         tracing::debug!(%file, cpu_ms, peak_mib, ?confined, "component compiled");
     }
+    loaded
+}
+
+/// The same, with nothing to look at meanwhile.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_unseen(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
+    let loaded = match embedded::component(file) {
+        Some(bytes) => Policy::from_bytes(runtime, format!("{} (embedded)", file.display()), bytes),
+        None => Policy::load(runtime, file),
+    };
     match loaded {
-        Err(error @ LoadError::Missing { .. }) if is_word(file) => Err(Failure::new(error.to_string())
+        Err(error @ LoadError::Missing { .. }) => Err(Failure::new(error.to_string())
             .hint(format!("a file is named by its path; the policies inside go by name: {}", embedded::names()))),
         loaded => Ok(loaded?),
     }
-}
-
-/// Whether something is named as the embedded ones are.
-fn is_word(file: &Path) -> bool {
-    file.extension().is_none() && matches!(file.components().collect::<Vec<_>>()[..], [Component::Normal(_)])
 }

@@ -171,7 +171,8 @@ fn of_backup(error: StoreError, from: &Path) -> BackupError {
     }
 }
 
-fn problems(conn: &Connection) -> Result<Vec<String>, Fault> {
+/// What is wrong with the file, one line each. It is read as a whole.
+pub(super) fn problems(conn: &Connection) -> Result<Vec<String>, Fault> {
     let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST_PROBLEMS})"))?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").map(str::to_owned).collect())

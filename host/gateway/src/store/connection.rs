@@ -123,15 +123,32 @@ pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
 
 /// The connection to a copy that somebody has kept. It may be of an older schema.
 pub(super) fn backup(path: &Path) -> Result<Connection, StoreError> {
-    let open = || -> Result<Connection, Fault> {
-        let conn = Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
+    match of_any_schema(path, IsWritten::No)? {
+        // An empty database, which nobody keeps.
+        (_, 0) => Err(StoreError::Foreign { path: path.to_owned() }),
+        (conn, _) => Ok(conn),
+    }
+}
+
+/// Whether somebody may write to the file while it is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum IsWritten {
+    Yes,
+    No,
+}
+
+/// A connection that only reads, to a file of this schema or an older one, and which one that is.
+pub(super) fn of_any_schema(path: &Path, is_written: IsWritten) -> Result<(Connection, u32), StoreError> {
+    let open = || -> Result<(Connection, u32), Fault> {
+        let conn = match is_written {
+            IsWritten::Yes => Connection::open_with_flags(path, READ_ONLY)?,
+            IsWritten::No => Connection::open_with_flags(uri(path), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?,
+        };
         common(&conn)?;
         check_owner(&conn, path)?;
         match (version(&conn)?, MIGRATIONS.len() as u32) {
-            // An empty database, which nobody keeps.
-            (0, _) => Err(StoreError::Foreign { path: path.to_owned() }.into()),
             (found, known) if found > known => Err(StoreError::Newer { path: path.to_owned(), found, known }.into()),
-            _ => Ok(conn),
+            (found, _) => Ok((conn, found)),
         }
     };
     open().map_err(|fault| fault.at(path))

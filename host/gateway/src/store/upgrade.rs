@@ -46,10 +46,7 @@ pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) 
     let (to, unfinished) = (paths::of_schema(path, step.found), paths::with_suffix(path, UNFINISHED));
     let conn = connection::as_committed(path)?;
     let bytes = connection::length(&conn).map_err(|fault| fault.at(path))?;
-    let (needed, free) = (bytes.saturating_mul(TIMES_THE_STORE), free(path.parent().unwrap_or(path)));
-    if free < needed {
-        return Err(StoreError::NoRoom { path: path.to_owned(), needed, free });
-    }
+    check_room(path, bytes, free)?;
     // Of one that was killed at it.
     let _ = fs::remove_file(&unfinished);
     let written = backup::copy(&conn, path, &unfinished).and_then(|_| {
@@ -58,6 +55,15 @@ pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) 
     });
     written.map_err(|error| step.failed(path, &error, None))?;
     Ok(to)
+}
+
+/// Whether the disk has room for the upgrade of a store of so many bytes; `free` says how many it has room for.
+///
+/// # Errors
+/// [`StoreError::NoRoom`].
+pub(super) fn check_room(path: &Path, bytes: u64, free: impl FnOnce(&Path) -> u64) -> Result<(), StoreError> {
+    let (needed, free) = (bytes.saturating_mul(TIMES_THE_STORE), free(path.parent().unwrap_or(path)));
+    if free < needed { Err(StoreError::NoRoom { path: path.to_owned(), needed, free }) } else { Ok(()) }
 }
 
 /// How many bytes the disk of this folder has room for. Where nobody can tell, writing will.

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use reqwest::Url;
 use rustls::ClientConfig;
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     SlackConfig,
@@ -119,13 +119,29 @@ const BOT: &[&str] = &["xoxb-", "xoxe.xoxb-"];
 
 /// Whether the app token and the bot token are what they should be, as far as can be seen before they are sent.
 pub fn kinds(config: &SlackConfig) -> [Result<(), FrontError>; 2] {
-    [check_kind("app", config.app_token.expose_secret(), APP), check_kind("bot", config.bot_token.expose_secret(), BOT)]
+    [check_app(&config.app_token), check_bot(&config.bot_token)]
+}
+
+/// Whether the app token is one.
+///
+/// # Errors
+/// It is missing, of another kind, or cannot be sent.
+pub fn check_app(token: &SecretString) -> Result<(), FrontError> {
+    check_kind("app", token.expose_secret(), APP)
+}
+
+/// Whether the bot token is one.
+///
+/// # Errors
+/// It is missing, of another kind, or cannot be sent.
+pub fn check_bot(token: &SecretString) -> Result<(), FrontError> {
+    check_kind("bot", token.expose_secret(), BOT)
 }
 
 /// The same of two tokens that are to take the place of others.
 pub(super) fn check_pair(pair: &TokenPair) -> Result<(), FrontError> {
-    check_kind("app", pair.app.expose_secret(), APP)?;
-    check_kind("bot", pair.bot.expose_secret(), BOT)
+    check_app(&pair.app)?;
+    check_bot(&pair.bot)
 }
 
 /// Catches tokens that are missing, misplaced or cannot be sent, before they are.

@@ -20,6 +20,17 @@ doctor-home-network = `{ $path }` is on a network file system ({ $kind }), where
 doctor-home-network-hint = keep the home on a disk of this machine, with `--home DIR`
 doctor-home-little-room = `{ $path }`: only { $mib } MiB are free
 doctor-home-make-room = make room on that disk
+doctor-home-not-written = no file can be made in `{ $path }`: { $error }
+doctor-home-write-hint = let the account that runs pmk-host write there, or say `--home DIR`
+
+doctor-store-none = there is none yet: the first `pmk-host run` makes it
+doctor-store-well = schema { $schema }, { $mib } MiB{ $older ->
+    [yes] {"; the next start takes it to schema "}{ $known }, after a backup
+   *[no] {""}
+}{ $read ->
+    [no] {"; too large to be read for a look, `pmk-host store check` does"}
+   *[yes] {""}
+}
 
 doctor-config-none = there is none: everything has its default
 doctor-config-well = it makes sense

@@ -20,6 +20,17 @@ doctor-home-network = `{ $path }` 在網路檔案系統（{ $kind }）上，檔�
 doctor-home-network-hint = 請用 `--home DIR` 把 home 放在這台機器的磁碟上
 doctor-home-little-room = `{ $path }`：只剩 { $mib } MiB 可用
 doctor-home-make-room = 請在這個磁碟騰出空間
+doctor-home-not-written = 無法在 `{ $path }` 建立檔案：{ $error }
+doctor-home-write-hint = 請讓執行 pmk-host 的帳號可以寫入這裡，或用 `--home DIR` 指定別的
+
+doctor-store-none = 還沒有：第一次執行 `pmk-host run` 時會建立
+doctor-store-well = schema { $schema }，{ $mib } MiB{ $older ->
+    [yes] ；下次啟動時會先備份，再升級到 schema { $known }
+   *[no] {""}
+}{ $read ->
+    [no] ；檔案太大，這裡沒有全部讀取，請用 `pmk-host store check`
+   *[yes] {""}
+}
 
 doctor-config-none = 沒有這個檔案：全部採用預設值
 doctor-config-well = 內容沒有問題

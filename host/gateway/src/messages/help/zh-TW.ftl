@@ -94,7 +94,7 @@ policy-use = 讓這個 home 執行中的閘道從下一輪起改由其他元件�
     .persist = 同時寫進 gateway.json，下次啟動也用
 
 config = 檢查與檢視設定
-config-check = 找出沒有人認得的鍵與不合理的值；`run` 會拒絕這個檔案時為 1
+config-check = 找出沒有人認得的鍵與不合理的值，也檢查策略與它們的設定；`run` 會拒絕這個檔案時為 1。不讀取密鑰的來源，也不使用網路：`doctor` 會
 config-show = 顯示所有設定與它們的來源；密鑰只顯示是哪一種
 config-schema = 印出 gateway.json 的 JSON Schema（draft 2020-12），供編輯器使用
 completions = 印出 shell 用來補完這個命令列的腳本
