@@ -379,7 +379,6 @@ async fn after_an_outage_of_the_model_a_button_takes_the_question_up_once() {
     let asked = scene.slack.mention(CHANNEL, "U1", "Is there an outage?", None);
     let failed = answer(&scene, &asked).await;
     assert_eq!(failed.buttons(), [("pmk_word_again", "again")], "{failed:?}");
-    scene.home.await_events("turn.processed", 1);
     let click = scene.slack.click("U9", &failed, "pmk_word_again", "again");
     assert!(scene.slack.await_ack(&click, PATIENCE).await.is_some());
     scene.anthropic.when("outage", Behaviour::answer("It is over."));
@@ -392,6 +391,11 @@ async fn after_an_outage_of_the_model_a_button_takes_the_question_up_once() {
     scene.home.await_events("turn.processed", 2);
     assert_eq!(scene.slack.replies(CHANNEL).iter().filter(|reply| is_over(reply)).count(), 1);
     assert_eq!(scene.home.await_events("turn.again", 1)[0]["actor"], "U1");
+    // The failure is no news any more, and who did not ask is told why nothing happens.
+    let asked_again = |message: &Message| message.ts == failed.ts && message.text.starts_with(":repeat:");
+    let shown = scene.slack.await_message(CHANNEL, PATIENCE, asked_again).await.expect("it says so");
+    assert_eq!(shown.buttons(), [] as [(&str, &str); 0]);
+    assert_eq!(scene.slack.whispers("U9").len(), 1);
     assert!(gateway.terminate().success());
     scene.behaved();
 }

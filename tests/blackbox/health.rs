@@ -2,13 +2,13 @@
 
 use std::{fs, time::Duration};
 
-use pmk_stand_ins::slack::Slack;
+use pmk_stand_ins::{anthropic::Behaviour, slack::Slack};
 use serde_json::{Value, json};
 
 use crate::{
     presence::age,
     support::{Home, PATIENCE, Running, question, until, until_async},
-    workspace::{Gateway, rules},
+    workspace::{Gateway, Scene, rules},
 };
 
 /// A document without what differs from run to run.
@@ -124,6 +124,28 @@ async fn one_that_does_not_answer_is_degraded_and_its_sockets_are_unknown() {
     settings().bind(|| insta::assert_snapshot!("silent", shown.stdout));
     signal(gateway.pid(), "CONT");
     until("it answers again", || home.run(&["status"], "").status.success().then_some(()));
+}
+
+/// It takes nothing in any more, and a turn that runs is finished however long that takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_was_asked_to_end_says_so_until_it_has() {
+    let scene = Scene::new(rules(), &json!({"version": 1})).await;
+    let gateway = scene.start().await;
+    scene.anthropic.when("wait for it", Behaviour::Stall { text: "Wait".into() });
+    scene.slack.dm("U1", "wait for it");
+    until_async("a turn that runs", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
+    signal(gateway.pid(), "TERM");
+    let leaves = || {
+        Some(scene.home.run(&["status"], ""))
+            .filter(|shown| shown.stdout.contains("leaving") && shown.stdout.contains("0 of 2"))
+    };
+    let shown = until_async("it says that it ends", leaves).await;
+    assert_eq!(shown.status.code(), Some(0), "{}", shown.stdout);
+    settings().bind(|| insta::assert_snapshot!("leaving", shown.stdout));
+    // It beats no more: nobody takes that for a heart that has stopped.
+    age(&scene.home, Duration::from_secs(70));
+    assert_eq!(scene.home.run(&["status", "--json"], "").ok().json()["phase"], "leaving");
+    gateway.kill();
 }
 
 #[test]

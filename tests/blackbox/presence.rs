@@ -171,6 +171,26 @@ async fn short_outages_are_silent_and_a_marker_is_used_once_even_if_it_makes_no_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn after_a_quick_restart_nobody_reads_that_it_is_away_and_nobody_is_rung() {
+    let slack = Slack::start(rules().unlimited()).await;
+    let home = Home::new();
+    assert!(talking_with(&home, &slack, &["U1", "U2"]).await.terminate().success());
+    for user in ["U1", "U2"] {
+        await_told(&slack, &dm_channel(user), ":zzz: pmk gateway 暫離").await;
+    }
+    let _gateway = Gateway::start(&home, &slack, &[]);
+    for user in ["U1", "U2"] {
+        let back = await_told(&slack, &dm_channel(user), ":wave: pmk gateway 重新上線").await;
+        assert_eq!(back.history, [":zzz: pmk gateway 暫離"]);
+        assert_eq!(told(&slack, &dm_channel(user)).len(), 1);
+    }
+    made_good(&home).await;
+    home.await_events("gateway.online", 2);
+    assert_eq!(online(&home)[1], ("graceful-fast-restart".to_owned(), false), "nobody was told anything new");
+    assert_eq!(slack.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_who_cannot_be_told_keeps_it_from_nobody_else_and_a_setting_keeps_it_from_all() {
     let slack = Slack::start(rules().unlimited()).await;
     let home = Home::new();

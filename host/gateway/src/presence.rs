@@ -34,7 +34,7 @@ use crate::{
     ledger::{Event, Ledger},
     messages::Messages,
     permissions::Permissions,
-    store::{Outage, Store, StoreError},
+    store::{Outage, Owed, Store, StoreError},
 };
 
 pub use outage::AWAY_AFTER;
@@ -166,7 +166,7 @@ impl Presence {
 
     /// Stores what is owed after an outage; the event of being back.
     async fn came_back(&self, back: outage::Back, now_ms: i64) -> Result<Event, StoreError> {
-        let announce = (back.is_told && self.may_broadcast()).then(|| back.reason.name().to_owned());
+        let announce = (back.is_owed() && self.may_broadcast()).then(|| back.reason.name().to_owned());
         let read = back.is_long && self.ports.front.reaches_absent() && self.ports.settings.read_missed;
         let outage = Outage { since_ms: back.since_ms, until_ms: now_ms, announce, read };
         // An earlier one of which nobody was told yet is part of this one.
@@ -176,12 +176,13 @@ impl Presence {
             self.ports.store.settled().await?;
             owed = None;
         }
-        let offline_duration_ms = match &owed {
-            Some(owed) => owed.since_ms.and_then(|since| u64::try_from(now_ms - since).ok()),
+        let told = owed.filter(Owed::is_told);
+        let offline_duration_ms = match &told {
+            Some(told) => told.since_ms.and_then(|since| u64::try_from(now_ms - since).ok()),
             None => back.offline_ms,
         };
-        let reason = owed.as_ref().map_or(back.reason.name().to_owned(), |owed| owed.reason.clone());
-        Ok(Event::GatewayOnline { broadcast: owed.is_some(), reason, offline_duration_ms })
+        let reason = told.as_ref().map_or(back.reason.name().to_owned(), |told| told.reason.clone());
+        Ok(Event::GatewayOnline { broadcast: told.is_some(), reason, offline_duration_ms })
     }
 
     /// Tells whoever is to be told, and reads what is to be read.
@@ -198,7 +199,12 @@ impl Presence {
         // Who talked with it before it went; nobody could since.
         let since = owed.since_ms.unwrap_or(owed.until_ms).saturating_sub(broadcast::ACTIVE_FOR_MS);
         let is_news = self.ports.clock.now_ms() - owed.until_ms < OWED_FOR.as_millis() as i64;
-        if !is_news || broadcast::tell(&self.ports, &self.ports.messages.back(minutes), since).await {
+        let is_settled = match (is_news, owed.is_told()) {
+            (false, _) => true,
+            (true, true) => broadcast::tell(&self.ports, &self.ports.messages.back(minutes), since).await,
+            (true, false) => broadcast::correct(&self.ports, &self.ports.messages.back(None), since).await,
+        };
+        if is_settled {
             self.ports.store.settled().await?;
         }
         Ok(())

@@ -83,7 +83,7 @@ pub use asked::{Asking, BOUNDED_FOR, Bound};
 pub use backup::BackupError;
 pub use calibrations::Learnt;
 pub use cases::{DumpedCase, Opened};
-pub use changes::{Changed, Open, is_again};
+pub use changes::{Again, Changed, Open, is_again};
 pub use dump::{DumpedLive, DumpedMessage, SessionDump};
 pub use error::{Loss, StoreError, StoreErrorKind};
 pub use escalations::{handed_on, is_handed_on};

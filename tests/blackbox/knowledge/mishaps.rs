@@ -56,6 +56,30 @@ async fn a_kill_between_the_steps_loses_nothing_and_doubles_no_atom() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_counts_that_comes_before_a_start_knows_its_notice_for_posted() {
+    let team = Team::under(rules_for_kills(), &ENGLISH, "auto").await;
+    let mut gateway = team.connect().await;
+    let (asked, _) = team.escalate().await;
+    // What tells the asker has gone out, and the notice, whose answer never comes.
+    team.slack.fault_after("chat.postMessage", 1, usize::MAX, Fault::Lost);
+    team.reply(CONTACT, &asked);
+    let notice = team.notice(&asked).await;
+    gateway.kill();
+    team.slack.heal("chat.postMessage");
+    // The start cannot look for it at once.
+    team.slack.fault("conversations.replies", Fault::Status(503));
+    gateway = team.connect().await;
+    let event = team.slack.react(CONTACT, &notice, "white_check_mark");
+    assert!(team.slack.await_ack(&event, Duration::from_millis(500)).await.is_none(), "nobody knows what it is about");
+    team.slack.heal("conversations.replies");
+    assert!(team.slack.await_ack(&event, PATIENCE).await.is_some());
+    let approved = |message: &Message| message.ts == notice.ts && message.text.contains(ENGLISH.approved);
+    team.message("approval", approved).await;
+    drop(gateway);
+    team.behaved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn whatever_the_curator_says_the_reply_is_kept_once_it_is_known_to_be_one() {
     let team = Team::new(&ENGLISH, "auto").await;
     let _gateway = team.connect().await;

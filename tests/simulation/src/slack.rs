@@ -543,7 +543,11 @@ impl Front for Slack {
                     return Err(FrontError::Refused { what: "message_not_found".to_owned() });
                 };
                 self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
-                (post.shows, post.text, post.at) = (tag, part.speech.text.clone(), at);
+                // A note in the place of an answer says that it was there.
+                if tag.kind != Kind::Notice || post.shows.kind != Kind::Reply {
+                    (post.shows, post.at) = (tag, at);
+                }
+                post.text.clone_from(&part.speech.text);
                 ts.to_owned()
             }
         };

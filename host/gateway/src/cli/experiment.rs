@@ -80,7 +80,7 @@ impl Start {
         let (name, arms) = (&config.name, config.arms.iter().map(arm).collect::<Vec<_>>().join(", "));
         context.say(&match start > Timestamp::now() {
             true => format!("experiment `{name}` begins at {start}: {arms}"),
-            false => format!("experiment `{name}` is on: {arms}"),
+            false => format!("experiment `{name}` is on, and a gateway that runs follows within seconds: {arms}"),
         });
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::{
     context::Context,
     doctor,
     layers::LayerArguments,
-    output::{note, print, print_json},
+    output::{note_steps, print, print_json},
     run::FrontChoice,
     tokens::Tokens,
 };
@@ -232,6 +232,6 @@ fn next(context: &Context, findings: &[Finding]) -> String {
 /// The manifest, and what to do with it.
 fn tell_of_the_app(messages: &Messages) -> Result<(), Failure> {
     print_json(&app::manifest())?;
-    note(format_args!("\n{}\n", messages.manifest_steps(app::CONNECT)));
+    note_steps(&format!("\n{}\n", messages.manifest_steps(app::CONNECT)));
     Ok(())
 }

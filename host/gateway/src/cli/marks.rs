@@ -2,8 +2,8 @@
 
 use dialoguer::console::Term;
 use pmk_core::{Language, text};
-use textwrap::{Options, WordSplitter};
 
+use super::output::{columns, unbroken};
 use crate::messages::terminal;
 
 /// `✓`, `!`, `✗`, or `-` for what was not looked at.
@@ -15,26 +15,15 @@ pub(super) const ODD: Mark = Mark('!');
 pub(super) const BAD: Mark = Mark('✗');
 pub(super) const LEFT_OUT: Mark = Mark('-');
 
-/// A terminal that is narrower than this is not one that people read at.
-const LEAST_COLUMNS: usize = 20;
-
 /// One line, and below it what to do. On a terminal no word is torn.
 pub(super) fn line(mark: Mark, what: &str, hint: Option<&str>, language: Language) -> String {
-    let columns = Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-    laid_out(mark, what, hint.map(|hint| terminal::hint(hint, language)), columns)
+    laid_out(mark, what, hint.map(|hint| terminal::hint(hint, language)), columns(&Term::stdout()))
 }
 
 fn laid_out(mark: Mark, what: &str, hint: Option<String>, columns: Option<usize>) -> String {
     let what = format!("{} {}", mark.0, text::one_line(what));
     let lines = [Some(what), hint.map(|hint| format!("    {}", text::one_line(&hint)))];
-    let lines = lines.into_iter().flatten().map(|line| match columns {
-        Some(columns) => {
-            let options = Options::new(columns.max(LEAST_COLUMNS)).subsequent_indent("    ");
-            textwrap::fill(&line, options.word_splitter(WordSplitter::NoHyphenation)) + "\n"
-        }
-        None => line + "\n",
-    });
-    lines.collect()
+    lines.into_iter().flatten().map(|line| unbroken(&line, "    ", columns) + "\n").collect()
 }
 
 #[cfg(test)]

@@ -167,10 +167,11 @@ impl Run {
             context.notice(&what, Some(&hint));
         }
         let named_model = format!("{}:{}", model.provider(), model.name());
-        let layers = policies::names(&policies::identities(&stack));
+        let layers = policies::identities(&stack);
+        let shown = messages.layers(&layers.iter().map(ToString::to_string).collect::<Vec<_>>());
         let is_stand_in = model.provider() == Provider::Sim.name();
         let opening =
-            Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &layers };
+            Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &shown };
         let (front, lines) = self.open_front(&context.home, &config, connection, &opening).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
@@ -207,9 +208,12 @@ impl Run {
         vitals.set_ready(swapping::report(&services));
         manager.ready();
         let home = context.home.display();
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = layers, %home, "ready");
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), model = named_model, policies = policies::names(&layers), %home, "ready");
         let finished = tokio::select! {
-            finished = while_present(&gateway, &presence, &asked) => finished,
+            finished = while_present(&gateway, &presence, &asked, || {
+                state.phase = Phase::Leaving;
+                state.write(&context.home);
+            }) => finished,
             // Nothing that runs now could be stored, so nothing is waited for.
             how = services.store.lost() => Err(lost(&services.ledger, &stop, how)),
         };

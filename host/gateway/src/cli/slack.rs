@@ -5,7 +5,7 @@ use pmk_system::error::Failure;
 
 use super::{
     context::Context,
-    output::{note, print_json},
+    output::{note_steps, print_json},
 };
 use crate::{front::slack::app, messages::Messages};
 
@@ -28,7 +28,7 @@ fn manifest(context: &Context) -> Result<(), Failure> {
     print_json(&app::manifest())?;
     if !context.json {
         let messages = Messages::new(context.language);
-        note(format_args!("\n{}\n{}", messages.manifest_steps(app::CONNECT), messages.manifest_next()));
+        note_steps(&format!("\n{}\n{}", messages.manifest_steps(app::CONNECT), messages.manifest_next()));
     }
     Ok(())
 }

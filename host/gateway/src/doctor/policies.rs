@@ -23,7 +23,7 @@ pub(super) async fn look(policies: Getting<(Stack, Vec<String>)>, messages: &Mes
             format!("{} {}", identity.name, identity.version)
         })
         .collect();
-    let layers = messages.doctor_policies(&layers);
+    let layers = messages.layers(&layers);
     if odd.is_empty() {
         return Finding::well(NAME, layers);
     }

@@ -7,7 +7,7 @@ use crate::{
     dispatch::Dispatcher,
     may::Action,
     services::Services,
-    store::{Changed, Open, StoreError},
+    store::{Again, Changed, Open, StoreError},
     talk::{Accepted, Change, Edit, InThread, Inbound, Reaction},
 };
 
@@ -155,7 +155,7 @@ pub(super) async fn react(
         Wish::Stop => stop_at(services, dispatcher, &user, (&channel, &ts)).await,
         Wish::Again => {
             let once = event_id.unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
-            again(services, dispatcher, &user, (&channel, &ts), &once).await
+            again(services, dispatcher, &user, (&channel, &ts), &once).await.map(drop)
         }
     }
 }
@@ -189,9 +189,8 @@ async fn stop_at(
     .await
 }
 
-/// Takes a question up once more, on behalf of who asked it: the one that is this message, or that it answers. Nothing
-/// happens where it waits for its answer, and where neither asker nor admin wants it. `once` names the wish: the same one,
-/// taken in again, is none.
+/// Takes a question up once more, on behalf of who asked it: the one that is this message, or that it answers. Only its
+/// asker or an admin may want that. `once` names the wish: the same one, taken in again, is none.
 ///
 /// # Errors
 /// It could not be stored and may be tried again.
@@ -201,16 +200,18 @@ pub(super) async fn again(
     actor: &str,
     (channel, ts): (&str, &str),
     once: &str,
-) -> Result<(), StoreError> {
+) -> Result<Again, StoreError> {
     let is_admin = services.people.people().is_admin(actor);
     let [actor, channel, ts, once] = [actor, channel, ts, once].map(str::to_owned);
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     whole(&tasks, async move {
         let taken = services.store.again((&actor, is_admin), (&channel, &ts), &once, services.now_ms()).await?;
-        let Some(pending) = taken else { return Ok(()) };
-        // The old answer leaves the window that another turn may be under way with.
-        dispatcher.interrupt(&pending.key);
-        dispatcher.look_at(&pending.key).await
+        if let Again::Taken(pending) = &taken {
+            // The old answer leaves the window that another turn may be under way with.
+            dispatcher.interrupt(&pending.key);
+            dispatcher.look_at(&pending.key).await?;
+        }
+        Ok(taken)
     })
     .await
 }

@@ -7,13 +7,17 @@ use pmk_system::error::Failure;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes, judged::Judged, word};
+use super::{
+    changes,
+    judged::Judged,
+    word::{self, Looks},
+};
 use crate::{
     dispatch::Dispatcher,
     experiment::signals,
     front::FrontError,
     services::Services,
-    store::{Pressed, StoreError},
+    store::{Again, Pressed, StoreError},
     talk::{Choice, Press, ReplyTo},
 };
 
@@ -82,18 +86,7 @@ async fn take(
             vote(services, &press).await;
             Judged::Taken
         }
-        Choice::Yes | Choice::No => judge(services, dispatcher, &press).await,
-        Choice::Again => {
-            // The same message asks once, whoever presses it how often.
-            let (place, once) =
-                ((press.channel.as_str(), press.ts.as_str()), format!("again:{}:{}", press.channel, press.ts));
-            match changes::again(services, dispatcher, &press.user, place, &once).await {
-                Err(error) if error.is_passing() => return Err(error),
-                Err(error) => tracing::error!(%error, "a question cannot be asked again"),
-                Ok(()) => {}
-            }
-            Judged::Taken
-        }
+        Choice::Yes | Choice::No | Choice::Again => heed(services, dispatcher, &press).await,
     };
     match judged {
         Judged::Shown(_, text) | Judged::Known(text) => {
@@ -102,7 +95,11 @@ async fn take(
             return Ok(());
         }
         Judged::NotTheirs => whisper(services, press, services.messages.not_theirs()),
-        Judged::NotAwaited => whisper(services, press, services.messages.not_awaited()),
+        Judged::NotAwaited => {
+            let messages = &services.messages;
+            let text = if press.choice == Choice::Again { messages.nothing_again() } else { messages.not_awaited() };
+            whisper(services, press, text);
+        }
         Judged::Taken => {}
     }
     services.store.press_done(number).await
@@ -120,19 +117,41 @@ async fn vote(services: &Services, press: &Press) {
     }
 }
 
-/// Does what a yes or a no asks for. One that cannot be done is given up in the end: its buttons are still there.
-async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, press: &Press) -> Judged {
+/// Has a question asked once more: by its message once, whoever presses it how often.
+async fn again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &Press) -> Result<Judged, Failure> {
+    let (at, once) = ((press.channel.as_str(), press.ts.as_str()), format!("again:{}:{}", press.channel, press.ts));
+    let mut looks = Looks::at(services, &press.channel).await?;
+    loop {
+        match changes::again(services, dispatcher, &press.user, at, &once).await? {
+            Again::Taken(_) => return Ok(Judged::Shown(place(press), services.messages.asked_once_more())),
+            Again::Before => return Ok(Judged::Known(services.messages.asked_once_more())),
+            Again::NotTheirs => return Ok(Judged::NotTheirs),
+            Again::Nothing => {}
+        }
+        if !looks.again().await? {
+            return Ok(Judged::NotAwaited);
+        }
+    }
+}
+
+/// Does what a word on a message asks for. What cannot be done is given up in the end: its buttons are still there.
+async fn heed(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &Press) -> Judged {
     let mut waits = WAITS.into_iter();
     loop {
-        let error: Failure = match word::judge(services, dispatcher, &press.reaction()).await {
+        let heeded = match press.choice {
+            Choice::Again => again(services, dispatcher, press).await,
+            _ => word::judge(services, dispatcher, &press.reaction()).await,
+        };
+        let error = match heeded {
             Ok(judged) => return judged,
             Err(error) => error,
         };
+        let (error, pressed) = (error.message(), press.choice.name());
         let Some(wait) = waits.next() else {
-            tracing::error!(error = error.message(), "what was pressed cannot be done");
+            tracing::error!(error, pressed, "what was pressed cannot be done");
             return Judged::Taken;
         };
-        tracing::warn!(error = error.message(), "what was pressed is tried again");
+        tracing::warn!(error, pressed, "what was pressed is tried again");
         tokio::time::sleep(wait).await;
     }
 }

@@ -22,11 +22,11 @@ pub(super) async fn judge(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
+    said: ReactionVerdict,
 ) -> Result<Judged, StoreError> {
-    let Some(verdict) = ReactionVerdict::of_reaction(&reaction.reaction) else { return Ok(Judged::NotAwaited) };
     // What is just being posted is known to the store once this is free.
     let _judging = services.judging.lock().await;
-    let yes = verdict == ReactionVerdict::Approve;
+    let yes = said == ReactionVerdict::Approve;
     Ok(match services.store.judge_proposal(reaction, yes, services.now_ms()).await? {
         None => Judged::NotAwaited,
         Some(store::Judged::NotTheirs) => Judged::NotTheirs,

@@ -34,6 +34,16 @@ impl Messages {
         self.text("not-awaited", [])
     }
 
+    /// In the place of what was said where the model could not be reached, from when the question is asked once more.
+    pub fn asked_once_more(&self) -> String {
+        self.text("asked-once-more", [])
+    }
+
+    /// To somebody who wants a question asked once more that is gone, or waits already.
+    pub fn nothing_again(&self) -> String {
+        self.text("nothing-again", [])
+    }
+
     fn buttons<const MANY: usize>(&self, buttons: [(Choice, &str); MANY]) -> Vec<Button> {
         buttons.map(|(choice, id)| Button { choice, label: self.text(id, []) }).into()
     }
@@ -48,5 +58,6 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.again_button(),
     ];
     let labels = buttons.into_iter().flatten().map(|button| button.label);
-    labels.chain([messages.not_theirs(), messages.not_awaited()]).collect()
+    let told = [messages.not_theirs(), messages.not_awaited(), messages.asked_once_more(), messages.nothing_again()];
+    labels.chain(told).collect()
 }

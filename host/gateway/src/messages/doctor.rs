@@ -265,7 +265,7 @@ impl Messages {
     }
 
     /// The layers in a line, the last on top of it.
-    pub fn doctor_policies(&self, layers: &[String]) -> String {
+    pub fn layers(&self, layers: &[String]) -> String {
         layers.join(&self.text("doctor-policies-over", []))
     }
 
@@ -340,7 +340,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.doctor_slack_silent(10),
         messages.doctor_clock_off(ClockOf::Slack, ahead),
         messages.doctor_clock_off(ClockOf::Model, behind),
-        messages.doctor_policies(&["strict".to_owned(), "standard".to_owned()]),
+        messages.layers(&["strict".to_owned(), "standard".to_owned()]),
         messages.doctor_gateway(7, []),
         messages.doctor_gateway(7, [("waiting", 2), ("starting", 0)]),
     ]);

@@ -51,6 +51,7 @@ file-not-read = { $name } ({ $why ->
     [odd-image] an image of a kind that models do not read
     [no-images] an image, and the model looks at none
     [too-large] larger than { $most } KiB
+    [too-many] one of too many
     [large-image] an image larger than { $most } KiB or 8,000 pixels
     [gone] deleted
     [elsewhere] not kept in Slack
@@ -156,6 +157,8 @@ button-no = No
 button-again = Try again
 not-theirs = :lock: Only the person who is named there can decide this.
 not-awaited = :information_source: This is decided already.
+asked-once-more = :repeat: The model did not answer here. The question was asked once more.
+nothing-again = :information_source: This question waits for its answer already, or it is gone.
 
 case-opened = :file_folder: Opened case { $case }. What I am asked in this channel from now on belongs to it, until `/pmk close`.
     { $title }

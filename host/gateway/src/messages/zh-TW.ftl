@@ -38,6 +38,7 @@ file-not-read = { $name }（{ $why ->
     [odd-image] 模型無法讀取的圖片格式
     [no-images] 圖片，而目前的模型不看圖片
     [too-large] 超過 { $most } KiB
+    [too-many] 檔案太多
     [large-image] 圖片超過 { $most } KiB 或 8,000 像素
     [gone] 已刪除
     [elsewhere] 不在 Slack 上
@@ -143,6 +144,8 @@ button-no = 否
 button-again = 再試一次
 not-theirs = :lock: 只有訊息中點名的人可以決定。
 not-awaited = :information_source: 這件事已經決定了。
+asked-once-more = :repeat: 模型在這裡沒有回答，問題已重新問過一次。
+nothing-again = :information_source: 這個問題已經在等回答，或者已經不在了。
 
 case-opened = :file_folder: 已開案件 { $case }。從現在起在這個頻道問我的都屬於這個案件，直到 `/pmk close`。
     { $title }

@@ -2,7 +2,8 @@
 //! every channel with an open case.
 //!
 //! One person gets at most one such message an hour. What there is to say within that hour takes the place of the last
-//! one: an edit rings nobody's phone, and what stands there is true.
+//! one: an edit rings nobody's phone, and what stands there is true. After an outage that is too short to be told, only
+//! that it goes is taken back.
 
 use std::collections::BTreeMap;
 
@@ -38,20 +39,40 @@ struct Listener {
 /// Tells everybody who has been active since. One whom it does not reach keeps it from nobody else. Whether nobody is
 /// left who may be reached later.
 pub(super) async fn tell(ports: &Ports, text: &str, active_since_ms: i64) -> bool {
-    let listeners = match listeners(ports, active_since_ms).await {
-        Ok(listeners) => listeners,
-        Err(error) => {
-            tracing::warn!(%error, "who is to be told of the gateway's coming and going is not known");
-            return false;
-        }
-    };
+    let Some(listeners) = listeners(ports, active_since_ms).await else { return false };
     let speech = Speech { text: text.to_owned(), pings: vec![] };
     let told = stream::iter(listeners).map(|listener| tell_one(ports, listener, &speech)).buffer_unordered(AT_ONCE);
     told.all(|told| async move { told }).await
 }
 
+/// Puts this in the place of what they were told last, which is no longer true, and tells nobody anew. Whether that was
+/// tried with everybody.
+pub(super) async fn correct(ports: &Ports, text: &str, active_since_ms: i64) -> bool {
+    let Some(listeners) = listeners(ports, active_since_ms).await else { return false };
+    let speech = Speech { text: text.to_owned(), pings: vec![] };
+    let told_since = ports.clock.now_ms().saturating_sub(PEACE_MS);
+    let corrected =
+        stream::iter(listeners).map(async |listener| match ports.store.last_told(&listener.id, told_since).await {
+            Ok(Some(last)) => replace(ports, &listener, &last, &speech).await,
+            Ok(None) => {}
+            Err(error) => tracing::warn!(to = listener.id, %error, "what somebody was told last is not known"),
+        });
+    corrected.buffer_unordered(AT_ONCE).collect::<()>().await;
+    true
+}
+
+async fn listeners(ports: &Ports, since_ms: i64) -> Option<Vec<Listener>> {
+    match find_listeners(ports, since_ms).await {
+        Ok(listeners) => Some(listeners),
+        Err(error) => {
+            tracing::warn!(%error, "who is to be told of the gateway's coming and going is not known");
+            None
+        }
+    }
+}
+
 /// Who they are. People who are blocked are told nothing.
-async fn listeners(ports: &Ports, since_ms: i64) -> Result<Vec<Listener>, StoreError> {
+async fn find_listeners(ports: &Ports, since_ms: i64) -> Result<Vec<Listener>, StoreError> {
     let mut people: BTreeMap<String, Option<String>> = BTreeMap::new();
     for Talk { user, channel } in ports.store.talking_since(FrontName::Slack, since_ms).await? {
         let known = people.entry(user).or_default();

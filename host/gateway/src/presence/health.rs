@@ -157,14 +157,17 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
         return (Level::Down, vec![Reason::Nobody]);
     }
     let mut reasons = Vec::new();
-    let is_starting = signals.phase == Some(Phase::Starting);
+    let (is_starting, is_leaving) = (signals.phase == Some(Phase::Starting), signals.phase == Some(Phase::Leaving));
     match signals.heartbeat {
         _ if is_starting => reasons.push(Reason::Starting),
+        // It beats no more, and its sockets are closed: that is as it should be.
+        _ if is_leaving => {}
         Freshness::Stale => return (Level::Down, vec![Reason::HeartStopped]),
         Freshness::Aging => reasons.push(Reason::HeartLate),
         Freshness::Fresh => {}
     }
     match &signals.report {
+        _ if is_leaving => {}
         None if is_starting => {}
         None => reasons.push(Reason::Silent),
         Some(Report { connection: Some(Connection { open: 0, .. }), .. }) => {
@@ -178,7 +181,11 @@ pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     if let Some(Report { ledger: Some(Trouble { waiting, .. }), .. }) = &signals.report {
         reasons.push(Reason::Waiting(*waiting));
     }
-    (if reasons.is_empty() { Level::Healthy } else { Level::Degraded }, reasons)
+    let level = if reasons.is_empty() { Level::Healthy } else { Level::Degraded };
+    if is_leaving {
+        reasons.insert(0, Reason::Leaving);
+    }
+    (level, reasons)
 }
 
 #[cfg(test)]
@@ -215,6 +222,7 @@ mod tests {
         let report = Report { connection: sockets(2, 0), ledger: Some(trouble) };
         let waits = Signals { report: Some(report), ..fresh(None) };
         let starting = Signals { phase: Some(Phase::Starting), report: None, ..signals(Freshness::Stale, None) };
+        let leaving = Signals { phase: Some(Phase::Leaving), ..signals(Freshness::Stale, sockets(0, 2)) };
         for (signals, level, reason) in [
             (fresh(sockets(2, 0)), Level::Healthy, ""),
             (fresh(sockets(1, 1)), Level::Healthy, ""),
@@ -225,6 +233,7 @@ mod tests {
             (silent, Level::Degraded, "unknown"),
             (starting, Level::Degraded, "starting"),
             (waits, Level::Degraded, "1 line of the ledger waits"),
+            (leaving, Level::Healthy, "it ends"),
             (signals(Freshness::Stale, sockets(2, 0)), Level::Down, "heart"),
             (dead, Level::Down, "no gateway"),
         ] {

@@ -6,12 +6,13 @@ use super::{
     missed::READ_AFTER,
     signs::{End, Seen},
 };
+use crate::store::Owed;
 use pmk_system::clock::{self, Clock};
 
 /// A heartbeat that is older means that nobody was there.
 pub const AWAY_AFTER: Duration = Duration::from_secs(60);
 
-/// Nobody is told of a shorter outage.
+/// Nobody is told of a shorter outage. Where it was said that the gateway goes, that is taken back all the same.
 const TOLD_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// A run that was asked to end is gone by then.
@@ -56,6 +57,11 @@ pub(super) struct Back {
 }
 
 impl Back {
+    /// Whether somebody may see that the gateway is away, or is to be told that it was.
+    pub fn is_owed(&self) -> bool {
+        self.is_told || self.reason == Reason::GracefulFastRestart
+    }
+
     fn after(offline: Option<Duration>, was_asked: bool, now_ms: i64) -> Back {
         // Of an outage that nobody can measure the worst is assumed.
         let lasted = |least: Duration| offline.is_none_or(|offline| offline >= least);
@@ -69,6 +75,13 @@ impl Back {
         let offline_ms = offline.map(|offline| u64::try_from(offline.as_millis()).unwrap_or(u64::MAX));
         let since_ms = offline_ms.and_then(|ms| now_ms.checked_sub(i64::try_from(ms).ok()?));
         Back { reason, since_ms, offline_ms, is_told, is_long: lasted(READ_AFTER) }
+    }
+}
+
+impl Owed {
+    /// Whether people are to be told of it. Otherwise they only see no longer that the gateway is away.
+    pub(super) fn is_told(&self) -> bool {
+        self.since_ms.is_none_or(|since| self.until_ms - since >= TOLD_AFTER.as_millis() as i64)
     }
 }
 

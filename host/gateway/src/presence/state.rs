@@ -14,6 +14,8 @@ pub enum Phase {
     /// Nobody can reach it yet.
     Starting,
     Ready,
+    /// It takes nothing in any more, and finishes what it has begun.
+    Leaving,
 }
 
 impl Phase {
@@ -22,6 +24,7 @@ impl Phase {
         match self {
             Phase::Starting => "starting",
             Phase::Ready => "ready",
+            Phase::Leaving => "leaving",
         }
     }
 }

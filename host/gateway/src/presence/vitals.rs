@@ -60,15 +60,13 @@ impl Vitals {
         let age = self.signs.read().beat_ms.and_then(|beat| Freshness::age(beat, clock::now_ms()));
         let is_leaving = self.is_leaving.load(Ordering::Relaxed);
         let hears = report.as_ref().is_some_and(|report| report.connection.is_none_or(|sockets| sockets.open > 0));
-        let (level, mut reasons) = judge(&Signals {
-            is_alive: true,
-            phase: Some(if report.is_some() { Phase::Ready } else { Phase::Starting }),
-            heartbeat: Freshness::of(age),
-            report,
-        });
-        if is_leaving {
-            reasons.push(Reason::Leaving);
-        }
+        let phase = match &report {
+            _ if is_leaving => Phase::Leaving,
+            Some(_) => Phase::Ready,
+            None => Phase::Starting,
+        };
+        let (level, reasons) =
+            judge(&Signals { is_alive: true, phase: Some(phase), heartbeat: Freshness::of(age), report });
         Condition { level, ready: hears && level != Level::Down && !is_leaving, reasons }
     }
 }

@@ -85,6 +85,18 @@ pub struct Open {
     pub user: Option<String>,
 }
 
+/// What came of a wish to have a question asked once more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    Taken(Pending),
+    /// The same wish was taken in before.
+    Before,
+    /// It is somebody else's question.
+    NotTheirs,
+    /// There is no such question, or it waits for its answer.
+    Nothing,
+}
+
 /// Whether a message is a question that is asked again.
 pub fn is_again(inbound: &Inbound) -> bool {
     inbound.event_id.starts_with(AGAIN)
@@ -190,8 +202,8 @@ impl Store {
     }
 
     /// Asks the question once more that a message is, or that it is an answer to: as it was edited, if it was. What was
-    /// answered leaves the live window for that; the archive keeps it. `None`: there is no such question, it waits still, or
-    /// it is somebody else's. The same wish, by the name `once`, is taken in once. The ledger tells of it.
+    /// answered leaves the live window for that; the archive keeps it. The same wish, by the name `once`, is taken in once.
+    /// The ledger tells of it.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -201,23 +213,23 @@ impl Store {
         (channel, ts): (&str, &str),
         once: &str,
         now_ms: i64,
-    ) -> Result<Option<Pending>, StoreError> {
+    ) -> Result<Again, StoreError> {
         let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
         let (event_id, pen) = (format!("{AGAIN}{once}"), self.pen(now_ms));
         self.write_telling(move |conn| {
-            let Some((turn, session, key)) = question_at(conn, &channel, &ts)? else { return Ok(None) };
-            let Some(inbound) = asked_again(conn, turn, &key, &event_id)? else { return Ok(None) };
+            let Some((turn, session, key)) = question_at(conn, &channel, &ts)? else { return Ok(Again::Nothing) };
+            let Some(inbound) = asked_again(conn, turn, &key, &event_id)? else { return Ok(Again::Nothing) };
             let is_theirs = inbound.user == actor || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
             if !is_theirs && !is_admin {
-                return Ok(None);
+                return Ok(Again::NotTheirs);
             }
             let json = codec::to_json(&inbound);
-            let Some(inbox) = intake::accept(conn, &inbound, &json, now_ms)? else { return Ok(None) };
+            let Some(inbox) = intake::accept(conn, &inbound, &json, now_ms)? else { return Ok(Again::Before) };
             conn.prepare_cached(LEAVE_LIVE)?.execute(params![session.0, turn.0])?;
             next_revision(conn, session)?;
             let event = Event::TurnAgain { actor: actor.clone(), session: key.to_string() };
             pen.write(conn, Some(TurnId(inbox.0)), event)?;
-            Ok(Some(Pending { inbox, key, ts: inbound.ts }))
+            Ok(Again::Taken(Pending { inbox, key, ts: inbound.ts }))
         })
         .await
     }

@@ -204,6 +204,15 @@ impl Store {
         .await
     }
 
+    /// The message by which somebody was told last, where that was since then, and it is known which it is.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn last_told(&self, listener: &str, since_ms: i64) -> Result<Option<String>, StoreError> {
+        let listener = listener.to_owned();
+        self.read(move |conn| Ok(last_told(conn, &listener, since_ms)?.flatten())).await
+    }
+
     /// Claims the right to tell somebody something: by a new message only where there was none for so long.
     ///
     /// # Errors
@@ -211,11 +220,7 @@ impl Store {
     pub async fn claim_telling(&self, listener: &str, now_ms: i64, peace_ms: i64) -> Result<Telling, StoreError> {
         let listener = listener.to_owned();
         self.write(move |conn| {
-            let last: Option<Option<String>> = conn
-                .prepare_cached(LAST_TOLD)?
-                .query_row(params![listener, now_ms.saturating_sub(peace_ms)], |row| row.get(0))
-                .optional()?;
-            Ok(match last {
+            Ok(match last_told(conn, &listener, now_ms.saturating_sub(peace_ms))? {
                 Some(Some(message)) => Telling::InPlaceOf(message),
                 Some(None) => Telling::Not,
                 None => {
@@ -244,6 +249,12 @@ impl Store {
         let listener = listener.to_owned();
         self.write(move |conn| Ok(conn.prepare_cached(UNTOLD)?.execute([&listener]).map(drop)?)).await
     }
+}
+
+/// Whether somebody was told since then, and by which message, as far as that is known.
+fn last_told(conn: &Connection, listener: &str, since_ms: i64) -> Result<Option<Option<String>>, Fault> {
+    let mut statement = conn.prepare_cached(LAST_TOLD)?;
+    Ok(statement.query_row(params![listener, since_ms], |row| row.get(0)).optional()?)
 }
 
 /// With those that were only talked to in threads for as long as anything is read back: what begins anew there is not in any

@@ -48,6 +48,9 @@ pub(super) const FIRST_SENT: &str = "SELECT sent_id FROM outbox WHERE turn_id = 
 pub(super) const PART_SENT: &str =
     "UPDATE outbox SET sent_id = ?3, sent_at = ?4 WHERE turn_id = ?1 AND part = ?2 AND sent_at IS NULL";
 pub(super) const ANY_UNSENT: &str = "SELECT 1 FROM outbox WHERE turn_id = ?1 AND sent_at IS NULL";
+/// Whether something of an answer that waits is still to go to a channel. Goes through what waits, by its index.
+pub(super) const DELIVERING_TO: &str = "SELECT 1 FROM inbox i JOIN outbox o ON o.turn_id = i.id
+     WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.channel = ?1 AND o.sent_at IS NULL";
 pub(super) const EMPTY_PARTS: &str = "UPDATE outbox SET body = NULL WHERE turn_id = ?1";
 pub(super) const DELIVERED: &str = "UPDATE turn SET delivered_at = ?2, report = NULL
      WHERE id = ?1 AND delivered_at IS NULL
@@ -225,6 +228,15 @@ impl Store {
             events::add(conn, Some(turn), &lines)
         })
         .await
+    }
+
+    /// Whether something of an answer is still to go out in a channel, or has gone and that is not known yet.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_delivering_to(&self, channel: &str) -> Result<bool, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |conn| Ok(conn.prepare_cached(DELIVERING_TO)?.exists([channel])?)).await
     }
 
     /// Ends a turn: these last parts went out, the question is done with, the conversation is free. A

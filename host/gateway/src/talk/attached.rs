@@ -76,6 +76,8 @@ pub enum Unread {
     /// An image, and the model takes none.
     NoImages,
     TooLarge,
+    /// It comes after so many others.
+    TooMany,
     /// An image with more bytes or pixels than are sent.
     LargeImage,
     /// It was deleted.
@@ -92,11 +94,12 @@ pub enum Unread {
 
 impl Unread {
     /// Every reason.
-    pub const ALL: [Unread; 10] = [
+    pub const ALL: [Unread; 11] = [
         Unread::NoText,
         Unread::OddImage,
         Unread::NoImages,
         Unread::TooLarge,
+        Unread::TooMany,
         Unread::LargeImage,
         Unread::Gone,
         Unread::Elsewhere,
@@ -112,6 +115,7 @@ impl Unread {
             Unread::OddImage => "odd-image",
             Unread::NoImages => "no-images",
             Unread::TooLarge => "too-large",
+            Unread::TooMany => "too-many",
             Unread::LargeImage => "large-image",
             Unread::Gone => "gone",
             Unread::Elsewhere => "elsewhere",

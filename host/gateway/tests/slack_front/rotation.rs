@@ -50,11 +50,12 @@ fn write(folder: &tempfile::TempDir, app: &str, bot: &str) {
     std::fs::rename(new, path).expect("in its place");
 }
 
+/// What comes just as a connection closes is stored, and comes again over another: the intake knows it then.
 async fn each_is_stored_once(rig: &Rig, sent: &[stand_in::Sent]) {
     for sent in sent {
         assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some(), "{sent:?}");
     }
-    assert_eq!((rig.messages().len(), rig.duplicates()), (sent.len(), 0));
+    assert_eq!(rig.messages().len(), sent.len());
 }
 
 #[tokio::test]

@@ -43,21 +43,24 @@ pub(super) fn presence(
     }
 }
 
-/// Runs the gateway, and says goodbye when it is asked to end or its input has ended.
+/// Runs the gateway, and says goodbye when it is asked to end or its input has ended; before that, that it is `leaving`.
 pub(super) async fn while_present(
     gateway: &Gateway,
     presence: &Presence,
     asked: &CancellationToken,
+    leaving: impl FnOnce(),
 ) -> Result<(), Failure> {
     let mut running = pin!(gateway.run());
     tokio::select! {
         finished = &mut running => {
             if finished.is_ok() {
+                leaving();
                 presence.leave().await;
             }
             finished
         }
         () = asked.cancelled() => {
+            leaving();
             let ((), finished) = tokio::join!(presence.leave(), running);
             finished
         }

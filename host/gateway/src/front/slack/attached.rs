@@ -9,9 +9,13 @@ use serde_json::{Map, Value};
 use super::mrkdwn;
 use crate::talk::{Attached, Content, File, Quote, QuoteKind, Unread};
 
-/// More of either kind are left out. Slack takes ten files a message.
+/// More are left out.
 const MAX_QUOTES: usize = 20;
+
+/// More are named and not read. Slack takes ten files a message, and one that is forwarded brings its own along.
 const MAX_FILES: usize = 20;
+/// More are left out.
+const MAX_NAMED: usize = 100;
 
 /// The most characters of one quotation. A message of Slack's has 40,000.
 const MAX_QUOTE_CHARS: usize = 40_000;
@@ -98,7 +102,12 @@ pub(super) fn read(attachments: &Value, files: &Value, me: &str) -> Attached {
     let quotes = attachments.iter().filter_map(|attachment| quote(attachment, me)).collect();
     // A message that is forwarded brings its files along.
     let forwarded = attachments.iter().filter_map(|attachment| attachment.get("files"));
-    let files = std::iter::once(files).chain(forwarded).flat_map(elements).take(MAX_FILES).map(file).collect();
+    let files = std::iter::once(files).chain(forwarded).flat_map(elements).take(MAX_NAMED).map(file);
+    let within_bounds = |(place, file): (usize, File)| match place < MAX_FILES {
+        true => file,
+        false => File { address: None, preview: None, content: Content::Unread(Unread::TooMany), ..file },
+    };
+    let files = files.enumerate().map(within_bounds).collect();
     Attached { quotes, files, thread: None }
 }
 
@@ -110,7 +119,7 @@ pub(super) fn words(attachments: &Value, me: &str) -> Vec<String> {
 
 /// The names of files.
 pub(super) fn names(files: &Value) -> impl Iterator<Item = String> + '_ {
-    elements(files).take(MAX_FILES).map(|file| file.as_object().map_or_else(|| NAMELESS.to_owned(), name))
+    elements(files).take(MAX_NAMED).map(|file| file.as_object().map_or_else(|| NAMELESS.to_owned(), name))
 }
 
 fn elements(list: &Value) -> impl Iterator<Item = &Value> {
@@ -328,6 +337,22 @@ mod tests {
         assert_eq!(files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["a.pdf", "b.txt"]);
     }
 
+    #[test]
+    fn files_beyond_the_bound_are_named_as_not_read() {
+        let all: Vec<Value> = (0..120)
+            .map(|number| {
+                json!({"name": format!("{number}.log"), "url_private": "https://files.slack.com/a",
+                                 "mimetype": "text/plain"})
+            })
+            .collect();
+        let Attached { files, .. } = read(&Value::Null, &Value::from(all), "UBOT");
+        let read = files.iter().filter(|file| file.content == Content::Awaited).count();
+        assert_eq!((files.len(), read), (MAX_NAMED, MAX_FILES));
+        let beyond = &files[MAX_FILES];
+        assert_eq!((beyond.name.as_str(), &beyond.address), ("20.log", &None));
+        assert_eq!(beyond.content, Content::Unread(Unread::TooMany));
+    }
+
     fn odd() -> impl Strategy<Value = Value> {
         let key = prop::sample::select(vec![
             "text",
@@ -374,7 +399,7 @@ mod tests {
         #[test]
         fn whatever_comes_nothing_panics_and_all_is_bounded(attachments in odd(), files in odd()) {
             let attached = read(&attachments, &files, "UBOT");
-            prop_assert!(attached.quotes.len() <= MAX_QUOTES && attached.files.len() <= MAX_FILES);
+            prop_assert!(attached.quotes.len() <= MAX_QUOTES && attached.files.len() <= MAX_NAMED);
             for Quote { by, text, .. } in &attached.quotes {
                 let is_one_line = !by.contains(['\n', '\u{202e}']);
                 prop_assert!(!text.trim().is_empty() && is_one_line);

@@ -18,6 +18,7 @@ status-reasons-between = {"; "}
 status-process = process
 status-phase = phase
 status-phase-is = { $phase ->
+    [leaving] leaving
     [starting] starting
    *[ready] ready
 }, started { $since }

@@ -18,6 +18,7 @@ status-reasons-between = ；
 status-process = 行程
 status-phase = 階段
 status-phase-is = { $phase ->
+    [leaving] 結束中
     [starting] 啟動中
    *[ready] 就緒
 }，啟動於 { $since }

@@ -135,7 +135,8 @@ async fn a_question_that_is_asked_again_knows_when_it_was_edited_last() {
     let store = open(&home);
     answered(&store, 1, "one", "a", 0).await;
     assert_eq!(store.edit(&edit(1, "three", 2), NOW).await, Ok(here(false)));
-    let again = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await.unwrap().expect("it is taken up");
+    let again = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await.unwrap();
+    let Again::Taken(again) = again else { panic!("{again:?}") };
     assert_eq!(store.edit(&edit(1, "two", 1), NOW).await, Ok(Changed::Nothing), "an earlier one that comes late");
     assert_eq!(waits_as(&store, again.inbox).await, "three");
 }
@@ -222,7 +223,8 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
     assert_eq!(live_texts(&store, KEY).await[0], format!("{0}\n\n預算\n\n{0}", WORDS[0]));
     // What is left of it is asked again as it was edited.
     assert_eq!(store.edit(&edit(2, "das Budget", 1), NOW).await, Ok(here(false)));
-    let again = store.again(("U1", false), ("D1", "reply-3"), "Ev9", NOW).await.unwrap().expect("a question");
+    let again = store.again(("U1", false), ("D1", "reply-3"), "Ev9", NOW).await.unwrap();
+    let Again::Taken(again) = again else { panic!("{again:?}") };
     assert_eq!(waits_as(&store, again.inbox).await, format!("{0}\n\ndas Budget\n\n{0}", WORDS[0]));
     assert_eq!(live_texts(&store, KEY).await, [""; 0], "the old answer leaves the window");
 }
@@ -236,24 +238,25 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
         let (store, ts) = (store.clone(), ts.to_owned());
         async move { store.again((actor, is_admin), ("D1", &ts), once, NOW).await.unwrap() }
     };
-    assert_eq!(again("U2", false, &at(1), "Ev10").await, None, "somebody else's");
-    assert_eq!(again("U1", false, "9.9", "Ev10").await, None, "nothing is there");
-    let taken = again("U2", true, "reply-1", "Ev11").await.expect("an admin may, on the answer");
+    assert_eq!(again("U2", false, &at(1), "Ev10").await, Again::NotTheirs, "somebody else's");
+    assert_eq!(again("U1", false, "9.9", "Ev10").await, Again::Nothing, "nothing is there");
+    let taken = again("U2", true, "reply-1", "Ev11").await;
+    let Again::Taken(taken) = taken else { panic!("an admin may, on the answer: {taken:?}") };
     let open = ask(&store, taken.inbox).await;
     assert_eq!((&*open.inbound.text, &*open.inbound.user, open.inbound.ts), ("how much is left?", "U1", at(1)));
     assert!(open.live.entries.is_empty());
-    assert_eq!(again("U1", false, &at(1), "Ev12").await, None, "it waits for its answer");
+    assert_eq!(again("U1", false, &at(1), "Ev12").await, Again::Nothing, "it waits for its answer");
     let revision = open.live.revision;
     let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
     let other = Recorded { revision, outturn, ..recorded("how much is left?", "two thirds") };
     store.record(open.turn, other, NOW).await.unwrap();
     store.finish(open.turn, vec![(0, Some("reply-2".into()))], vec![], NOW).await.unwrap();
-    assert_eq!(again("U2", true, "reply-1", "Ev11").await, None, "the same wish");
-    assert!(again("U1", false, "reply-1", "Ev13").await.is_some(), "another");
+    assert_eq!(again("U2", true, "reply-1", "Ev11").await, Again::Before, "the same wish");
+    assert!(matches!(again("U1", false, "reply-1", "Ev13").await, Again::Taken(_)), "another");
     // Deleted, it is gone in all its forms, and cannot be asked again.
     deleted(&store, &at(1)).await;
     assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%how much%'"), 0);
-    assert_eq!(again("U1", false, "reply-2", "Ev14").await, None);
+    assert_eq!(again("U1", false, "reply-2", "Ev14").await, Again::Nothing);
 }
 
 #[tokio::test]
