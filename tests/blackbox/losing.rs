@@ -55,7 +55,11 @@ fn a_store_deleted_while_it_is_open_ends_the_gateway_and_is_not_begun_anew() {
 
     let refused = run(&home, &question("Ev3", "hello"));
     assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
-    assert!(refused.stderr.contains("is gone\n  hint: stop pmk-host, then put a backup back"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("is gone\n  hint: if it was moved, put it back under its name"),
+        "{}",
+        refused.stderr
+    );
     let import = home.run(&["sessions", "import", &home.path().join("errors").display().to_string()], "");
     assert!(!import.status.success() && import.stderr.contains("is gone"), "{}", import.stderr);
     home.run(&["store", "renew"], "").ok();

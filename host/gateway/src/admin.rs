@@ -11,7 +11,6 @@ mod contacts;
 mod error;
 mod experiment;
 mod history;
-mod id;
 mod log;
 
 pub use actor::Actor;
@@ -22,5 +21,4 @@ pub use contacts::{Pool, add_contact, remove_contact};
 pub use error::ChangeError;
 pub use experiment::{parse_experiment, promote_arm, start_experiment, stop_experiment};
 pub use history::{LogEntry, SHOWN, last_changes, outcome_since};
-pub use id::{BadId, Id};
 pub use log::{AdminLog, AdminLogError};

@@ -189,7 +189,7 @@ impl Config {
             slack_settings: part(&root, "slack")?.unwrap_or_default(),
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
             language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
-            default_ingest: ingest(&root)?,
+            default_ingest: ingest(&root, &mut warnings)?,
             mra_workspace: part(&root, "mraWorkspace")?,
             mra: part(&root, "mra")?.unwrap_or_default(),
             tools: part(&root, "tools")?.unwrap_or_default(),
@@ -257,11 +257,16 @@ fn slack_tokens(root: &Map<String, Value>) -> Result<SlackTokens, String> {
 }
 
 /// `defaultIngest`; an empty one is none.
-fn ingest(root: &Map<String, Value>) -> Result<Option<Ingest>, String> {
+fn ingest(root: &Map<String, Value>, warnings: &mut Vec<String>) -> Result<Option<Ingest>, String> {
     let text: Option<String> = part(root, "defaultIngest")?;
-    text.filter(|text| !text.trim().is_empty())
-        .map(|text| text.parse().map_err(|error: UnknownIngest| error.to_string()))
-        .transpose()
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    let ingest: Ingest = text.parse().map_err(|error: UnknownIngest| error.to_string())?;
+    if let Ingest::Folder(folder) = &ingest
+        && !folder.is_dir()
+    {
+        warnings.push(format!("`defaultIngest` names a folder that is not there: `{}`", folder.display()));
+    }
+    Ok(Some(ingest))
 }
 
 #[cfg(test)]

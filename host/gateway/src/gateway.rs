@@ -21,6 +21,7 @@ use crate::{
 
 mod changes;
 mod judged;
+mod looks;
 mod notice;
 mod parked;
 mod presses;
@@ -29,6 +30,7 @@ mod verdict;
 mod word;
 
 use judged::Judged;
+use looks::Looks;
 use presses::Presses;
 
 use changes::Wish;
@@ -118,6 +120,24 @@ struct Door {
 }
 
 impl Door {
+    /// Does what a reaction says, which its author may say. Whether there was anything that it is about.
+    async fn heed(&self, wish: Option<Wish>, reaction: &Reaction) -> Result<bool, Failure> {
+        if let Some(wish) = wish {
+            return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
+        }
+        let is_counted = signals::react(&self.services.store, reaction, self.services.now_ms()).await;
+        Ok(match word::judge(&self.services, &self.dispatcher, reaction).await? {
+            Judged::NotAwaited => is_counted,
+            Judged::Shown(place, text) => {
+                // A moment later: Slack waits for the acknowledgement meanwhile.
+                let (showing, ts) = (Arc::clone(&self.services), reaction.ts.clone());
+                self.services.tasks.spawn(async move { word::show(&showing, &place, &ts, text).await });
+                true
+            }
+            Judged::NotTheirs | Judged::Taken | Judged::Known(_) => true,
+        })
+    }
+
     /// What is said in a thread by somebody who may: the word that stops an answer, where it is for the bot, or a message.
     async fn heard(&self, word: InThread) -> Result<Option<Accepted>, Failure> {
         let InThread { message, manner } = &word;
@@ -177,14 +197,11 @@ impl Intake for Door {
         if !self.services.people.may(&reaction.user, action, Some(&reaction.channel)).is_allowed() {
             return Ok(());
         }
-        if let Some(wish) = wish {
-            return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
-        }
-        signals::react(&self.services.store, &reaction, self.services.now_ms()).await;
-        if let Judged::Shown(place, text) = word::judge(&self.services, &self.dispatcher, &reaction).await? {
-            // A moment later: Slack waits for the acknowledgement meanwhile.
-            let showing = Arc::clone(&self.services);
-            self.services.tasks.spawn(async move { word::show(&showing, &place, &reaction.ts, text).await });
+        let mut looks = Looks::at(&self.services, &reaction).await?;
+        while !self.heed(wish, &reaction).await? {
+            if !looks.again().await? {
+                break;
+            }
         }
         Ok(())
     }

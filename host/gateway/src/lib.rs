@@ -47,6 +47,7 @@ pub mod presence;
 pub mod progress;
 pub mod report;
 pub mod services;
+pub mod slack_id;
 mod spelling;
 pub mod store;
 pub mod talk;

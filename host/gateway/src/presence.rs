@@ -34,7 +34,7 @@ use crate::{
     ledger::{Event, Ledger},
     messages::Messages,
     permissions::Permissions,
-    store::{Outage, Owed, Store, StoreError},
+    store::{Announce, Outage, Owed, Store, StoreError},
 };
 
 pub use outage::AWAY_AFTER;
@@ -166,7 +166,8 @@ impl Presence {
 
     /// Stores what is owed after an outage; the event of being back.
     async fn came_back(&self, back: outage::Back, now_ms: i64) -> Result<Event, StoreError> {
-        let announce = (back.is_owed() && self.may_broadcast()).then(|| back.reason.name().to_owned());
+        let announce = (back.is_owed() && self.may_broadcast())
+            .then(|| Announce { reason: back.reason.name().to_owned(), is_news: back.is_told });
         let read = back.is_long && self.ports.front.reaches_absent() && self.ports.settings.read_missed;
         let outage = Outage { since_ms: back.since_ms, until_ms: now_ms, announce, read };
         // An earlier one of which nobody was told yet is part of this one.
@@ -202,7 +203,10 @@ impl Presence {
         let is_settled = match (is_news, owed.is_told()) {
             (false, _) => true,
             (true, true) => broadcast::tell(&self.ports, &self.ports.messages.back(minutes), since).await,
-            (true, false) => broadcast::correct(&self.ports, &self.ports.messages.back(None), since).await,
+            (true, false) => {
+                let went_ms = owed.since_ms.unwrap_or(owed.until_ms);
+                broadcast::correct(&self.ports, &self.ports.messages.back(None), went_ms, since).await
+            }
         };
         if is_settled {
             self.ports.store.settled().await?;

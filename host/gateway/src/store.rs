@@ -92,7 +92,7 @@ pub use experiments::{ArmConversation, Outturn, StoppedArm, Vote, Voted};
 pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
-pub use presence::{Outage, Owed, Talk, Telling, Unread};
+pub use presence::{Announce, Outage, Owed, Talk, Telling, Unread};
 pub use presses::Pressed;
 pub use proposals::{Judged, Proposal, is_meant};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};

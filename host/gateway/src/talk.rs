@@ -114,6 +114,8 @@ pub struct Reaction {
     pub ts: String,
     /// Slack's name of the emoji, or the emoji itself.
     pub reaction: String,
+    /// Whether the front says that the message is somebody else's, and none of ours.
+    pub of_another: bool,
 }
 
 /// Somebody presses a button that a message of ours has.
@@ -139,6 +141,7 @@ impl Press {
             channel: self.channel.clone(),
             ts: self.ts.clone(),
             reaction: self.choice.reaction().to_owned(),
+            of_another: false,
         }
     }
 }

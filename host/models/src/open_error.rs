@@ -68,7 +68,7 @@ impl OpenError {
             }
             OpenError::BadKey => "copy the key again, without quotes or line breaks",
             OpenError::BadBaseUrl { .. } => {
-                "give an address like `https://api.anthropic.com`; with a key, `http://` is for 127.0.0.1, [::1] and \
+                "give an address like `https://api.anthropic.com`, or `https://api.openai.com/v1` for OPENAI_BASE_URL; with a key, `http://` is for 127.0.0.1, [::1] and \
                  localhost alone"
             }
             OpenError::Client(_) => "check the machine's TLS certificates, such as the package `ca-certificates`",

@@ -543,8 +543,8 @@ impl Front for Slack {
                     return Err(FrontError::Refused { what: "message_not_found".to_owned() });
                 };
                 self.world.say(|| format!("update {ts} {} {:?}: {}", tag.event_id, tag.kind, head(&part.speech.text)));
-                // A note in the place of an answer says that it was there.
-                if tag.kind != Kind::Notice || post.shows.kind != Kind::Reply {
+                // That a question is asked once more stands in the place of a failure, which was an answer.
+                if tag.kind != Kind::Notice || !part.speech.text.starts_with(":repeat:") {
                     (post.shows, post.at) = (tag, at);
                 }
                 post.text.clone_from(&part.speech.text);

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::{blocklist::is_blocked, error::ChangeError, id::Id};
+use super::{blocklist::is_blocked, error::ChangeError};
 use crate::config::{self, Json, Object};
+use crate::slack_id::Id;
 
 const KEY: &[&str] = &["admins"];
 

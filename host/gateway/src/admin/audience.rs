@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{error::ChangeError, id::Id};
+use super::error::ChangeError;
+use crate::slack_id::Id;
 use crate::{audience::Audience, config};
 
 /// Gives everybody without an audience of their own this one.

@@ -2,7 +2,8 @@
 
 use std::{fmt, path::Path};
 
-use super::{blocklist::is_blocked, error::ChangeError, id::Id};
+use super::{blocklist::is_blocked, error::ChangeError};
+use crate::slack_id::Id;
 use crate::{config, mra};
 
 const DEFAULT: &str = "default";

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::id::BadId;
+use crate::slack_id::BadId;
 use crate::{
     audience::UnknownAudience,
     config::{EditError, WrongShape},

@@ -142,7 +142,8 @@ mod tests {
         let key = if command.get_name() == HELP { HELP.to_owned() } else { key(path) };
         found.insert(key.clone(), said(command.get_about()));
         for argument in command.get_arguments() {
-            let is_everywhere = matches!(argument.get_id().as_str(), "home" | "json" | "help" | "version");
+            // `compare` has a `--json` of its own.
+            let is_everywhere = argument.is_global_set() || matches!(argument.get_id().as_str(), "help" | "version");
             let of = if is_everywhere { PROGRAM } else { &key };
             found.insert(format!("{of}.{}", argument.get_id()), said(argument.get_help()));
         }

@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Default, Args)]
 pub(super) struct LayerArguments {
     /// A policy that comes with the program, by name, or a component file; several are layers, the last on top
-    /// [default: the standard policy alone]
+    /// [default: those of gateway.json, else standard alone]
     #[arg(long, value_name = "POLICY")]
     policy: Vec<PathBuf>,
 

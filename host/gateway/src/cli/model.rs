@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::tokens,
+    change::record,
     context::{Context, block_on},
     output::{note_failure, print, print_json},
     page::Page,
@@ -42,7 +43,8 @@ pub(super) enum ModelCommand {
 
 /// The gateway learns anew from its next answers.
 fn forget(context: &Context) -> Result<(), Failure> {
-    let forgotten = block_on(async { Ok(Store::open_existing(&context.home)?.forget_calibrations().await?) })?;
+    let forgotten = block_on(async { Ok(Store::open_existing(&context.home)?.forget_calibrations().await?) });
+    let forgotten = record(context, "model.forget", &[], forgotten)?;
     if context.json {
         return print_json(&json!({"forgotten": forgotten}));
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use dialoguer::console::Term;
 use pmk_core::Language;
 use pmk_system::{error::Failure, json};
-use textwrap::{Options, WordSplitter};
+use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
 use crate::{messages::terminal, waiting};
 
@@ -59,6 +59,44 @@ pub(super) fn columns(term: &Term) -> Option<usize> {
 /// Lines of so many columns, in which no word is torn; what goes on is indented like this.
 pub(super) fn unbroken(text: &str, indent: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
-    let options = Options::new(columns.max(LEAST_COLUMNS)).subsequent_indent(indent);
-    textwrap::fill(text, options.word_splitter(WordSplitter::NoHyphenation))
+    let options = Options::new(columns.max(LEAST_COLUMNS))
+        .subsequent_indent(indent)
+        .word_separator(WordSeparator::Custom(words))
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::fill(text, options)
+}
+
+/// What may stand on a line of its own: characters of Chinese, and what is written in others up to a space. An address is one
+/// word, or nobody could open it.
+fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let is_shown = |c: char| c.is_ascii_graphic();
+    let mut words: Vec<&str> = Vec::new();
+    let mut start = 0;
+    for word in WordSeparator::UnicodeBreakProperties.find_words(line) {
+        let end = start + word.word.len() + word.whitespace.len();
+        match words.last_mut() {
+            Some(last) if last.ends_with(is_shown) && word.word.starts_with(is_shown) => {
+                *last = &line[start - last.len()..end];
+            }
+            _ => words.push(&line[start..end]),
+        }
+        start = end;
+    }
+    Box::new(words.into_iter().map(Word::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_never_torn() {
+        let step = "1. https://api.slack.com/apps?new_app=1，選擇「From a manifest」，再選擇工作區";
+        let shown = unbroken(step, "   ", Some(30));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[..2], ["1.", "   https://api.slack.com/apps?new_app=1，"]);
+        assert_eq!(lines[2..].concat().replace(' ', ""), "選擇「Fromamanifest」，再選擇工作區");
+        assert!(lines[2..].iter().all(|line| unicode_width::UnicodeWidthStr::width(*line) <= 30), "{shown}");
+    }
 }

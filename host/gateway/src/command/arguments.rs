@@ -1,9 +1,6 @@
 //! What stands after the words of a command, read.
 
-use crate::{
-    admin::{Id, Pool},
-    audience::Audience,
-};
+use crate::{admin::Pool, audience::Audience, slack_id::Id};
 
 /// What is not as a command wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,7 +33,9 @@ impl EditError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            EditError::Io { .. } => "check that you own the folder and may write to it, or give another `--home`",
+            EditError::Io { .. } => {
+                "check that you own the folder, that you may write to it and that the disk has room, or give another `--home`"
+            }
             EditError::Invalid { .. } | EditError::Shape(_) => "correct the file by hand first; it was left as it is",
         }
     }

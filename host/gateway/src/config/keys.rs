@@ -57,6 +57,9 @@ pub fn keys() -> Vec<Key> {
         Key::new("tools", word(["auto", "fenced"], false), "How the model asks for mra and for people: by tool calls where the provider has them, or by fenced directives always.")
             .or("auto")
             .or_null(),
+        Key::new("store", word(["sqlite"], false), "Where conversations are kept: in the home. Several hosts on one PostgreSQL are not there yet.")
+            .or("sqlite")
+            .or_null(),
         Key::new("queue", Shape::object(queue()), "What becomes of messages that come while one is being answered.").or_null(),
         Key::new("hourly", Shape::object(hourly()), "How often others are asked within an hour on behalf of one person, and in one conversation.")
             .or_null(),
@@ -270,7 +273,7 @@ fn texts() -> Shape {
 }
 
 fn users() -> Shape {
-    Shape::list(Shape::Text("a user id"), "a list of user ids")
+    Shape::list(Shape::Person, "a list of user ids")
 }
 
 /// The JSON Schema (draft 2020-12) of the file.
@@ -359,7 +362,7 @@ mod tests {
                     values.push(without.into());
                 }
             }
-            Shape::Kept | Shape::Free | Shape::Text(_) | Shape::Flag => {}
+            Shape::Kept | Shape::Free | Shape::Text(_) | Shape::Person | Shape::Flag => {}
         }
         values
     }

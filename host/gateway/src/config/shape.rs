@@ -8,6 +8,7 @@ use pmk_system::json;
 use serde_json::{Map, Value, json};
 
 use super::Secret;
+use crate::slack_id::Id;
 
 /// How like a known key a mistyped one is, from 0 to 1, to be taken for it.
 const LIKE: f64 = 0.8;
@@ -50,6 +51,8 @@ pub enum Shape {
     Free,
     /// A text, and what it is called.
     Text(&'static str),
+    /// The id of a person. Another text names nobody in Slack, which is told: elsewhere it may.
+    Person,
     Flag,
     Whole(RangeInclusive<u64>),
     /// A number of seconds, more than none.
@@ -186,6 +189,12 @@ impl Shape {
                     problems.push(grave(format!("`{at}` names no program")));
                 }
             }
+            (Shape::Person, Value::String(text)) => {
+                if Id::user(text.trim()).is_err() {
+                    let what = format!("`{at}` is `{text}`, no id of a person as Slack gives it (`U…`, `W…`)");
+                    problems.push(Problem { what, is_grave: false });
+                }
+            }
             (Shape::List { of, least, most, .. }, Value::Array(items)) => {
                 if items.len() < *least {
                     problems.push(grave(format!("`{at}` has {}, which is fewer than {least}", items.len())));
@@ -251,6 +260,7 @@ impl Shape {
         match self {
             Shape::Kept => "anything".to_owned(),
             Shape::Text(noun) | Shape::List { noun, .. } => (*noun).to_owned(),
+            Shape::Person => "a user id".to_owned(),
             Shape::Flag => "true or false".to_owned(),
             Shape::Whole(range) => format!("a whole number from {} to {}", range.start(), range.end()),
             Shape::Seconds => "a number of seconds".to_owned(),
@@ -275,7 +285,7 @@ impl Shape {
         match self {
             Shape::Kept => json!({}),
             Shape::Free => json!({"type": "object"}),
-            Shape::Text(_) => json!({"type": "string"}),
+            Shape::Text(_) | Shape::Person => json!({"type": "string"}),
             Shape::Flag => json!({"type": "boolean"}),
             Shape::Whole(range) => json!({"type": "integer", "minimum": range.start(), "maximum": range.end()}),
             Shape::Seconds => {

@@ -140,7 +140,8 @@ pub(super) async fn stop_by_word(
     .await
 }
 
-/// Does what a reaction asks for, which its author may ask for. Taken in twice it does no harm.
+/// Does what a reaction asks for, which its author may ask for. Taken in twice it does no harm. Whether there was anything
+/// that it is about.
 ///
 /// # Errors
 /// It could not be done and may be tried again.
@@ -148,26 +149,26 @@ pub(super) async fn react(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
     wish: Wish,
-    reaction: Reaction,
-) -> Result<(), StoreError> {
+    reaction: &Reaction,
+) -> Result<bool, StoreError> {
     let Reaction { event_id, user, channel, ts, .. } = reaction;
     match wish {
-        Wish::Stop => stop_at(services, dispatcher, &user, (&channel, &ts)).await,
+        Wish::Stop => stop_at(services, dispatcher, user, (channel, ts)).await,
         Wish::Again => {
-            let once = event_id.unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
-            again(services, dispatcher, &user, (&channel, &ts), &once).await.map(drop)
+            let once = event_id.clone().unwrap_or_else(|| format!("{ts}:{user}:{}", services.now_ms()));
+            Ok(again(services, dispatcher, user, (channel, ts), &once).await? != Again::Nothing)
         }
     }
 }
 
-/// Stops the answer to a question, which is this message or shows it as its placeholder.
+/// Stops the answer to a question, which is this message or shows it as its placeholder. Whether it is.
 async fn stop_at(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
     actor: &str,
     (channel, ts): (&str, &str),
-) -> Result<(), StoreError> {
-    let Some((key, open)) = services.store.open_question(channel, ts).await? else { return Ok(()) };
+) -> Result<bool, StoreError> {
+    let Some((key, open)) = services.store.open_question(channel, ts).await? else { return Ok(false) };
     let mut all = vec![open.clone()];
     let working = dispatcher.working(&key);
     if working.contains(&open.inbox) {
@@ -176,7 +177,7 @@ async fn stop_at(
     }
     let stopped: Vec<_> = of_theirs(services, actor, all).into_iter().map(|open| open.inbox).collect();
     if stopped.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     let actor = actor.to_owned();
@@ -184,7 +185,7 @@ async fn stop_at(
         if services.store.stop(&key, stopped, &actor, None, services.now_ms()).await? != Changed::Nothing {
             dispatcher.interrupt(&key);
         }
-        Ok(())
+        Ok(true)
     })
     .await
 }

@@ -7,11 +7,7 @@ use pmk_system::error::Failure;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    changes,
-    judged::Judged,
-    word::{self, Looks},
-};
+use super::{changes, judged::Judged, word};
 use crate::{
     dispatch::Dispatcher,
     experiment::signals,
@@ -21,7 +17,7 @@ use crate::{
     talk::{Choice, Press, ReplyTo},
 };
 
-/// The waits before a press is tried once more that could not be done, or that came before its message was known.
+/// The waits before a press is tried once more that could not be done; the first, too, of one whose message nobody knows yet.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Those who do what was pressed.
@@ -81,77 +77,108 @@ async fn take(
         show(services, number, press, text);
         return Ok(());
     }
+    match heed(services, dispatcher, &press).await? {
+        Some(judged) => settle(services, number, press, judged).await,
+        None => {
+            look_again(services, dispatcher, number, press);
+            Ok(())
+        }
+    }
+}
+
+/// Does what a word on a message asks for. `None`: nobody knows that message, and it may yet be one of ours.
+async fn heed(
+    services: &Arc<Services>,
+    dispatcher: &Arc<Dispatcher>,
+    press: &Press,
+) -> Result<Option<Judged>, StoreError> {
+    let may_be_ours = services.store.is_delivering_to(&press.channel).await?;
     let judged = match press.choice {
         Choice::Like | Choice::Dislike => {
-            vote(services, &press).await;
-            Judged::Taken
+            match signals::react(&services.store, &press.reaction(), services.now_ms()).await {
+                true => Judged::Taken,
+                false => Judged::NotAwaited,
+            }
         }
-        Choice::Yes | Choice::No | Choice::Again => heed(services, dispatcher, &press).await,
+        Choice::Yes | Choice::No => judge(services, dispatcher, press).await,
+        Choice::Again => again(services, dispatcher, press).await?,
     };
-    match judged {
-        Judged::Shown(_, text) | Judged::Known(text) => {
+    Ok((!matches!(judged, Judged::NotAwaited) || !may_be_ours).then_some(judged))
+}
+
+/// Looks for a message until it is known what it is, aside: others need not wait for that. What is left when the gateway
+/// ends is done after the next start.
+fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i64, press: Press) {
+    let (looking, dispatcher) = (Arc::clone(services), Arc::clone(dispatcher));
+    services.tasks.spawn(async move {
+        loop {
+            tokio::select! {
+                () = looking.stop.cancelled() => return,
+                () = tokio::time::sleep(WAITS[0]) => {}
+            }
+            let settled = match heed(&looking, &dispatcher, &press).await {
+                Ok(None) => continue,
+                Ok(Some(judged)) => settle(&looking, number, press.clone(), judged).await,
+                Err(error) => Err(error),
+            };
+            match settled {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(%error, "what was pressed is done later"),
+            }
+        }
+    });
+}
+
+/// What came of a press is shown, or said to the one who has pressed.
+async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Judged) -> Result<(), StoreError> {
+    let messages = &services.messages;
+    match (judged, press.choice) {
+        (Judged::Shown(_, text) | Judged::Known(text), _) => {
             services.store.press_shows(number, &text).await?;
             show(services, number, press, text);
             return Ok(());
         }
-        Judged::NotTheirs => whisper(services, press, services.messages.not_theirs()),
-        Judged::NotAwaited => {
-            let messages = &services.messages;
-            let text = if press.choice == Choice::Again { messages.nothing_again() } else { messages.not_awaited() };
-            whisper(services, press, text);
+        (Judged::NotTheirs, Choice::Again) => whisper(services, press, messages.not_theirs_again()),
+        (Judged::NotTheirs, _) => whisper(services, press, messages.not_theirs()),
+        (Judged::NotAwaited, Choice::Like | Choice::Dislike) => {
+            tracing::debug!(ts = press.ts, "an opinion on something that is no answer");
         }
-        Judged::Taken => {}
+        (Judged::NotAwaited, Choice::Again) => whisper(services, press, messages.nothing_again()),
+        (Judged::NotAwaited, _) => whisper(services, press, messages.not_awaited()),
+        (Judged::Taken, _) => {}
     }
     services.store.press_done(number).await
 }
 
-/// Counts what somebody thinks of an answer, which may have reached them before it is known to have gone out.
-async fn vote(services: &Services, press: &Press) {
-    let mut waits = WAITS.into_iter();
-    while !signals::react(&services.store, &press.reaction(), services.now_ms()).await {
-        let Some(wait) = waits.next() else {
-            tracing::debug!(ts = press.ts, "an opinion on something that is no answer");
-            return;
-        };
-        tokio::time::sleep(wait).await;
-    }
-}
-
 /// Has a question asked once more: by its message once, whoever presses it how often.
-async fn again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &Press) -> Result<Judged, Failure> {
+async fn again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &Press) -> Result<Judged, StoreError> {
     let (at, once) = ((press.channel.as_str(), press.ts.as_str()), format!("again:{}:{}", press.channel, press.ts));
-    let mut looks = Looks::at(services, &press.channel).await?;
-    loop {
-        match changes::again(services, dispatcher, &press.user, at, &once).await? {
-            Again::Taken(_) => return Ok(Judged::Shown(place(press), services.messages.asked_once_more())),
-            Again::Before => return Ok(Judged::Known(services.messages.asked_once_more())),
-            Again::NotTheirs => return Ok(Judged::NotTheirs),
-            Again::Nothing => {}
-        }
-        if !looks.again().await? {
-            return Ok(Judged::NotAwaited);
+    match changes::again(services, dispatcher, &press.user, at, &once).await {
+        Ok(Again::Taken(_)) => Ok(Judged::Shown(place(press), services.messages.asked_once_more())),
+        Ok(Again::Before) => Ok(Judged::Known(services.messages.asked_once_more())),
+        Ok(Again::NotTheirs) => Ok(Judged::NotTheirs),
+        Ok(Again::Nothing) => Ok(Judged::NotAwaited),
+        Err(error) if error.is_passing() => Err(error),
+        Err(error) => {
+            tracing::error!(%error, "a question cannot be asked again");
+            Ok(Judged::Taken)
         }
     }
 }
 
-/// Does what a word on a message asks for. What cannot be done is given up in the end: its buttons are still there.
-async fn heed(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &Press) -> Judged {
+/// Does what a yes or a no asks for. One that cannot be done is given up in the end: its buttons are still there.
+async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, press: &Press) -> Judged {
     let mut waits = WAITS.into_iter();
     loop {
-        let heeded = match press.choice {
-            Choice::Again => again(services, dispatcher, press).await,
-            _ => word::judge(services, dispatcher, &press.reaction()).await,
-        };
-        let error = match heeded {
+        let error: Failure = match word::judge(services, dispatcher, &press.reaction()).await {
             Ok(judged) => return judged,
             Err(error) => error,
         };
-        let (error, pressed) = (error.message(), press.choice.name());
         let Some(wait) = waits.next() else {
-            tracing::error!(error, pressed, "what was pressed cannot be done");
+            tracing::error!(error = error.message(), "what was pressed cannot be done");
             return Judged::Taken;
         };
-        tracing::warn!(error, pressed, "what was pressed is tried again");
+        tracing::warn!(error = error.message(), "what was pressed is tried again");
         tokio::time::sleep(wait).await;
     }
 }

@@ -71,14 +71,21 @@ impl Messages {
         self.text("parked", [("admins", admins.into())])
     }
 
-    /// Goes before the answer to a message that came with files which were not read; so many KiB of a text and of an image are.
-    pub fn not_read<'a>(&self, files: impl Iterator<Item = (&'a str, Unread)>, most_kib: (u32, u32)) -> String {
+    /// Goes before the answer to a message that came with files which were not read, so many of them beyond all bounds; so
+    /// many KiB of a text and of an image are.
+    pub fn not_read<'a>(
+        &self,
+        files: impl Iterator<Item = (&'a str, Unread)>,
+        left_out: usize,
+        most_kib: (u32, u32),
+    ) -> String {
         let one = |(name, why): (&str, Unread)| {
             let most = if why == Unread::LargeImage { most_kib.1 } else { most_kib.0 };
             let filled = [("name", code(name).into()), ("why", why.name().into()), ("most", most.into())];
             self.text("file-not-read", filled)
         };
-        let files: Vec<String> = files.map(one).collect();
+        let more = (left_out > 0).then(|| self.text("more-files", [("count", left_out.into())]));
+        let files: Vec<String> = files.map(one).chain(more).collect();
         let between = self.text("between-files", []);
         self.text("files-not-read", [("files", files.join(&between).into())]) + "\n\n"
     }
@@ -200,7 +207,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.trimmed(7),
         messages.compacted(7),
         messages.rotated(7),
-        messages.not_read(Unread::ALL.into_iter().map(|why| ("plan.pdf", why)), (256, 3_600)),
+        messages.not_read(Unread::ALL.into_iter().map(|why| ("plan.pdf", why)), 7, (256, 3_600)),
         messages.told_no_words(),
         messages.too_long(),
         messages.message_too_long(9_000, Some(8_000)),

@@ -29,6 +29,11 @@ impl Messages {
         self.text("not-theirs", [])
     }
 
+    /// The same, where a question is to be asked once more.
+    pub fn not_theirs_again(&self) -> String {
+        self.text("not-theirs-again", [])
+    }
+
     /// To somebody who has pressed what nobody waits for any more.
     pub fn not_awaited(&self) -> String {
         self.text("not-awaited", [])
@@ -58,6 +63,12 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.again_button(),
     ];
     let labels = buttons.into_iter().flatten().map(|button| button.label);
-    let told = [messages.not_theirs(), messages.not_awaited(), messages.asked_once_more(), messages.nothing_again()];
+    let told = [
+        messages.not_theirs(),
+        messages.not_theirs_again(),
+        messages.not_awaited(),
+        messages.asked_once_more(),
+        messages.nothing_again(),
+    ];
     labels.chain(told).collect()
 }

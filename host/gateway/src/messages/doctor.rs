@@ -266,7 +266,7 @@ impl Messages {
 
     /// The layers in a line, the last on top of it.
     pub fn layers(&self, layers: &[String]) -> String {
-        layers.join(&self.text("doctor-policies-over", []))
+        layers.join(&self.text("layers-over", []))
     }
 
     /// Of the program of that name.

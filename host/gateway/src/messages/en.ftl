@@ -51,7 +51,6 @@ file-not-read = { $name } ({ $why ->
     [odd-image] an image of a kind that models do not read
     [no-images] an image, and the model looks at none
     [too-large] larger than { $most } KiB
-    [too-many] one of too many
     [large-image] an image larger than { $most } KiB or 8,000 pixels
     [gone] deleted
     [elsewhere] not kept in Slack
@@ -59,6 +58,7 @@ file-not-read = { $name } ({ $why ->
     [off] files are not read here
    *[other] could not be fetched
 })
+more-files = { $count } more, because there are so many
 images-refused = :paperclip: The model's server has refused the images; this answer was made without them.
 between-files = {", "}
 told-no-words = (This message has no words of its own: what it is about stands quoted above.)
@@ -156,6 +156,7 @@ button-yes = Yes
 button-no = No
 button-again = Try again
 not-theirs = :lock: Only the person who is named there can decide this.
+not-theirs-again = :lock: Only who asked, or an admin, can have this asked once more.
 not-awaited = :information_source: This is decided already.
 asked-once-more = :repeat: The model did not answer here. The question was asked once more.
 nothing-again = :information_source: This question waits for its answer already, or it is gone.

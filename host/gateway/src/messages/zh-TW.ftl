@@ -38,7 +38,6 @@ file-not-read = { $name }（{ $why ->
     [odd-image] 模型無法讀取的圖片格式
     [no-images] 圖片，而目前的模型不看圖片
     [too-large] 超過 { $most } KiB
-    [too-many] 檔案太多
     [large-image] 圖片超過 { $most } KiB 或 8,000 像素
     [gone] 已刪除
     [elsewhere] 不在 Slack 上
@@ -46,6 +45,7 @@ file-not-read = { $name }（{ $why ->
     [off] 這裡不讀取檔案
    *[other] 無法取得
 }）
+more-files = 另外 { $count } 個（檔案太多）
 images-refused = :paperclip: 模型的伺服器拒收圖片，這個回答沒有參考圖片。
 between-files = 、
 told-no-words = （這則訊息本身沒有文字：要說的內容引用在上面。）
@@ -143,6 +143,7 @@ button-yes = 是
 button-no = 否
 button-again = 再試一次
 not-theirs = :lock: 只有訊息中點名的人可以決定。
+not-theirs-again = :lock: 只有提問的人或管理員可以再問一次。
 not-awaited = :information_source: 這件事已經決定了。
 asked-once-more = :repeat: 模型在這裡沒有回答，問題已重新問過一次。
 nothing-again = :information_source: 這個問題已經在等回答，或者已經不在了。

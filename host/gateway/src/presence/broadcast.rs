@@ -45,20 +45,23 @@ pub(super) async fn tell(ports: &Ports, text: &str, active_since_ms: i64) -> boo
     told.all(|told| async move { told }).await
 }
 
-/// Puts this in the place of what they were told last, which is no longer true, and tells nobody anew. Whether that was
-/// tried with everybody.
-pub(super) async fn correct(ports: &Ports, text: &str, active_since_ms: i64) -> bool {
+/// Puts this in the place of what they were told when the gateway went, and tells nobody anew. Whether nobody is left where
+/// that may work later.
+pub(super) async fn correct(ports: &Ports, text: &str, went_ms: i64, active_since_ms: i64) -> bool {
     let Some(listeners) = listeners(ports, active_since_ms).await else { return false };
     let speech = Speech { text: text.to_owned(), pings: vec![] };
-    let told_since = ports.clock.now_ms().saturating_sub(PEACE_MS);
+    // That may have taken the place of what they were told before, within the hour.
+    let told_since = went_ms.saturating_sub(PEACE_MS);
     let corrected =
         stream::iter(listeners).map(async |listener| match ports.store.last_told(&listener.id, told_since).await {
             Ok(Some(last)) => replace(ports, &listener, &last, &speech).await,
-            Ok(None) => {}
-            Err(error) => tracing::warn!(to = listener.id, %error, "what somebody was told last is not known"),
+            Ok(None) => true,
+            Err(error) => {
+                tracing::warn!(to = listener.id, %error, "what somebody was told last is not known");
+                false
+            }
         });
-    corrected.buffer_unordered(AT_ONCE).collect::<()>().await;
-    true
+    corrected.buffer_unordered(AT_ONCE).fold(true, async |all, one| all && one).await
 }
 
 async fn listeners(ports: &Ports, since_ms: i64) -> Option<Vec<Listener>> {
@@ -92,7 +95,7 @@ async fn tell_one(ports: &Ports, listener: Listener, speech: &Speech) -> bool {
     let told = match ports.store.claim_telling(&listener.id, now_ms, PEACE_MS).await {
         Ok(Telling::New) => post(ports, &listener, speech).await,
         Ok(Telling::InPlaceOf(last)) => {
-            replace(ports, &listener, &last, speech).await;
+            let _ = replace(ports, &listener, &last, speech).await;
             return true;
         }
         Ok(Telling::Not) => return true,
@@ -123,12 +126,12 @@ async fn post(ports: &Ports, listener: &Listener, speech: &Speech) -> Result<Opt
     ports.front.deliver(Delivery::notice("", &ReplyTo { channel, thread_ts: None }, speech)).await
 }
 
-/// Takes the place of what was said last. A courtesy: where it does not work, that stands.
-async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &Speech) {
-    let Some(channel) = listener.channel.clone() else { return };
+/// Takes the place of what was said last. False where it may work later.
+async fn replace(ports: &Ports, listener: &Listener, last: &str, speech: &Speech) -> bool {
+    let Some(channel) = listener.channel.clone() else { return true };
     let reply_to = ReplyTo { channel, thread_ts: None };
     let replacing = Delivery { replaces: Some(last), ..Delivery::notice("", &reply_to, speech) };
-    if let Err(error) = ports.front.deliver(replacing).await {
-        tracing::warn!(to = listener.id, %error, "what was said of the gateway's coming or going still stands there");
-    }
+    let Err(error) = ports.front.deliver(replacing).await else { return true };
+    tracing::warn!(to = listener.id, %error, "what was said of the gateway's coming or going still stands there");
+    !matches!(error, FrontError::Transient { .. })
 }

@@ -151,7 +151,7 @@ impl Serialize for Reason {
     }
 }
 
-/// How well it does, and what is not as it should be.
+/// How well it does, and why: what is not as it should be, and that it ends.
 pub fn judge(signals: &Signals) -> (Level, Vec<Reason>) {
     if !signals.is_alive {
         return (Level::Down, vec![Reason::Nobody]);

@@ -34,7 +34,7 @@ pub struct Condition {
     pub level: Level,
     /// Whether a message that comes now is heard and answered.
     pub ready: bool,
-    /// What is not as it should be.
+    /// What is not as it should be, and that it ends.
     pub reasons: Vec<Reason>,
 }
 

@@ -217,7 +217,11 @@ impl Store {
         let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
         let (event_id, pen) = (format!("{AGAIN}{once}"), self.pen(now_ms));
         self.write_telling(move |conn| {
-            let Some((turn, session, key)) = question_at(conn, &channel, &ts)? else { return Ok(Again::Nothing) };
+            let Some((turn, session, key)) = question_at(conn, &channel, &ts)? else {
+                // The one that was asked once more waits, perhaps since before a crash.
+                let is_known = intake::is_known(conn, &event_id, now_ms)?;
+                return Ok(if is_known { Again::Before } else { Again::Nothing });
+            };
             let Some(inbound) = asked_again(conn, turn, &key, &event_id)? else { return Ok(Again::Nothing) };
             let is_theirs = inbound.user == actor || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
             if !is_theirs && !is_admin {

@@ -215,8 +215,8 @@ impl StoreError {
                 Some("the database itself is still there: stop pmk-host, then `pmk-host store check`, then start again")
             }
             StoreError::Gone { .. } | StoreError::NoDatabase { .. } => Some(
-                "stop pmk-host, then put a backup back with `pmk-host store restore FILE`; where there is none, \
-                 `pmk-host store renew` moves away what is left and begins anew",
+                "if it was moved, put it back under its name; else stop pmk-host and put a backup back with `pmk-host store \
+                 restore FILE`; where there is none, `pmk-host store renew` moves away what is left and begins anew",
             ),
             StoreError::Damaged { .. } => Some(
                 "`pmk-host store check` shows what is damaged; a conversation that meets it begins anew with `pmk-host \

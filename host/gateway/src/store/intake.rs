@@ -136,6 +136,17 @@ pub(super) fn was_seen(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Res
     Ok(false)
 }
 
+/// Whether something of this name was taken in before, on whatever front.
+pub(super) fn is_known(conn: &Connection, name: &str, now_ms: i64) -> Result<bool, Fault> {
+    let mut is_seen = conn.prepare_cached(IS_SEEN)?;
+    for front in [FrontName::Slack, FrontName::Console] {
+        if is_seen.exists(params![front_name(front), name, expired(now_ms)])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// A message is taken in, under all of its names.
 pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(), Fault> {
     let mut see = conn.prepare_cached(SEE)?;

@@ -11,6 +11,9 @@ use crate::talk::Inbound;
 
 pub(super) const OWE: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
      ON CONFLICT (id) DO UPDATE SET since = min(since, excluded.since), until = excluded.until, reason = excluded.reason";
+/// Where there is one already of which people are to be told, that is all they need to know.
+pub(super) const OWE_NO_NEWS: &str = "INSERT INTO outage (id, since, until, reason) VALUES (1, ?1, ?2, ?3)
+     ON CONFLICT (id) DO NOTHING";
 pub(super) const OWED: &str = "SELECT since, until, reason FROM outage WHERE id = 1";
 pub(super) const SETTLED: &str = "DELETE FROM outage WHERE id = 1";
 /// Conversations that have been quiet since then are not read, whatever was wished before.
@@ -54,13 +57,22 @@ pub struct Outage {
     /// When the gateway was last there, milliseconds since the epoch, where that is known.
     pub since_ms: Option<i64>,
     pub until_ms: i64,
-    /// Why it was away, where people are to be told.
-    pub announce: Option<String>,
+    /// What people are to see of it.
+    pub announce: Option<Announce>,
     /// Whether conversations are to be read back.
     pub read: bool,
 }
 
-/// An outage of which people are to be told.
+/// What people are to see of an outage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announce {
+    /// Why the gateway was away.
+    pub reason: String,
+    /// Whether they are to be told, and not only to see no longer that it is away.
+    pub is_news: bool,
+}
+
+/// An outage of which people are to see something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owed {
     pub since_ms: Option<i64>,
@@ -105,8 +117,9 @@ impl Store {
     pub async fn came_back(&self, outage: Outage) -> Result<Option<Owed>, StoreError> {
         let Outage { since_ms, until_ms, announce, read } = outage;
         self.write(move |conn| {
-            if let Some(reason) = &announce {
-                conn.prepare_cached(OWE)?.execute(params![since_ms, until_ms, reason])?;
+            if let Some(Announce { reason, is_news }) = &announce {
+                let owe = if *is_news { OWE } else { OWE_NO_NEWS };
+                conn.prepare_cached(owe)?.execute(params![since_ms, until_ms, reason])?;
             }
             if read {
                 let gone_s = since_ms.unwrap_or(until_ms) / 1_000;

@@ -10,8 +10,15 @@ use serde::{Deserialize, Serialize};
 pub struct Attached {
     pub quotes: Vec<Quote>,
     pub files: Vec<File>,
+    /// How many more files there were, which are not read.
+    #[serde(skip_serializing_if = "is_none")]
+    pub left_out: usize,
     /// What was said in its thread before; none until that was looked for.
     pub thread: Option<Thread>,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Words that somebody else may have written.
@@ -76,8 +83,6 @@ pub enum Unread {
     /// An image, and the model takes none.
     NoImages,
     TooLarge,
-    /// It comes after so many others.
-    TooMany,
     /// An image with more bytes or pixels than are sent.
     LargeImage,
     /// It was deleted.
@@ -94,12 +99,11 @@ pub enum Unread {
 
 impl Unread {
     /// Every reason.
-    pub const ALL: [Unread; 11] = [
+    pub const ALL: [Unread; 10] = [
         Unread::NoText,
         Unread::OddImage,
         Unread::NoImages,
         Unread::TooLarge,
-        Unread::TooMany,
         Unread::LargeImage,
         Unread::Gone,
         Unread::Elsewhere,
@@ -115,7 +119,6 @@ impl Unread {
             Unread::OddImage => "odd-image",
             Unread::NoImages => "no-images",
             Unread::TooLarge => "too-large",
-            Unread::TooMany => "too-many",
             Unread::LargeImage => "large-image",
             Unread::Gone => "gone",
             Unread::Elsewhere => "elsewhere",
@@ -161,6 +164,7 @@ impl Attached {
     pub fn append(&mut self, mut later: Attached) {
         self.quotes.append(&mut later.quotes);
         self.files.append(&mut later.files);
+        self.left_out += later.left_out;
         self.thread = self.thread.take().or(later.thread);
     }
 

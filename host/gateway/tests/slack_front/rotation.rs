@@ -56,6 +56,7 @@ async fn each_is_stored_once(rig: &Rig, sent: &[stand_in::Sent]) {
         assert!(rig.slack.await_ack(&sent.event_id, SOON).await.is_some(), "{sent:?}");
     }
     assert_eq!(rig.messages().len(), sent.len());
+    assert!(rig.duplicates() <= 2, "{} came again", rig.duplicates());
 }
 
 #[tokio::test]

@@ -72,7 +72,9 @@ impl HomeError {
     fn hint(&self) -> &'static str {
         match self {
             HomeError::InUse { .. } => "stop it first, or give this one another `--home`",
-            HomeError::Io { .. } => "check that you own the folder and may write to it, or give another `--home`",
+            HomeError::Io { .. } => {
+                "check that you own the folder, that you may write to it and that the disk has room, or give another `--home`"
+            }
         }
     }
 }

@@ -273,6 +273,7 @@ fn reaction(number: usize, question: &Question, to: Option<String>, reaction: &s
         channel: question.inbound.reply_to.channel.clone(),
         ts: to.unwrap_or_else(|| question.inbound.ts.clone()),
         reaction: reaction.to_owned(),
+        of_another: false,
     }
 }
 

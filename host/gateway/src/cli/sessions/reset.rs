@@ -6,9 +6,12 @@ use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
 use crate::{
-    cli::{context::Context, output::print_json},
+    cli::{change::record, context::Context, output::print_json},
     store::{Cut, Store},
 };
+
+/// As the admin log has it.
+const ACTION: &str = "sessions.reset";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Reset {
@@ -24,8 +27,12 @@ impl Reset {
         if let Some(turns) = self.to_turn {
             return self.cut_back(context, store, turns).await;
         }
-        let before = store.session(&self.key).await?;
-        store.reset(&self.key, clock::now_ms()).await?;
+        let reset = async {
+            let before = store.session(&self.key).await?;
+            store.reset(&self.key, clock::now_ms()).await?;
+            Ok(before)
+        };
+        let before = record(context, ACTION, &[&self.key.to_string()], reset.await)?;
         if context.json {
             return print_json(&json!({"key": self.key, "reset": true}));
         }
@@ -37,8 +44,9 @@ impl Reset {
     }
 
     async fn cut_back(self, context: &Context, store: &Store, turns: usize) -> Result<(), Failure> {
-        let Cut { turns_kept, turns_removed, messages_removed } =
-            store.reset_to_turn(&self.key, turns, clock::now_ms()).await?;
+        let cut = store.reset_to_turn(&self.key, turns, clock::now_ms()).await.map_err(Failure::from);
+        let arguments = [&*self.key.to_string(), "--to-turn", &turns.to_string()];
+        let Cut { turns_kept, turns_removed, messages_removed } = record(context, ACTION, &arguments, cut)?;
         if context.json {
             return print_json(&json!({"key": self.key, "reset": true, "turns_kept": turns_kept,
                 "turns_removed": turns_removed, "messages_removed": messages_removed}));

@@ -100,7 +100,10 @@ impl Chat {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(ts) = asked else { return self.tell(&self.messages.chat_no_word()) };
         let (user, channel) = (DEFAULT_USER.to_owned(), DEFAULT_CHANNEL.to_owned());
-        match intake.react(Reaction { event_id: None, user, channel, ts, reaction: reaction.to_owned() }).await {
+        match intake
+            .react(Reaction { event_id: None, user, channel, ts, reaction: reaction.to_owned(), of_another: false })
+            .await
+        {
             Ok(()) => Ok(()),
             Err(error) => self.tell(&self.messages.chat_no_effect(&error.to_string())),
         }

@@ -86,7 +86,7 @@ fn reaction(object: &Map<String, Value>) -> Result<Reaction, Wrong> {
     let reaction = given("reaction")?;
     let named = |name| given(name).and_then(|id| checked(name, &id).map(str::to_owned));
     let (user, channel, ts) = (named("user")?, named("channel")?, named("ts")?);
-    Ok(Reaction { event_id: None, user, channel, ts, reaction })
+    Ok(Reaction { event_id: None, user, channel, ts, reaction, of_another: false })
 }
 
 fn message(object: &Map<String, Value>) -> Result<Inbound, Wrong> {

@@ -12,10 +12,8 @@ use crate::talk::{Attached, Content, File, Quote, QuoteKind, Unread};
 /// More are left out.
 const MAX_QUOTES: usize = 20;
 
-/// More are named and not read. Slack takes ten files a message, and one that is forwarded brings its own along.
+/// More are counted and not read. Slack takes ten files a message, and one that is forwarded brings its own along.
 const MAX_FILES: usize = 20;
-/// More are left out.
-const MAX_NAMED: usize = 100;
 
 /// The most characters of one quotation. A message of Slack's has 40,000.
 const MAX_QUOTE_CHARS: usize = 40_000;
@@ -102,13 +100,9 @@ pub(super) fn read(attachments: &Value, files: &Value, me: &str) -> Attached {
     let quotes = attachments.iter().filter_map(|attachment| quote(attachment, me)).collect();
     // A message that is forwarded brings its files along.
     let forwarded = attachments.iter().filter_map(|attachment| attachment.get("files"));
-    let files = std::iter::once(files).chain(forwarded).flat_map(elements).take(MAX_NAMED).map(file);
-    let within_bounds = |(place, file): (usize, File)| match place < MAX_FILES {
-        true => file,
-        false => File { address: None, preview: None, content: Content::Unread(Unread::TooMany), ..file },
-    };
-    let files = files.enumerate().map(within_bounds).collect();
-    Attached { quotes, files, thread: None }
+    let mut files = std::iter::once(files).chain(forwarded).flat_map(elements);
+    let first = files.by_ref().take(MAX_FILES).map(file).collect();
+    Attached { quotes, files: first, left_out: files.count(), thread: None }
 }
 
 /// The words of `attachments` alone, for a message that is quoted itself.
@@ -119,7 +113,7 @@ pub(super) fn words(attachments: &Value, me: &str) -> Vec<String> {
 
 /// The names of files.
 pub(super) fn names(files: &Value) -> impl Iterator<Item = String> + '_ {
-    elements(files).take(MAX_NAMED).map(|file| file.as_object().map_or_else(|| NAMELESS.to_owned(), name))
+    elements(files).take(MAX_FILES).map(|file| file.as_object().map_or_else(|| NAMELESS.to_owned(), name))
 }
 
 fn elements(list: &Value) -> impl Iterator<Item = &Value> {
@@ -338,19 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_the_bound_are_named_as_not_read() {
-        let all: Vec<Value> = (0..120)
-            .map(|number| {
-                json!({"name": format!("{number}.log"), "url_private": "https://files.slack.com/a",
-                                 "mimetype": "text/plain"})
-            })
-            .collect();
-        let Attached { files, .. } = read(&Value::Null, &Value::from(all), "UBOT");
-        let read = files.iter().filter(|file| file.content == Content::Awaited).count();
-        assert_eq!((files.len(), read), (MAX_NAMED, MAX_FILES));
-        let beyond = &files[MAX_FILES];
-        assert_eq!((beyond.name.as_str(), &beyond.address), ("20.log", &None));
-        assert_eq!(beyond.content, Content::Unread(Unread::TooMany));
+    fn files_beyond_the_bound_are_counted() {
+        let files = |many: usize| Value::from(vec![json!({"name": "a.log", "mimetype": "text/plain"}); many]);
+        let attachments = json!([{"is_share": true, "text": "see", "files": files(15)}]);
+        let Attached { files, left_out, .. } = read(&attachments, &files(10), "UBOT");
+        assert_eq!((files.len(), left_out), (MAX_FILES, 5));
     }
 
     fn odd() -> impl Strategy<Value = Value> {
@@ -399,7 +385,7 @@ mod tests {
         #[test]
         fn whatever_comes_nothing_panics_and_all_is_bounded(attachments in odd(), files in odd()) {
             let attached = read(&attachments, &files, "UBOT");
-            prop_assert!(attached.quotes.len() <= MAX_QUOTES && attached.files.len() <= MAX_NAMED);
+            prop_assert!(attached.quotes.len() <= MAX_QUOTES && attached.files.len() <= MAX_FILES);
             for Quote { by, text, .. } in &attached.quotes {
                 let is_one_line = !by.contains(['\n', '\u{202e}']);
                 prop_assert!(!text.trim().is_empty() && is_one_line);

@@ -115,6 +115,8 @@ struct Reacted {
     user: String,
     reaction: String,
     item: Item,
+    /// Who has written the message, where Slack knows.
+    item_user: Option<Value>,
 }
 
 /// Somebody looks at the bot's own pages, of which one is their direct message with it.
@@ -219,10 +221,11 @@ pub(super) fn news(callback: Callback, me: &Identity, places: Places) -> Option<
             message(team_id, event_id, said, is_named, me, places)
         }
         Event::AppMention(said) => message(team_id, event_id, said, true, me, places),
-        Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }) })
+        Event::ReactionAdded(Reacted { user, reaction, item: Item::Message(Reactable { channel, ts }), item_user })
             if user != me.user =>
         {
-            Some(News::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction }))
+            let of_another = item_user.as_ref().and_then(Value::as_str).is_some_and(|author| author != me.user);
+            Some(News::Reaction(Reaction { event_id: Some(event_id), user, channel, ts, reaction, of_another }))
         }
         Event::HomeOpened(Opened { user, channel, tab }) if tab.as_deref() == Some("messages") => {
             Some(News::Opened { user, channel })
@@ -338,15 +341,25 @@ mod tests {
             let callback = json!({"team_id": "T1", "event_id": "Ev1", "event": event});
             news(serde_json::from_value(callback).expect("a callback"), &me, Places::default())
         };
-        let reacted = |user: &str, item: Value| {
-            json!({"type": "reaction_added", "user": user, "reaction": "x", "item_user": "UBOT", "item": item,
+        let on = |author: Value, user: &str, item: Value| {
+            json!({"type": "reaction_added", "user": user, "reaction": "x", "item_user": author, "item": item,
                    "event_ts": "1.2"})
         };
+        let reacted = |user: &str, item: Value| on("UBOT".into(), user, item);
         let message = json!({"type": "message", "channel": "C1", "ts": "1.1"});
         let event_id = Some("Ev1".into());
-        let expected =
-            Reaction { event_id, user: "U2".into(), channel: "C1".into(), ts: "1.1".into(), reaction: "x".into() };
-        assert_eq!(read(reacted("U2", message.clone())), Some(News::Reaction(expected)));
+        let expected = Reaction {
+            event_id,
+            user: "U2".into(),
+            channel: "C1".into(),
+            ts: "1.1".into(),
+            reaction: "x".into(),
+            of_another: false,
+        };
+        assert_eq!(read(reacted("U2", message.clone())), Some(News::Reaction(expected.clone())));
+        assert_eq!(read(on(json!([7]), "U2", message.clone())), Some(News::Reaction(expected.clone())), "nobody knows");
+        let of_another = Reaction { of_another: true, ..expected };
+        assert_eq!(read(on("U3".into(), "U2", message.clone())), Some(News::Reaction(of_another)));
         assert_eq!(read(reacted("UBOT", message)), None);
         assert_eq!(read(reacted("U2", json!({"type": "file", "file": "F1"}))), None);
     }

@@ -90,7 +90,7 @@ doctor-model-name = check the name after the colon and the address, see docs/mod
 doctor-model-network = check the network, a proxy, and the address of the provider
 doctor-model-small = it answers; so small a request may not suit it: ask it something by `pmk-host run`
 
-doctor-policies-over = {" over "}
+layers-over = {" over "}
 doctor-policies-hint = `pmk-host policy inspect POLICY`, see docs/policies.md
 
 doctor-mra-well = `{ $program }` in `{ $workspace }`

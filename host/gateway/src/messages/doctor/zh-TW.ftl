@@ -90,7 +90,7 @@ doctor-model-name = 請檢查冒號後的名稱與網址，見 docs/models.md
 doctor-model-network = 請檢查網路、proxy 與供應商的網址
 doctor-model-small = 它有回應；這麼小的請求可能不適合它：請用 `pmk-host run` 問它看看
 
-doctor-policies-over = {"，其次 "}
+layers-over = {"，其次 "}
 doctor-policies-hint = `pmk-host policy inspect POLICY`，見 docs/policies.md
 
 doctor-mra-well = `{ $program }`，workspace 是 `{ $workspace }`

@@ -10,7 +10,7 @@ help = 顯示這份說明，或某個指令的說明
 
 demo = 用半分鐘看策略有什麼用
     .plain = 直接印出表格，如輸出到管線時
-    .seconds = 要看多久［預設：30］
+    .seconds = 要看多久
     .language = 語言［預設：閘道或系統的］
 init = 設定閘道：詢問需要的資料，寫進 gateway.json
     .language = 閘道的語言［預設：系統的］
@@ -21,14 +21,14 @@ init = 設定閘道：詢問需要的資料，寫進 gateway.json
     .bot_token = Slack 的 bot token 在哪裡：env:NAME、file:PATH 或 cmd:COMMAND
     .offline = 不做要連上網路的檢查
 doctor = 檢查閘道需要的一切，並說明有問題的怎麼解決
-    .policy = 策略：隨程式附帶的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：只有 standard］
+    .policy = 策略：隨程式附帶的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：gateway.json 的，否則只有 standard］
     .set = 策略的一項設定
     .no_wasi = 拒絕匯入合約以外任何介面的元件
     .model = 模型，如果 `run` 的命令列有指定
     .offline = 不做要連上網路的檢查
 
 run = 執行閘道
-    .policy = 策略：隨程式附帶的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：只有 standard］
+    .policy = 策略：隨程式附帶的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：gateway.json 的，否則只有 standard］
     .set = 策略的一項設定
     .no_wasi = 拒絕匯入合約以外任何介面的元件
     .front = 在哪裡對話［預設：有 token 用 slack，沒有用 console］
@@ -40,7 +40,7 @@ stop = 讓閘道依序結束
     .timeout = 最多等幾秒；進行中的回合有 30 秒可以完成
 
 plan = 顯示策略會如何處理一份錄下的對話
-    .policy = 策略：隨程式附帶的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：只有 standard］
+    .policy = 策略：隨程式附帶的用名稱，其他用元件檔案；可給多個，一層疊一層，最後的在最上面［預設：gateway.json 的，否則只有 standard］
     .set = 策略的一項設定
     .no_wasi = 拒絕匯入合約以外任何介面的元件
     .history = pmk 的 session.json、Anthropic 的 {"{"}"system","messages"{"}"}，或 JSON lines
@@ -56,6 +56,7 @@ compare = 用錄下的對話比較策略
     .budget = 硬上限，以 token 計［預設：視窗扣掉回答與系統提示後剩下的；home 則用收據裡的］
     .model = 用誰的視窗與價格；`sim:factor=F,overhead=N` 的計數與閘道的估計不同
     .prices = 模型的價格，TOML 格式［預設：牌價］
+    .json = 把整份報告寫成 JSON；`-` 表示標準輸出
     .html = 把報告寫成一頁 HTML
     .jobs = 同時處理幾個對話［預設：每個處理器一個］
     .seed = 亂數的起點：同樣的起點得到同樣的報告

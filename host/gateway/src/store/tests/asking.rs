@@ -71,8 +71,14 @@ async fn proposed(store: &Store) -> OpenTurn {
 }
 
 async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Option<Judged> {
-    let reaction =
-        Reaction { event_id: None, user: user.into(), channel: "D1".into(), ts: ts.into(), reaction: String::new() };
+    let reaction = Reaction {
+        event_id: None,
+        user: user.into(),
+        channel: "D1".into(),
+        ts: ts.into(),
+        reaction: String::new(),
+        of_another: false,
+    };
     store.judge_proposal(&reaction, yes, now).await.unwrap()
 }
 

@@ -246,6 +246,7 @@ async fn a_question_is_asked_again_once_for_each_wish_and_by_those_who_may() {
     assert_eq!((&*open.inbound.text, &*open.inbound.user, open.inbound.ts), ("how much is left?", "U1", at(1)));
     assert!(open.live.entries.is_empty());
     assert_eq!(again("U1", false, &at(1), "Ev12").await, Again::Nothing, "it waits for its answer");
+    assert_eq!(again("U2", true, "reply-1", "Ev11").await, Again::Before, "taken in again, as after a crash");
     let revision = open.live.revision;
     let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
     let other = Recorded { revision, outturn, ..recorded("how much is left?", "two thirds") };

@@ -101,6 +101,7 @@ async fn a_vote_finds_its_answer_and_counts_once() {
         channel: channel.into(),
         ts: ts.into(),
         reaction: "+1".into(),
+        of_another: false,
     };
     let voted = store.vote(&reaction("U1", "C1", "1.1"), true, NOW).await.unwrap();
     let Vote::Counted(voted) = voted else { panic!("{voted:?}") };

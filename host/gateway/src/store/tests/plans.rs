@@ -213,6 +213,15 @@ async fn a_start_reads_the_open_questions_alone() {
 }
 
 #[tokio::test]
+async fn whether_something_is_being_delivered_is_asked_of_the_open_questions_alone() {
+    let home = home();
+    drop(open(&home));
+    let steps = plan(&sql(home.path()), turns::DELIVERING_TO);
+    assert!(steps.iter().any(|step| step.contains("SCAN i USING") && step.contains("inbox_open")), "{steps:?}");
+    assert!(steps.iter().all(|step| !step.contains("SCAN") || step.contains("inbox_open")), "{steps:?}");
+}
+
+#[tokio::test]
 async fn a_whole_history_is_read_in_one_pass() {
     let home = home();
     drop(open(&home));

@@ -39,7 +39,7 @@ async fn an_outage_that_nobody_was_told_of_is_part_of_the_next() {
     let outage = |since_ms, until_ms, announce: Option<&str>| Outage {
         since_ms,
         until_ms,
-        announce: announce.map(str::to_owned),
+        announce: announce.map(|reason| Announce { reason: reason.to_owned(), is_news: true }),
         read: false,
     };
     assert_eq!(store.came_back(outage(Some(NOW - 1), NOW, None)).await.unwrap(), None);
@@ -51,9 +51,15 @@ async fn an_outage_that_nobody_was_told_of_is_part_of_the_next() {
     assert_eq!(store.came_back(outage(Some(NOW + 1), NOW + 2, None)).await.unwrap(), first);
     let later = store.came_back(outage(Some(NOW + 5), NOW + DAY, Some("graceful-restart"))).await.unwrap();
     let all = Owed { since_ms: Some(NOW - HOUR), until_ms: NOW + DAY, reason: "graceful-restart".into() };
-    assert_eq!(later, Some(all));
+    assert_eq!(later.as_ref(), Some(&all));
+    // A quick restart before they were told of that changes nothing about it.
+    let announce = Some(Announce { reason: "graceful-fast-restart".into(), is_news: false });
+    let quick = Outage { since_ms: Some(NOW + DAY + 5), until_ms: NOW + DAY + 9, announce, read: false };
+    assert_eq!(store.came_back(quick.clone()).await.unwrap(), later);
     store.settled().await.unwrap();
     assert_eq!(store.owed().await.unwrap(), None);
+    let owed = store.came_back(quick.clone()).await.unwrap().expect("nobody is to see that it is away");
+    assert_eq!((owed.since_ms, owed.until_ms), (quick.since_ms, quick.until_ms));
 }
 
 #[tokio::test]

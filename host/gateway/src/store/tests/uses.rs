@@ -21,8 +21,14 @@ async fn shown(store: &Store, key: &str, atoms: &[&str], ts: &str, asked_in: Opt
 }
 
 async fn vote(store: &Store, user: &str, ts: &str, likes: bool) {
-    let reaction =
-        Reaction { event_id: None, user: user.into(), channel: "C1".into(), ts: ts.into(), reaction: String::new() };
+    let reaction = Reaction {
+        event_id: None,
+        user: user.into(),
+        channel: "C1".into(),
+        ts: ts.into(),
+        reaction: String::new(),
+        of_another: false,
+    };
     store.vote(&reaction, likes, NOW).await.unwrap();
 }
 
