@@ -325,10 +325,12 @@ async fn a_click_that_has_to_wait_is_acknowledged_and_survives_a_kill() {
     team.home.await_events("turn.processed", 2);
     let (asked, _) = team.escalate().await;
     team.home.await_events("turn.processed", 3);
+    let asks = |call: &&Call| call.body["text"].to_string().contains(":inbox_tray:");
+    let on_their_way = || team.slack.calls("chat.update").iter().filter(asks).count();
+    let before = on_their_way();
     team.slack.fault("chat.update", Fault::Stall);
     team.reply(OTHER_CONTACT, &asked);
-    let asks = |call: &Call| call.body["text"].to_string().contains(":inbox_tray:");
-    until_async("another notice on its way", || team.slack.calls("chat.update").iter().any(asks).then_some(())).await;
+    until_async("another notice on its way", || (on_their_way() > before).then_some(())).await;
     team.press(CONTACT, &notice, "yes").await;
     gateway.kill();
     assert!(team.slack.await_sockets(0, PATIENCE).await);
