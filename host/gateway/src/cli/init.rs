@@ -102,7 +102,7 @@ impl InitCommand {
         let path = home::config_file(&context.home);
         if context.json {
             let findings = examine(context, &answers, &config, awaited.clone(), self.offline, Language::English)?;
-            let manifest = answers.slack.is_some().then(app::manifest);
+            let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
             return print_json(&json!({
                 "path": path, "variables": awaited.variables(), "manifest": manifest, "findings": findings,
                 "next": next(context, &findings),
@@ -231,7 +231,7 @@ fn next(context: &Context, findings: &[Finding]) -> String {
 
 /// The manifest, and what to do with it.
 fn tell_of_the_app(messages: &Messages) -> Result<(), Failure> {
-    print_json(&app::manifest())?;
+    print_json(&app::manifest(messages))?;
     note_steps(&format!("\n{}\n", messages.manifest_steps(app::CONNECT)));
     Ok(())
 }

@@ -25,9 +25,9 @@ impl SlackCommand {
 
 /// The manifest goes to standard output, what to do with it to who reads it.
 fn manifest(context: &Context) -> Result<(), Failure> {
-    print_json(&app::manifest())?;
+    let messages = Messages::new(context.language);
+    print_json(&app::manifest(&messages))?;
     if !context.json {
-        let messages = Messages::new(context.language);
         note_steps(&format!("\n{}\n{}", messages.manifest_steps(app::CONNECT), messages.manifest_next()));
     }
     Ok(())

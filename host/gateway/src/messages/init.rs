@@ -60,6 +60,16 @@ impl Messages {
         self.text("init-mend", [("command", command.into())])
     }
 
+    /// What people read of the app in Slack; Slack takes 140 characters.
+    pub fn app_description(&self) -> String {
+        self.text("app-description", [])
+    }
+
+    /// What they read of its slash command.
+    pub fn app_command(&self) -> String {
+        self.text("app-command", [])
+    }
+
     /// What is to be done with the manifest, and the scope that the app-level token needs.
     pub fn manifest_steps(&self, scope: &str) -> String {
         self.text("manifest-steps", [("scope", scope.into())])
@@ -84,6 +94,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.init_variable("ANTHROPIC_API_KEY"),
         messages.init_next("`pmk-host run`"),
         messages.init_mend("`pmk-host doctor`"),
+        messages.app_description(),
+        messages.app_command(),
         messages.manifest_steps("connections:write"),
         messages.manifest_next(),
     ]);

@@ -7,7 +7,7 @@
 use pmk_core::{Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, images, intake};
+use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, intake};
 use crate::{
     ids::{InboxId, SessionId, TurnId},
     ledger::Event,
@@ -56,7 +56,7 @@ pub(super) const PLACE: &str = "SELECT channel, ts FROM inbox WHERE id = ?1";
 pub(super) const ASKED: &str = "SELECT i.user, i.channel, i.ts, i.edited, i.called_off, i.attached,
             t.asked_by IS NOT NULL OR t.answered_with IS NOT NULL AS is_question, t.delivered_at IS NOT NULL AS is_over
      FROM turn t JOIN inbox i ON i.id = t.id WHERE t.id = ?1";
-const PIECES: &str = "SELECT t.piece_start, t.piece_bytes, i.user, i.edited FROM turn t JOIN inbox i ON i.id = t.id
+const PIECES: &str = "SELECT t.id, t.piece_start, t.piece_bytes, i.user FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 AND t.piece_start IS NOT NULL ORDER BY t.piece_start";
 pub(super) const WROTE_IN: &str = "SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 AND i.user = ?2";
@@ -201,9 +201,10 @@ impl Store {
         .await
     }
 
-    /// Asks the question once more that a message is, or that it is an answer to: as it was edited, if it was. What was
-    /// answered leaves the live window for that; the archive keeps it. The same wish, by the name `once`, is taken in once.
-    /// The ledger tells of it.
+    /// Asks the question once more that a message is, or that it is an answer to: as it was edited, if it was. Of several
+    /// that were answered together each is asked again, as the message of its own that it was. What was answered leaves the
+    /// live window for that; the archive keeps it. The same wish, by the name `once`, is taken in once. The ledger tells of
+    /// it.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -222,18 +223,27 @@ impl Store {
                 let is_known = intake::is_known(conn, &event_id, now_ms)?;
                 return Ok(if is_known { Again::Before } else { Again::Nothing });
             };
-            let Some(inbound) = asked_again(conn, turn, &key, &event_id)? else { return Ok(Again::Nothing) };
-            let is_theirs = inbound.user == actor || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
+            let questions = asked_again(conn, turn, &key, &event_id)?;
+            let is_theirs = questions.iter().any(|question| question.user == actor)
+                || conn.prepare_cached(WROTE_IN)?.exists(params![turn.0, actor])?;
+            let Some(newest) = questions.last() else { return Ok(Again::Nothing) };
             if !is_theirs && !is_admin {
                 return Ok(Again::NotTheirs);
             }
-            let json = codec::to_json(&inbound);
-            let Some(inbox) = intake::accept(conn, &inbound, &json, now_ms)? else { return Ok(Again::Before) };
+            if intake::was_seen(conn, newest, now_ms)? {
+                return Ok(Again::Before);
+            }
+            let mut taken = None;
+            for question in &questions {
+                let inbox = intake::accept(conn, question, &codec::to_json(question), now_ms)?;
+                taken = inbox.map(|inbox| (inbox, question.ts.clone())).or(taken);
+            }
+            let Some((inbox, ts)) = taken else { return Ok(Again::Before) };
             conn.prepare_cached(LEAVE_LIVE)?.execute(params![session.0, turn.0])?;
             next_revision(conn, session)?;
             let event = Event::TurnAgain { actor: actor.clone(), session: key.to_string() };
             pen.write(conn, Some(TurnId(inbox.0)), event)?;
-            Ok(Again::Taken(Pending { inbox, key, ts: inbound.ts }))
+            Ok(Again::Taken(Pending { inbox, key, ts }))
         })
         .await
     }
@@ -414,7 +424,7 @@ fn delete(
             conn.prepare_cached(SET_MESSAGE)?.execute(params![turn.0, codec::to_json(&emptied), known.edited_at])?;
         }
         conn.prepare_cached(CALL_OFF)?.execute(params![turn.0, CalledOff::Deleted.name()])?;
-        images::forget(conn, turn)?;
+        erase::beside(conn, turn)?;
         let erased = match words {
             Some([question, _]) if !waiting => {
                 if known.had_attached {
@@ -496,71 +506,57 @@ fn newest_of(conn: &Connection, turn: TurnId) -> Result<(TurnId, Option<Known>),
     Ok((of, newest))
 }
 
-/// The question of a turn that is over, as a message of its own; nothing where it was none, or is there no more.
-fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str) -> Result<Option<Inbound>, Fault> {
-    let mut statement = conn.prepare_cached(ASKED)?;
-    let mut rows = statement.query([turn.0])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let (Some(user), Some(channel), ts) = (row.get(0)?, row.get(1)?, row.get(2)?) else { return Ok(None) };
-    let pieces = pieces(conn, turn)?;
-    let called_off: Option<String> = row.get(4)?;
-    let is_gone = pieces.is_empty() && called_off.as_deref() == Some(CalledOff::Deleted.name());
-    if is_gone || !row.get::<_, bool>("is_question")? || !row.get::<_, bool>("is_over")? {
-        return Ok(None);
-    }
-    let Some((_, stored)) = erase::question_text(conn, turn)? else { return Ok(None) };
-    let edited: Option<String> = row.get(3)?;
-    let text = match (edited, pieces.is_empty()) {
-        (Some(edited), true) => edited,
-        (None, true) => stored,
-        (_, false) => as_edited(&stored, &pieces, key),
-    };
-    let reply_to = ReplyTo { channel, thread_ts: key.thread.clone() };
-    let attached: Option<String> = row.get("attached")?;
-    let attached = attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
-    Ok(Some(Inbound {
-        event_id: event_id.to_owned(),
-        aliases: vec![],
-        key: key.clone(),
-        user,
-        reply_to,
-        text,
-        attached,
-        ts,
-    }))
-}
-
-/// A part of a question's text, whose it is, and what it says by now where that is something else.
-struct Piece {
-    start: usize,
-    bytes: usize,
-    user: Option<String>,
-    edited: Option<String>,
-}
-
-fn pieces(conn: &Connection, of: TurnId) -> Result<Vec<Piece>, Fault> {
-    let mut statement = conn.prepare_cached(PIECES)?;
-    let rows = statement.query_map([of.0], |row| {
-        let (start, bytes): (u32, u32) = (row.get(0)?, row.get(1)?);
-        let (start, bytes) = (start as usize, bytes as usize);
-        Ok(Piece { start, bytes, user: row.get(2)?, edited: row.get(3)? })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// A text with what its parts say by now.
-fn as_edited(text: &str, pieces: &[Piece], key: &SessionKey) -> String {
-    let (mut now, mut at) = (String::with_capacity(text.len()), 0);
-    for Piece { start, bytes, user, edited } in pieces {
-        let Some(edited) = edited else { continue };
-        now.push_str(text.get(at..*start).unwrap_or_default());
-        if let (Place::Channel(_), Some(user)) = (&key.place, user) {
-            now.push_str(user);
-            now.push_str(": ");
+/// What a turn that is over has answered, each question as a message of its own, in the order they were written; nothing
+/// where it has answered none, or none is there any more. The newest is of this name.
+fn asked_again(conn: &Connection, turn: TurnId, key: &SessionKey, event_id: &str) -> Result<Vec<Inbound>, Fault> {
+    let mut questions = Vec::new();
+    for (of, text) in texts(conn, turn, key)? {
+        let mut statement = conn.prepare_cached(ASKED)?;
+        let mut rows = statement.query([of.0])?;
+        let Some(row) = rows.next()? else { continue };
+        let (Some(user), Some(channel), ts) = (row.get(0)?, row.get(1)?, row.get(2)?) else { continue };
+        let called_off: Option<String> = row.get(4)?;
+        let is_gone = called_off.as_deref() == Some(CalledOff::Deleted.name());
+        if is_gone || !row.get::<_, bool>("is_question")? || !row.get::<_, bool>("is_over")? {
+            continue;
         }
-        now.push_str(edited);
-        at = start + bytes;
+        let edited: Option<String> = row.get(3)?;
+        let attached: Option<String> = row.get("attached")?;
+        questions.push(Inbound {
+            event_id: format!("{event_id}:{of}"),
+            aliases: vec![],
+            key: key.clone(),
+            user,
+            reply_to: ReplyTo { channel, thread_ts: key.thread.clone() },
+            text: edited.unwrap_or(text),
+            attached: attached.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default(),
+            ts,
+        });
     }
-    now.push_str(text.get(at..).unwrap_or_default());
-    now
+    if let Some(newest) = questions.last_mut() {
+        newest.event_id = event_id.to_owned();
+    }
+    Ok(questions)
+}
+
+/// What a turn has answered, as it is stored: the text of its question, or of each of several.
+fn texts(conn: &Connection, turn: TurnId, key: &SessionKey) -> Result<Vec<(TurnId, String)>, Fault> {
+    let Some((_, stored)) = erase::question_text(conn, turn)? else { return Ok(vec![]) };
+    let mut statement = conn.prepare_cached(PIECES)?;
+    let mut rows = statement.query([turn.0])?;
+    let mut texts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (of, start, bytes): (i64, u32, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (start, end) = (start as usize, start as usize + bytes as usize);
+        let piece = stored.get(start..end).unwrap_or_default();
+        let user: Option<String> = row.get(3)?;
+        // In a channel everybody was named.
+        let named = user.filter(|_| matches!(key.place, Place::Channel(_))).map(|user| format!("{user}: "));
+        let text = named.and_then(|named| piece.strip_prefix(&named)).unwrap_or(piece);
+        texts.push((TurnId(of), text.to_owned()));
+    }
+    if texts.is_empty() {
+        texts.push((turn, stored));
+    }
+    Ok(texts)
 }

@@ -52,12 +52,17 @@ pub(super) fn question_text(conn: &Connection, turn: TurnId) -> Result<Option<(i
     Ok(Some((id, pmk_core::message::plain_text(&blocks))))
 }
 
-/// Erases a question that was answered, or what is its own of the text of several. `words` take its place. `None`: nothing of
-/// it is stored.
-pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
+/// Erases what is kept of a question beside its text, whether it waits or was answered.
+pub(super) fn beside(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
     for forget in [FORGET_READING, FORGET_EDITED, FORGET_PROPOSAL, images::FORGET] {
         conn.prepare_cached(forget)?.execute([turn.0])?;
     }
+    Ok(())
+}
+
+/// Erases a question that was answered, or what is its own of the text of several. `words` take its place. `None`: nothing of
+/// it is stored.
+pub(super) fn question(conn: &Connection, turn: TurnId, words: &str, now_ms: i64) -> Result<Option<Erased>, Fault> {
     let piece = conn
         .prepare_cached(PIECE_OF)?
         .query_row([turn.0], |row| {

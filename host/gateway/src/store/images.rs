@@ -48,9 +48,3 @@ pub(super) fn keep(conn: &Connection, turn: TurnId, images: &[StoredImage]) -> R
     }
     Ok(())
 }
-
-/// Forgets what came with a question.
-pub(super) fn forget(conn: &Connection, turn: TurnId) -> Result<(), Fault> {
-    conn.prepare_cached(FORGET)?.execute([turn.0])?;
-    Ok(())
-}

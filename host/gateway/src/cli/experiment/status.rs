@@ -146,6 +146,10 @@ fn page(figures: &Figures, state: State, language: Language) -> String {
         }
         page.text(&lines.done());
     }
+    if figures.arms.iter().any(|arm| arm.role == Role::Shadow) {
+        page.text("\n");
+        page.say("what a shadow arm has decided is in `pmk-host audit`: nobody is answered by it");
+    }
     if figures.arms.iter().any(|arm| arm.differences.iter().any(|it| it.interval.is_some())) {
         page.text("\n");
         page.say("the intervals hold together with 95 %, however often one looks");
@@ -169,7 +173,9 @@ fn row(arm: &ArmFigures, page: &Page) -> Vec<String> {
     let seconds = arm.latency_ms.map_or_else(|| "-".into(), |ms| format!("{:.1}", ms as f64 / 1_000.0));
     let weight = arm.weight.map_or_else(|| "-".into(), |weight| weight.to_string());
     let counts = [arm.conversations, arm.turns, arm.failed, arm.overflowed, arm.reasked, arm.likes, arm.dislikes];
-    let counts = counts.into_iter().map(|count| count.to_string());
+    // Nobody is answered by one that only watches.
+    let shown = |count: u64| if arm.role == Role::Shadow { "-".to_owned() } else { count.to_string() };
+    let counts = counts.into_iter().map(shown);
     [name, weight].into_iter().chain(counts).chain([per_turn(arm.tokens_in), seconds]).collect()
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::messages::Messages;
+
 /// What the bot token may do.
 #[derive(Debug)]
 pub struct Scope {
@@ -76,27 +78,25 @@ pub const EVENTS: [&str; 7] = [
     "reaction_added",
 ];
 
-/// What people read of it in Slack.
-const DESCRIPTION: &str = "Answers questions, and remembers what a team has answered";
-
 /// Its slash command; as a text it is this whatever an app calls it in its workspace.
 pub const COMMAND: &str = "/pmk";
 
 /// The scope of the app-level token.
 pub const CONNECT: &str = "connections:write";
 
-/// The manifest of the app, as Slack reads it.
-pub fn manifest() -> Value {
+/// The manifest of the app, as Slack reads it; people read its words in this language.
+pub fn manifest(messages: &Messages) -> Value {
+    let description = messages.app_description();
     json!({
         "_metadata": {"major_version": 2, "minor_version": 1},
-        "display_information": {"name": "pmk", "description": DESCRIPTION},
+        "display_information": {"name": "pmk", "description": description},
         "features": {
-            "agent_view": {"agent_description": DESCRIPTION},
+            "agent_view": {"agent_description": description},
             "app_home": {"home_tab_enabled": false, "messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
             "bot_user": {"display_name": "pmk", "always_online": true},
             "slash_commands": [{
                 "command": COMMAND,
-                "description": "Look at the gateway and change it",
+                "description": messages.app_command(),
                 "usage_hint": "help",
                 "should_escape": true,
             }],

@@ -86,7 +86,7 @@ doctor-model-offline = { $model } was not asked, because of `--offline`
 doctor-model-later = it takes the key; try again a little later
 doctor-model-credentials = check the key or the login, see docs/models.md
 doctor-model-billing = look at the provider's page on billing
-doctor-model-name = check the name after the colon and the address, see docs/models.md
+doctor-model-name = check the name after the colon, and the address: on most servers of their own OPENAI_BASE_URL ends in `/v1`; see docs/models.md
 doctor-model-network = check the network, a proxy, and the address of the provider
 doctor-model-small = it answers; so small a request may not suit it: ask it something by `pmk-host run`
 

@@ -13,6 +13,8 @@ init-front-console = here, in the terminal
 init-app-token = The app-level token, xapp-… (not shown; leave it empty to set PMK_SLACK_APP_TOKEN instead)
 init-bot-token = The bot token, xoxb-… (not shown; leave it empty to set PMK_SLACK_BOT_TOKEN instead)
 init-wrong-kind = That is another token: this one begins with { $begins }
+app-description = Answers questions, and remembers what a team has answered
+app-command = Look at the gateway and change it
 manifest-steps = 1. https://api.slack.com/apps?new_app=1, "From a manifest": choose the workspace, paste the JSON above
     2. "Install App": install it, and take the bot token (xoxb-…)
     3. "Basic Information", "App-Level Tokens": make one with the scope `{ $scope }`, and take it (xapp-…)

@@ -13,6 +13,8 @@ init-front-console = 就在這個終端機
 init-app-token = App 層級的 token，xapp-…（不會顯示；留空則改設 PMK_SLACK_APP_TOKEN）
 init-bot-token = 機器人的 token，xoxb-…（不會顯示；留空則改設 PMK_SLACK_BOT_TOKEN）
 init-wrong-kind = 這是別的 token：這一個的開頭是 { $begins }
+app-description = 回答問題，並記得團隊回答過的事
+app-command = 查看並調整閘道
 manifest-steps = 1. https://api.slack.com/apps?new_app=1，選「From a manifest」：選工作區，貼上上面的 JSON
     2. 「Install App」：安裝，取得機器人的 token（xoxb-…）
     3. 「Basic Information」的「App-Level Tokens」：建立一個，scope 是 `{ $scope }`，取得它（xapp-…）

@@ -163,6 +163,18 @@ async fn a_question_that_is_deleted_while_it_waits_is_called_off_and_its_text_is
 }
 
 #[tokio::test]
+async fn nothing_is_left_of_a_question_that_was_stopped_and_edited_and_deleted_while_it_waited() {
+    let home = home();
+    let store = open(&home);
+    let inbox = say(&store, 1, "a question").await;
+    let stopped = store.stop(&KEY.parse().unwrap(), vec![inbox], "U1", None, NOW).await;
+    assert_eq!(stopped, Ok(here(true)));
+    assert_eq!(store.edit(&edit(1, "a secret", 1), NOW).await, Ok(here(false)));
+    assert_eq!(deleted(&store, &at(1)).await, here(false));
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE edited IS NOT NULL"), 0);
+}
+
+#[tokio::test]
 async fn what_is_deleted_leaves_window_archive_and_index() {
     let home = home();
     let store = open(&home);
@@ -223,10 +235,54 @@ async fn of_several_messages_that_were_answered_together_only_the_one_goes() {
     assert_eq!(live_texts(&store, KEY).await[0], format!("{0}\n\n預算\n\n{0}", WORDS[0]));
     // What is left of it is asked again as it was edited.
     assert_eq!(store.edit(&edit(2, "das Budget", 1), NOW).await, Ok(here(false)));
-    let again = store.again(("U1", false), ("D1", "reply-3"), "Ev9", NOW).await.unwrap();
-    let Again::Taken(again) = again else { panic!("{again:?}") };
-    assert_eq!(waits_as(&store, again.inbox).await, format!("{0}\n\ndas Budget\n\n{0}", WORDS[0]));
+    assert_eq!(asked_again(&store, "reply-3", "Ev9").await, [("das Budget".to_owned(), at(2), "U1".to_owned())]);
     assert_eq!(live_texts(&store, KEY).await, [""; 0], "the old answer leaves the window");
+}
+
+/// The questions that wait once one was asked again: what they say, where they stand, and who asks.
+async fn asked_again(store: &Store, ts: &str, once: &str) -> Vec<(String, String, String)> {
+    let again = store.again(("U1", false), ("D1", ts), once, NOW).await.unwrap();
+    let Again::Taken(again) = again else { panic!("{again:?}") };
+    let waiting = store.open_in(&again.key).await.unwrap();
+    assert_eq!(waiting.last(), Some(&again), "the newest");
+    let mut questions = vec![];
+    for pending in waiting {
+        let Inbound { text, ts, user, .. } = ask(store, pending.inbox).await.inbound;
+        questions.push((text, ts, user));
+    }
+    questions
+}
+
+#[tokio::test]
+async fn of_several_that_are_asked_again_each_is_edited_and_deleted_as_its_own() {
+    const CHANNEL: &str = "slack:channel:D1";
+    let home = home();
+    let store = open(&home);
+    let mut turns = vec![];
+    for (number, user, text) in [(1, "U1", "eins"), (2, "U2", "a secret"), (3, "U1", "drei")] {
+        let message = Inbound { user: user.into(), key: CHANNEL.parse().unwrap(), ..written(number, text) };
+        let inbox = store.accept(&message, NOW).await.unwrap().expect("new");
+        turns.push(ask(&store, inbox).await.turn);
+    }
+    let text = "U1: eins\n\nU2: a secret\n\nU1: drei";
+    let pieces = vec![(turns[0], 0..8), (turns[1], 10..22), (turns[2], 24..32)];
+    let also = vec![(turns[0], "U1".into()), (turns[1], "U2".into())];
+    let outturn = Outturn { asked_by: Some("U1".into()), ..Outturn::default() };
+    store.record(turns[2], Recorded { also, pieces, outturn, ..recorded(text, "a") }, NOW).await.unwrap();
+    store.finish(turns[2], vec![(0, Some("reply-3".into()))], vec![], NOW).await.unwrap();
+    let own = |number, user: &str, text: &str| (text.to_owned(), at(number), user.to_owned());
+    let all = [own(1, "U1", "eins"), own(2, "U2", "a secret"), own(3, "U1", "drei")];
+    assert_eq!(asked_again(&store, &at(3), "Ev9").await, all);
+    let before = store.again(("U1", false), ("D1", &at(3)), "Ev9", NOW).await;
+    assert_eq!(before, Ok(Again::Before), "the same wish");
+    deleted(&store, &at(2)).await;
+    assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE message LIKE '%secret%'"), 0);
+    assert_eq!(number(&home, "SELECT count(*) FROM message WHERE blocks LIKE '%secret%'"), 0);
+    assert!(matches!(store.edit(&edit(1, "one", 1), NOW).await, Ok(Changed::Here { .. })));
+    let waiting = store.open_in(&CHANNEL.parse().unwrap()).await.unwrap();
+    let first = ask(&store, waiting[0].inbox).await;
+    let second = ask(&store, waiting[1].inbox).await;
+    assert_eq!((&*first.inbound.text, second.called_off), ("one", Some(CalledOff::Deleted)));
 }
 
 #[tokio::test]
