@@ -96,13 +96,21 @@ const FAILING: [&[&str]; 25] = [
     &["init"],
 ];
 
-const SENSELESS: [&[&str]; 6] = [
+const SENSELESS: [&[&str]; 14] = [
     &["plan"],
     &["plan", "--histroy", "x"],
     &["statsu"],
     &["run", "--front", "mail"],
     &["model", "explain", "--provider", "openai", "--status", "9", "--body-file", "-"],
     &["policy", "use", "--previous", "strict"],
+    &["audit", "--days", "0"],
+    &["admin", "log", "--last", "0"],
+    &["stop", "--timeout", "soon"],
+    &["sessions", "reset", "slack:dm:U1", "--to-turn", "-"],
+    &["compare", "--policy", "strict", "--jobs", "0"],
+    &["compare", "--policy", "strict", "--seed", "x"],
+    &["policy", "dev", "mine", "--most", "none"],
+    &["demo", "--seconds", "601"],
 ];
 
 fn filled(home: &str, commands: &[&[&str]]) -> Vec<Vec<String>> {

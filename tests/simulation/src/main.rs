@@ -40,7 +40,7 @@ enum Command {
         /// Only these of its events
         #[arg(long, value_delimiter = ',')]
         keep: Vec<usize>,
-        /// Say no more than the verdict
+        /// Say no more than the ledger and the verdict
         #[arg(long)]
         quiet: bool,
     },

@@ -6,6 +6,7 @@ use pmk_system::error::{Failure, OrHint};
 use serde_json::json;
 
 use super::{
+    arguments::count,
     change::make,
     context::Context,
     output::{print, print_json},
@@ -40,7 +41,7 @@ pub(super) struct One {
 #[derive(Debug, Args)]
 pub(super) struct Log {
     /// So many of them
-    #[arg(long, value_name = "N", default_value_t = admin::SHOWN, value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = admin::SHOWN, value_parser = count::<usize>)]
     last: usize,
 }
 
@@ -110,13 +111,6 @@ impl Log {
         let rows: Vec<Vec<String>> =
             std::iter::once(heading).chain(entries.iter().map(|entry| row(entry, context))).collect();
         print(&context.columns(&rows))
-    }
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err("give a whole number, 1 or more".to_owned()),
-        Ok(count) => Ok(count),
     }
 }
 

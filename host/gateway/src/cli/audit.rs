@@ -14,6 +14,7 @@ use pmk_system::{
 };
 
 use super::{
+    arguments::between,
     context::{Context, block_on},
     output::{print, print_json},
     page::Page,
@@ -31,7 +32,7 @@ const NAMES: usize = 5;
 #[derive(Debug, Args)]
 pub(super) struct AuditCommand {
     /// How many days back
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=3660))]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = between::<u32>(1, 3_660))]
     days: u32,
 }
 

@@ -19,7 +19,7 @@ use pmk_policy::{SetOverride, Stack};
 use pmk_system::error::{Failure, OrHint};
 
 use super::{
-    arguments::{Json, tokens},
+    arguments::{Json, count, number, tokens},
     context::Context,
     logging,
     output::{print, print_json},
@@ -91,11 +91,11 @@ pub(super) struct CompareCommand {
     html: Option<PathBuf>,
 
     /// Conversations at a time [default: one a processor]
-    #[arg(long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = count::<usize>)]
+    jobs: Option<usize>,
 
     /// Where chance begins: the same seed gives the same report
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::<u64>)]
     seed: u64,
 }
 
@@ -124,7 +124,7 @@ impl CompareCommand {
             price: spec.name.as_deref().and_then(|name| prices.of(name)),
             seed: self.seed,
         };
-        let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get));
         let progress = Progress::over(found.len(), context);
         let start = Instant::now();
         let comparison = Comparison { arms: &arms, setup: &setup, questions: questions.as_ref(), jobs };

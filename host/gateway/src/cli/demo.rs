@@ -11,6 +11,7 @@ use pmk_system::error::Failure;
 use serde_json::{Value, json};
 
 use super::{
+    arguments::between,
     context::Context,
     output::{print, print_json},
     table,
@@ -31,7 +32,7 @@ pub(super) struct DemoCommand {
     plain: bool,
 
     /// How long it takes to watch
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600), conflicts_with = "plain")]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = between::<u64>(1, 600), conflicts_with = "plain")]
     seconds: u64,
 
     /// The language [default: that of the gateway or the system]

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    arguments::tokens,
+    arguments::{between, tokens},
     change::record,
     context::{Context, block_on},
     output::{note_failure, print, print_json},
@@ -61,7 +61,7 @@ pub(super) struct Explain {
     provider: Option<String>,
 
     /// The HTTP status; leave it out where the error came inside a stream
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(100..600))]
+    #[arg(long, value_name = "N", value_parser = between::<u16>(100, 599))]
     status: Option<u16>,
 
     /// The body of the answer; `-` reads standard input

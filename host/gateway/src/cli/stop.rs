@@ -18,13 +18,14 @@ use rustix::{
 use serde_json::json;
 
 use super::{
+    arguments::number,
     context::Context,
     output::{print, print_json},
 };
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
     /// How many seconds to wait for it; running turns have 30 to finish
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = number::<u64>)]
     timeout: u64,
 }
 

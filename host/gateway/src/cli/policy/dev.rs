@@ -3,7 +3,6 @@
 mod page;
 
 use std::{
-    num::NonZeroUsize,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -20,7 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    arguments::tokens,
+    arguments::{count, tokens},
     context::{Context, block_on},
     output::print,
     recorded,
@@ -63,8 +62,8 @@ pub(in crate::cli) struct Dev {
     questions: Option<PathBuf>,
 
     /// The most conversations
-    #[arg(long, value_name = "N", default_value = "50")]
-    most: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = count::<usize>)]
+    most: usize,
 
     /// The model's context window in tokens [default: that of the receipts; without any, half of each conversation is
     /// the limit]
@@ -182,7 +181,7 @@ impl Dev {
             let all = format!("{} conversations that are built in", found.len());
             return Ok((found, all));
         }
-        let (found, problems) = sessions::of(sources, self.most.get(), setup, self.has_limit());
+        let (found, problems) = sessions::of(sources, self.most, setup, self.has_limit());
         problems.iter().for_each(|problem| context.warn(problem));
         let from = self.histories.as_ref().unwrap_or(&context.home);
         if found.is_empty() {

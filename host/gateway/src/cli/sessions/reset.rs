@@ -5,6 +5,7 @@ use pmk_core::SessionKey;
 use pmk_system::{clock, error::Failure};
 use serde_json::json;
 
+use super::super::arguments::number;
 use crate::{
     cli::{change::record, context::Context, output::print_json},
     store::{Cut, Store},
@@ -18,7 +19,7 @@ pub(in crate::cli) struct Reset {
     /// The conversation, as `sessions list` prints it
     key: SessionKey,
     /// Keep the first N turns of the live window, and what stands before them
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<usize>)]
     to_turn: Option<usize>,
 }
 
