@@ -216,6 +216,34 @@ fn an_answer_of_nothing_to_a_large_prompt_is_recovered_and_counted() {
     }
 }
 
+/// One 413 for "hi" kept every conversation of that model below 228 tokens for an hour.
+#[test]
+fn a_tiny_prompt_that_is_refused_as_too_long_shuts_nobody_out() {
+    for answered_before in [false, true] {
+        for refusal in [
+            Behaviour::error(413, "request_too_large", "プロンプトが大きすぎます"),
+            Behaviour::stopping("", "model_context_window_exceeded"),
+        ] {
+            let (home, anthropic) = (home(), Anthropic::start_blocking());
+            if answered_before {
+                assert!(lost(&run(&home, &anthropic, "standard", &[turn(0, 60)]).lines()).is_empty());
+            }
+            let asked = anthropic.requests().len();
+            (0..3).for_each(|_| anthropic.push(refusal.clone()));
+            let other = question("EvB", "hi").replace("\"U1\"", "\"U2\"").replace("\"D1\"", "\"D2\"");
+            let lines = run(&home, &anthropic, "standard", &[other]).lines();
+            let [told] = replies(&lines)[..] else { panic!("{lines:#?}") };
+            assert!(told.starts_with(":x:") && !told.contains("too long"), "{told}");
+            assert_eq!(anthropic.requests().len(), asked + 1, "a smaller one cannot help");
+            let large = Anthropic::start_blocking();
+            let lines = run(&home, &large, "standard", &[turn(1, 60)]).lines();
+            assert!(lost(&lines).is_empty(), "{:#?}", replies(&lines));
+            let page = audit(&home);
+            assert!(!page.contains("bounds of a model's window"), "{page}");
+        }
+    }
+}
+
 /// A model that has nothing to say to a small prompt is not asked again.
 #[test]
 fn an_answer_of_nothing_to_a_small_prompt_is_taken_as_it_is() {

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
-use pmk_core::{Block, Message};
+use pmk_core::{Block, Message, text};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -21,6 +21,7 @@ pub mod classify;
 pub mod claude_cli;
 mod counts;
 mod families;
+mod foreign;
 pub mod http;
 mod images;
 mod open;
@@ -117,9 +118,10 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether it neither says anything nor calls a tool.
+    /// Whether it neither says anything that can be seen nor calls a tool.
     pub fn is_empty(&self) -> bool {
-        self.blocks.iter().all(|block| matches!(block, Block::Text { text } if text.trim().is_empty()))
+        let says_nothing = |text: &str| text::plain(text).trim().is_empty();
+        self.blocks.iter().all(|block| matches!(block, Block::Text { text } if says_nothing(text)))
     }
 }
 

@@ -10,8 +10,8 @@ mod trusted;
 
 pub use lock::{Holder, HomeError, HomeLock};
 pub use private::{
-    append_private_file, create_private_dir, open_private_file, replace_private_file, stage_private_file,
-    sync_folder_of,
+    append_private_file, create_private_dir, forget_staged, open_private_file, replace_private_file,
+    stage_private_file, sync_folder_of,
 };
 pub use trusted::check as check_trusted;
 

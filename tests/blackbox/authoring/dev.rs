@@ -170,6 +170,8 @@ fn what_cannot_be_built_is_said() {
         &["mine", "--build", "true", "--component", "mine.wasm", "--once"],
         &["mine", "--histories", "mine", "--build", "true", "--component", "mine.wasm"],
         &["mine", "--build", "echo text > mine.wasm", "--component", "mine.wasm", "--once"],
+        &["mine", "--build", "rm -f mine.wasm; mkfifo mine.wasm", "--component", "mine.wasm", "--once"],
+        &["mine", "--build", "rm -f mine.wasm; ln -s /dev/zero mine.wasm", "--component", "mine.wasm", "--once"],
     ] {
         let mut command = project.0.command(&[&["policy", "dev"], arguments].concat());
         command.current_dir(project.0.path());

@@ -19,7 +19,7 @@ use pmk_policy::{SetOverride, Stack};
 use pmk_system::error::{Failure, OrHint};
 
 use super::{
-    arguments::{Json, count, number, tokens},
+    arguments::{Json, between, number, tokens},
     context::Context,
     logging,
     output::{print, print_json},
@@ -45,6 +45,9 @@ use crate::{
 
 /// The most problems that are told one by one.
 const MAX_TOLD: usize = 20;
+
+/// More at a time than any machine has processors for; each takes a thread.
+const MOST_JOBS: u64 = 256;
 
 #[derive(Debug, Args)]
 pub(super) struct CompareCommand {
@@ -91,7 +94,7 @@ pub(super) struct CompareCommand {
     html: Option<PathBuf>,
 
     /// Conversations at a time [default: one a processor]
-    #[arg(long, value_name = "N", value_parser = count::<usize>)]
+    #[arg(long, value_name = "N", value_parser = between::<usize>(1, MOST_JOBS))]
     jobs: Option<usize>,
 
     /// Where chance begins: the same seed gives the same report

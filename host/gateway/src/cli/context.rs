@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{
     output::{note, note_json},
     table,
+    text::printable,
 };
 use crate::{config::Origin, messages::terminal};
 
@@ -51,7 +52,7 @@ impl Context {
         if self.json {
             note_json(&json!({"type": "warning", "message": text}));
         } else {
-            note(terminal::warning(text, None, self.language));
+            note(terminal::warning(&printable(text), None, self.language));
         }
     }
 
@@ -64,7 +65,7 @@ impl Context {
             document["message"] = what.into();
             note_json(&document);
         } else {
-            note(terminal::warning(&what, failure.advice(), self.language));
+            note(terminal::warning(&printable(&what), failure.advice(), self.language));
         }
     }
 }

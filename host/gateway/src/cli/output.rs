@@ -7,6 +7,7 @@ use pmk_core::Language;
 use pmk_system::{error::Failure, json};
 use textwrap::{Options, WordSeparator, WordSplitter, core::Word};
 
+use super::text::printable;
 use crate::{messages::terminal, waiting};
 
 /// A terminal that is narrower than this is not one that people read at.
@@ -42,7 +43,7 @@ pub(super) fn note_steps(steps: &str) {
 pub(super) fn note_failure(failure: &Failure, language: Language, json: bool) {
     match json {
         true => note_json(&failure.document()),
-        false => note(terminal::error(failure.message(), failure.advice(), language)),
+        false => note(terminal::error(&printable(failure.message()), failure.advice(), language)),
     }
 }
 

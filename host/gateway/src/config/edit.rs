@@ -49,6 +49,7 @@ impl EditError {
 pub fn edit<T, E: From<EditError>>(home: &Path, change: impl FnOnce(&mut Object) -> Result<T, E>) -> Result<T, E> {
     let _lock = lock(home)?;
     let path = real_path(home)?;
+    home::forget_staged(&path);
     let mut root = read(home, &path)?;
     let changed = change(&mut root)?;
     write(&path, &root)?;
@@ -163,6 +164,18 @@ mod tests {
         set(home.path(), "model").unwrap();
         assert!(home::config_file(home.path()).is_symlink());
         assert!(fs::read_to_string(&real).unwrap().contains("new"));
+    }
+
+    #[test]
+    fn what_a_killed_change_has_left_is_taken_away_by_the_next() {
+        let home = tempfile::tempdir().unwrap();
+        set(home.path(), "model").unwrap();
+        let file = home::config_file(home.path());
+        let (left, others) = (home::stage_private_file(&file, b"{}").unwrap(), home.path().join(".others"));
+        let (_, left) = left.keep().unwrap();
+        fs::write(&others, "").unwrap();
+        set(home.path(), "other").unwrap();
+        assert_eq!((left.exists(), others.exists()), (false, true));
     }
 
     #[test]

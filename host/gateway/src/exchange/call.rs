@@ -47,6 +47,7 @@ pub(crate) async fn call(ports: &dyn Ports, exchange: &mut Exchange) -> Result<C
     let mut images = Images::default();
     loop {
         let (request, outcome) = send_or_repair(ports, exchange).await;
+        let outcome = outcome.map_err(|error| believed(ports, exchange, error));
         match &outcome {
             Ok(answer) if !answer.is_empty() => {
                 tools.answered(ports, exchange, &request).await;
@@ -107,6 +108,27 @@ async fn send(
     outcome
 }
 
+/// What a failure is taken for. A refusal as too long that names no number is not believed of a request that is tiny, or
+/// much smaller than what the model answers: it would keep every conversation below that size. Something else was wrong,
+/// and nobody has said what.
+fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelError {
+    match error {
+        ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message }
+            if exchange.below.is_none() && !may_be_the_size(ports, exchange, Source::Unexplained) =>
+        {
+            tracing::warn!(session = exchange.key, message, "a refusal of a small prompt as too long is not believed");
+            ModelError::Unexplained { message }
+        }
+        error => error,
+    }
+}
+
+/// Whether a request of this size may be more than the model takes.
+fn may_be_the_size(ports: &dyn Ports, exchange: &Exchange, source: Source) -> bool {
+    let size = exchange.estimate();
+    size > LEAST_LIMIT && ports.calibration().bounds().may_be_too_large(size, source)
+}
+
 /// Why a smaller request may be answered where this one was not.
 fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelError>) -> Option<Cause> {
     let source = match outcome {
@@ -120,11 +142,10 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
         Ok(answer) if answer.is_empty() => Source::Empty,
         _ => return None,
     };
-    let calibration = ports.calibration();
     let may_suspect = exchange.trial.is_some()
         || exchange.tally.tokens_after > LEAST_LIMIT
-            && calibration.bounds().may_be_too_large(exchange.estimate(), source)
-            && calibration.may_suspect(exchange.session, ports.now_ms());
+            && may_be_the_size(ports, exchange, source)
+            && ports.calibration().may_suspect(exchange.session, ports.now_ms());
     may_suspect.then_some(Cause::Suspected(source))
 }
 

@@ -1,19 +1,25 @@
 //! Copies of a whole store, and what is done when one is lost.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
 use jiff::{Timestamp, tz::TimeZone};
 use pmk_system::{
     error::Failure,
+    files::NoFile,
     home::{self, HomeLock},
 };
 use rusqlite::Connection;
+use tempfile::TempPath;
 use thiserror::Error;
 
 use super::{Store, StoreError, connection, error::Fault, files, mark, paths};
+
+/// Behind the name of a copy while it is being written.
+const UNFINISHED: &str = ".unfinished";
 
 /// So many problems of one file are told.
 const MOST_PROBLEMS: u32 = 20;
@@ -39,6 +45,9 @@ pub enum BackupError {
     /// The copy would be written over another file.
     #[error("`{}` exists already", .0.display())]
     Exists(PathBuf),
+    /// Somebody else is writing a copy of that name.
+    #[error("`{}` is being written by another command", .0.display())]
+    Busy(PathBuf),
     /// A file cannot be written or moved.
     #[error("cannot write `{}`: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
@@ -55,7 +64,7 @@ impl From<BackupError> for Failure {
             BackupError::Missing(_) | BackupError::NoBackup { .. } | BackupError::Itself(_) => {
                 Failure::new(error).hint("which file did `pmk-host store backup FILE` make?")
             }
-            BackupError::Exists(_) => Failure::new(error).hint("give a name that is free"),
+            BackupError::Exists(_) | BackupError::Busy(_) => Failure::new(error).hint("give a name that is free"),
             BackupError::Write { .. } => {
                 Failure::new(error).hint("is there room, and may you write to the folder? The store is as it was")
             }
@@ -76,7 +85,7 @@ impl Store {
             return Err(BackupError::NoFolder(folder.to_owned()));
         }
         let path = Store::path(&self.shared.home);
-        self.read(move |conn| Ok(copy(conn, &path, &to))).await?
+        self.read(move |conn| Ok(copy(conn, &path, &to, Over::Nothing))).await?
     }
 
     /// What is wrong with the file itself, one line each; nothing where it is sound. It is read as a whole.
@@ -117,40 +126,81 @@ impl Store {
     }
 }
 
-/// Copies what a connection reads to a new file, as of now, in SQLite's own words: no half of a commit is in it.
-pub(super) fn copy(conn: &Connection, from: &Path, to: &Path) -> Result<u64, BackupError> {
+/// What a copy may take the place of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    Nothing,
+    /// An earlier copy.
+    Another,
+}
+
+/// Copies what a connection reads to a file, as of now, in SQLite's own words: no half of a commit is in it. It has its
+/// name once it is whole and on the disk; what was killed at it is taken away by the next that has the same name.
+pub(super) fn copy(conn: &Connection, from: &Path, to: &Path, over: Over) -> Result<u64, BackupError> {
     let failed = |source| BackupError::Write { path: to.to_owned(), source };
-    if files::length(to)?.is_some() {
+    if over == Over::Nothing && files::length(to)?.is_some() {
         return Err(BackupError::Exists(to.to_owned()));
     }
-    let name = to.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8")))?;
-    // SQLite takes an empty file as it is, and so it is nobody else's to read from the beginning.
-    let file = home::open_private_file(to).map_err(failed)?;
-    let copied = conn.execute("VACUUM INTO ?1", [name]).map_err(|error| match Fault::from(error).at(to) {
+    let (file, unfinished) = begin(&paths::with_suffix(to, UNFINISHED), to)?;
+    let name = unfinished.to_str().ok_or_else(|| failed(io::Error::other("its name is not UTF-8")))?;
+    let copied = conn.execute("VACUUM INTO ?1", [name]);
+    forget_journal(&unfinished);
+    copied.map_err(|error| match Fault::from(error).at(to) {
         // It was met in what is read.
-        StoreError::Damaged { message, .. } => StoreError::Damaged { path: from.to_owned(), message }.into(),
+        StoreError::Damaged { message, .. } => {
+            BackupError::from(StoreError::Damaged { path: from.to_owned(), message })
+        }
         other => other.into(),
-    });
-    let synced = copied.and_then(|_| {
-        file.sync_all().and_then(|()| home::sync_folder_of(to)).map_err(failed)?;
-        Ok(file.metadata().map_err(failed)?.len())
-    });
-    if synced.is_err() {
-        let _ = fs::remove_file(to);
+    })?;
+    file.sync_all().map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    let placed = match over {
+        Over::Nothing => unfinished.persist_noclobber(to),
+        Over::Another => unfinished.persist(to),
+    };
+    placed.map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => BackupError::Exists(to.to_owned()),
+        _ => failed(error.error),
+    })?;
+    home::sync_folder_of(to).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// An empty file for a copy, locked, which goes away unless it is given another name. SQLite takes an empty file as it is,
+/// and so it is nobody else's to read from the beginning.
+fn begin(path: &Path, to: &Path) -> Result<(File, TempPath), BackupError> {
+    let failed = |source| BackupError::Write { path: path.to_owned(), source };
+    let file = home::open_private_file(path).map_err(failed)?;
+    // Whoever had it may have finished meanwhile: then this is the whole copy, under its own name.
+    if file.try_lock().is_err() || !files::is_at(&file, path)? {
+        return Err(BackupError::Busy(to.to_owned()));
     }
-    synced
+    forget_journal(path);
+    file.set_len(0).map_err(failed)?;
+    let unfinished = TempPath::try_from_path(path).map_err(failed)?;
+    Ok((file, unfinished))
+}
+
+/// SQLite's journal of a copy that was cut short.
+fn forget_journal(path: &Path) {
+    let _ = fs::remove_file(paths::with_suffix(path, "-journal"));
 }
 
 /// Copies a backup to where it is to be renamed from, and looks at it there.
 fn stage(from: &Path, staged: &Path) -> Result<(), BackupError> {
-    if files::length(from)?.is_none() {
-        return Err(BackupError::Missing(from.to_owned()));
-    }
-    if from.is_dir() {
-        return Err(BackupError::NoBackup { path: from.to_owned(), why: "it is a folder" });
+    let path = || from.to_owned();
+    match pmk_system::files::open(from) {
+        Ok(_) => {}
+        Err(NoFile::Folder) => return Err(BackupError::NoBackup { path: path(), why: "it is a folder" }),
+        // It would be waited for, or read, without end.
+        Err(NoFile::Special(why)) => return Err(BackupError::NoBackup { path: path(), why }),
+        Err(NoFile::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(StoreError::Io { path: path(), message: error.to_string() }.into());
+        }
+        Err(_) => return Err(BackupError::Missing(path())),
     }
     let conn = connection::backup(from).map_err(|error| of_backup(error, from))?;
-    copy(&conn, from, staged).map_err(|error| match error {
+    copy(&conn, from, staged, Over::Another).map_err(|error| match error {
         BackupError::Store(error) => of_backup(error, from),
         other => other,
     })?;
@@ -189,7 +239,8 @@ pub(super) fn place(staged: &Path, path: &Path, at: Timestamp) -> Result<Vec<Pat
 
 /// Moves the database and what belongs to it away, under names by which SQLite still knows them as one.
 fn move_aside(path: &Path, at: Timestamp) -> Result<Vec<PathBuf>, BackupError> {
-    let aside = paths::with_suffix(path, &at.to_zoned(TimeZone::UTC).strftime(".until-%Y%m%dT%H%M%S%3fZ").to_string());
+    let time = at.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%S%3fZ");
+    let aside = paths::with_suffix(path, &format!("{}{time}", paths::ASIDE));
     let mut moved = Vec::new();
     for (from, to) in paths::all(path).into_iter().zip(paths::all(&aside)) {
         if files::length(&from)?.is_some() {

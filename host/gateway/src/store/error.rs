@@ -191,6 +191,13 @@ impl StoreError {
                  report this",
                 backup.display()
             ))),
+            StoreError::Gone { path, how: Loss::Missing } if !paths::is_beside(path) => {
+                paths::last_aside(path).map(|aside| Cow::Owned(format!(
+                    "what was there before was moved aside, to `{}`: where `pmk-host store restore` or `pmk-host store renew` \
+                     was cut short, do that again; or put it back under its name",
+                    aside.display()
+                )))
+            }
             _ => None,
         }
         .or_else(|| self.settled_hint().map(Cow::Borrowed))

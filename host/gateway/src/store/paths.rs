@@ -32,6 +32,21 @@ pub(super) fn is_beside(path: &Path) -> bool {
     BESIDE.iter().any(|suffix| name.ends_with(suffix.as_bytes()))
 }
 
+/// What stands between the database's name and the time at which it was moved aside.
+pub(super) const ASIDE: &str = ".until-";
+
+/// What was moved aside last, by a restore or a renewal.
+pub(super) fn last_aside(path: &Path) -> Option<PathBuf> {
+    let prefix = format!("{}{ASIDE}", path.file_name()?.to_str()?);
+    let entries = fs::read_dir(path.parent()?).ok()?.flatten().map(|entry| entry.path());
+    let is_database = |aside: &PathBuf| {
+        aside.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&prefix))
+            && !is_beside(aside)
+    };
+    // They are named after the time.
+    entries.filter(is_database).max()
+}
+
 /// What stands between the database's name and the number of the schema that a backup has.
 const SCHEMA: &str = ".schema-";
 

@@ -2,22 +2,18 @@
 //! the next change. It is the way back to the program of before, which cannot read what this one makes of the store.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
-use pmk_system::home;
 use rustix::fs::statvfs;
 
 use super::{
-    backup::{self, BackupError},
+    backup::{self, Over},
     connection,
     error::StoreError,
     paths,
 };
-
-/// While it is being written.
-const UNFINISHED: &str = ".schema-unfinished";
 
 /// The backup is about as large as the database, and so is what a migration may write at most.
 const TIMES_THE_STORE: u64 = 2;
@@ -43,17 +39,11 @@ impl Step {
 /// # Errors
 /// [`StoreError::NoRoom`], or it cannot be written: there is no new backup.
 pub(super) fn back_up(path: &Path, step: Step, free: impl FnOnce(&Path) -> u64) -> Result<PathBuf, StoreError> {
-    let (to, unfinished) = (paths::of_schema(path, step.found), paths::with_suffix(path, UNFINISHED));
+    let to = paths::of_schema(path, step.found);
     let conn = connection::as_committed(path)?;
     let bytes = connection::length(&conn).map_err(|fault| fault.at(path))?;
     check_room(path, bytes, free)?;
-    // Of one that was killed at it.
-    let _ = fs::remove_file(&unfinished);
-    let written = backup::copy(&conn, path, &unfinished).and_then(|_| {
-        let failed = |source: io::Error| BackupError::Write { path: to.clone(), source };
-        fs::rename(&unfinished, &to).and_then(|()| home::sync_folder_of(&to)).map_err(failed)
-    });
-    written.map_err(|error| step.failed(path, &error, None))?;
+    backup::copy(&conn, path, &to, Over::Another).map_err(|error| step.failed(path, &error, None))?;
     Ok(to)
 }
 

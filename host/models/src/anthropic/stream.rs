@@ -10,6 +10,7 @@ use crate::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
     counts::{self, Count},
+    foreign,
     http::Assemble,
     sse::Event,
 };
@@ -39,6 +40,16 @@ enum Part {
     },
     /// Thinking and whatever else comes later: not part of the conversation.
     Ignored,
+}
+
+impl Part {
+    fn is_call(&self) -> bool {
+        matches!(self, Part::ToolUse { .. })
+    }
+
+    fn is_said(&self) -> bool {
+        matches!(self, Part::Text(text) if !text.is_empty())
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -137,7 +148,7 @@ impl Assemble for Assembly {
         if event.name == "ping" {
             return Ok(None);
         }
-        let data: Data = match serde_json::from_str(&event.data) {
+        let data: Data = match foreign::json(&event.data) {
             Ok(data) => data,
             Err(_) if !KNOWN_EVENTS.contains(&event.name.as_str()) => return Ok(None),
             Err(error) => return Err(malformed(format_args!("`{}` event: {error}", event.name))),
@@ -231,7 +242,10 @@ impl Assembly {
                 let why = stop_details.get("explanation").and_then(Value::as_str).unwrap_or("it gave no reason");
                 return Err(ModelError::Refused { message: why.to_owned() });
             }
-            // `pause_turn` belongs to tools that run at the provider; we ask for none.
+            // A reason that came later, or `pause_turn` of tools that run at the provider, of which we ask for none: what
+            // there is was said, and paid for.
+            _ if done.blocks.iter().any(Part::is_call) => Stop::ToolUse,
+            _ if done.blocks.iter().any(Part::is_said) => Stop::End,
             other => return Err(ModelError::Other { message: format!("the answer ended early with `{other}`") }),
         };
         if done.open.is_some() {
@@ -241,12 +255,15 @@ impl Assembly {
         for part in done.blocks {
             match part {
                 Part::Text(text) if !text.is_empty() => blocks.push(Block::Text { text }),
-                Part::ToolUse { id, name, json } => match input(&json) {
-                    Ok(input) => blocks.push(Block::ToolUse { id, name, input }),
-                    // The room ran out in the middle of a call, which therefore cannot be made.
-                    Err(_) if matches!(stop, Stop::MaxTokens | Stop::WindowFull) => {}
-                    Err(error) => return Err(malformed(format_args!("input of tool `{name}`: {error}"))),
-                },
+                Part::ToolUse { id, name, json } => {
+                    let input = match foreign::arguments(&json) {
+                        Some(input) => input,
+                        // The room ran out in the middle of a call, which therefore cannot be made.
+                        None if matches!(stop, Stop::MaxTokens | Stop::WindowFull) => continue,
+                        None => foreign::unreadable(&json),
+                    };
+                    blocks.push(Block::ToolUse { id, name, input });
+                }
                 Part::Text(_) | Part::Ignored => {}
             }
         }
@@ -265,10 +282,6 @@ const KNOWN_EVENTS: &[&str] = &[
     "message_stop",
     "error",
 ];
-
-fn input(json: &str) -> Result<Value, serde_json::Error> {
-    if json.is_empty() { Ok(Value::Object(serde_json::Map::new())) } else { serde_json::from_str(json) }
-}
 
 fn malformed(what: std::fmt::Arguments<'_>) -> ModelError {
     ModelError::Transport { message: format!("the stream is malformed: {what}") }

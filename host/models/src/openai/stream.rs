@@ -7,12 +7,13 @@ use std::borrow::Cow;
 
 use pmk_core::Block;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     Answer, ModelError, Stop, Usage,
     classify::{Failed, classify},
     counts::{self, Count},
+    foreign,
     http::Assemble,
     sse::Event,
 };
@@ -117,7 +118,7 @@ impl Assemble for Assembly {
         if self.bytes > MAX_ANSWER_BYTES {
             return Err(malformed(&format!("the answer is larger than {MAX_ANSWER_BYTES} bytes")));
         }
-        let chunk: Chunk = serde_json::from_str(&event.data).map_err(|error| malformed(&error.to_string()))?;
+        let chunk: Chunk = foreign::json(&event.data).map_err(|error| malformed(&error.to_string()))?;
         if chunk.error.is_some() || event.name == "error" {
             return Err(classify(&Failed { body: &event.data, ..Failed::default() }));
         }
@@ -189,12 +190,12 @@ impl Assembly {
             blocks.push(Block::Text { text: self.text });
         }
         for (count, call) in self.calls.into_iter().enumerate() {
-            let input = match input(&call.arguments) {
+            let input = match foreign::arguments(&call.arguments) {
                 Some(input) => input,
                 // The room ran out in the middle of a call, which therefore cannot be made.
                 None if cut => continue,
-                // Small models do this; the tool's answer then tells the model what is missing.
-                None => json!({"unreadable": call.arguments}),
+                // Small models do this.
+                None => foreign::unreadable(&call.arguments),
             };
             let id = if call.id.is_empty() { format!("call_{count}") } else { call.id };
             blocks.push(Block::ToolUse { id, name: call.name, input });
@@ -223,14 +224,6 @@ impl From<Counted> for Usage {
     }
 }
 
-/// The input of a call, which is always an object.
-fn input(arguments: &str) -> Option<Value> {
-    if arguments.trim().is_empty() {
-        return Some(json!({}));
-    }
-    serde_json::from_str(arguments).ok().filter(Value::is_object)
-}
-
 fn malformed(what: &str) -> ModelError {
     ModelError::Transport { message: format!("the stream is malformed: {what}") }
 }
@@ -238,6 +231,7 @@ fn malformed(what: &str) -> ModelError {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 

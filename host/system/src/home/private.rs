@@ -1,6 +1,7 @@
 //! Files and folders that only their owner can read.
 
 use std::{
+    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     path::Path,
@@ -62,15 +63,33 @@ pub fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Writes what is to become this file to a hidden one beside it, readable by the owner alone (0600), and on to
-/// the disk. Unless it is persisted it goes away.
+/// the disk. Unless it is persisted it goes away; a process that is killed meanwhile leaves it for [`forget_staged`].
 ///
 /// # Errors
 /// It cannot be written.
 pub fn stage_private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = NamedTempFile::with_prefix_in(".", folder_of(path))?;
+    let mut file = tempfile::Builder::new().prefix(&staged_prefix(path)).tempfile_in(folder_of(path))?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Takes away what killed processes have left beside a file that they were about to replace. Only for who alone may
+/// replace it.
+pub fn forget_staged(path: &Path) {
+    let prefix = staged_prefix(path);
+    let entries = fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes())) {
+        // One that cannot be taken away is of no use to anybody, and the next tries again.
+        let _ = fs::remove_file(entry.path());
+    }
+}
+
+fn staged_prefix(path: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    prefix.push(".staged-");
+    prefix
 }
 
 /// A rename or deletion survives a power cut once the folder is synced.

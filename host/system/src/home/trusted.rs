@@ -25,7 +25,11 @@ pub fn check(home: &Path) -> Result<(), Failure> {
     for part in parts {
         match look(&part) {
             Ok(judged) => judged.map_err(|problem| {
-                let hint = problem.hint();
+                // A command would change what others have put where it leads.
+                let hint = match part.is_symlink() {
+                    true => format!("`{}` is a link: put something of your own in its place", part.display()),
+                    false => problem.hint(),
+                };
                 Failure::new(format!("{problem}, and what is in it is done with your rights")).hint(hint)
             })?,
             Err(error) if is_absent(&error) => {}
@@ -113,6 +117,9 @@ mod tests {
         std::os::unix::fs::symlink(elsewhere.join("gateway.json"), config_file(&home)).expect("a link");
         assert!(check(&home).is_ok());
         set(&elsewhere, 0o777);
-        assert!(check(&home).expect_err("a rename away").to_string().contains("elsewhere` can be changed"));
+        let refused = check(&home).expect_err("a rename away").to_string();
+        assert!(refused.contains("elsewhere` can be changed"), "{refused}");
+        // What it leads to may be others' own: no command is to change that.
+        assert!(refused.contains("gateway.json` is a link") && !refused.contains("chmod"), "{refused}");
     }
 }

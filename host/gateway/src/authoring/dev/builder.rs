@@ -10,7 +10,10 @@ use std::{
 };
 
 use build_plugins::{Component, Target, Toolchain, Workspace, guest};
-use pmk_system::child::{self, End, Limits, SpawnError, Spec};
+use pmk_system::{
+    child::{self, End, Limits, SpawnError, Spec},
+    files,
+};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +22,9 @@ const WALL_CLOCK: Duration = Duration::from_secs(3_600);
 
 /// How much of what a compiler says is kept, from its end and from its start.
 const SAID_BYTES: usize = 256 << 10;
+
+/// No component is larger than this, and no module that one is made of.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// How a core module begins; a component has another version.
 const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
@@ -187,8 +193,12 @@ impl Builder {
                 return Err(BuildError::Failed { what: self.what.clone(), said: said.join("\n") });
             }
         }
-        let nothing = |source| BuildError::Nothing { what: self.what.clone(), file: self.artifact.clone(), source };
-        let bytes = fs::read(&self.artifact).map_err(nothing)?;
+        let nothing = |why: files::NoFile| BuildError::Nothing {
+            what: self.what.clone(),
+            file: self.artifact.clone(),
+            source: why.into(),
+        };
+        let bytes = files::read(&self.artifact, MOST_BYTES).map_err(nothing)?;
         if !bytes.starts_with(CORE_MODULE) {
             return Ok(self.artifact.clone());
         }
@@ -211,7 +221,7 @@ impl Builder {
         // As any file of this user: the gateway that runs it may be somebody else's.
         let readable = fs::Permissions::from_mode(0o666);
         let mut beside = tempfile::Builder::new().permissions(readable).tempfile_in(folder).map_err(unwritable)?;
-        let mut built = fs::File::open(built).map_err(unwritable)?;
+        let (mut built, _) = files::open(built).map_err(|why| unwritable(why.into()))?;
         io::copy(&mut built, &mut beside).map_err(unwritable)?;
         beside.persist(&self.component).map_err(|error| unwritable(error.error))?;
         Ok(())

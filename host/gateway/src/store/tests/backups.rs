@@ -114,3 +114,56 @@ async fn what_is_no_sound_backup_is_not_put_in_the_place_of_a_store() {
     Store::put_back(&lock(&home), &good, at(0)).unwrap();
     assert_eq!(open(&home).sessions().await.unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn a_backup_that_was_killed_leaves_its_name_free_and_nothing_behind_the_next_one() {
+    let home = home();
+    let copy = home.path().join("copy.db");
+    let store = open(&home);
+    turn(&store, "slack:dm:U1", "Ev1").await;
+    // What a killed one leaves: half of a copy, and SQLite's journal of it.
+    fs::write(home.path().join("copy.db.unfinished"), [0; 5_000]).unwrap();
+    fs::write(home.path().join("copy.db.unfinished-journal"), [1; 700]).unwrap();
+    let bytes = store.back_up(&copy).await.unwrap();
+    assert_eq!(fs::metadata(&copy).unwrap().len(), bytes);
+    let files = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = files.filter(|name| name.starts_with("copy.db") && name != "copy.db").collect();
+    assert_eq!(left, Vec::<String>::new());
+    assert_eq!(Store::put_back(&lock(&self::home()), &copy, at(0)).unwrap(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn two_backups_of_one_name_do_not_write_into_each_other() {
+    let home = home();
+    let copy = home.path().join("copy.db");
+    let store = open(&home);
+    turn(&store, "slack:dm:U1", "Ev1").await;
+    let other = fs::File::create(home.path().join("copy.db.unfinished")).unwrap();
+    other.lock().unwrap();
+    assert!(matches!(store.back_up(&copy).await, Err(BackupError::Busy(_))));
+    drop(other);
+    store.back_up(&copy).await.unwrap();
+}
+
+#[test]
+fn what_is_no_file_is_refused_as_a_backup_at_once() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let home = home();
+    let pipe = home.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let refused = Store::put_back(&lock(&home), &pipe, at(0)).unwrap_err().to_string();
+    assert_eq!(refused, format!("`{}` is no backup of a store: a pipe", pipe.display()));
+}
+
+#[tokio::test]
+async fn a_restore_that_was_cut_short_says_where_the_store_of_before_is() {
+    let home = home();
+    drop(open(&home));
+    let path = Store::path(home.path());
+    let aside = paths::with_suffix(&path, ".until-20251009T120000000Z");
+    fs::rename(&path, &aside).unwrap();
+    let error = Store::open(home.path()).map(drop).unwrap_err();
+    let hint = error.hint().unwrap().into_owned();
+    assert!(hint.contains(&format!("moved aside, to `{}`", aside.display())), "{hint}");
+}

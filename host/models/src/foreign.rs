@@ -1,0 +1,92 @@
+//! What a provider has written, taken for as much as it can be: an answer was paid for.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Reads an event's JSON. Half of a character, as a server writes that cuts its text anywhere, is a replacement character.
+///
+/// # Errors
+/// It is not what it should be.
+pub(crate) fn json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(text).or_else(|error| match whole_characters(text) {
+        Cow::Owned(whole) => serde_json::from_str(&whole),
+        Cow::Borrowed(_) => Err(error),
+    })
+}
+
+/// The arguments of a tool call, which are always an object; `None` where they cannot be read.
+pub(crate) fn arguments(text: &str) -> Option<Value> {
+    if text.trim().is_empty() {
+        return Some(json!({}));
+    }
+    json(text).ok().filter(Value::is_object)
+}
+
+/// What stands for arguments that cannot be read: the tool's answer then tells the model what is missing.
+pub(crate) fn unreadable(arguments: &str) -> Value {
+    json!({"unreadable": arguments})
+}
+
+/// JSON without escapes of half a character: a surrogate that its other half does not follow.
+fn whole_characters(json: &str) -> Cow<'_, str> {
+    const UNIT: usize = r"\u0000".len();
+    let unit = |at: usize| u16::from_str_radix(json.get(at..at + UNIT)?.strip_prefix(r"\u")?, 16).ok();
+    let mut whole = String::new();
+    let (mut kept, mut at) = (0, 0);
+    while let Some(escape) = json[at..].find('\\').map(|found| at + found) {
+        at = match unit(escape) {
+            Some(0xd800..=0xdbff) if matches!(unit(escape + UNIT), Some(0xdc00..=0xdfff)) => escape + 2 * UNIT,
+            Some(0xd800..=0xdfff) => {
+                whole.push_str(&json[kept..escape]);
+                whole.push_str(r"\ufffd");
+                kept = escape + UNIT;
+                kept
+            }
+            Some(_) => escape + UNIT,
+            // Whatever is escaped is one character.
+            None => escape + 1 + json[escape + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+    }
+    if kept == 0 {
+        return json.into();
+    }
+    whole.push_str(&json[kept..]);
+    whole.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn half_a_character_costs_no_answer() {
+        for (written, read) in [
+            (r#""a\ud83d""#, "a\u{fffd}"),
+            (r#""\ude00b""#, "\u{fffd}b"),
+            (r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀"),
+            (r#""\ud83d\u0041""#, "\u{fffd}A"),
+            (r#""\\ud83d \ud83d""#, "\\ud83d \u{fffd}"),
+            (r#""\ud83d\n預""#, "\u{fffd}\n預"),
+        ] {
+            assert_eq!(json::<String>(written).expect(written), read, "{written}");
+        }
+        assert!(json::<String>(r#""\ud8"#).is_err() && json::<String>(r#""\"#).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn whole_json_is_read_as_it_is(text in "(\\PC|\\\\|\"|\n){0,20}") {
+            let written = serde_json::to_string(&text).expect("JSON");
+            prop_assert_eq!(&*whole_characters(&written), &*written);
+        }
+
+        #[test]
+        fn nothing_makes_it_panic(text in r#"(\\|u|d8|00|dc|3d|"|預|\PC){0,20}"#) {
+            let _ = json::<Value>(&text);
+        }
+    }
+}
