@@ -8,6 +8,7 @@ use pmk_stand_ins::{
 use serde_json::{Value, json};
 
 use crate::{
+    receipts::all_of_a_conversation_are_made_again,
     support::{PATIENCE, until_async},
     workspace::{Scene, rules, rules_for_kills},
 };
@@ -313,12 +314,30 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     assert!(introduction.starts_with("What people have said in this thread") && introduction.ends_with(MATERIAL));
     assert_eq!(quoted, "> B77: disk full on db1\n> U2: is it the <log> again?\n> U3: no\n>   U2: yes it is");
     assert_eq!(sent[1..], ["what is going on?"]);
-    scene.slack.talk("C1", "U2", "said later", Some(&parent));
+    let later = scene.slack.talk("C1", "U2", "said later", Some(&parent));
     scene.told(&scene.slack.mention("C1", "U4", "and now?", Some(&parent))).await;
     let request = scene.anthropic.requests().last().expect("a request").body["messages"].to_string();
-    assert!(request.contains("disk full") && !request.contains("said later"), "{request}");
+    assert!(request.contains("what is going on?") && !request.contains("said later"), "{request}");
+    assert!(!request.contains("disk full"), "it was for one turn alone: {request}");
     assert!(!request.contains("of another matter"), "{}", other.ts);
     assert_eq!(scene.slack.calls("conversations.replies").len(), 1);
+    // Nothing of it is kept but the text that the receipt of that one request names.
+    let kept = scene.home.run(&["sessions", "show", &format!("slack:channel:C1:{parent}"), "--full"], "").ok().stdout;
+    assert!(kept.contains("what is going on?") && !kept.contains("disk full"), "{kept}");
+    let db = rusqlite::Connection::open(scene.home.path().join("gateway/pmk-host.db")).expect("the store");
+    let count = |place: &str| -> i64 {
+        let sql = format!("SELECT count(*) FROM {place} LIKE '%disk full%'");
+        db.query_row(&sql, [], |row| row.get(0)).expect("a count")
+    };
+    let places = ["message WHERE blocks", "live WHERE replacement", "inbox WHERE message", "inbox WHERE attached"];
+    assert_eq!(places.map(count), [0; 4]);
+    assert_eq!(count("text WHERE body"), 1);
+    let receipts = all_of_a_conversation_are_made_again(&scene.home, &format!("slack:channel:C1:{parent}")).await;
+    assert_eq!(receipts.iter().filter(|receipt| receipt.background.is_some()).count(), 1);
+    // That goes, too, where somebody deletes something of the thread.
+    let gone = scene.slack.take_back(&later).expect("an event");
+    assert!(scene.slack.await_ack(&gone, PATIENCE).await.is_some());
+    assert_eq!(count("text WHERE body"), 0);
     // Neither what begins a thread nor a direct message has anything before it.
     scene.told(&scene.slack.mention("C1", "U4", "by itself", None)).await;
     scene.told(&scene.slack.dm("U4", "in person")).await;

@@ -371,6 +371,62 @@ async fn a_verdict_is_whole_whenever_the_gateway_is_killed() {
     }
 }
 
+/// Once, a kill just after a "no" left its message with buttons for ever, and the ledger without a word of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_no_is_whole_whenever_the_gateway_is_killed() {
+    let mut moments = Moments::new();
+    for _ in 0..5 {
+        let team = Team::under(rules_for_kills(), &ENGLISH, "auto").await;
+        let gateway = team.connect().await;
+        let notice = team.learn().await;
+        let click = team.slack.click(CONTACT, &notice, "pmk_word_no", "no");
+        moments.pass(Duration::from_millis(40)).await;
+        gateway.kill();
+        assert!(team.slack.await_sockets(0, PATIENCE).await);
+        let acknowledged = team.slack.acks().iter().any(|ack| ack.event_id == click);
+        let gateway = team.connect().await;
+        if !acknowledged {
+            team.press(CONTACT, &notice, "no").await;
+        }
+        team.settled(&notice, team.story.rejected).await;
+        assert_eq!(team.atoms(), []);
+        assert!(gateway.terminate().success());
+        assert_eq!(team.home.events("atom.rejected").len(), 1);
+    }
+}
+
+/// As after a kill between the verdict and the end of the file, or between that and the word on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejection_that_was_begun_before_a_kill_is_carried_out_after_it() {
+    for is_deleted in [false, true] {
+        let team = Team::new(&ENGLISH, "auto").await;
+        let gateway = team.connect().await;
+        let notice = team.learn().await;
+        team.home.await_events("turn.processed", 2);
+        let path = team.atoms().remove(0).0;
+        // What is pressed now waits for the front, and the kill comes first.
+        team.slack.fault("chat.update", Fault::Stall);
+        team.press(CONTACT, &notice, "no").await;
+        team.home.await_events("atom.rejected", 1);
+        gateway.kill();
+        assert!(team.slack.await_sockets(0, PATIENCE).await);
+        if !is_deleted {
+            std::fs::write(&path, "---\n---\n").expect("the atom is back");
+        }
+        let store = team.home.path().join("gateway/pmk-host.db");
+        let db = rusqlite::Connection::open(store).expect("the store");
+        let atom = json!({"id": "an-atom", "path": path}).to_string();
+        assert_eq!(db.execute("UPDATE press SET atom = ?1", [atom]).expect("an update"), 1);
+        drop(db);
+        team.slack.heal("chat.update");
+        let gateway = team.connect().await;
+        team.settled(&notice, team.story.rejected).await;
+        assert!(!path.exists());
+        assert!(gateway.terminate().success());
+        assert_eq!(team.home.events("atom.rejected").len(), 2, "it is told by whoever carries it out");
+    }
+}
+
 /// What is said after an outage of the model's has a button, which asks once more: whoever presses it how often, and not who
 /// did not ask.
 #[tokio::test(flavor = "multi_thread")]

@@ -268,6 +268,127 @@ async fn a_reaction_stops_too_and_only_for_the_asker_and_admins() {
     scene.behaved();
 }
 
+/// A scene whose `mra` counts how often it runs, and has found something once it may.
+async fn searching() -> Scene {
+    let scene = scene(json!({})).await;
+    let script = "cd \"$1\"; echo run >> runs; while [ ! -e go ]; do sleep 0.02; done; echo 'It is in launch.rb.'";
+    let command = ["sh", "-c", script, "mra", &scene.home.path().display().to_string()];
+    let config = json!({"version": 1, "language": "en", "mra": {"command": command},
+                        "presence": {"broadcast": false, "readMissed": false}});
+    scene.home.write("gateway.json", config.to_string());
+    let looks = json!({"repo": "erp", "question": "where is the date of the launch?"});
+    scene.anthropic.when(QUESTION, Behaviour::calls([("mra_ask", looks)]));
+    scene.anthropic.when("It is in launch.rb.", Behaviour::answer("On Friday."));
+    scene.anthropic.when("an earlier one", Behaviour::answer("Earlier."));
+    scene
+}
+
+/// Once, whoever stopped a question of theirs that waited behind somebody else's had the turn of that begun anew, as often
+/// as they liked; and so had who wanted an old question asked again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_do_about_questions_that_wait_leaves_the_turn_under_way_alone() {
+    let scene = searching().await;
+    let gateway = scene.start().await;
+    let earlier = scene.slack.mention("C1", "U2", "an earlier one", None);
+    answers(&scene, "C1", 1).await;
+    scene.home.await_events("turn.processed", 1);
+    scene.slack.mention("C1", "U1", QUESTION, None);
+    let runs = || std::fs::read_to_string(scene.home.path().join("runs")).ok();
+    until_async("mra", runs).await;
+    let waits = async |text: &str| {
+        let sent = scene.slack.mention("C1", "U2", text, None);
+        taken(&scene, &sent.event_id).await;
+        sent
+    };
+    let first = waits("one that waits").await;
+    let edited = scene.slack.edit(&first, "<@U0BOT> one that waits, as edited");
+    taken(&scene, edited.last().expect("an event")).await;
+    scene.slack.react_to("U2", &first, "octagonal_sign");
+    scene.home.await_events("turn.stopped", 1);
+    waits("one more").await;
+    waits("stop").await;
+    scene.home.await_events("turn.stopped", 2);
+    let third = waits("a third").await;
+    let gone = scene.slack.take_back(&third).expect("an event");
+    taken(&scene, &gone).await;
+    scene.slack.react_to("U2", &earlier, "repeat");
+    scene.home.await_events("turn.again", 1);
+    scene.home.write("go", "");
+    // The two that were stopped say so.
+    let replies = answers(&scene, "C1", 5).await;
+    let count = |text: &str| replies.iter().filter(|reply| reply.text == text).count();
+    assert_eq!((count("On Friday."), count("Earlier.")), (1, 2), "{replies:#?}");
+    assert_eq!(runs().as_deref(), Some("run\n"), "its turn was begun anew");
+    assert_eq!(scene.anthropic.requests().len(), 4);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// In a group a mention that an edit adds comes as nothing else: nobody answered it.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_group_an_edit_that_adds_the_mention_makes_it_a_question_once() {
+    for group_mentions in [false, true] {
+        let scene = scene_at(SlackRules { group_mentions, ..rules() }, json!({})).await;
+        let gateway = scene.start().await;
+        scene.slack.is_group("G5");
+        let talk = scene.slack.write("G5", "U1", "what do you think?", None);
+        taken(&scene, &talk.event_id).await;
+        for event in scene.slack.edit(&talk, "<@U0BOT> what do you think?") {
+            taken(&scene, &event).await;
+        }
+        assert_eq!(answers(&scene, "G5", 1).await[0].text, "You said: what do you think?");
+        scene.slack.mention("G5", "U1", "and now?", None);
+        assert_eq!(answers(&scene, "G5", 2).await[1].text, "You said: and now?");
+        assert!(gateway.terminate().success());
+        scene.behaved();
+    }
+}
+
+/// Once, it was asked in its old words where the edit came first: only what mentions the bot was kept for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_followed_thread_an_edit_that_comes_before_its_message_counts() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let root = scene.slack.talk("C1", "U1", "a topic", None);
+    scene.slack.mention("C1", "U1", "and now?", Some(&root.ts));
+    answers(&scene, "C1", 1).await;
+    // Slack knows of it, and the gateway not yet.
+    let late = scene.slack.talk("C1", "U1", "the old words", Some(&root.ts));
+    let edited = scene.slack.edit(&late, "the new words");
+    taken(&scene, &edited[0]).await;
+    scene.slack.send_event(json!({
+        "type": "message", "channel": "C1", "channel_type": "channel", "user": "U1", "text": "the old words",
+        "ts": late.ts, "event_ts": late.ts, "thread_ts": root.ts, "parent_user_id": "U1",
+    }));
+    assert_eq!(answers(&scene, "C1", 2).await[1].text, "You said: the new words");
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Once, each deletion in each channel that the bot is in was a row in the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_concerns_nobody_is_not_stored() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let asked_in = scene.slack.mention("C1", "U1", "and now?", None);
+    answers(&scene, "C1", 1).await;
+    let elsewhere = scene.slack.talk("C2", "U1", "among people", None);
+    let in_thread = scene.slack.talk("C1", "U2", "to somebody else", Some(&asked_in.ts));
+    // Slack knows of it, and the gateway not yet.
+    let for_us = scene.slack.talk("C2", "U1", "<@U0BOT> a question", None);
+    for sent in [&elsewhere, &in_thread, &for_us] {
+        let event = scene.slack.take_back(sent).expect("an event");
+        taken(&scene, &event).await;
+    }
+    let path = scene.home.path().join("gateway/pmk-host.db");
+    let db = rusqlite::Connection::open(path).expect("the store");
+    let mut kept = db.prepare("SELECT ts FROM early_change").expect("a statement");
+    let kept: Vec<String> = kept.query_map([], |row| row.get(0)).expect("rows").map(|ts| ts.expect("a ts")).collect();
+    assert_eq!(kept, [for_us.ts]);
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 /// The word works in the console as well.
 #[test]
 fn stop_ends_a_turn_of_the_console() {

@@ -143,6 +143,50 @@ async fn who_asks_goes_on_without_a_mention_until_somebody_else_writes() {
     assert!(kept.contains("Quite sure?") && !kept.contains("canteen") && !kept.contains("were you not there"));
 }
 
+/// Once, who had begun a thread was followed there whoever else had written in it before the mention.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_not_been_alone_in_a_thread_before_the_mention_is_not_followed_there() {
+    let scene = scene(json!({})).await;
+    let gateway = scene.start().await;
+    let slack = &scene.slack;
+    let root = slack.talk("C1", "U1", "a topic", None);
+    slack.talk("C1", "U2", "a word of somebody else", Some(&root.ts));
+    slack.mention("C1", "U1", "When is the launch?", Some(&root.ts));
+    answered(&scene, "C1", Some(&root.ts), "When is the launch?").await;
+    passes_by(&scene, &slack.write("C1", "U1", "Was it so?", Some(&root.ts))).await;
+    // Alone with it, and with others who are no people.
+    let alone = slack.talk("C1", "U1", "another topic", None);
+    slack.talk_with("C1", "B77", "beep", Some(&alone.ts), json!({"bot_id": "B77"}));
+    slack.mention("C1", "U1", "Where is it?", Some(&alone.ts));
+    answered(&scene, "C1", Some(&alone.ts), "Where is it?").await;
+    slack.write("C1", "U1", "And at what time?", Some(&alone.ts));
+    answered(&scene, "C1", Some(&alone.ts), "And at what time?").await;
+    assert_eq!(slack.replies("C1").len(), 3, "{:#?}", slack.messages("C1"));
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
+/// Events keep no order: the word of somebody else may come before the mention that was written before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mention_that_comes_after_a_later_word_of_somebody_else_is_not_followed() {
+    let scene = scene(in_threads()).await;
+    let gateway = scene.start().await;
+    let slack = &scene.slack;
+    let root = slack.mention("C1", "U1", "When is the launch?", None);
+    let thread = Some(root.ts.as_str());
+    answered(&scene, "C1", thread, "When is the launch?").await;
+    passes_by(&scene, &slack.write("C1", "U2", "Tomorrow, I think.", thread)).await;
+    let late = slack.talk("C1", "U1", "<@U0BOT> is it?", thread);
+    passes_by(&scene, &slack.write("C1", "U2", "It is.", thread)).await;
+    slack.send_event(json!({"type": "app_mention", "channel": "C1", "user": "U1", "text": "<@U0BOT> is it?",
+        "ts": late.ts, "event_ts": late.ts, "thread_ts": root.ts, "parent_user_id": "U1"}));
+    answered(&scene, "C1", thread, "is it?").await;
+    passes_by(&scene, &slack.write("C1", "U1", "Well then.", thread)).await;
+    assert_eq!(slack.replies("C1").len(), 2, "{:#?}", slack.messages("C1"));
+    assert!(gateway.terminate().success());
+    scene.behaved();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn where_threads_are_not_followed_every_question_needs_a_mention() {
     let scene = scene(json!({"replyIn": "thread", "followThreads": false})).await;

@@ -35,9 +35,9 @@ struct Kept {
 }
 
 impl Kept {
-    async fn of(home: &Home) -> Kept {
+    async fn of(home: &Home, key: &str) -> Kept {
         let store = Store::open_existing(home.path()).expect("a store");
-        let key: SessionKey = KEY.parse().expect("a key");
+        let key: SessionKey = key.parse().expect("a key");
         let dump = store.dump(&key).await.expect("a conversation");
         let messages = dump.messages.into_iter().map(|stored| (stored.id.expect("an id"), stored.message));
         let receipts = store.receipts_of_session(&key).await.expect("receipts");
@@ -115,15 +115,18 @@ impl Kept {
 /// Every request of the home's conversation is made again; gives the receipts.
 fn all_are_made_again(home: &Home) -> Vec<Receipt> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let kept = Kept::of(home).await;
-        assert!(!kept.receipts.is_empty());
-        for (turn, receipt) in &kept.receipts {
-            let again = kept.request(receipt).await;
-            assert_eq!(Digest::of_request(&again), receipt.request, "turn {turn}, call {}: {again:#?}", receipt.call);
-        }
-        kept.receipts.into_iter().map(|(_, receipt)| receipt).collect()
-    })
+    runtime.block_on(all_of_a_conversation_are_made_again(home, KEY))
+}
+
+/// The same of a conversation of this key.
+pub async fn all_of_a_conversation_are_made_again(home: &Home, key: &str) -> Vec<Receipt> {
+    let kept = Kept::of(home, key).await;
+    assert!(!kept.receipts.is_empty());
+    for (turn, receipt) in &kept.receipts {
+        let again = kept.request(receipt).await;
+        assert_eq!(Digest::of_request(&again), receipt.request, "turn {turn}, call {}: {again:#?}", receipt.call);
+    }
+    kept.receipts.into_iter().map(|(_, receipt)| receipt).collect()
 }
 
 /// A turn of a few hundred tokens.

@@ -73,7 +73,7 @@ socket.on("slack_event", async ({ ack, body }) => {
 });
 const event = async (what, wanted) => {
   let found;
-  while (!(found = seen.find(({ event }) => wanted(event)))) {
+  while (!(found = seen.find((body) => wanted(body.event ?? body)))) {
     await new Promise((look) => waiting.push(look));
   }
   console.log(`  ${what}`);
@@ -94,6 +94,35 @@ const echo = await event("the bot's own post arrives", ({ type, ts }) => type ==
 assert.deepEqual([echo.event.user, echo.event.bot_id], [user_id, bot_id]);
 await web.chat.update({ channel: "D1", ts: own.ts, text: "mine, edited" });
 await event("its edit arrives", ({ subtype, message }) => subtype === "message_changed" && message.ts === own.ts);
+
+// What people do about messages, and the buttons under them
+const written = await order({ do: "dm", user: "U1", text: "when is the lunch?" });
+const place = { channel: written.channel, ts: written.ts };
+await order({ do: "edit", ...place, text: "when is the launch?" });
+const edited = await event("an edit arrives", ({ subtype, message }) => subtype === "message_changed" && message.ts === written.ts);
+assert.deepEqual(
+  [edited.event.message.text, edited.event.previous_message.text, edited.event.message.edited.user],
+  ["when is the launch?", "when is the lunch?", "U1"],
+);
+await order({ do: "react", user: "U1", ...place, reaction: "repeat" });
+const reacted = await event("a reaction arrives", ({ type, item }) => type === "reaction_added" && item.ts === written.ts);
+assert.deepEqual([reacted.event.reaction, reacted.event.user, reacted.event.item.channel], ["repeat", "U1", "D1"]);
+await order({ do: "delete", ...place });
+const gone = await event("a deletion arrives", ({ subtype, deleted_ts }) => subtype === "message_deleted" && deleted_ts === written.ts);
+assert.equal(gone.event.previous_message.text, "when is the launch?");
+const button = { type: "button", action_id: "pmk_word_yes", text: { type: "plain_text", text: "Yes" }, value: "yes" };
+const asking = await web.chat.postMessage({
+  channel: "D1", text: "may I?", blocks: [{ type: "actions", block_id: "pmk_word", elements: [button] }],
+});
+const click = await order({ do: "click", user: "U1", channel: "D1", ts: asking.ts, action: "pmk_word_yes", value: "yes" });
+const pressed = await event("a click arrives", ({ type, message }) => type === "block_actions" && message.ts === asking.ts);
+assert.deepEqual([pressed.actions[0].action_id, pressed.actions[0].value, pressed.user.id], ["pmk_word_yes", "yes", "U1"]);
+const { after_ms } = await order({ do: "acked", id: click });
+assert.ok(after_ms < 3_000, `a click was acknowledged after ${after_ms} ms`);
+const prompts = [{ title: "On call", message: "Who is on call tonight?" }];
+await web.assistant.threads.setSuggestedPrompts({ channel_id: "D1", prompts });
+assert.deepEqual(await order({ do: "suggested", user: "U1" }), prompts);
+
 for (const fault of [{ do: "disconnect", reason: "warning" }, { do: "drop" }]) {
   // Not `once` of node:events: that fails with the first error, and a broken connection is one.
   const again = new Promise((connected) => socket.once("connected", connected));
@@ -102,7 +131,7 @@ for (const fault of [{ do: "disconnect", reason: "warning" }, { do: "drop" }]) {
   await said(`after ${fault.do}`);
 }
 // One whose acknowledgement broke with its connection comes again, and is acknowledged then.
-await order({ do: "acks", least: new Set(seen.map(({ event_id }) => event_id)).size });
+await order({ do: "acks", least: new Set(seen.map(({ event_id, trigger_id }) => event_id ?? trigger_id)).size });
 await socket.disconnect();
 
 standIn.stdin.end();

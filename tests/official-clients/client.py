@@ -86,7 +86,7 @@ def listen(client, request):
 def event(what, wanted):
     while True:
         payload = arrived.get(timeout=PATIENCE)
-        if wanted(payload["event"]):
+        if wanted(payload.get("event", payload)):
             print(f"  {what}")
             return payload
 
@@ -112,6 +112,42 @@ event(
     "its edit arrives",
     lambda event: event.get("subtype") == "message_changed" and event["message"]["ts"] == own["ts"],
 )
+
+# What people do about messages, and the buttons under them
+written = order(do="dm", user="U1", text="when is the lunch?")
+place = {"channel": written["channel"], "ts": written["ts"]}
+order(do="edit", text="when is the launch?", **place)
+edited = event(
+    "an edit arrives",
+    lambda event: event.get("subtype") == "message_changed" and event["message"]["ts"] == written["ts"],
+)["event"]
+assert (edited["message"]["text"], edited["previous_message"]["text"], edited["message"]["edited"]["user"]) == (
+    "when is the launch?", "when is the lunch?", "U1",
+), edited
+order(do="react", user="U1", reaction="repeat", **place)
+reacted = event(
+    "a reaction arrives", lambda event: event["type"] == "reaction_added" and event["item"]["ts"] == written["ts"]
+)["event"]
+assert (reacted["reaction"], reacted["user"], reacted["item"]["channel"]) == ("repeat", "U1", "D1"), reacted
+order(do="delete", **place)
+gone = event("a deletion arrives", lambda event: event.get("deleted_ts") == written["ts"])["event"]
+assert (gone["subtype"], gone["previous_message"]["text"]) == ("message_deleted", "when is the launch?"), gone
+button = {"type": "button", "action_id": "pmk_word_yes", "text": {"type": "plain_text", "text": "Yes"}, "value": "yes"}
+asking = web.chat_postMessage(
+    channel="D1", text="may I?", blocks=[{"type": "actions", "block_id": "pmk_word", "elements": [button]}]
+)
+click = order(do="click", user="U1", channel="D1", ts=asking["ts"], action="pmk_word_yes", value="yes")
+pressed = event(
+    "a click arrives", lambda event: event["type"] == "block_actions" and event["message"]["ts"] == asking["ts"]
+)
+action = pressed["actions"][0]
+assert (action["action_id"], action["value"], pressed["user"]["id"]) == ("pmk_word_yes", "yes", "U1"), pressed
+after_ms = order(do="acked", id=click)["after_ms"]
+assert after_ms < 3_000, f"a click was acknowledged after {after_ms} ms"
+prompts = [{"title": "On call", "message": "Who is on call tonight?"}]
+web.api_call("assistant.threads.setSuggestedPrompts", json={"channel_id": "D1", "prompts": prompts})
+assert order(do="suggested", user="U1") == prompts
+
 for fault in [{"do": "disconnect", "reason": "warning"}, {"do": "drop"}]:
     order(**fault)
     said(f"after {fault['do']}")

@@ -14,7 +14,7 @@ use crate::{
     ledger::Event,
     may::Action,
     services::Services,
-    store::Parked,
+    store::{Parked, SaidBy},
     talk::{Accepted, Change, Choice, InThread, Inbound, Invocation, Manner, Notice, Press, Reaction},
     turn,
 };
@@ -126,8 +126,12 @@ impl Door {
             return Ok(changes::react(&self.services, &self.dispatcher, wish, reaction).await?);
         }
         let is_counted = signals::react(&self.services.store, reaction, self.services.now_ms()).await;
-        Ok(match word::judge(&self.services, &self.dispatcher, reaction).await? {
+        Ok(match word::judge(&self.services, &self.dispatcher, reaction, SaidBy::Reaction).await? {
             Judged::NotAwaited => is_counted,
+            Judged::Kept(_) => {
+                self.pressed.notify_one();
+                true
+            }
             Judged::Shown(place, text) => {
                 // A moment later: Slack waits for the acknowledgement meanwhile.
                 let (showing, ts) = (Arc::clone(&self.services), reaction.ts.clone());

@@ -93,8 +93,8 @@ pub use images::StoredImage;
 pub use intake::SEEN_FOR;
 pub use lease::LEASE_FOR;
 pub use presence::{Announce, Outage, Owed, Talk, Telling, Unread};
-pub use presses::Pressed;
-pub use proposals::{Judged, Proposal, is_meant};
+pub use presses::{JudgedAtom, Pressed, SaidBy};
+pub use proposals::{Ends, Judged, Proposal, is_meant};
 pub use receipt::{Before, Budget, Calibrated, Decider, Digest, FoundAtom, Layer, Plan, Receipt, Receipts, Reference};
 pub use receipts::Replayable;
 pub use reset::Cut;
@@ -143,6 +143,8 @@ struct Shared {
     noting: events::Noting,
     /// Texts that receipts refer to and that are stored for certain.
     texts: receipt::StoredTexts,
+    /// Who has written of late in threads of channels.
+    last_words: following::LastWords,
 }
 
 impl Store {
@@ -222,7 +224,8 @@ impl Store {
             .map_err(|error| StoreError::Io { path, message: error.to_string() })?;
         let owner = lease::owner("pmk-host run");
         let (noting, texts) = (events::Noting::new(clock.clone()), receipt::StoredTexts::default());
-        let shared = Shared { home: home.to_owned(), owner, readers, writer, noting, texts };
+        let last_words = following::LastWords::default();
+        let shared = Shared { home: home.to_owned(), owner, readers, writer, noting, texts, last_words };
         Ok(Store { shared: Arc::new(shared) })
     }
 

@@ -79,13 +79,29 @@ pub(crate) fn after_command(text: &str) -> Option<&str> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Edited(Box<Edit>),
-    /// The message of that `ts` is there no more.
-    Deleted {
-        channel: String,
-        ts: String,
-        /// Whether the gateway had written it.
-        own: bool,
-    },
+    Deleted(Deletion),
+}
+
+/// A message that is there no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    pub channel: String,
+    pub ts: String,
+    /// Where it was an answer in a thread of a channel: the conversation of that thread.
+    pub thread: Option<SessionKey>,
+    /// Whose it was.
+    pub of: DeletedOf,
+}
+
+/// Whose message was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeletedOf {
+    /// It was for the gateway, or nobody can tell.
+    Us,
+    /// The gateway had written it.
+    Own,
+    /// People's among themselves, but where their thread is a conversation with the gateway.
+    Others,
 }
 
 /// A message that says something else now.

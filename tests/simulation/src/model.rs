@@ -122,6 +122,22 @@ impl WorldsModel {
     }
 }
 
+/// A request while it is thought about.
+struct Heard<'a> {
+    world: &'a World,
+    asked: &'a [usize],
+    to_its_end: bool,
+}
+
+impl Drop for Heard<'_> {
+    fn drop(&mut self) {
+        if !self.to_its_end && self.world.is_in_its_first_life() {
+            self.world.say(|| format!("nobody waits any more for what {:?} asks", self.asked));
+            self.world.witness.given_up(self.world.time(), self.asked);
+        }
+    }
+}
+
 #[async_trait]
 impl Model for WorldsModel {
     fn provider(&self) -> &'static str {
@@ -153,7 +169,9 @@ impl Model for WorldsModel {
             world.breach(format!("a request of {of} is sent to a window of {}", setting.window));
         }
         let asked = asked(request);
+        let mut heard = Heard { world, asked: &asked, to_its_end: false };
         tokio::time::sleep(Duration::from_millis(world.dice("thinking").u64(20..6_000))).await;
+        heard.to_its_end = true;
         // Whatever comes of it, it may be all that comes.
         asked.iter().for_each(|&number| world.witness.settle(number));
         if world.strikes(Trouble::ModelBusy) {

@@ -149,6 +149,7 @@ impl Verdict<'_> {
         self.judge_order(breaches);
         self.judge_ledger(&lines, breaches);
         self.judge_wishes(&lines, breaches);
+        self.judge_stops(breaches);
         self.judge_policies(&lines, breaches);
         self.judge_presence(&lines, breaches);
         answered

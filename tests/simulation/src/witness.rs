@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -52,6 +53,8 @@ struct Known {
     answers_deleted: BTreeSet<u64>,
     /// Questions that may have an answer.
     settled: BTreeSet<usize>,
+    /// Requests that were given up while the model thought about them, when, and what they asked.
+    given_up: Vec<(u64, Vec<usize>)>,
 }
 
 impl Witness {
@@ -96,6 +99,17 @@ impl Witness {
         if known.settled.insert(number) {
             known.stopped_in_time.insert(number);
         }
+    }
+
+    /// A request that asks these was given up.
+    pub fn given_up(&self, at: u64, asked: &[usize]) {
+        self.known().given_up.push((at, asked.to_vec()));
+    }
+
+    /// All that were, in that time.
+    pub fn all_given_up(&self, between: RangeInclusive<u64>) -> Vec<Vec<usize>> {
+        let known = self.known();
+        known.given_up.iter().filter(|(at, _)| between.contains(at)).map(|(_, asked)| asked.clone()).collect()
     }
 
     /// It is asked once more by somebody's wish.

@@ -109,6 +109,12 @@ impl World {
         self.killed.notified().await;
     }
 
+    /// Whether the process goes on, and has never been started again.
+    pub fn is_in_its_first_life(&self) -> bool {
+        let state = self.state();
+        state.before == 0 && state.begun.is_some() && !state.is_dead
+    }
+
     pub fn is_dead(&self) -> bool {
         self.state().is_dead
     }

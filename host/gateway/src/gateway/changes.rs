@@ -59,9 +59,9 @@ pub(super) async fn take(
         let now_ms = services.now_ms();
         let mut changed = match &change {
             Change::Edited(edit) => services.store.edit(edit, now_ms).await?,
-            Change::Deleted { channel, ts, own } => {
+            Change::Deleted(deletion) => {
                 let words = (services.config.slack_settings.follow_deletes).then(|| services.messages.erased());
-                services.store.delete((channel, ts), *own, words, now_ms).await?
+                services.store.delete(deletion, words, now_ms).await?
             }
         };
         // It was not for us before, and nothing else brings it: then it is known when it was edited. Or else it has come a
@@ -73,11 +73,9 @@ pub(super) async fn take(
             changed = services.store.edit(edit, now_ms).await?;
         }
         match changed {
-            Changed::Here { key, anew } => {
-                if anew {
-                    dispatcher.interrupt(&key);
-                }
-                dispatcher.look_at(&key).await
+            Changed::Here { ref key, .. } => {
+                interrupt(&dispatcher, &changed);
+                dispatcher.look_at(key).await
             }
             Changed::Unknown | Changed::Nothing => Ok(()),
         }
@@ -132,9 +130,7 @@ pub(super) async fn stop_by_word(
     whole(&tasks, async move {
         let (key, user) = (word.key.clone(), word.user.clone());
         let changed = services.store.stop(&key, stopped, &user, Some(word), services.now_ms()).await?;
-        if changed == (Changed::Here { key: key.clone(), anew: true }) {
-            dispatcher.interrupt(&key);
-        }
+        interrupt(&dispatcher, &changed);
         Ok(changed != Changed::Nothing)
     })
     .await
@@ -182,9 +178,8 @@ async fn stop_at(
     let (services, dispatcher, tasks) = (Arc::clone(services), Arc::clone(dispatcher), services.tasks.clone());
     let actor = actor.to_owned();
     whole(&tasks, async move {
-        if services.store.stop(&key, stopped, &actor, None, services.now_ms()).await? != Changed::Nothing {
-            dispatcher.interrupt(&key);
-        }
+        let changed = services.store.stop(&key, stopped, &actor, None, services.now_ms()).await?;
+        interrupt(&dispatcher, &changed);
         Ok(true)
     })
     .await
@@ -208,13 +203,18 @@ pub(super) async fn again(
     whole(&tasks, async move {
         let taken = services.store.again((&actor, is_admin), (&channel, &ts), &once, services.now_ms()).await?;
         if let Again::Taken(pending) = &taken {
-            // The old answer leaves the window that another turn may be under way with.
-            dispatcher.interrupt(&pending.key);
             dispatcher.look_at(&pending.key).await?;
         }
         Ok(taken)
     })
     .await
+}
+
+/// Has what is under way begun anew, where a change concerns it.
+fn interrupt(dispatcher: &Dispatcher, changed: &Changed) {
+    if let Changed::Here { key, anew: true } = changed {
+        dispatcher.interrupt(key);
+    }
 }
 
 /// Those of the questions that somebody may stop: an admin all.

@@ -12,6 +12,8 @@ pub(super) enum Judged {
     Taken,
     /// It has counted before, and the message says this, if no crash came in between.
     Known(String),
+    /// It counts, and that the message is to say this is stored with it.
+    Kept(String),
     /// It counts, and the message, which is at that place, is to say this from now on.
     Shown(ReplyTo, String),
 }

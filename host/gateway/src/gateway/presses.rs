@@ -7,13 +7,13 @@ use pmk_system::error::Failure;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{changes, judged::Judged, word};
+use super::{changes, judged::Judged, verdict, word};
 use crate::{
     dispatch::Dispatcher,
     experiment::signals,
     front::FrontError,
     services::Services,
-    store::{Again, Pressed, StoreError},
+    store::{Again, JudgedAtom, Pressed, SaidBy, StoreError},
     talk::{Choice, Press, ReplyTo},
 };
 
@@ -71,13 +71,17 @@ impl Presses {
 async fn take(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
-    Pressed { number, press, shows }: Pressed,
+    Pressed { number, press, shows, atom }: Pressed,
 ) -> Result<(), StoreError> {
     if let Some(text) = shows {
-        show(services, number, press, text);
+        match atom {
+            // Judged, perhaps before a crash, and it is not known whether that was carried out.
+            Some(atom) => carry_out(services, number, press, text, atom),
+            None => show(services, number, press, text),
+        }
         return Ok(());
     }
-    match heed(services, dispatcher, &press).await? {
+    match heed(services, dispatcher, number, &press).await? {
         Some(judged) => settle(services, number, press, judged).await,
         None => {
             look_again(services, dispatcher, number, press);
@@ -90,6 +94,7 @@ async fn take(
 async fn heed(
     services: &Arc<Services>,
     dispatcher: &Arc<Dispatcher>,
+    number: i64,
     press: &Press,
 ) -> Result<Option<Judged>, StoreError> {
     let may_be_ours = services.store.is_delivering_to(&press.channel).await?;
@@ -100,7 +105,7 @@ async fn heed(
                 false => Judged::NotAwaited,
             }
         }
-        Choice::Yes | Choice::No => judge(services, dispatcher, press).await,
+        Choice::Yes | Choice::No => judge(services, dispatcher, number, press).await,
         Choice::Again => again(services, dispatcher, press).await?,
     };
     Ok((!matches!(judged, Judged::NotAwaited) || !may_be_ours).then_some(judged))
@@ -116,7 +121,7 @@ fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i6
                 () = looking.stop.cancelled() => return,
                 () = tokio::time::sleep(WAITS[0]) => {}
             }
-            let settled = match heed(&looking, &dispatcher, &press).await {
+            let settled = match heed(&looking, &dispatcher, number, &press).await {
                 Ok(None) => continue,
                 Ok(Some(judged)) => settle(&looking, number, press.clone(), judged).await,
                 Err(error) => Err(error),
@@ -133,6 +138,10 @@ fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i6
 async fn settle(services: &Arc<Services>, number: i64, press: Press, judged: Judged) -> Result<(), StoreError> {
     let messages = &services.messages;
     match (judged, press.choice) {
+        (Judged::Kept(text), _) => {
+            show(services, number, press, text);
+            return Ok(());
+        }
         (Judged::Shown(_, text) | Judged::Known(text), _) => {
             services.store.press_shows(number, &text).await?;
             show(services, number, press, text);
@@ -167,10 +176,11 @@ async fn again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, press: &P
 }
 
 /// Does what a yes or a no asks for. One that cannot be done is given up in the end: its buttons are still there.
-async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, press: &Press) -> Judged {
+async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, number: i64, press: &Press) -> Judged {
     let mut waits = WAITS.into_iter();
     loop {
-        let error: Failure = match word::judge(services, dispatcher, &press.reaction()).await {
+        let said_by = SaidBy::Press(number);
+        let error: Failure = match word::judge(services, dispatcher, &press.reaction(), said_by).await {
             Ok(judged) => return judged,
             Err(error) => error,
         };
@@ -181,6 +191,22 @@ async fn judge(services: &Services, dispatcher: &Arc<Dispatcher>, press: &Press)
         tracing::warn!(error = error.message(), "what was pressed is tried again");
         tokio::time::sleep(wait).await;
     }
+}
+
+/// Carries a verdict out that is stored, and shows it, aside. What cannot be done now is done after the next start.
+fn carry_out(services: &Arc<Services>, number: i64, press: Press, text: String, atom: JudgedAtom) {
+    let doing = Arc::clone(services);
+    services.tasks.spawn(async move {
+        let judging = doing.judging.lock().await;
+        let (actor, yes) = (press.user.clone(), press.choice == Choice::Yes);
+        match verdict::carry_out(&doing, number, actor, yes, atom).await {
+            Ok(()) => {
+                drop(judging);
+                show(&doing, number, press, text);
+            }
+            Err(error) => tracing::error!(error = error.message(), "what was pressed is done after the next start"),
+        }
+    });
 }
 
 /// Shows what became of a message, aside: others need not wait for a slow front.

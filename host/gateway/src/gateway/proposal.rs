@@ -9,7 +9,7 @@ use super::judged::Judged;
 use crate::{
     dispatch::Dispatcher,
     services::Services,
-    store::{self, StoreError},
+    store::{self, Ends, SaidBy, StoreError},
     talk::Reaction,
 };
 
@@ -22,25 +22,31 @@ pub(super) async fn judge(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
-    said: ReactionVerdict,
+    (said, said_by): (ReactionVerdict, SaidBy),
 ) -> Result<Judged, StoreError> {
     // What is just being posted is known to the store once this is free.
     let _judging = services.judging.lock().await;
     let yes = said == ReactionVerdict::Approve;
-    Ok(match services.store.judge_proposal(reaction, yes, services.now_ms()).await? {
-        None => Judged::NotAwaited,
-        Some(store::Judged::NotTheirs) => Judged::NotTheirs,
-        Some(store::Judged::Confirmed(confirmation)) => {
+    let ends = Ends {
+        dropped: services.messages.proposal_dropped(),
+        expired: services.messages.proposal_expired(),
+        not_meant: services.messages.still_waiting(),
+    };
+    let judged = services.store.judge_proposal((reaction, yes), said_by, ends.clone(), services.now_ms()).await?;
+    let Some(judged) = judged else { return Ok(Judged::NotAwaited) };
+    if let Some(text) = ends.of(&judged) {
+        return Ok(Judged::Kept(text.to_owned()));
+    }
+    match judged {
+        store::Judged::Confirmed(confirmation) => {
             dispatcher.take_in(*confirmation).await?;
-            Judged::Taken
+            Ok(Judged::Taken)
         }
-        Some(store::Judged::Dropped(place)) => Judged::Shown(place, services.messages.proposal_dropped()),
-        Some(store::Judged::Expired(place)) => Judged::Shown(place, services.messages.proposal_expired()),
-        Some(store::Judged::Meant(answer)) => {
+        store::Judged::Meant(answer) => {
             let place = answer.reply_to.clone();
             dispatcher.take_in(*answer).await?;
-            Judged::Shown(place, services.messages.answer_taken())
+            Ok(Judged::Shown(place, services.messages.answer_taken()))
         }
-        Some(store::Judged::NotMeant(place)) => Judged::Shown(place, services.messages.still_waiting()),
-    })
+        _ => Ok(Judged::NotTheirs),
+    }
 }

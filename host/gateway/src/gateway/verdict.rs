@@ -1,63 +1,80 @@
-//! A word on a notice is a verdict on its atom (specification 003 §10).
+//! A word on a notice is a verdict on its atom (specification 003 §10). It is stored before it is carried out, together with
+//! what its notice is to say: wherever a crash falls, it is carried out, shown, and told to the ledger once.
 
 use pmk_knowledge::{
-    LibraryError, Notice, moderation,
+    LibraryError, Notice,
+    moderation::{self, StoredAtom},
     reaction::{Decision, decide},
 };
+use pmk_system::error::Failure;
 
 use super::judged::Judged;
 use crate::{
     ledger::Event,
     services::Services,
-    talk::{Reaction, ReplyTo},
+    store::{JudgedAtom, SaidBy},
+    talk::Reaction,
 };
 
 /// Does what a word asks for, where it is a verdict of the one who may give it.
-pub(super) async fn judge(services: &Services, reaction: &Reaction) -> Result<Judged, LibraryError> {
-    let Reaction { user, channel, ts, reaction, .. } = reaction.clone();
+///
+/// # Errors
+/// It could not be done and may be tried again.
+pub(super) async fn judge(services: &Services, reaction: &Reaction, said_by: SaidBy) -> Result<Judged, Failure> {
+    let Reaction { user, channel, ts, reaction: said, .. } = reaction.clone();
     // A notice that is just being posted is known to its atom once this is free.
     let _judging = services.judging.lock().await;
-    let notice = Notice { channel_id: channel.clone(), message_ts: ts };
-    let judged = {
-        let (user, now_ms) = (user.clone(), services.now_ms());
-        services
-            .library
-            .with(move |library| {
-                let stored = library.by_notice(&notice, now_ms)?;
-                let decision = decide(stored.as_ref().map(|stored| &stored.atom), &user, &reaction);
-                let Some(stored) = stored else { return Ok(None) };
-                match decision {
-                    Decision::Approve => drop(moderation::approve_file(library.files(), &stored.path)?),
-                    Decision::Reject => match moderation::reject_file(library.files(), &stored.path) {
-                        Err(error) if error.is_missing() => {}
-                        deleted => deleted?,
-                    },
-                    Decision::NotTheContributor | Decision::AlreadyApproved => {
-                        return Ok(Some((decision, stored.atom.meta.id)));
-                    }
-                    Decision::Gone | Decision::NotAVerdict => return Ok(None),
-                }
-                library.refresh(now_ms)?;
-                Ok(Some((decision, stored.atom.meta.id)))
-            })
-            .await?
+    let notice = Notice { channel_id: channel, message_ts: ts };
+    let now_ms = services.now_ms();
+    let found = services.library.with(move |library| library.by_notice(&notice, now_ms)).await.map_err(Failure::new)?;
+    let decision = decide(found.as_ref().map(|stored| &stored.atom), &user, &said);
+    let Some(StoredAtom { path, atom }) = found else { return Ok(Judged::NotAwaited) };
+    let atom = JudgedAtom { id: atom.meta.id, path };
+    let yes = match decision {
+        Decision::Approve => true,
+        Decision::Reject => false,
+        Decision::AlreadyApproved => return Ok(Judged::Known(services.messages.atom_approved(&atom.id))),
+        Decision::NotTheContributor => return Ok(Judged::NotTheirs),
+        Decision::Gone | Decision::NotAVerdict => return Ok(Judged::NotAwaited),
     };
-    let Some((decision, atom_id)) = judged else { return Ok(Judged::NotAwaited) };
-    tracing::info!(user, atom_id, ?decision, "a verdict on an atom");
-    let place = ReplyTo { channel, thread_ts: None };
-    Ok(match decision {
-        Decision::NotTheContributor => Judged::NotTheirs,
-        Decision::Approve => {
-            let text = services.messages.atom_approved(&atom_id);
-            services.ledger.note(Event::AtomApproved { actor: user, atom_id });
-            Judged::Shown(place, text)
+    tracing::info!(user, atom_id = atom.id, ?decision, "a verdict on an atom");
+    let text = match yes {
+        true => services.messages.atom_approved(&atom.id),
+        false => services.messages.atom_rejected(&atom.id),
+    };
+    let number = services.store.judges_atom((reaction, yes), said_by, &text, &atom).await?;
+    carry_out(services, number, user, yes, atom).await?;
+    Ok(Judged::Kept(text))
+}
+
+/// Carries a verdict out, perhaps one from before a crash.
+///
+/// # Errors
+/// It could not be done and may be tried again.
+pub(super) async fn carry_out(
+    services: &Services,
+    number: i64,
+    actor: String,
+    yes: bool,
+    JudgedAtom { id: atom_id, path }: JudgedAtom,
+) -> Result<(), Failure> {
+    let now_ms = services.now_ms();
+    let ruled = services.library.with(move |library| -> Result<(), LibraryError> {
+        let ruled = match yes {
+            true => moderation::approve_file(library.files(), &path).map(drop),
+            false => moderation::reject_file(library.files(), &path),
+        };
+        match ruled {
+            // Somebody has deleted it meanwhile, or this was carried out before a crash.
+            Err(error) if error.is_missing() => {}
+            done => done?,
         }
-        Decision::AlreadyApproved => Judged::Known(services.messages.atom_approved(&atom_id)),
-        Decision::Reject => {
-            let text = services.messages.atom_rejected(&atom_id);
-            services.ledger.note(Event::AtomRejected { actor: user, atom_id });
-            Judged::Shown(place, text)
-        }
-        Decision::Gone | Decision::NotAVerdict => Judged::NotAwaited,
-    })
+        library.refresh(now_ms)
+    });
+    ruled.await.map_err(Failure::new)?;
+    let event = match yes {
+        true => Event::AtomApproved { actor, atom_id },
+        false => Event::AtomRejected { actor, atom_id },
+    };
+    Ok(services.store.atom_judged(number, event, now_ms).await?)
 }

@@ -10,6 +10,7 @@ use crate::{
     dispatch::Dispatcher,
     front::{Delivery, FrontError},
     services::Services,
+    store::SaidBy,
     talk::{Reaction, ReplyTo, Speech},
 };
 
@@ -25,10 +26,11 @@ pub(super) async fn judge(
     services: &Services,
     dispatcher: &Arc<Dispatcher>,
     reaction: &Reaction,
+    said_by: SaidBy,
 ) -> Result<Judged, Failure> {
     let Some(said) = ReactionVerdict::of_reaction(&reaction.reaction) else { return Ok(Judged::NotAwaited) };
-    match proposal::judge(services, dispatcher, reaction, said).await? {
-        Judged::NotAwaited => verdict::judge(services, reaction).await.map_err(Failure::new),
+    match proposal::judge(services, dispatcher, reaction, (said, said_by)).await? {
+        Judged::NotAwaited => verdict::judge(services, reaction, said_by).await,
         judged => Ok(judged),
     }
 }

@@ -7,11 +7,14 @@
 use pmk_core::{Place, SessionKey};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, intake};
+use super::{
+    CalledOff, Pending, Store, StoreError, codec, erase, error::Fault, events::Pen, following, intake, receipt,
+    sessions,
+};
 use crate::{
     ids::{InboxId, SessionId, TurnId},
     ledger::Event,
-    talk::{Attached, Edit, Inbound, ReplyTo},
+    talk::{Attached, DeletedOf, Deletion, Edit, Inbound, Manner, ReplyTo},
 };
 
 /// All that a message has become; once more for each time that it was asked again. The newest first.
@@ -33,7 +36,7 @@ pub(super) const CALL_OFF: &str =
 pub(super) const STOP: &str = "UPDATE inbox SET called_off = 'stopped'
      WHERE id = ?1 AND message IS NOT NULL AND parked_at IS NULL AND called_off IS NULL
        AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1 AND t.answered_at IS NOT NULL)
-     RETURNING session_id";
+     RETURNING session_id, EXISTS (SELECT 1 FROM turn t WHERE t.id = ?1) AS begun";
 pub(super) const NEXT_REVISION: &str = "UPDATE session SET revision = revision + 1 WHERE id = ?1";
 pub(super) const REVISION: &str = "SELECT revision FROM session WHERE id = ?1";
 pub(super) const KEEP_EARLY: &str =
@@ -60,6 +63,8 @@ const PIECES: &str = "SELECT t.id, t.piece_start, t.piece_bytes, i.user FROM tur
      WHERE t.answered_with = ?1 AND t.piece_start IS NOT NULL ORDER BY t.piece_start";
 pub(super) const WROTE_IN: &str = "SELECT 1 FROM turn t JOIN inbox i ON i.id = t.id
      WHERE t.answered_with = ?1 AND i.user = ?2";
+pub(super) const AGAIN_OF: &str = "UPDATE inbox SET again_of = ?2 WHERE id = ?1";
+pub(super) const OF_AGAIN: &str = "SELECT again_of FROM inbox WHERE id = ?1";
 pub(super) const LEAVE_LIVE: &str = "DELETE FROM live WHERE session_id = ?1 AND message_id IN
      (SELECT m.id FROM message m WHERE m.turn_id = ?2
       UNION ALL SELECT m.id FROM turn t JOIN message m ON m.turn_id = t.id WHERE t.answered_with = ?2)";
@@ -113,7 +118,7 @@ impl Store {
         self.write_telling(move |conn| self::edit(conn, pen, &edit, now_ms)).await
     }
 
-    /// Takes in that a message is there no more. A question that waits gets no answer. What was said before is erased, where
+    /// Takes in that a message is there no more, where it may concern us. A question that waits gets no answer. What was said before is erased, where
     /// `erases` says so: `question` and `answer` are the words that take the place of either. Taken in twice it changes
     /// nothing. The ledger tells of it.
     ///
@@ -121,14 +126,17 @@ impl Store {
     /// Nothing was changed.
     pub async fn delete(
         &self,
-        (channel, ts): (&str, &str),
-        own: bool,
+        deletion: &Deletion,
         words: Option<[String; 2]>,
         now_ms: i64,
     ) -> Result<Changed, StoreError> {
-        let ([channel, ts], pen) = ([channel, ts].map(str::to_owned), self.pen(now_ms));
-        let deleted =
-            self.write_telling(move |conn| delete(conn, pen, (&channel, &ts), own, words.as_ref(), now_ms)).await;
+        let (deletion, pen) = (deletion.clone(), self.pen(now_ms));
+        // Most deletions concern nobody here, and then nothing is written.
+        let asked = deletion.clone();
+        if !self.read(move |conn| concerns_us(conn, &asked)).await? {
+            return Ok(Changed::Unknown);
+        }
+        let deleted = self.write_telling(move |conn| delete(conn, pen, &deletion, words.as_ref(), now_ms)).await;
         self.shared.texts.forget();
         deleted
     }
@@ -183,28 +191,34 @@ impl Store {
             {
                 return Ok(Changed::Here { key: key.clone(), anew: false });
             }
-            let mut stopped = None;
+            let (mut stopped, mut anew) = (None, false);
             for question in &questions {
-                let session: Option<i64> =
-                    conn.prepare_cached(STOP)?.query_row([question.0], |row| row.get(0)).optional()?;
-                stopped = session.map(|session| (SessionId(session), TurnId(question.0))).or(stopped);
+                let row = conn.prepare_cached(STOP)?.query_row([question.0], |row| {
+                    Ok((row.get::<_, i64>("session_id")?, row.get::<_, bool>("begun")?))
+                });
+                let Some((session, is_begun)) = row.optional()? else { continue };
+                stopped = Some((SessionId(session), TurnId(question.0)));
+                anew |= is_begun;
             }
             let Some((session, turn)) = stopped else { return Ok(Changed::Nothing) };
-            next_revision(conn, session)?;
+            // What is under way is somebody else's where none of these has begun.
+            if anew {
+                next_revision(conn, session)?;
+            }
             if let Some(word) = &word {
                 intake::see(conn, word, now_ms)?;
                 intake::enter(conn, word, None, now_ms)?;
             }
             pen.write(conn, Some(turn), Event::TurnStopped { actor: actor.clone(), session: key.to_string() })?;
-            Ok(Changed::Here { key: key.clone(), anew: true })
+            Ok(Changed::Here { key: key.clone(), anew })
         })
         .await
     }
 
     /// Asks the question once more that a message is, or that it is an answer to: as it was edited, if it was. Of several
     /// that were answered together each is asked again, as the message of its own that it was. What was answered leaves the
-    /// live window for that; the archive keeps it. The same wish, by the name `once`, is taken in once. The ledger tells of
-    /// it.
+    /// live window when the new turn begins; the archive keeps it. The same wish, by the name `once`, is taken in once. The
+    /// ledger tells of it.
     ///
     /// # Errors
     /// Nothing was changed.
@@ -218,7 +232,7 @@ impl Store {
         let [actor, channel, ts] = [actor, channel, ts].map(str::to_owned);
         let (event_id, pen) = (format!("{AGAIN}{once}"), self.pen(now_ms));
         self.write_telling(move |conn| {
-            let Some((turn, session, key)) = question_at(conn, &channel, &ts)? else {
+            let Some((turn, key)) = question_at(conn, &channel, &ts)? else {
                 // The one that was asked once more waits, perhaps since before a crash.
                 let is_known = intake::is_known(conn, &event_id, now_ms)?;
                 return Ok(if is_known { Again::Before } else { Again::Nothing });
@@ -235,18 +249,26 @@ impl Store {
             }
             let mut taken = None;
             for question in &questions {
-                let inbox = intake::accept(conn, question, &codec::to_json(question), now_ms)?;
-                taken = inbox.map(|inbox| (inbox, question.ts.clone())).or(taken);
+                let Some(inbox) = intake::accept(conn, question, &codec::to_json(question), now_ms)? else { continue };
+                conn.prepare_cached(AGAIN_OF)?.execute(params![inbox.0, turn.0])?;
+                taken = Some((inbox, question.ts.clone()));
             }
             let Some((inbox, ts)) = taken else { return Ok(Again::Before) };
-            conn.prepare_cached(LEAVE_LIVE)?.execute(params![session.0, turn.0])?;
-            next_revision(conn, session)?;
             let event = Event::TurnAgain { actor: actor.clone(), session: key.to_string() };
             pen.write(conn, Some(TurnId(inbox.0)), event)?;
             Ok(Again::Taken(Pending { inbox, key, ts }))
         })
         .await
     }
+}
+
+/// What was answered before leaves the live window: the question of this turn is asked again.
+pub(super) fn leave_live(conn: &Connection, session: SessionId, turn: TurnId) -> Result<(), Fault> {
+    let of: Option<i64> = conn.prepare_cached(OF_AGAIN)?.query_row([turn.0], |row| row.get(0)).optional()?.flatten();
+    if let Some(of) = of {
+        conn.prepare_cached(LEAVE_LIVE)?.execute(params![session.0, of])?;
+    }
+    Ok(())
 }
 
 /// What an attempt wants to store is refused where people have changed something since it was begun.
@@ -334,13 +356,15 @@ fn find(conn: &Connection, channel: &str, ts: &str) -> Result<Vec<Known>, Fault>
 }
 
 fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed, Fault> {
-    let Edit { message, at, is_for_us, comes_alone, manner: _ } = edit;
+    let Edit { message, at, is_for_us, comes_alone, manner } = edit;
     let (channel, ts) = (&message.reply_to.channel, &message.ts);
     let found = find(conn, channel, ts)?;
     // What is asked again is a question of its own, and was edited when the first was.
     let last_edit = found.iter().filter_map(|known| known.edited_at.clone()).max();
     let Some(known) = found.into_iter().next() else {
-        if *is_for_us && !comes_alone {
+        let goes_on = *manner == Some(Manner::Plain { for_others: false });
+        let is_awaited = *is_for_us || goes_on && following::is_theirs(conn, &message.key, &message.user, ts)?;
+        if is_awaited && !comes_alone {
             conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, at, message.text, now_ms])?;
         }
         return Ok(Changed::Unknown);
@@ -380,14 +404,38 @@ fn edit(conn: &Connection, pen: Pen, edit: &Edit, now_ms: i64) -> Result<Changed
     Ok(Changed::Here { key: known.key, anew: waits && known.is_begun })
 }
 
+/// Whether a deletion is of something that is known here, or may be of something that has not come in yet.
+fn concerns_us(conn: &Connection, deletion: &Deletion) -> Result<bool, Fault> {
+    let Deletion { channel, ts, of, .. } = deletion;
+    Ok(*of == DeletedOf::Us
+        || conn.prepare_cached(FIND)?.exists([channel, ts])?
+        || conn.prepare_cached(FIND_REPLY)?.exists([ts, channel])?
+        || conversation_of(conn, deletion)?.is_some())
+}
+
+/// The conversation in whose thread a message was.
+fn conversation_of(conn: &Connection, Deletion { thread, .. }: &Deletion) -> Result<Option<SessionId>, Fault> {
+    match thread {
+        Some(key) => sessions::find(conn, key),
+        None => Ok(None),
+    }
+}
+
 fn delete(
     conn: &Connection,
     pen: Pen,
-    (channel, ts): (&str, &str),
-    own: bool,
+    deletion: &Deletion,
     words: Option<&[String; 2]>,
     now_ms: i64,
 ) -> Result<Changed, Fault> {
+    let Deletion { channel, ts, of, .. } = deletion;
+    // The model may have been shown it as what was said before in its thread.
+    if let Some(session) = conversation_of(conn, deletion)?
+        && words.is_some()
+        && *of != DeletedOf::Own
+    {
+        receipt::erase_background(conn, session)?;
+    }
     let found = find(conn, channel, ts)?;
     if found.is_empty() {
         return match (words, reply_at(conn, channel, ts)?) {
@@ -405,7 +453,7 @@ fn delete(
             }
             (None, Some(_)) => Ok(Changed::Nothing),
             (_, None) => {
-                if !own {
+                if *of != DeletedOf::Own {
                     let deleted: Option<&str> = None;
                     conn.prepare_cached(KEEP_EARLY)?.execute(params![channel, ts, deleted, deleted, now_ms])?;
                 }
@@ -468,23 +516,23 @@ fn reply_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<Reply>,
 
 /// The turn of the question that a message is, or answers: the newest, where that was asked again. `None` where it is not
 /// over.
-fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(TurnId, SessionId, SessionKey)>, Fault> {
+fn question_at(conn: &Connection, channel: &str, ts: &str) -> Result<Option<(TurnId, SessionKey)>, Fault> {
     let Some(newest) = find(conn, channel, ts)?.into_iter().next() else {
         let Some(reply) = reply_at(conn, channel, ts)? else { return Ok(None) };
         let (turn, newest) = newest_of(conn, reply.turn)?;
         return Ok(match newest {
             Some(known) => is_over(known),
             // On fronts where messages have no place of their own.
-            None => Some((turn, reply.session, reply.key)),
+            None => Some((turn, reply.key)),
         });
     };
     let (turn, of_group) = newest_of(conn, newest.turn())?;
     Ok(is_over(of_group.filter(|_| turn != newest.turn()).unwrap_or(newest)))
 }
 
-fn is_over(known: Known) -> Option<(TurnId, SessionId, SessionKey)> {
+fn is_over(known: Known) -> Option<(TurnId, SessionKey)> {
     let is_over = known.is_answered && known.message.is_none();
-    is_over.then(|| (known.turn(), known.session, known.key))
+    is_over.then(|| (known.turn(), known.key))
 }
 
 /// The turn in whose first message the question of this one stands, and the newest that asks the same.

@@ -1,12 +1,22 @@
 //! Who needs no mention of the bot in a thread of a channel: whoever has mentioned it there last, alone with it, until somebody
 //! else writes there.
 //!
-//! Events come in any order, and more than once: what counts is when something was written.
+//! Events come in any order, and more than once: what counts is when something was written. A word of somebody else may come
+//! before the mention that it ends the following of; so the last words in a thread are remembered for a while, by who and when.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, PoisonError},
+};
 
 use pmk_core::SessionKey;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, error::Fault};
+
+/// So many threads are remembered, and so many words in each.
+const MOST_THREADS: usize = 1_024;
+const MOST_WORDS: usize = 8;
 
 pub(super) const FOLLOW: &str = "UPDATE session SET followed = ?2, followed_from = ?3,
             followed_until = CASE WHEN followed_until > ?3 THEN followed_until END
@@ -16,6 +26,55 @@ pub(super) const INTERRUPT: &str = "UPDATE session SET followed_until = ?3
 pub(super) const FOLLOWED: &str = "SELECT followed = ?2 AS is_theirs FROM session
      WHERE key = ?1 AND followed_from < ?3 AND (followed_until IS NULL OR followed_until > ?3)";
 
+/// The mention by which somebody is followed was not written alone with the bot.
+pub(super) const NOT_ALONE: &str = "UPDATE session SET followed_until = followed_from
+     WHERE key = ?1 AND followed = ?2 AND followed_from = ?3";
+
+/// The last words that were heard in threads. What a crash loses of them is what came in between a mention and the crash.
+#[derive(Debug, Default)]
+pub(super) struct LastWords(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    /// Who has written, and when; the newest word last heard at the end.
+    by_thread: HashMap<SessionKey, VecDeque<(String, String)>>,
+    /// The one that was heard of first is forgotten first.
+    threads: VecDeque<SessionKey>,
+}
+
+impl LastWords {
+    fn note(&self, key: &SessionKey, user: &str, ts: &str) {
+        let Remembered { by_thread, threads } = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !by_thread.contains_key(key) {
+            threads.push_back(key.clone());
+            if threads.len() > MOST_THREADS
+                && let Some(oldest) = threads.pop_front()
+            {
+                by_thread.remove(&oldest);
+            }
+        }
+        let words = by_thread.entry(key.clone()).or_default();
+        words.push_back((user.to_owned(), ts.to_owned()));
+        if words.len() > MOST_WORDS {
+            words.pop_front();
+        }
+    }
+
+    /// The first word after this moment of anybody but this person.
+    fn of_another(&self, key: &SessionKey, user: &str, ts: &str) -> Option<(String, String)> {
+        let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = remembered.by_thread.get(key)?.iter();
+        words.filter(|(by, at)| by != user && at.as_str() > ts).min_by(|a, b| a.1.cmp(&b.1)).cloned()
+    }
+}
+
+/// Whether somebody is followed in a thread as of a message of theirs.
+pub(super) fn is_theirs(conn: &Connection, key: &SessionKey, user: &str, ts: &str) -> Result<bool, Fault> {
+    let mut statement = conn.prepare_cached(FOLLOWED)?;
+    let followed = statement.query_row(params![key.to_string(), user, ts], |row| row.get("is_theirs")).optional()?;
+    Ok(followed == Some(true))
+}
+
 impl Store {
     /// Somebody has mentioned the bot in a thread, by the message of that `ts`: where they were alone with it so far, they
     /// are followed there from now on; else whoever was followed there is no more. A conversation must be there.
@@ -23,19 +82,66 @@ impl Store {
     /// # Errors
     /// Nothing was changed.
     pub async fn mentioned(&self, key: &SessionKey, user: &str, ts: &str, alone: bool) -> Result<(), StoreError> {
-        let [key, user, ts] = [key.to_string(), user.to_owned(), ts.to_owned()];
-        let statement = if alone { FOLLOW } else { INTERRUPT };
-        self.write(move |conn| Ok(conn.prepare_cached(statement)?.execute(params![key, user, ts]).map(drop)?)).await
+        if !alone {
+            self.shared.last_words.note(key, user, ts);
+            return self.interrupt_following(key, user, ts).await;
+        }
+        let name = key.to_string();
+        let (by, at) = (user.to_owned(), ts.to_owned());
+        let before = self.shared.last_words.of_another(key, user, ts);
+        let heard = before.clone();
+        self.write(move |conn| {
+            conn.prepare_cached(FOLLOW)?.execute(params![name, by, at])?;
+            if let Some((other, since)) = &heard {
+                conn.prepare_cached(INTERRUPT)?.execute(params![name, other, since])?;
+            }
+            Ok(())
+        })
+        .await?;
+        // What was heard meanwhile found nobody followed yet.
+        match self.shared.last_words.of_another(key, user, ts) {
+            Some((other, since)) if before.as_ref() != Some(&(other.clone(), since.clone())) => {
+                self.interrupt_following(key, &other, &since).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Somebody is followed in a thread by the mention of that `ts`, and others turn out to have written there before: they
+    /// are not.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn was_not_alone(&self, key: &SessionKey, user: &str, ts: &str) -> Result<(), StoreError> {
+        self.change_following(NOT_ALONE, key, user, ts).await
+    }
+
+    async fn interrupt_following(&self, key: &SessionKey, user: &str, ts: &str) -> Result<(), StoreError> {
+        self.change_following(INTERRUPT, key, user, ts).await
+    }
+
+    async fn change_following(
+        &self,
+        how: &'static str,
+        key: &SessionKey,
+        user: &str,
+        ts: &str,
+    ) -> Result<(), StoreError> {
+        let values = [key.to_string(), user.to_owned(), ts.to_owned()];
+        self.write(move |conn| {
+            Ok(conn.prepare_cached(how)?.execute(params![values[0], values[1], values[2]]).map(drop)?)
+        })
+        .await
     }
 
     /// Whether what somebody has written in a thread without a mention, by the message of that `ts`, is for the bot. Nothing is
-    /// written, but where it is the word that ends the following of somebody else.
+    /// stored, but where it is the word that ends the following of somebody else.
     ///
     /// # Errors
     /// The store cannot be used.
     pub async fn overheard(&self, key: &SessionKey, user: &str, ts: &str) -> Result<bool, StoreError> {
-        let [key, user, ts] = [key.to_string(), user.to_owned(), ts.to_owned()];
-        let asked = [key.clone(), user.clone(), ts.clone()];
+        self.shared.last_words.note(key, user, ts);
+        let asked = [key.to_string(), user.to_owned(), ts.to_owned()];
         let followed: Option<bool> = self
             .read(move |conn| {
                 let mut statement = conn.prepare_cached(FOLLOWED)?;
@@ -43,7 +149,7 @@ impl Store {
             })
             .await?;
         if followed == Some(false) {
-            self.write(move |conn| Ok(conn.prepare_cached(INTERRUPT)?.execute([&key, &user, &ts]).map(drop)?)).await?;
+            self.interrupt_following(key, user, ts).await?;
         }
         Ok(followed == Some(true))
     }

@@ -1,16 +1,27 @@
 //! Buttons that were pressed. A front is told of each once, so that none may get lost once it is acknowledged.
 
-use rusqlite::params;
+use std::path::PathBuf;
 
-use super::{Store, StoreError, error::Fault};
-use crate::talk::{Choice, Press};
+use rusqlite::{Connection, params, types::ValueRef};
+use serde::{Deserialize, Serialize};
+
+use super::{Store, StoreError, codec, error::Fault};
+use crate::{
+    ledger::Event,
+    talk::{Choice, Press, Reaction},
+};
 
 pub(super) const TAKE: &str =
     "INSERT INTO press (id, user, channel, thread_ts, ts, choice) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
      ON CONFLICT (id) DO NOTHING";
 pub(super) const AFTER: &str =
-    "SELECT number, id, user, channel, thread_ts, ts, choice, shows FROM press WHERE number > ?1 ORDER BY number";
-pub(super) const SHOW: &str = "UPDATE press SET shows = ?2 WHERE number = ?1";
+    "SELECT number, id, user, channel, thread_ts, ts, choice, shows, atom FROM press WHERE number > ?1 ORDER BY number";
+pub(super) const SHOW: &str = "UPDATE press SET shows = ?2, atom = ?3 WHERE number = ?1";
+/// Of what was said by a reaction. A later one on the same message is a press of its own.
+pub(super) const TAKE_SHOWING: &str =
+    "INSERT OR REPLACE INTO press (id, user, channel, ts, choice, shows, atom) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+     RETURNING number";
+pub(super) const CARRIED_OUT: &str = "UPDATE press SET atom = NULL WHERE number = ?1 AND atom IS NOT NULL";
 pub(super) const DONE: &str = "DELETE FROM press WHERE number = ?1";
 
 /// A press that is not done with.
@@ -21,6 +32,24 @@ pub struct Pressed {
     pub press: Press,
     /// What its message is to say, once what it asks for is done.
     pub shows: Option<String>,
+    /// The atom that it is a verdict on, while that is not carried out: its message says so before.
+    pub atom: Option<JudgedAtom>,
+}
+
+/// An atom that somebody has judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgedAtom {
+    pub id: String,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// How a word that counts was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaidBy {
+    Reaction,
+    /// The press of that number.
+    Press(i64),
 }
 
 impl Store {
@@ -58,7 +87,11 @@ impl Store {
                     ts: row.get(5)?,
                     choice,
                 };
-                waiting.push(Pressed { number: row.get(0)?, press, shows: row.get(7)? });
+                let atom = match row.get_ref(8)? {
+                    ValueRef::Null => None,
+                    atom => Some(codec::from_json(atom, "a verdict")?),
+                };
+                waiting.push(Pressed { number: row.get(0)?, press, shows: row.get(7)?, atom });
             }
             Ok(waiting)
         })
@@ -71,7 +104,36 @@ impl Store {
     /// Nothing was changed.
     pub async fn press_shows(&self, number: i64, text: &str) -> Result<(), StoreError> {
         let text = text.to_owned();
-        self.write(move |conn| Ok(conn.prepare_cached(SHOW)?.execute(params![number, text]).map(drop)?)).await
+        let atom: Option<&str> = None;
+        self.write(move |conn| Ok(conn.prepare_cached(SHOW)?.execute(params![number, text, atom]).map(drop)?)).await
+    }
+
+    /// Somebody's word on an atom is going to be carried out, and its message is to say this; the press that stands for that.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn judges_atom(
+        &self,
+        (word, yes): (&Reaction, bool),
+        said_by: SaidBy,
+        text: &str,
+        atom: &JudgedAtom,
+    ) -> Result<i64, StoreError> {
+        let (word, text, atom) = (word.clone(), text.to_owned(), atom.clone());
+        self.write(move |conn| keep(conn, (&word, yes), said_by, &text, Some(&atom))).await
+    }
+
+    /// A verdict is carried out. The ledger tells of it, once.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub async fn atom_judged(&self, number: i64, event: Event, now_ms: i64) -> Result<(), StoreError> {
+        let pen = self.pen(now_ms);
+        self.write_telling(move |conn| match conn.prepare_cached(CARRIED_OUT)?.execute([number])? {
+            0 => Ok(()),
+            _ => pen.write(conn, None, event.clone()),
+        })
+        .await
     }
 
     /// Nothing is left to be done about it.
@@ -81,4 +143,26 @@ impl Store {
     pub async fn press_done(&self, number: i64) -> Result<(), StoreError> {
         self.write(move |conn| Ok(conn.prepare_cached(DONE)?.execute([number]).map(drop)?)).await
     }
+}
+
+/// A word counts, and its message is to say this: kept with what the word does, so that a crash leaves both or neither. The
+/// press that stands for it, which a word said by a reaction has as well.
+pub(super) fn keep(
+    conn: &Connection,
+    (word, yes): (&Reaction, bool),
+    said_by: SaidBy,
+    text: &str,
+    atom: Option<&JudgedAtom>,
+) -> Result<i64, Fault> {
+    let atom = atom.map(codec::to_json);
+    if let SaidBy::Press(number) = said_by {
+        conn.prepare_cached(SHOW)?.execute(params![number, text, atom])?;
+        return Ok(number);
+    }
+    let Reaction { user, channel, ts, .. } = word;
+    let choice = if yes { Choice::Yes } else { Choice::No }.name();
+    // No id from outside has a colon at this place.
+    let id = format!(":reaction:{channel}:{ts}");
+    let values = params![id, user, channel, ts, choice, text, atom];
+    Ok(conn.prepare_cached(TAKE_SHOWING)?.query_row(values, |row| row.get(0))?)
 }

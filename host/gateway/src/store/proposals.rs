@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
-use super::{Store, StoreError, codec, error::Fault};
+use super::{SaidBy, Store, StoreError, codec, error::Fault, presses};
 use crate::ids::TurnId;
 use crate::{
     escalation::Marker,
     ledger::Event,
-    talk::{Attached, Inbound, Reaction, ReplyTo},
+    talk::{Attached, Inbound, Reaction},
 };
 
 /// How long a word is waited for: as long as for one on an atom.
@@ -53,15 +53,35 @@ pub enum Judged {
     /// This is to be taken in.
     Confirmed(Box<Inbound>),
     /// It will not be asked.
-    Dropped(ReplyTo),
+    Dropped,
     /// It was too late: it will not be asked either.
-    Expired(ReplyTo),
+    Expired,
     /// A contact has answered: this is to be taken in as the answer.
     Meant(Box<Inbound>),
     /// What a contact has written was no answer, or they said so too late.
-    NotMeant(ReplyTo),
+    NotMeant,
     /// Somebody else is asked for their word.
     NotTheirs,
+}
+
+/// What a message says whose proposal has come to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    pub dropped: String,
+    pub expired: String,
+    pub not_meant: String,
+}
+
+impl Ends {
+    /// What it says after this.
+    pub fn of(&self, judged: &Judged) -> Option<&str> {
+        match judged {
+            Judged::Dropped => Some(&self.dropped),
+            Judged::Expired => Some(&self.expired),
+            Judged::NotMeant => Some(&self.not_meant),
+            Judged::Confirmed(_) | Judged::Meant(_) | Judged::NotTheirs => None,
+        }
+    }
 }
 
 impl Proposal {
@@ -91,16 +111,26 @@ pub fn is_meant(inbound: &Inbound) -> bool {
 }
 
 impl Store {
-    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or one that is decided. The
-    /// ledger tells of a question that is not asked because of it.
+    /// Takes somebody's word on the proposal that a message shows. `None`: it shows none, or one that is decided. Where it
+    /// ends the proposal, its message is to say so in the words of `ends`, which is kept with that. The ledger tells of a
+    /// question that is not asked because of it.
     ///
     /// # Errors
     /// Nothing was changed.
-    pub async fn judge_proposal(&self, word: &Reaction, yes: bool, now_ms: i64) -> Result<Option<Judged>, StoreError> {
+    pub async fn judge_proposal(
+        &self,
+        (word, yes): (&Reaction, bool),
+        said_by: SaidBy,
+        ends: Ends,
+        now_ms: i64,
+    ) -> Result<Option<Judged>, StoreError> {
         let (word, pen) = (word.clone(), self.pen(now_ms));
         self.write_telling(move |conn| {
             let judged = judge(conn, &word, yes, now_ms)?;
-            if let Some(Judged::Dropped(_) | Judged::Expired(_)) = &judged {
+            if let Some(text) = judged.as_ref().and_then(|judged| ends.of(judged)) {
+                presses::keep(conn, (&word, yes), said_by, text, None)?;
+            }
+            if let Some(Judged::Dropped | Judged::Expired) = &judged {
                 let (actor, channel_id) = (word.user.clone(), word.channel.clone());
                 pen.write(conn, None, Event::EscalateDropped { actor, channel_id })?;
             }
@@ -169,11 +199,10 @@ fn judge(conn: &Connection, word: &Reaction, yes: bool, now_ms: i64) -> Result<O
     let is_answer = is_meant(&confirmation);
     if is_late || !yes {
         conn.prepare_cached(DROP)?.execute([turn])?;
-        let reply_to = confirmation.reply_to;
         return Ok(Some(match yes {
-            _ if is_answer => Judged::NotMeant(reply_to),
-            true => Judged::Expired(reply_to),
-            false => Judged::Dropped(reply_to),
+            _ if is_answer => Judged::NotMeant,
+            true => Judged::Expired,
+            false => Judged::Dropped,
         }));
     }
     // The same yes taken in again is the same message; a later one, where this one could not be carried out, is not.

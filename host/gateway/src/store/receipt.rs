@@ -27,6 +27,9 @@ pub(super) const KEEP: &str = "INSERT INTO receipt (session_id, turn_id, call, a
 /// Those that may have a text of a message: they show some in another form, or again.
 const WITH_TEXTS: &str = "SELECT body FROM receipt WHERE session_id = ?1
      AND (body LIKE '%[' || ?2 || ',\"%' OR body LIKE '%\"replaced\":[[%' OR body LIKE '%\"recall\":\"%')";
+/// Those that have a text of what was said before in a thread.
+pub(super) const BACKGROUNDS: &str =
+    "SELECT body ->> '$.background' FROM receipt WHERE session_id = ?1 AND body LIKE '%\"background\":\"%'";
 pub(super) const ERASE_TEXT: &str = "DELETE FROM text WHERE sha256 = ?1";
 
 /// SHA-256 of something, in lower-case hexadecimal.
@@ -114,6 +117,9 @@ pub struct Receipt {
     pub tools: Digest,
     /// What was found for the new message.
     pub atoms: Vec<FoundAtom>,
+    /// What had been said before in the thread of the new message, as the model was shown it: a text, JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Digest>,
     /// What the provider counted, the cache included; nothing where it gave no answer.
     pub usage: Option<Usage>,
     /// The version of what makes a request from all this.
@@ -374,6 +380,18 @@ pub(super) fn erase_texts_of(conn: &Connection, session: SessionId, id: i64) -> 
     let mut erase = conn.prepare_cached(ERASE_TEXT)?;
     for text in texts {
         erase.execute([&*text.0])?;
+    }
+    Ok(())
+}
+
+/// Erases what receipts of a conversation keep of what people had said in its thread before: somebody has deleted something
+/// there. Which of them it was in nobody can tell.
+pub(super) fn erase_background(conn: &Connection, session: SessionId) -> Result<(), Fault> {
+    let mut statement = conn.prepare_cached(BACKGROUNDS)?;
+    let texts: Vec<Option<String>> = statement.query_map([session.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut erase = conn.prepare_cached(ERASE_TEXT)?;
+    for text in texts.into_iter().flatten() {
+        erase.execute([text])?;
     }
     Ok(())
 }

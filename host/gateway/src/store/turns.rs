@@ -55,9 +55,9 @@ pub(super) const EMPTY_PARTS: &str = "UPDATE outbox SET body = NULL WHERE turn_i
 pub(super) const DELIVERED: &str = "UPDATE turn SET delivered_at = ?2, report = NULL
      WHERE id = ?1 AND delivered_at IS NULL
      RETURNING session_id";
-/// What came with it stays.
-pub(super) const EMPTY_QUESTION: &str =
-    "UPDATE inbox SET attached = CASE WHEN json_valid(message) THEN message -> '$.attached' END, message = NULL
+/// What came with it stays, but not what others had said before in its thread: that was for this turn alone.
+pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL,
+            attached = CASE WHEN json_valid(message) THEN json_remove(message -> '$.attached', '$.thread') END
      WHERE id = ?1";
 
 impl Store {
@@ -70,8 +70,20 @@ impl Store {
     /// # Errors
     /// The store cannot be used, or holds something that it cannot read.
     pub async fn begin(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
+        self.begin_as(inbox, Hold::Alone, now_ms).await
+    }
+
+    /// The same for a question that is taken along by the turn under way: the live window stays as that knows it.
+    ///
+    /// # Errors
+    /// As [`begin`](Store::begin).
+    pub async fn begin_along(&self, inbox: InboxId, now_ms: i64) -> Result<Begin, StoreError> {
+        self.begin_as(inbox, Hold::Along, now_ms).await
+    }
+
+    async fn begin_as(&self, inbox: InboxId, hold: Hold, now_ms: i64) -> Result<Begin, StoreError> {
         let owner = self.owner();
-        let begun = self.write(move |conn| begin(conn, inbox, &owner, now_ms)).await?;
+        let begun = self.write(move |conn| begin(conn, inbox, hold, &owner, now_ms)).await?;
         let Begin::Ask(mut open) = begun else { return Ok(begun) };
         // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
         let session = open.session;
@@ -171,6 +183,7 @@ impl Store {
             }
             conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
             for (other, user) in &also {
+                changes::leave_live(conn, session, *other)?;
                 conn.prepare_cached(ANSWERED_WITH)?.execute(params![other.0, now_ms, user, turn.0])?;
                 conn.prepare_cached(EMPTY_QUESTION)?.execute([other.0])?;
                 conn.prepare_cached(COUNT_TURN)?.execute([session.0])?;
@@ -276,8 +289,16 @@ impl Store {
     }
 }
 
+/// Who else is at work in the conversation when a turn begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Alone,
+    /// The turn that takes it along.
+    Along,
+}
+
 /// All of `begin` but the live window's entries.
-fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<Begin, Fault> {
+fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64) -> Result<Begin, Fault> {
     let mut statement = conn.prepare_cached(FIND_QUESTION)?;
     let mut rows = statement.query([inbox.0])?;
     let Some(row) = rows.next()? else { return Ok(Begin::Done) };
@@ -335,6 +356,9 @@ fn begin(conn: &Connection, inbox: InboxId, owner: &str, now_ms: i64) -> Result<
         let live = Live { entries: Vec::new(), dropped_turns, marker_template, revision };
         let called_off: Option<String> = row.get("called_off")?;
         let called_off = called_off.as_deref().and_then(CalledOff::from_name);
+        if called_off.is_none() && hold == Hold::Alone {
+            changes::leave_live(conn, session, turn)?;
+        }
         let verbosity: Option<String> = row.get("verbose")?;
         let verbosity = verbosity.and_then(|name| Verbosity::from_name(&name)).unwrap_or_default();
         Begin::Ask(OpenTurn {

@@ -135,8 +135,17 @@ impl Unread {
 pub struct Thread {
     /// Oldest first.
     pub said: Vec<Said>,
+    /// The ids of the people who have written in it, each once.
+    pub people: Vec<String>,
     /// Whether there is more of it than was read.
     pub is_cut: bool,
+}
+
+impl Thread {
+    /// Whether anything was said in it.
+    pub fn says(&self) -> bool {
+        !self.said.is_empty()
+    }
 }
 
 /// What somebody said there.
@@ -156,8 +165,7 @@ impl Attached {
     /// Whether there is something in it for the model.
     pub fn has_content(&self) -> bool {
         let is_read = |file: &File| matches!(file.content, Content::Text { .. } | Content::Image(_));
-        let is_said = |thread: &Thread| !thread.said.is_empty();
-        !self.quotes.is_empty() || self.files.iter().any(is_read) || self.thread.as_ref().is_some_and(is_said)
+        !self.quotes.is_empty() || self.files.iter().any(is_read) || self.thread.as_ref().is_some_and(Thread::says)
     }
 
     /// Adds what came with a later message.

@@ -32,8 +32,21 @@ pub(super) enum Admitted {
 }
 
 pub(super) async fn admit(services: &Services, inbox: InboxId) -> Result<Admitted, TurnError> {
+    rule_on(services, inbox, false).await
+}
+
+/// The same for a message that the turn under way takes along.
+pub(super) async fn admit_along(services: &Services, inbox: InboxId) -> Result<Admitted, TurnError> {
+    rule_on(services, inbox, true).await
+}
+
+async fn rule_on(services: &Services, inbox: InboxId, is_along: bool) -> Result<Admitted, TurnError> {
     loop {
-        match services.store.begin(inbox, services.now_ms()).await? {
+        let begun = match is_along {
+            false => services.store.begin(inbox, services.now_ms()).await?,
+            true => services.store.begin_along(inbox, services.now_ms()).await?,
+        };
+        match begun {
             Begin::Busy => tokio::time::sleep(LEASE_POLL).await,
             Begin::Done => return Ok(Admitted::Nothing),
             Begin::Deliver(answered) => return Ok(Admitted::Deliver(answered)),

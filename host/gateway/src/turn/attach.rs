@@ -1,7 +1,7 @@
 //! Reads what came with a message, before the conversation is gathered: files are fetched, and so is what was said in its
 //! thread, where nothing of that is in view yet. What was read is stored with the question, so that a turn that is run
 //! again reads the same; then it stands in the conversation as one message of its own, just before the one that it came
-//! with.
+//! with. What was said in the [thread] is shown for this turn alone, and kept no longer than that.
 //!
 //! Nothing of this is the asker's own words. All of it is [quoted](pmk_core::quoting), and each piece goes through the
 //! policies' cap before it is.
@@ -9,23 +9,35 @@
 mod decode;
 mod files;
 mod frame;
+mod thread;
 
 use std::sync::Arc;
 
-use pmk_core::{CapVerdict, Entry, Message, Origin, Place, Role, cap, tokens};
+use pmk_core::{CapVerdict, Entry, Message, Origin, Role, cap, tokens};
 use pmk_policy::IncomingInput;
 
 use super::{TurnError, live::LivePorts, records::note_capped};
 use crate::{
     services::Services,
     store::{Live, OpenTurn},
-    talk::{Attached, Thread},
+    talk::Attached,
 };
 use frame::{Piece, pieces};
+
+pub(super) use thread::background;
 
 /// All pieces together take at most this part of the hard limit, whatever the policies let in: the question and what
 /// was said before must fit beside them.
 const SHARE_OF_LIMIT: u64 = 2;
+
+/// How much room there is for it, in tokens.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// The hard limit.
+    pub limit: u64,
+    /// What is shown already of what was said before in the thread.
+    pub taken: u64,
+}
 
 /// Reads what came with these messages; and what was said before the first of them in its thread, where `live` is given
 /// and has nothing of that yet.
@@ -43,9 +55,9 @@ pub(super) async fn read(
     for open in also.iter().chain([turn]) {
         let mut attached = open.inbound.attached.clone();
         let (mut has_read, images) = files::read(services, &mut attached.files).await;
-        let is_new = live.is_some_and(|live| is_new_here(services, open, live));
+        let is_new = live.is_some_and(|live| thread::is_new_here(services, open, live));
         if is_new && std::ptr::eq(open, first) && attached.thread.is_none() {
-            attached.thread = Some(read_thread(services, open).await);
+            attached.thread = Some(thread::read(services, open).await?);
             has_read = true;
         }
         if has_read {
@@ -54,29 +66,6 @@ pub(super) async fn read(
         all.append(attached);
     }
     Ok(all)
-}
-
-/// Whether a message is in a channel's thread of which nothing is in view, and which may be read.
-fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
-    let is_seed = |origin| matches!(origin, Origin::Seed | Origin::SeedAck);
-    let key = &turn.inbound.key;
-    services.config.slack_settings.read_threads
-        && turn.absorbs.is_none()
-        && matches!(key.place, Place::Channel(_))
-        && key.thread.as_ref().is_some_and(|thread| *thread != turn.inbound.ts)
-        && live.dropped_turns == 0
-        && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))
-}
-
-/// A courtesy: the turn goes on without.
-async fn read_thread(services: &Services, turn: &OpenTurn) -> Thread {
-    match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
-        Ok(thread) => thread,
-        Err(error) => {
-            tracing::debug!(session = %turn.inbound.key, %error, "what was said before in a thread is not read");
-            Thread::default()
-        }
-    }
 }
 
 /// What a message says: where it has no words of its own, that it has none.
@@ -91,7 +80,7 @@ pub(super) async fn archive(
     turn: &OpenTurn,
     attached: &Attached,
     message: &Message,
-    limit: u64,
+    Room { limit, taken }: Room,
 ) -> Result<Option<(Entry, i64)>, TurnError> {
     let language = ports.services.config.language;
     let mut pieces = pieces(attached, language);
@@ -103,7 +92,7 @@ pub(super) async fn archive(
     let ids = ports.services.store.archive(turn.session, turn.turn, &both, ports.services.now_ms()).await?;
     let &[id, of_message] = &*ids else { return Ok(None) };
     let mut entry = Entry::new(id, whole);
-    let (mut room, mut sizes, mut is_reduced) = (limit / SHARE_OF_LIMIT, vec![], false);
+    let (mut room, mut sizes, mut is_reduced) = ((limit / SHARE_OF_LIMIT).saturating_sub(taken), vec![], false);
     for piece in &mut pieces {
         if let Some(image) = piece.image.take() {
             match room.checked_sub(u64::from(image.tokens())) {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use pmk_core::{Message, Origin, Place};
+use pmk_core::{Message, Origin, Place, tokens};
 use pmk_knowledge::{Atom, MAX_RETRIEVED, block};
 use pmk_policy::IncomingInput;
 use pmk_system::threads::offload;
@@ -71,7 +71,13 @@ pub(super) async fn gather<'a>(
         Some(case) => services.store.case(case).await?,
         None => None,
     };
-    let shown = case.as_ref().map(|case| case::block(case, language)).into_iter().chain(retrieved);
+    let background = attach::background(&ports, turn, &attached, budget.limit).await;
+    let taken = background.as_ref().map_or(0, |background| u64::from(tokens::message(background)));
+    if let Some(background) = &background {
+        ports.scribe.background(background.clone());
+    }
+    let case_shown = case.as_ref().map(|case| case::block(case, language));
+    let shown = background.into_iter().chain(case_shown).chain(retrieved);
     let mut turns_dropped = 0;
     let archive = services.store.archive_of(turn.session, turn.archived);
     let mut window = Window::new(live, shown, new_message, turn.inbound.reply_to.channel.clone())
@@ -84,7 +90,8 @@ pub(super) async fn gather<'a>(
         services.store.edit_live(turn.session, edit, vec![], services.now_ms()).await?;
     }
     let new_message = Arc::clone(&window.new_message().message);
-    if let Some((shown, id)) = attach::archive(&ports, turn, &attached, &new_message, budget.limit).await? {
+    let room = attach::Room { limit: budget.limit, taken };
+    if let Some((shown, id)) = attach::archive(&ports, turn, &attached, &new_message, room).await? {
         window = window.with_attached(shown);
         window.new_message_archived(id);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pmk_core::{Applied, Entry};
+use pmk_core::{Applied, Entry, Message};
 use pmk_policy::{DecidedBy, Phase, Stack};
 
 use crate::{
@@ -22,6 +22,7 @@ pub(super) struct Scribe(Mutex<Noted>);
 #[derive(Default)]
 struct Noted {
     atoms: Vec<FoundAtom>,
+    background: Option<Message>,
     /// What the next request is made from.
     planned: Option<Planned>,
     receipts: Receipts,
@@ -41,6 +42,11 @@ impl Scribe {
         self.noted().atoms = atoms;
     }
 
+    /// What the model is shown of what was said before in the thread.
+    pub fn background(&self, message: Message) {
+        self.noted().background = Some(message);
+    }
+
     /// What the next request is made from.
     pub fn planned(&self, at_ms: i64, window: &Window, plan: Option<(&Applied, &DecidedBy)>, known: &Calibration) {
         let plan = plan.map(|(applied, decided_by)| (applied.clone(), decided_by.clone()));
@@ -49,8 +55,9 @@ impl Scribe {
 
     /// A request was sent, by what was planned last.
     pub fn sent(&self, sent: &Sent<'_>, policies: &Stack, seed_may_go: bool) {
-        let Noted { atoms, planned: Some(planned), receipts } = &mut *self.noted() else { return };
-        let receipt = receipt(planned, atoms, sent, (policies, seed_may_go), receipts);
+        let Noted { atoms, background, planned: Some(planned), receipts } = &mut *self.noted() else { return };
+        let mut receipt = receipt(planned, atoms, sent, (policies, seed_may_go), receipts);
+        receipt.background = background.as_ref().map(|message| receipts.keep_json(message));
         receipts.push(receipt);
     }
 
@@ -93,6 +100,7 @@ fn receipt(
         system: receipts.keep(request.system.as_str()),
         tools: receipts.keep_json(&&*request.tools),
         atoms: atoms.to_vec(),
+        background: None,
         usage: *usage,
         renderer: RENDERER,
         as_text: exchange.preamble.as_text,

@@ -20,7 +20,7 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
     }
     let room = queue.most.saturating_sub(1 + work.also.len());
     for inbox in batch.take_along(room) {
-        let turn = match admit::admit(services, inbox).await? {
+        let turn = match admit::admit_along(services, inbox).await? {
             Admitted::Ask(turn) => turn,
             Admitted::Command(turn, command) => {
                 let answered = command::carry_out(services, turn, command).await?;
@@ -39,8 +39,8 @@ pub(super) async fn steer(services: &Services, work: &mut Work<'_>, batch: &Batc
         };
         let attached = attach::read(services, &turn, &[], None).await?;
         let message = Message::user(attach::words(services, &said(&turn.inbound), &attached));
-        let limit = work.exchange.budget.limit;
-        let id = match attach::archive(&work.ports, &turn, &attached, &message, limit).await? {
+        let room = attach::Room { limit: work.exchange.budget.limit, taken: 0 };
+        let id = match attach::archive(&work.ports, &turn, &attached, &message, room).await? {
             Some((shown, id)) => {
                 work.exchange.window.push(shown);
                 id

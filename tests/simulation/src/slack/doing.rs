@@ -2,7 +2,7 @@
 
 use pmk_host::{
     front::{Intake, Kind as Posted, LookBack, Past},
-    talk::{Attached, Change, Choice, Edit, Inbound, Press, Reaction},
+    talk::{Attached, Change, Choice, DeletedOf, Deletion, Edit, Inbound, Press, Reaction},
 };
 
 use super::{AGAIN_AFTER, Question, Sending, Slack, State};
@@ -37,8 +37,9 @@ pub struct Done {
     /// The questions that it is about, by their numbers; an answer may be for several.
     pub about: Vec<usize>,
     pub news: News,
-    /// When the gateway first said that it knows.
+    /// When the gateway first said that it knows, and when it was told of it for that.
     pub accepted_at: Option<u64>,
+    pub told_at: Option<u64>,
 }
 
 /// What Slack tells of it.
@@ -227,7 +228,7 @@ impl State {
             News::Press(press) => press.id.clone(),
             _ => format!("De{number:03}"),
         };
-        self.done.push(Done { about: about.to_vec(), news, accepted_at: None });
+        self.done.push(Done { about: about.to_vec(), news, accepted_at: None, told_at: None });
         let carries = Carried::Done(self.done.len() - 1);
         let tries = AGAIN_AFTER.len() - retries;
         self.deliveries.push(Sending { carries, event_id, due, tries, is_under_way: false });
@@ -277,6 +278,10 @@ fn reaction(number: usize, question: &Question, to: Option<String>, reaction: &s
     }
 }
 
+fn deleted(channel: String, ts: String, of: DeletedOf) -> Change {
+    Change::Deleted(Deletion { channel, ts, thread: None, of })
+}
+
 impl Slack {
     /// Tells of something that was done; whether that was taken in.
     pub(super) async fn send_done(&self, intake: &dyn Intake, place: usize) -> bool {
@@ -288,8 +293,8 @@ impl Slack {
         }
         let taken = match news.clone() {
             News::Edited { edit, .. } => intake.change(Change::Edited(edit)).await,
-            News::Deleted { channel, ts } => intake.change(Change::Deleted { channel, ts, own: false }).await,
-            News::AnswerDeleted { channel, ts, .. } => intake.change(Change::Deleted { channel, ts, own: true }).await,
+            News::Deleted { channel, ts } => intake.change(deleted(channel, ts, DeletedOf::Us)).await,
+            News::AnswerDeleted { channel, ts, .. } => intake.change(deleted(channel, ts, DeletedOf::Own)).await,
             News::Stop(reaction) | News::Again(reaction) | News::Thumb(reaction) => intake.react(reaction).await,
             News::Press(press) => intake.press(press).await,
         };
@@ -299,6 +304,7 @@ impl Slack {
         }
         let mut state = self.state();
         state.done[place].accepted_at.get_or_insert(world.time());
+        state.done[place].told_at.get_or_insert(sent_at);
         let follows = world.scenario.setting.follows_deletes;
         match news {
             News::Edited { version, .. } => about.iter().for_each(|&number| world.witness.edited(number, version)),

@@ -12,6 +12,9 @@ use crate::{
     witness::Witness,
 };
 
+/// What was done in so many milliseconds before or after a stop may be why something was given up.
+const AROUND: u64 = 10_000;
+
 impl Verdict<'_> {
     /// Whether somebody has deleted it, as far as the gateway may know.
     pub(super) fn is_called_off(&self, number: usize) -> bool {
@@ -73,6 +76,43 @@ impl Verdict<'_> {
         }
         if self.kept.presses > 0 && !self.refuses() {
             breaches.push(format!("{} buttons were pressed, and what they say is not done", self.kept.presses));
+        }
+    }
+}
+
+impl Verdict<'_> {
+    /// Where one question is answered after the other, what is under way goes on when another one is stopped. Judged where
+    /// nothing else can be why it was given up: in a process that was never ended, by what nobody else did then.
+    pub(super) fn judge_stops(&self, breaches: &mut Vec<String>) {
+        if self.world.scenario.setting.queue != "sequential" {
+            return;
+        }
+        for (place, done) in self.done.iter().enumerate() {
+            let (News::Stop(reaction), Some(told), Some(accepted)) = (&done.news, done.told_at, done.accepted_at)
+            else {
+                continue;
+            };
+            let is_alone = self.done.iter().enumerate().all(|(other, one)| {
+                let is_apart = |at: u64| at + AROUND < told || at > accepted + AROUND;
+                other == place || one.told_at.zip(one.accepted_at).is_none_or(|(_, at)| is_apart(at))
+            });
+            let says_stop = |question: &&Question| question.is_stop && question.accepted_at.is_some();
+            if !is_alone || self.questions.iter().any(|question| says_stop(&question)) {
+                continue;
+            }
+            let stopped = self.questions.iter().filter(|question| question.inbound.ts == reaction.ts);
+            for question in stopped {
+                for asked in self.world.witness.all_given_up(told..=accepted) {
+                    let is_here = |number: &usize| {
+                        let mut all = self.questions.iter().filter(|other| other.number == *number);
+                        all.any(|other| other.inbound.key == question.inbound.key)
+                    };
+                    if !asked.contains(&question.number) && asked.iter().any(is_here) {
+                        let number = question.number;
+                        breaches.push(format!("{asked:?} was given up while q{number}, which waits, was stopped"));
+                    }
+                }
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use pmk_stand_ins::{
     patience::until_async,
-    slack::{Sent, Slack, SlackRules},
+    slack::{Message, Sent, Slack, SlackRules},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +24,18 @@ enum Order {
     Dm { user: String, text: String },
     /// A person mentions the bot in a channel.
     Mention { channel: String, user: String, text: String },
+    /// A person edits what they wrote.
+    Edit { channel: String, ts: String, text: String },
+    /// A message is deleted.
+    Delete { channel: String, ts: String },
+    /// Somebody reacts to a message.
+    React { user: String, channel: String, ts: String, reaction: String },
+    /// Somebody clicks a button of a message.
+    Click { user: String, channel: String, ts: String, action: String, value: String },
+    /// The acknowledgement of something is waited for; how long it took is told.
+    Acked { id: String },
+    /// What a person is shown to begin with is told.
+    Suggested { user: String },
     /// So many replies in a channel are waited for, and told.
     Replies { channel: String, least: usize },
     /// Every socket is announced to close, and closed a moment later.
@@ -64,6 +76,22 @@ async fn carry_out(slack: &Slack, order: Order) -> Value {
     match order {
         Order::Dm { user, text } => sent(slack.dm(&user, &text)),
         Order::Mention { channel, user, text } => sent(slack.mention(&channel, &user, &text, None)),
+        Order::Edit { channel, ts, text } => {
+            let written = Sent { event_id: String::new(), channel, ts, thread_ts: None };
+            json!(slack.edit(&written, &text))
+        }
+        Order::Delete { channel, ts } => json!(slack.remove(&message(slack, &channel, &ts))),
+        Order::React { user, channel, ts, reaction } => {
+            json!(slack.react(&user, &message(slack, &channel, &ts), &reaction))
+        }
+        Order::Click { user, channel, ts, action, value } => {
+            json!(slack.click(&user, &message(slack, &channel, &ts), &action, &value))
+        }
+        Order::Acked { id } => {
+            let ack = || slack.acks().into_iter().find(|ack| ack.event_id == id);
+            json!({"after_ms": until_async("the acknowledgement", ack).await.after.as_millis()})
+        }
+        Order::Suggested { user } => json!(slack.suggested(&user)),
         Order::Replies { channel, least } => {
             until_async("the replies", || (slack.replies(&channel).len() >= least).then_some(())).await;
             json!(slack.replies(&channel).iter().map(|message| &message.text).collect::<Vec<_>>())
@@ -81,6 +109,12 @@ async fn carry_out(slack: &Slack, order: Order) -> Value {
             json!({})
         }
     }
+}
+
+/// The message of that `ts`.
+fn message(slack: &Slack, channel: &str, ts: &str) -> Message {
+    let found = slack.messages(channel).into_iter().find(|message| message.ts == ts);
+    found.expect("the message is there")
 }
 
 /// When nobody reads it any more, nobody gives orders either.

@@ -12,6 +12,7 @@ use super::{
     BOT_USER, Inner, TEAM,
     events::{self, send},
     methods::as_json,
+    places::Kind,
     state::Message,
 };
 
@@ -33,7 +34,7 @@ pub(super) fn edit(inner: &Arc<Inner>, channel: &str, ts: &str, text: &str) -> V
         message["edited"] = edited.clone();
         ids.push(changed(inner, channel, &at, message, as_json(&before)));
     }
-    if !channel.starts_with('D') && text.contains(&format!("<@{BOT_USER}>")) {
+    if Kind::of(inner, channel).tells_mentions(inner) && text.contains(&format!("<@{BOT_USER}>")) {
         let mut mention = as_json(&after);
         mention["type"] = json!("app_mention");
         mention["channel"] = json!(channel);
@@ -81,7 +82,7 @@ fn hears(inner: &Inner, channel: &str) -> bool {
 }
 
 fn changed(inner: &Arc<Inner>, channel: &str, at: &str, message: Value, before: Value) -> String {
-    let kind = if channel.starts_with('D') { "im" } else { "channel" };
+    let kind = Kind::of(inner, channel).name();
     send(
         inner,
         json!({

@@ -4,6 +4,7 @@
 //! message has replies, its deletion comes as an edit, too, which leaves a tombstone. In channels an edit comes as the mention once
 //! more, and the rest only where the app is subscribed to the channel's messages.
 
+use pmk_core::{FrontName, Place, SessionKey};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     front::malformed,
-    talk::{Change, Edit},
+    talk::{Change, DeletedOf, Deletion, Edit, Manner},
 };
 
 /// What is left of a message with replies.
@@ -42,12 +43,13 @@ pub(super) fn change(
     }
     let Said { channel, channel_type, ts, subtype, message: now, previous_message: before, deleted_ts, .. } = said;
     let before = before.as_ref().and_then(Value::as_object);
+    let is_group = channel_type.as_deref() == Some("mpim");
     if subtype.as_deref() == Some("message_deleted") {
-        return deleted(channel, deleted_ts.as_ref()?.as_str()?, before.is_some_and(|before| is_own(before, me)));
+        return deleted(channel, deleted_ts.as_ref()?.as_str()?, before, me);
     }
     let mut now = now.as_ref()?.as_object()?.clone();
     if text(&now, "subtype") == Some(TOMBSTONE) {
-        return deleted(channel, text(&now, "ts")?, false);
+        return deleted(channel, text(&now, "ts")?, before, me);
     }
     if is_own(&now, me) || before.is_some_and(|before| text(before, "text") == text(&now, "text")) {
         return None;
@@ -61,13 +63,33 @@ pub(super) fn change(
     let at = edited_at(said.edited.as_ref()).unwrap_or(ts);
     let is_mentioned = said.text.as_deref().is_some_and(|text| mrkdwn::is_mentioned(text, &me.user));
     let is_for_us = is_mentioned || said.is_direct();
+    let for_others = said.text.as_deref().is_some_and(|text| mrkdwn::names_others(text, &me.user));
     // Of a question that is known, whether it still mentions the bot or not.
     let (message, manner) = message(team_id, event_id, said, true, me, places)?.message()?;
-    Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone: false, manner })))
+    let manner = manner.map(|mention| if is_mentioned { mention } else { Manner::Plain { for_others } });
+    // There nobody says for sure that a mention comes once more.
+    let comes_alone = is_mentioned && is_group;
+    Some(Change::Edited(Box::new(Edit { message, at, is_for_us, comes_alone, manner })))
 }
 
-fn deleted(channel: String, ts: &str, own: bool) -> Option<Change> {
-    malformed([("ts", ts)]).is_none().then(|| Change::Deleted { channel, ts: ts.to_owned(), own })
+/// The deletion of a message that was this `before`.
+fn deleted(channel: String, ts: &str, before: Option<&Map<String, Value>>, me: &Identity) -> Option<Change> {
+    let thread = before.and_then(|before| text(before, "thread_ts")).filter(|thread| *thread != ts);
+    if malformed([("channel", &*channel), ("ts", ts)].into_iter().chain(thread.map(|id| ("thread_ts", id)))).is_some() {
+        return None;
+    }
+    let is_for_us = |before: &Map<String, Value>| {
+        channel.starts_with('D') || text(before, "text").is_some_and(|text| mrkdwn::is_mentioned(text, &me.user))
+    };
+    let of = match before {
+        Some(before) if is_own(before, me) => DeletedOf::Own,
+        Some(before) if !is_for_us(before) => DeletedOf::Others,
+        Some(_) | None => DeletedOf::Us,
+    };
+    let place = || Place::Channel(channel.clone());
+    let key = |thread: &str| SessionKey { front: FrontName::Slack, place: place(), thread: Some(thread.to_owned()) };
+    let thread = thread.filter(|_| !channel.starts_with('D')).map(key);
+    Some(Change::Deleted(Deletion { thread, ts: ts.to_owned(), of, channel }))
 }
 
 fn is_own(message: &Map<String, Value>, me: &Identity) -> bool {
@@ -153,11 +175,45 @@ mod tests {
             json!({"type": "message", "subtype": "message_deleted", "channel": "D1", "ts": "1.3", "deleted_ts": "1.1",
                    "previous_message": said(user, "x")})
         };
-        let gone = |own| Some(News::Change(Change::Deleted { channel: "D1".into(), ts: "1.1".into(), own }));
-        assert_eq!(read(deleted("U1")), gone(false));
-        assert_eq!(read(deleted("UBOT")), gone(true));
+        let gone = |of| {
+            let (channel, ts) = ("D1".into(), "1.1".into());
+            Some(News::Change(Change::Deleted(Deletion { channel, ts, thread: None, of })))
+        };
+        assert_eq!(read(deleted("U1")), gone(DeletedOf::Us));
+        assert_eq!(read(deleted("UBOT")), gone(DeletedOf::Own));
         let mut tombstone = said("USLACKBOT", "This message was deleted.");
         tombstone["subtype"] = json!("tombstone");
-        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(false));
+        assert_eq!(read(changed("D1", said("U1", "x"), tombstone)), gone(DeletedOf::Us));
+    }
+
+    #[test]
+    fn a_deletion_in_a_channel_says_whose_it_may_be() {
+        for (before, thread, of) in [
+            (json!({}), None, DeletedOf::Others),
+            (json!({"thread_ts": "1.1"}), None, DeletedOf::Others),
+            (json!({"thread_ts": "0.9"}), Some("slack:channel:C1:0.9"), DeletedOf::Others),
+            (json!({"text": "<@UBOT> x"}), None, DeletedOf::Us),
+            (Value::Null, None, DeletedOf::Us),
+        ] {
+            let mut event = json!({"type": "message", "subtype": "message_deleted", "channel": "C1", "ts": "1.3",
+                                   "deleted_ts": "1.1"});
+            if let Value::Object(more) = before.clone() {
+                event["previous_message"] = said("U1", "x");
+                event["previous_message"].as_object_mut().expect("an object").extend(more);
+            }
+            let Some(News::Change(Change::Deleted(deletion))) = read(event) else { panic!("{before}") };
+            let key = deletion.thread.map(|key| key.to_string());
+            assert_eq!((key.as_deref(), deletion.of), (thread, of), "{before}");
+        }
+    }
+
+    #[test]
+    fn an_edit_in_a_group_that_mentions_the_bot_comes_alone() {
+        for (kind, text, alone) in [("mpim", "<@UBOT> y", true), ("mpim", "y", false), ("channel", "<@UBOT> y", false)]
+        {
+            let mut event = changed("C1", said("U1", "x"), said("U1", text));
+            event["channel_type"] = json!(kind);
+            assert_eq!(edit(event).comes_alone, alone, "{kind} {text}");
+        }
     }
 }

@@ -27,7 +27,7 @@ struct Page {
 
 /// What others than the bot have said in a thread before the message of that `ts`.
 pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &str) -> Result<Thread, CallFailure> {
-    let mut said = Vec::new();
+    let (mut said, mut people) = (Vec::new(), Vec::new());
     let mut cursor: Option<String> = None;
     let mut is_whole = false;
     for _ in 0..MAX_PAGES {
@@ -40,7 +40,13 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
         ];
         let page: Page = web.read(&Turn::of("conversations.replies", Urgency::Progress), &parameters).await?;
         let objects = page.messages.iter().filter_map(Value::as_object);
-        said.extend(objects.filter(|message| ts(message) < before).filter_map(|message| read(message, me)));
+        for message in objects.filter(|message| ts(message) < before) {
+            let Some(one) = read(message, me) else { continue };
+            if is_of_a_person(message) && !people.contains(&one.by) {
+                people.push(one.by.clone());
+            }
+            said.push(one);
+        }
         cursor = Cursor::next(page.response_metadata);
         if cursor.is_none() {
             is_whole = true;
@@ -48,7 +54,11 @@ pub(super) async fn before(web: &Web, me: &Identity, place: &ReplyTo, before: &s
         }
     }
     let is_bounded = bound(&mut said, MAX_CHARS);
-    Ok(Thread { said, is_cut: !is_whole || is_bounded })
+    Ok(Thread { said, people, is_cut: !is_whole || is_bounded })
+}
+
+fn is_of_a_person(message: &Map<String, Value>) -> bool {
+    message.get("user").is_some_and(Value::is_string) && !message.contains_key("bot_id")
 }
 
 fn ts(message: &Map<String, Value>) -> &str {

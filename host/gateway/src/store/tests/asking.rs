@@ -7,8 +7,8 @@ use crate::{
     directive::Kind,
     escalation::Marker,
     ids::SessionId,
-    store::{Asking, BOUNDED_FOR, Bound, Escalating, Judged, Proposal, proposals::CONFIRMED_WITHIN},
-    talk::Reaction,
+    store::{Asking, BOUNDED_FOR, Bound, Ends, Escalating, Judged, Proposal, SaidBy, proposals::CONFIRMED_WITHIN},
+    talk::{Choice, Press, Reaction},
 };
 
 const HOUR: i64 = BOUNDED_FOR.as_millis() as i64;
@@ -79,7 +79,42 @@ async fn word(store: &Store, user: &str, ts: &str, yes: bool, now: i64) -> Optio
         reaction: String::new(),
         of_another: false,
     };
-    store.judge_proposal(&reaction, yes, now).await.unwrap()
+    store.judge_proposal((&reaction, yes), SaidBy::Reaction, ends(), now).await.unwrap()
+}
+
+fn ends() -> Ends {
+    Ends { dropped: "dropped".into(), expired: "expired".into(), not_meant: "not meant".into() }
+}
+
+/// Once, a crash just after a "no" left its message as it was for ever: nobody knew of the question any more.
+#[tokio::test]
+async fn what_a_message_says_after_a_no_is_kept_with_the_end_of_its_question() {
+    for (yes, at, says) in [(false, NOW, "dropped"), (true, NOW + 2 * DAY, "expired")] {
+        let home = home();
+        let store = open(&home);
+        proposed(&store).await;
+        assert!(word(&store, "U1", "1.2", yes, at).await.is_some());
+        let press = Press {
+            id: "1.a".into(),
+            user: "U1".into(),
+            channel: "D1".into(),
+            thread_ts: None,
+            ts: "1.2".into(),
+            choice: if yes { Choice::Yes } else { Choice::No },
+        };
+        let shown: Vec<_> = store.presses(0).await.unwrap().into_iter().map(|press| press.shows).collect();
+        assert_eq!(shown, [Some(says.to_owned())], "by a reaction");
+
+        let home = self::home();
+        let store = open(&home);
+        proposed(&store).await;
+        store.press(&press).await.unwrap();
+        let number = store.presses(0).await.unwrap()[0].number;
+        let judged = store.judge_proposal((&press.reaction(), yes), SaidBy::Press(number), ends(), at).await;
+        assert!(judged.unwrap().is_some());
+        let shown: Vec<_> = store.presses(0).await.unwrap().into_iter().map(|press| press.shows).collect();
+        assert_eq!(shown, [Some(says.to_owned())], "by a button");
+    }
 }
 
 #[tokio::test]
@@ -141,15 +176,15 @@ async fn what_was_confirmed_is_known_for_as_long_as_it_is_not_carried_out() {
 async fn a_no_or_a_day_without_a_word_drops_a_question() {
     let home = home();
     let store = open(&home);
-    let asked = proposed(&store).await;
-    let dropped = Judged::Dropped(asked.inbound.reply_to.clone());
+    proposed(&store).await;
+    let dropped = Judged::Dropped;
     assert_eq!(word(&store, "U1", "1.2", false, NOW).await, Some(dropped));
     assert_eq!(word(&store, "U1", "1.2", true, NOW).await, None);
 
     let home = super::home();
     let store = open(&home);
-    let asked = proposed(&store).await;
-    let expired = Judged::Expired(asked.inbound.reply_to.clone());
+    proposed(&store).await;
+    let expired = Judged::Expired;
     assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, Some(expired));
     assert_eq!(word(&store, "U1", "1.2", true, NOW + DAY).await, None);
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use pmk_core::{Archive as _, Block, Guard, Message, Origin, Plan, Role, Transcript, structure::pair_tools};
+use pmk_core::{
+    Archive as _, Block, Guard, Message, Origin, Plan, Role, SessionKey, Transcript, structure::pair_tools,
+};
 use proptest::prelude::*;
 
 use super::*;
-use crate::talk::Edit;
+use crate::talk::{DeletedOf, Deletion, Edit, Manner};
 
 const KEY: &str = "slack:dm:U1";
 const WORDS: [&str; 2] = ["(a question was here)", "(an answer was here)"];
@@ -58,8 +60,12 @@ fn here(anew: bool) -> Changed {
     Changed::Here { key: KEY.parse().unwrap(), anew }
 }
 
+fn deletion(channel: &str, ts: &str) -> Deletion {
+    Deletion { channel: channel.into(), ts: ts.into(), thread: None, of: DeletedOf::Us }
+}
+
 async fn deleted(store: &Store, ts: &str) -> Changed {
-    store.delete(("D1", ts), false, words(), NOW).await.unwrap()
+    store.delete(&deletion("D1", ts), words(), NOW).await.unwrap()
 }
 
 async fn waits_as(store: &Store, inbox: InboxId) -> String {
@@ -168,10 +174,103 @@ async fn nothing_is_left_of_a_question_that_was_stopped_and_edited_and_deleted_w
     let store = open(&home);
     let inbox = say(&store, 1, "a question").await;
     let stopped = store.stop(&KEY.parse().unwrap(), vec![inbox], "U1", None, NOW).await;
-    assert_eq!(stopped, Ok(here(true)));
+    assert_eq!(stopped, Ok(here(false)));
     assert_eq!(store.edit(&edit(1, "a secret", 1), NOW).await, Ok(here(false)));
     assert_eq!(deleted(&store, &at(1)).await, here(false));
     assert_eq!(number(&home, "SELECT count(*) FROM inbox WHERE edited IS NOT NULL"), 0);
+}
+
+/// Once, a stop of whatever question had whatever was under way in its conversation begun anew.
+#[tokio::test]
+async fn to_stop_what_waits_concerns_nothing_that_is_under_way() {
+    let home = home();
+    let store = open(&home);
+    let first = say(&store, 1, "one").await;
+    let begun = ask(&store, first).await;
+    let second = say(&store, 2, "two").await;
+    assert_eq!(store.stop(&KEY.parse().unwrap(), vec![second], "U1", None, NOW).await, Ok(here(false)));
+    assert_eq!(store.stop(&KEY.parse().unwrap(), vec![second], "U1", None, NOW).await, Ok(Changed::Nothing));
+    let recorded = Recorded { revision: begun.live.revision, ..recorded("one", "a") };
+    store.record(begun.turn, recorded, NOW).await.unwrap();
+    assert_eq!(ask(&store, second).await.called_off, Some(CalledOff::Stopped));
+    let third = say(&store, 3, "three").await;
+    ask(&store, third).await;
+    let both = store.stop(&KEY.parse().unwrap(), vec![second, third], "U1", None, NOW).await;
+    assert_eq!(both, Ok(here(true)), "one of them was under way");
+}
+
+/// Once, the old answer left the window at once, and the turn under way was begun anew for that.
+#[tokio::test]
+async fn to_ask_again_concerns_nothing_that_is_under_way() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "one", "a", 0).await;
+    let second = say(&store, 2, "two").await;
+    let begun = ask(&store, second).await;
+    let again = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await.unwrap();
+    let Again::Taken(again) = again else { panic!("{again:?}") };
+    // One that the turn under way takes along leaves its window as it is.
+    assert!(matches!(store.begin_along(again.inbox, NOW).await, Ok(Begin::Ask(_))));
+    let recorded = Recorded { revision: begun.live.revision, ..recorded("two", "b") };
+    store.record(begun.turn, recorded, NOW).await.unwrap();
+    assert_eq!(live_texts(&store, KEY).await, ["one", "a", "two", "b"]);
+    store.finish(begun.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+    let entries = ask(&store, again.inbox).await.live.entries;
+    assert_eq!(entries.len(), 2, "what is asked again is not in view when it is");
+    assert_eq!(live_texts(&store, KEY).await, ["two", "b"]);
+}
+
+#[tokio::test]
+async fn what_is_asked_again_and_stopped_keeps_its_old_answer() {
+    let home = home();
+    let store = open(&home);
+    answered(&store, 1, "one", "a", 0).await;
+    let Ok(Again::Taken(again)) = store.again(("U1", false), ("D1", &at(1)), "wish", NOW).await else { panic!() };
+    store.stop(&KEY.parse().unwrap(), vec![again.inbox], "U1", None, NOW).await.unwrap();
+    ask(&store, again.inbox).await;
+    assert_eq!(live_texts(&store, KEY).await, ["one", "a"]);
+}
+
+/// What people delete among themselves is none of our business: not even that they did is kept.
+#[tokio::test]
+async fn a_deletion_that_concerns_nobody_here_writes_nothing() {
+    let home = home();
+    let store = open(&home);
+    let key = "slack:channel:C1:100.000000";
+    store.accept(&inbound(key, "Ev1"), NOW).await.unwrap();
+    let kept = || number(&home, "SELECT count(*) FROM early_change");
+    for (thread, of, count) in [
+        (None, DeletedOf::Others, 0),
+        (Some("slack:channel:C1:999.000000"), DeletedOf::Others, 0),
+        (Some(key), DeletedOf::Own, 0),
+        (Some(key), DeletedOf::Others, 1),
+        (None, DeletedOf::Us, 2),
+    ] {
+        let thread = thread.map(|key| key.parse().unwrap());
+        let deletion = Deletion { thread, of, ..deletion("C1", &at(count as usize)) };
+        assert_eq!(store.delete(&deletion, words(), NOW).await, Ok(Changed::Unknown), "{deletion:?}");
+        assert_eq!(kept(), count, "{deletion:?}");
+    }
+}
+
+/// Of what is written in a followed thread only that of who is followed is for us before it has come in.
+#[tokio::test]
+async fn an_early_edit_in_a_thread_is_kept_for_who_is_followed_there() {
+    let home = home();
+    let store = open(&home);
+    let key: SessionKey = "slack:channel:C1:100.000000".parse().unwrap();
+    store.accept(&inbound(&key.to_string(), "Ev1"), NOW).await.unwrap();
+    store.mentioned(&key, "U1", &at(1), true).await.unwrap();
+    let plain = |for_others| Some(Manner::Plain { for_others });
+    for (number, user, manner, count) in
+        [(0, "U1", plain(false), 0), (2, "U2", plain(false), 0), (3, "U1", plain(true), 0), (4, "U1", plain(false), 1)]
+    {
+        let edit = edit(number, "as edited", 1);
+        let message = Inbound { key: key.clone(), user: user.into(), ..edit.message };
+        let edit = Edit { message, is_for_us: false, manner, ..edit };
+        assert_eq!(store.edit(&edit, NOW).await, Ok(Changed::Unknown));
+        assert_eq!(self::number(&home, "SELECT count(*) FROM early_change"), count, "{number} of {user}");
+    }
 }
 
 #[tokio::test]
@@ -209,9 +308,9 @@ async fn what_is_to_stay_stays() {
     let store = open(&home);
     answered(&store, 1, "the password is heliotrope", "noted", 0).await;
     for ts in [&*at(1), "reply-1"] {
-        assert_eq!(store.delete(("D1", ts), false, None, NOW).await, Ok(Changed::Nothing));
+        assert_eq!(store.delete(&deletion("D1", ts), None, NOW).await, Ok(Changed::Nothing));
     }
-    assert_eq!(store.delete(("D2", &at(1)), false, words(), NOW).await, Ok(Changed::Unknown), "of another channel");
+    assert_eq!(store.delete(&deletion("D2", &at(1)), words(), NOW).await, Ok(Changed::Unknown), "of another channel");
     assert_eq!(live_texts(&store, KEY).await, ["the password is heliotrope", "noted"]);
 }
 

@@ -70,6 +70,45 @@ async fn what_counts_is_when_it_was_written() {
     .await;
 }
 
+/// Once, what came while nobody was followed was not remembered for a mention that was written before it.
+#[tokio::test]
+async fn a_word_that_comes_before_an_earlier_mention_ends_the_following() {
+    rules_on(&[
+        Plain("U2", "105.000000", false),
+        Plain("U3", "107.000000", false),
+        Plain("U1", "106.000000", false),
+        Alone("U1", "103.000000"),
+        Plain("U1", "104.000000", true),
+        Plain("U1", "106.000000", false),
+        Plain("U1", "108.000000", false),
+        Alone("U1", "109.000000"),
+        Plain("U1", "110.000000", true),
+        Among("U2", "120.000000"),
+        Alone("U1", "115.000000"),
+        Plain("U1", "116.000000", true),
+        Plain("U1", "121.000000", false),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn who_was_not_alone_before_the_mention_is_not_followed_by_that_one() {
+    let home = home();
+    let store = open(&home);
+    accept(&store, KEY, "Ev1").await;
+    let key: SessionKey = KEY.parse().unwrap();
+    store.mentioned(&key, "U1", "100.000000", true).await.unwrap();
+    store.was_not_alone(&key, "U1", "099.000000").await.unwrap();
+    assert!(store.overheard(&key, "U1", "101.000000").await.unwrap(), "by another mention");
+    store.was_not_alone(&key, "U1", "100.000000").await.unwrap();
+    assert!(!store.overheard(&key, "U1", "101.000000").await.unwrap());
+    // The same mention, told once more.
+    store.mentioned(&key, "U1", "100.000000", true).await.unwrap();
+    assert!(!store.overheard(&key, "U1", "101.000000").await.unwrap());
+    store.mentioned(&key, "U1", "102.000000", true).await.unwrap();
+    assert!(store.overheard(&key, "U1", "103.000000").await.unwrap());
+}
+
 #[tokio::test]
 async fn a_word_that_changes_nothing_writes_nothing() {
     let home = home();

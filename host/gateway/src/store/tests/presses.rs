@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{
-    store::Pressed,
+    ledger::Event,
+    store::{JudgedAtom, Pressed, SaidBy},
     talk::{Choice, Press},
 };
 
@@ -36,4 +37,35 @@ async fn what_was_pressed_waits_in_order_until_it_is_done() {
     let shown = Pressed { shows: Some("yes".into()), ..first.clone() };
     assert_eq!(store.presses(0).await.unwrap(), [shown, third.clone()]);
     assert_eq!(store.presses(first.number).await.unwrap(), std::slice::from_ref(third));
+}
+
+/// A verdict on an atom, by a button or by a reaction: what is to be carried out and shown survives, and is told once.
+#[tokio::test]
+async fn a_verdict_that_is_not_carried_out_is_known_after_a_crash() {
+    let home = home();
+    let store = open(&home);
+    let pressed = press("1.a", Choice::No);
+    store.press(&pressed).await.unwrap();
+    let number = store.presses(0).await.unwrap()[0].number;
+    let atom = JudgedAtom { id: "a1".into(), path: "atoms/a1.md".into() };
+    let word = pressed.reaction();
+    assert_eq!(store.judges_atom((&word, false), SaidBy::Press(number), "gone", &atom).await, Ok(number));
+    let other = store.judges_atom((&word, true), SaidBy::Reaction, "kept", &atom).await.unwrap();
+    let later = store.judges_atom((&word, false), SaidBy::Reaction, "gone", &atom).await.unwrap();
+    assert!(number < other && other < later, "a later word is a press of its own");
+    drop(store);
+
+    let store = open(&home);
+    let waiting = store.presses(0).await.unwrap();
+    let told =
+        waiting.iter().map(|press| (press.number, press.shows.as_deref(), press.press.choice, press.atom.clone()));
+    let gone = |number| (number, Some("gone"), Choice::No, Some(atom.clone()));
+    assert_eq!(told.collect::<Vec<_>>(), [gone(number), gone(later)]);
+    for _ in 0..2 {
+        let event = Event::AtomRejected { actor: "U1".into(), atom_id: "a1".into() };
+        store.atom_judged(number, event, NOW).await.unwrap();
+    }
+    assert_eq!(store.presses(0).await.unwrap()[0].atom, None);
+    let told = "SELECT count(*) FROM event WHERE line LIKE '%atom.rejected%'";
+    assert_eq!(self::number(&home, told), 1);
 }

@@ -34,6 +34,7 @@ fn receipt(call: u32, receipts: &mut Receipts, messages: Vec<Reference>) -> Rece
         },
         system: receipts.keep("You are a help desk."),
         tools: receipts.keep("[]"),
+        background: None,
         atoms: vec![FoundAtom { id: "01J".into(), sha256: Digest::of("an atom") }],
         usage: Some(Usage { input_tokens: 10, output_tokens: 5, cache_read_tokens: 3, cache_creation_tokens: 2 }),
         renderer: 1,

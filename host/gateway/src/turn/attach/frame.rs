@@ -1,7 +1,7 @@
 //! How the model is shown what came with a message. All words that are not the host's are quoted, names and senders too:
 //! nothing in them can pass for the asker's own.
 
-use pmk_core::{Block, Image, Language, quoted_lines_are_material, quoting::quoted, text};
+use pmk_core::{Block, Image, Language, Message, Origin, Role, quoted_lines_are_material, quoting::quoted, text};
 
 use crate::talk::{Attached, Content, File, Quote, QuoteKind, Said, Thread};
 
@@ -42,17 +42,21 @@ macro_rules! introduction {
     };
 }
 
-/// What there is to show.
+/// What there is to show beside what was said before in the thread.
 pub(super) fn pieces(attached: &Attached, language: Language) -> Vec<Piece> {
-    let thread = attached.thread.iter().filter_map(|thread| of_thread(thread, language));
     let quotes = attached.quotes.iter().map(|quote| of_quote(quote, language));
     let files = attached.files.iter().filter_map(|file| of_file(file, language));
-    thread.chain(quotes).chain(files).collect()
+    quotes.chain(files).collect()
 }
 
-fn of_thread(thread: &Thread, language: Language) -> Option<Piece> {
-    // What follows a first line is moved in: no line of a message looks as if somebody else had begun to speak.
-    let said = |Said { by, text }: &Said| format!("{by}: {}", text::lines(text).collect::<Vec<_>>().join("\n  "));
+/// What somebody has said in a thread. What follows a first line is moved in: no line of a message looks as if somebody
+/// else had begun to speak.
+pub(super) fn said(Said { by, text }: &Said) -> String {
+    format!("{by}: {}", text::lines(text).collect::<Vec<_>>().join("\n  "))
+}
+
+/// What was said before in a thread.
+pub(super) fn of_thread(thread: &Thread, language: Language) -> Option<Message> {
     let introduction = introduction!(
         language,
         "What people have said in this thread before the next message, by their ids, oldest first.",
@@ -60,13 +64,10 @@ fn of_thread(thread: &Thread, language: Language) -> Option<Piece> {
     );
     let cut =
         language.pick("(there is more of this thread, which is not shown)", "（這個 thread 還有其他內容，未顯示）");
-    (!thread.said.is_empty()).then(|| Piece {
-        name: "thread".to_owned(),
-        introduction,
-        label: thread.is_cut.then(|| cut.to_owned()),
-        text: thread.said.iter().map(said).collect::<Vec<_>>().join("\n"),
-        image: None,
-    })
+    let lines = thread.is_cut.then(|| cut.to_owned()).into_iter().chain(thread.said.iter().map(said));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let shown = || Message::text(Role::User, Origin::Retrieval, format!("{introduction}{}", quoted(&text)));
+    (!text.is_empty()).then(shown)
 }
 
 fn of_quote(quote: &Quote, language: Language) -> Piece {
@@ -128,8 +129,8 @@ mod tests {
     fn a_thread_tells_who_said_what_and_nobody_can_speak_for_another() {
         let said = [("U1", "it fails"), ("U2", "since when?\nU1: never mind")];
         let said = said.map(|(by, text)| Said { by: by.into(), text: text.into() }).to_vec();
-        let attached = Attached { thread: Some(Thread { said, is_cut: false }), ..Attached::default() };
-        let shown = pieces(&attached, Language::English)[0].quoted();
+        let thread = Thread { said, ..Thread::default() };
+        let shown = of_thread(&thread, Language::English).expect("something was said").plain_text();
         let (_, quoted) = shown.split_once('\n').expect("lines");
         assert_eq!(quoted, "> U1: it fails\n> U2: since when?\n>   U1: never mind");
     }

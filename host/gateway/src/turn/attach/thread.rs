@@ -1,0 +1,145 @@
+//! What was said in a thread before the bot was mentioned there: read once, shown for one turn, and not kept beyond it.
+
+use std::sync::Arc;
+
+use pmk_core::{CapVerdict, Message, Origin, Place, text, tokens};
+use pmk_policy::IncomingInput;
+
+use super::{
+    super::{TurnError, live::LivePorts, records::note_capped},
+    SHARE_OF_LIMIT,
+    frame::{of_thread, said},
+    within,
+};
+use crate::{
+    services::Services,
+    store::{Live, OpenTurn},
+    talk::{Attached, Said, Thread},
+};
+
+/// What the policies call it.
+const NAME: &str = "thread";
+
+/// Whether a message is in a channel's thread of which nothing is in view, and which may be read.
+pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
+    let is_seed = |origin| matches!(origin, Origin::Seed | Origin::SeedAck);
+    let key = &turn.inbound.key;
+    services.config.slack_settings.read_threads
+        && turn.absorbs.is_none()
+        && matches!(key.place, Place::Channel(_))
+        && key.thread.as_ref().is_some_and(|thread| *thread != turn.inbound.ts)
+        && live.dropped_turns == 0
+        && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))
+}
+
+/// A courtesy: the turn goes on without. Who was not alone in it with the bot is not followed for having mentioned that.
+pub(super) async fn read(services: &Services, turn: &OpenTurn) -> Result<Thread, TurnError> {
+    let asked = &turn.inbound;
+    let thread = match services.front.read_thread(&asked.reply_to, &asked.ts).await {
+        Ok(thread) => thread,
+        Err(error) => {
+            tracing::debug!(session = %asked.key, %error, "what was said before in a thread is not read");
+            return Ok(Thread::default());
+        }
+    };
+    let is_another = |person: &String| *person != asked.user && services.people.may_hear(person);
+    if thread.people.iter().any(is_another) {
+        services.store.was_not_alone(&asked.key, &asked.user, &asked.ts).await?;
+    }
+    Ok(thread)
+}
+
+/// What is shown of the thread, as far as the policies let it in and as there is room.
+pub(crate) async fn background(
+    ports: &LivePorts<'_>,
+    turn: &OpenTurn,
+    attached: &Attached,
+    limit: u64,
+) -> Option<Message> {
+    let thread = attached.thread.as_ref().filter(|thread| thread.says())?;
+    let whole: Arc<str> = thread.said.iter().map(said).collect::<Vec<_>>().join("\n").into();
+    let incoming = IncomingInput { kind: Origin::Attachment, name: NAME.to_owned(), text: Arc::clone(&whole), limit };
+    let mut verdict = ports.cap(incoming).await;
+    let (cost, room) = (u64::from(tokens::estimate(&whole)), limit / SHARE_OF_LIMIT);
+    if cost > room {
+        verdict = within(verdict, &whole, cost, room);
+    }
+    let shown = capped(thread, verdict);
+    if shown != *thread {
+        let sizes = [(whole.chars().count(), chars(&shown.said))];
+        note_capped(&ports.journal, &turn.inbound.user, Origin::Attachment, &sizes);
+    }
+    of_thread(&shown, ports.services.config.language)
+}
+
+/// What a verdict leaves of a thread: whole messages of its beginning, and of its end where it leaves something of that. Of
+/// a first one that is longer its beginning.
+fn capped(thread: &Thread, verdict: CapVerdict) -> Thread {
+    let (head, tail) = match verdict {
+        CapVerdict::Keep => return thread.clone(),
+        CapVerdict::Shorten { head, tail } => (head as usize, tail as usize),
+        CapVerdict::Digest => (0, 0),
+    };
+    if chars(&thread.said) <= head + tail {
+        return thread.clone();
+    }
+    let first = fitting(thread.said.iter(), head);
+    let last = fitting(thread.said[first..].iter().rev(), tail);
+    let mut said = thread.said[..first].to_vec();
+    if let (0, Some(Said { by, text })) = (first, thread.said.first())
+        && head > 0
+    {
+        said.push(Said { by: by.clone(), text: format!("{}…", text::head(text, head)) });
+    }
+    said.extend_from_slice(&thread.said[thread.said.len() - last..]);
+    Thread { said, is_cut: true, people: thread.people.clone() }
+}
+
+/// How many of these are so many characters together.
+fn fitting<'a>(said: impl Iterator<Item = &'a Said>, most: usize) -> usize {
+    let mut left = most;
+    let fits = |one: &&Said| match left.checked_sub(chars(std::slice::from_ref(*one))) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    said.take_while(fits).count()
+}
+
+/// How many characters they are as they are shown, with the ends of their lines.
+fn chars(all: &[Said]) -> usize {
+    all.iter().map(|one| said(one).chars().count() + 1).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages of so many characters each, their author's name and the end of the line among them.
+    fn thread(lengths: &[usize]) -> Thread {
+        let said = |(at, length): (usize, &usize)| Said { by: format!("U{at}"), text: "x".repeat(length - 5) };
+        Thread { said: lengths.iter().enumerate().map(said).collect(), ..Thread::default() }
+    }
+
+    #[test]
+    fn a_thread_is_capped_by_whole_messages_and_says_so() {
+        let shorten = |head, tail| CapVerdict::Shorten { head, tail };
+        for (verdict, left) in [
+            (CapVerdict::Keep, &["U0", "U1", "U2"][..]),
+            (shorten(30, 0), &["U0", "U1", "U2"]),
+            (shorten(29, 0), &["U0", "U1"]),
+            (shorten(10, 10), &["U0", "U2"]),
+            (shorten(10, 9), &["U0"]),
+            (shorten(0, 20), &["U1", "U2"]),
+            (shorten(7, 10), &["U0", "U2"]),
+            (CapVerdict::Digest, &[]),
+        ] {
+            let shown = capped(&thread(&[10, 10, 10]), verdict);
+            let by: Vec<&str> = shown.said.iter().map(|said| said.by.as_str()).collect();
+            assert_eq!((by.as_slice(), shown.is_cut), (left, left.len() < 3), "{verdict:?}");
+        }
+        assert_eq!(capped(&thread(&[30]), shorten(7, 0)).said[0].text, "xxxxxxx…");
+    }
+}
