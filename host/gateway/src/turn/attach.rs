@@ -10,13 +10,14 @@ mod decode;
 mod files;
 mod frame;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pmk_core::{CapVerdict, Entry, Message, Origin, Place, Role, cap, tokens};
 use pmk_policy::IncomingInput;
 
 use super::{TurnError, live::LivePorts, records::note_capped};
 use crate::{
+    front::FrontError,
     services::Services,
     store::{Live, OpenTurn},
     talk::{Attached, Thread},
@@ -45,8 +46,8 @@ pub(super) async fn read(
         let (mut has_read, images) = files::read(services, &mut attached.files).await;
         let is_new = live.is_some_and(|live| is_new_here(services, open, live));
         if is_new && std::ptr::eq(open, first) && attached.thread.is_none() {
-            attached.thread = Some(read_thread(services, open).await);
-            has_read = true;
+            attached.thread = read_thread(services, open).await;
+            has_read |= attached.thread.is_some();
         }
         if has_read {
             services.store.keep_attached(open.turn, &attached, images).await?;
@@ -68,15 +69,31 @@ fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
         && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))
 }
 
-/// A courtesy: the turn goes on without.
-async fn read_thread(services: &Services, turn: &OpenTurn) -> Thread {
-    match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
-        Ok(thread) => thread,
-        Err(error) => {
-            tracing::debug!(session = %turn.inbound.key, %error, "what was said before in a thread is not read");
-            Thread::default()
+/// Attempts at a thread; the pause before the second where Slack names none, and the longest.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+/// A courtesy: the turn goes on without. `None` where it may be read by another attempt at the turn.
+async fn read_thread(services: &Services, turn: &OpenTurn) -> Option<Thread> {
+    let session = &turn.inbound.key;
+    for attempt in 1..=ATTEMPTS {
+        match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
+            Ok(thread) => return Some(thread),
+            Err(FrontError::Transient { what, retry_after }) => {
+                tracing::debug!(%session, what, "what was said before in a thread is not read yet");
+                if attempt < ATTEMPTS {
+                    tokio::time::sleep(retry_after.unwrap_or(PAUSE * attempt).min(LONGEST_WAIT)).await;
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%session, %error, "what was said before in a thread is not read");
+                return Some(Thread::default());
+            }
         }
     }
+    tracing::info!(%session, "the answer comes without what was said before in its thread");
+    None
 }
 
 /// What a message says: where it has no words of its own, that it has none.
