@@ -335,11 +335,12 @@ pub trait Front: Send + Sync {
         Ok(())
     }
 
-    /// An earlier run may have shown that an answer to this question is being made, and has not taken that away.
-    fn resumed(&self, _question: &Inbound) {}
+    /// An earlier run may have shown that an answer to this question is being made: that goes, in a moment at most.
+    async fn resumed(&self, _question: &Inbound) {}
 
-    /// Nothing is made for that event any more: what showed it may go.
-    fn over(&self, _event_id: &str) {}
+    /// Nothing is made for that event any more: what showed it goes. Takes a moment at most; what cannot be done in it is
+    /// done later.
+    async fn over(&self, _event_id: &str) {}
 
     /// The program ends, and nothing is made any more. Takes a moment at most.
     async fn leave(&self) {}

@@ -431,12 +431,12 @@ impl Front for Slack {
         self.streams.clear(&self.web, event_id).await.map_err(CallFailure::while_running)
     }
 
-    fn resumed(&self, question: &Inbound) {
-        self.statuses.left_behind(statuses::Thread::of(question));
+    async fn resumed(&self, question: &Inbound) {
+        self.statuses.left_behind(&self.web, statuses::Thread::of(question)).await;
     }
 
-    fn over(&self, event_id: &str) {
-        self.statuses.end(event_id);
+    async fn over(&self, event_id: &str) {
+        self.statuses.end(&self.web, event_id).await;
         self.pieces().retain(|(of, _), _| of != event_id);
     }
 

@@ -20,11 +20,11 @@ pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -
         turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
     for turn in deleted {
         deliver::take_away(services, &turn).await?;
-        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
-        services.front.over(&turn.inbound.event_id);
+        services.front.over(&turn.inbound.event_id).await;
         if turn.resumed {
-            services.front.resumed(&turn.inbound);
+            services.front.resumed(&turn.inbound).await;
         }
+        services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
     }
     match stopped.pop() {
         Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said).await?).await,

@@ -297,11 +297,13 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
         return Err(error.into());
     }
     services.front.report(&inbound.event_id, &answered.report).await?;
-    services.front.over(&inbound.event_id);
+    services.front.over(&inbound.event_id).await;
     if answered.resumed {
-        services.front.resumed(inbound);
+        services.front.resumed(inbound).await;
     }
-    answered.report.event_ids.iter().for_each(|event_id| services.front.over(event_id));
+    for event_id in &answered.report.event_ids {
+        services.front.over(event_id).await;
+    }
     // The last part is marked together with the turn.
     let now_ms = services.now_ms();
     journal.note(processed(&answered, reply_ts, now_ms));

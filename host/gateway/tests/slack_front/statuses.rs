@@ -24,7 +24,7 @@ async fn a_status_stands_for_as_long_as_the_answer_takes() {
         until_async("a renewal", || (told(&rig) > before + 1).then_some(())).await;
         assert!(shown(&rig).is_some(), "it was renewed");
     }
-    rig.front.over("Ev1");
+    rig.front.over("Ev1").await;
     until_async("its end", || shown(&rig).is_none().then_some(())).await;
     let last = rig.slack.statuses(CHANNEL).pop().expect("a status");
     assert_eq!(last.status, "", "it was taken away, and did not go by itself");
@@ -38,7 +38,7 @@ async fn a_status_that_could_not_be_taken_away_is_taken_away_later() {
         let rig = Rig::start().await;
         assert!(rig.front.show(&question(&place(CHANNEL, None)), "Thinking…").await);
         rig.slack.fault_times("assistant.threads.setStatus", 1, fault.clone());
-        rig.front.over("Ev1");
+        rig.front.over("Ev1").await;
         let is_clear = || rig.slack.statuses(CHANNEL).last().is_some_and(|last| last.status.is_empty());
         until_async("its end", || is_clear().then_some(())).await;
         rig.finish().await;
@@ -51,7 +51,7 @@ async fn a_status_that_is_left_when_the_program_ends_is_taken_away() {
     assert!(rig.front.show(&question(&place(CHANNEL, None)), "Thinking…").await);
     rig.stop.cancel();
     until_async("the end of hearing", || rig.listening.is_finished().then_some(())).await;
-    rig.front.over("Ev1");
+    rig.front.over("Ev1").await;
     rig.front.leave().await;
     assert_eq!(rig.slack.statuses(CHANNEL).last().map(|last| last.status.clone()), Some(String::new()));
     rig.finish().await;
@@ -65,7 +65,7 @@ async fn nothing_overtakes_a_status_that_is_on_its_way() {
     let asked = question(&place(CHANNEL, None));
     let waited = timeout(Duration::from_millis(50), rig.front.show(&asked, "Thinking…")).await;
     assert!(waited.is_err(), "who stops waiting loses nothing");
-    rig.front.over("Ev1");
+    rig.front.over("Ev1").await;
     let is_clear = || rig.slack.statuses(CHANNEL).last().is_some_and(|last| last.status.is_empty());
     until_async("its end", || is_clear().then_some(())).await;
     let all: Vec<bool> = rig.slack.statuses(CHANNEL).iter().map(|shown| shown.status.is_empty()).collect();

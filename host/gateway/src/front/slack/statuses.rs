@@ -31,6 +31,9 @@ const LIVES: Duration = Duration::from_secs(120);
 /// So often within a renewal it is looked what there is to do.
 const LOOKS: u32 = 9;
 
+/// For so long somebody waits until one is taken away; then it is done later.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// What is left is taken away when the program ends, as far as it goes in so long.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
@@ -56,7 +59,9 @@ pub(super) struct Statuses {
     /// How long one stands before it is renewed.
     renew_after: Duration,
     state: Mutex<State>,
+    /// Told when there is something to be taken away, and when a call has ended.
     changed: Notify,
+    settled: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -116,6 +121,7 @@ impl Drop for UnderWay {
         if state.left.contains_key(&self.thread) {
             self.statuses.changed.notify_one();
         }
+        self.statuses.settled.notify_waiters();
     }
 }
 
@@ -130,7 +136,7 @@ impl Statuses {
             channels: has("channels:history") && has("groups:history"),
             groups: has("mpim:history"),
         };
-        Statuses { readable, renew_after, state: Mutex::default(), changed: Notify::new() }
+        Statuses { readable, renew_after, state: Mutex::default(), changed: Notify::new(), settled: Notify::new() }
     }
 
     /// Shows one for this event; false where a placeholder has to do. Who stops waiting for that loses nothing.
@@ -208,23 +214,49 @@ impl Statuses {
     }
 
     /// Nothing is made for this event any more.
-    pub(super) fn end(&self, event_id: &str) {
-        let mut state = self.state();
-        if let Some(Shown { thread, is_gone: false, .. }) = state.shown.remove(event_id) {
-            state.left.insert(thread, Instant::now() + LIVES);
-            self.changed.notify_one();
+    pub(super) async fn end(&self, web: &Web, event_id: &str) {
+        if let Some(thread) = self.ended(event_id) {
+            self.take_away(web, thread).await;
         }
     }
 
+    /// The thread of which no message takes it away.
+    fn ended(&self, event_id: &str) -> Option<Thread> {
+        let mut state = self.state();
+        let Shown { thread, is_gone: false, .. } = state.shown.remove(event_id)? else { return None };
+        state.left.insert(thread.clone(), Instant::now() + LIVES);
+        Some(thread)
+    }
+
     /// An earlier run may have shown one there.
-    pub(super) fn left_behind(&self, thread: Thread) {
+    pub(super) async fn left_behind(&self, web: &Web, thread: Thread) {
         if !self.serves(&thread.channel) {
             return;
         }
-        let mut state = self.state();
-        if state.shown.values().all(|shown| shown.thread != thread) {
-            state.left.insert(thread, Instant::now() + LIVES);
-            self.changed.notify_one();
+        {
+            let mut state = self.state();
+            if state.shown.values().any(|shown| shown.thread == thread) {
+                return;
+            }
+            state.left.insert(thread.clone(), Instant::now() + LIVES);
+        }
+        self.take_away(web, thread).await;
+    }
+
+    /// Takes away what is left there, once nothing is on its way; by the end of a turn, so that a kill leaves nothing.
+    async fn take_away(&self, web: &Web, thread: Thread) {
+        let cleared = async {
+            loop {
+                let settled = self.settled.notified();
+                if !self.state().under_way.contains_key(&thread) {
+                    break;
+                }
+                settled.await;
+            }
+            self.clear_at(web, &thread).await;
+        };
+        if timeout(MOMENT, cleared).await.is_err() {
+            tracing::debug!("a status stays for now");
         }
     }
 
@@ -283,13 +315,16 @@ impl Statuses {
     /// Takes away what no message does, once nothing is on its way there; whether nothing is left.
     async fn clear(self: &Arc<Self>, web: &Web) -> bool {
         for thread in self.to_be_cleared(Instant::now()) {
-            let cleared = web.set_status(&thread.channel, &thread.ts, Status { status: "", line: None }).await;
-            match cleared {
-                Err(failure) if !failure.is_final() => tracing::debug!(%failure, "a status stays for now"),
-                _ => drop(self.state().left.remove(&thread)),
-            }
+            self.clear_at(web, &thread).await;
         }
         self.state().left.is_empty()
+    }
+
+    async fn clear_at(&self, web: &Web, thread: &Thread) {
+        match web.set_status(&thread.channel, &thread.ts, Status { status: "", line: None }).await {
+            Err(failure) if !failure.is_final() => tracing::debug!(%failure, "a status stays for now"),
+            _ => drop(self.state().left.remove(thread)),
+        }
     }
 
     /// Those that can be taken away now.
@@ -403,13 +438,13 @@ mod tests {
         let (statuses, now) = (showing("Ev1"), Instant::now());
         statuses.posted("Ev1", Some("1.1"));
         statuses.due(now + RENEWAL);
-        statuses.end("Ev1");
+        statuses.ended("Ev1");
         assert_eq!(statuses.to_be_cleared(now), [thread()]);
 
         let statuses = showing("Ev1");
         let under_way = statuses.under_way(&thread());
         statuses.posted("Ev1", Some("1.1"));
-        statuses.end("Ev1");
+        statuses.ended("Ev1");
         assert_eq!(statuses.to_be_cleared(now), [], "it would be overtaken by what is under way");
         drop(under_way);
         assert_eq!(statuses.to_be_cleared(now), [thread()]);
@@ -417,7 +452,7 @@ mod tests {
 
         let statuses = showing("Ev1");
         statuses.posted("Ev1", Some("1.1"));
-        statuses.end("Ev1");
+        statuses.ended("Ev1");
         assert_eq!(statuses.to_be_cleared(now), [], "the message has taken it away");
     }
 }
