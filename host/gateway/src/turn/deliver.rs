@@ -73,7 +73,7 @@ pub(super) async fn placeholder(
     if store::is_handed_on(&turn.inbound) {
         return Ok(Placeholder::Not);
     }
-    let mut in_doubt = turn.resumed && turn.begun_with.is_any();
+    let mut in_doubt = if turn.resumed { turn.begun_with } else { Begun::default() };
     for _ in 0..PLACEHOLDER_ATTEMPTS {
         match place(services, turn, &mut in_doubt, is_made).await {
             Ok(None) => return Ok(Placeholder::Not),
@@ -83,10 +83,9 @@ pub(super) async fn placeholder(
             }
             Err(TurnError::Front(FrontError::Transient { what, retry_after })) => {
                 tracing::debug!(what, "no placeholder yet");
-                in_doubt |= retry_after.is_none();
                 tokio::select! {
                     // The answer does not wait for one, but for what is known of one that may be there.
-                    () = is_made.cancelled(), if !in_doubt => break,
+                    () = is_made.cancelled(), if !in_doubt.is_any() => break,
                     () = tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)) => {}
                 }
             }
@@ -97,7 +96,7 @@ pub(super) async fn placeholder(
             }
         }
     }
-    Ok(if in_doubt { Placeholder::InDoubt } else { Placeholder::Not })
+    Ok(if in_doubt.is_any() { Placeholder::InDoubt } else { Placeholder::Not })
 }
 
 /// The message that shows it, where one does: one of an earlier attempt, which would wait for ever were it not remembered, or a
@@ -105,15 +104,13 @@ pub(super) async fn placeholder(
 async fn place(
     services: &Services,
     turn: &OpenTurn,
-    in_doubt: &mut bool,
+    in_doubt: &mut Begun,
     is_made: &CancellationToken,
 ) -> Result<Option<String>, TurnError> {
-    if *in_doubt {
-        if let Some(id) = shown_before(services, turn).await? {
-            return Ok(Some(id));
-        }
-        *in_doubt = false;
+    if let Some(id) = shown_before(services, turn, *in_doubt).await? {
+        return Ok(Some(id));
     }
+    *in_doubt = Begun::default();
     let text = services.messages.thinking();
     let is_shown = tokio::select! {
         biased;
@@ -124,13 +121,16 @@ async fn place(
         return Ok(None);
     }
     services.store.may_show(turn.turn, Beginning::Placeholder).await?;
-    Ok(services.front.placeholder(&turn.inbound, &text).await?)
+    let placed = services.front.placeholder(&turn.inbound, &text).await;
+    // What is put off was not posted.
+    in_doubt.placeholder = matches!(placed, Err(FrontError::Transient { retry_after: None, .. }));
+    Ok(placed?)
 }
 
 /// What an earlier attempt has shown, where it may have: its placeholder. The front remembers what it finds of a stream.
-async fn shown_before(services: &Services, turn: &OpenTurn) -> Result<Option<String>, FrontError> {
+async fn shown_before(services: &Services, turn: &OpenTurn, begun: Begun) -> Result<Option<String>, FrontError> {
     let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
-    match turn.begun_with {
+    match begun {
         Begun { placeholder: true, stream } => find_placeholder(services, (event_id, reply_to, ts), stream).await,
         Begun { stream: true, .. } => services.front.recall(event_id, reply_to, ts).await.map(|()| None),
         _ => Ok(None),
@@ -164,7 +164,7 @@ async fn find_placeholder(
 pub(super) async fn take_away(services: &Services, turn: &OpenTurn) -> Result<(), TurnError> {
     let Inbound { event_id, reply_to, .. } = &turn.inbound;
     let shown = match &turn.placeholder {
-        None if turn.resumed => shown_before(services, turn).await?,
+        None if turn.resumed => shown_before(services, turn, turn.begun_with).await?,
         known => {
             recall(services, turn).await?;
             known.clone()

@@ -69,7 +69,7 @@ async fn nothing_overtakes_a_status_that_is_on_its_way() {
     let is_clear = || rig.slack.statuses(CHANNEL).last().is_some_and(|last| last.status.is_empty());
     until_async("its end", || is_clear().then_some(())).await;
     let all: Vec<bool> = rig.slack.statuses(CHANNEL).iter().map(|shown| shown.status.is_empty()).collect();
-    assert_eq!(all, [false, true]);
+    assert!(!all[0] && all[1..].iter().all(|is_empty| *is_empty), "{all:?}");
     rig.finish().await;
 }
 
