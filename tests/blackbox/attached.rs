@@ -345,6 +345,20 @@ async fn a_thread_is_read_once_before_the_first_mention_in_it() {
     scene.behaved();
 }
 
+/// Once, a refusal that passes was kept as a thread in which nothing was said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_that_cannot_be_read_at_once_is_read_a_moment_later() {
+    for fault in [Fault::RateLimited(1), Fault::Status(500), Fault::Error("internal_error")] {
+        let scene = scene().await;
+        let _gateway = scene.start().await;
+        scene.slack.fault_times("conversations.replies", 1, fault);
+        let parent = talk(&scene.slack);
+        scene.told(&scene.slack.mention("C1", "U4", "what is going on?", Some(&parent))).await;
+        assert!(scene.sent_last()[0].contains("disk full on db1"), "{:?}", scene.sent_last());
+        scene.behaved();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_before_is_done_without_where_it_cannot_be_read() {
     let history = ["channels:history"];

@@ -37,6 +37,7 @@ mod images;
 mod incidents;
 mod init;
 mod installing;
+mod kills;
 mod knowledge;
 mod ladder;
 mod languages;

@@ -1,22 +1,21 @@
 //! How an answer reaches people in Slack: a status while it is made, then a message, or a stream that becomes it; and all of
-//! that at Slack's limits, and through kills.
+//! that at Slack's limits. Through kills: [`kills`](crate::kills).
 
 use std::time::Duration;
 
 use pmk_stand_ins::{
-    anthropic::{Anthropic, Behaviour},
-    slack::{Fault, Message, Sent, Slack, SlackRules},
+    anthropic::Behaviour,
+    slack::{BOT_USER, Fault, Message, Sent, Slack, SlackRules},
 };
 use serde_json::json;
 
 use crate::{
-    moments::Moments,
     support::{Home, PATIENCE, until_async},
-    workspace::{Gateway, Scene, rules, rules_for_kills, violations_but_lateness},
+    workspace::{Gateway, Scene, rules},
 };
 
 /// Where a thread begins.
-const ROOT: &str = "1700000000.000100";
+pub const ROOT: &str = "1700000000.000100";
 
 async fn scene(rules: SlackRules) -> Scene {
     Scene::new(rules, &json!({"version": 1, "language": "en", "limits": {"slackCallSeconds": 4}})).await
@@ -27,10 +26,12 @@ async fn scene_at_once(rules: SlackRules) -> Scene {
     Scene::new(rules, &json!({"version": 1, "language": "en", "slack": {"stream": "off"}})).await
 }
 
-/// What people see there, once the turn is over.
+/// What people see there, once the turn is over, and that nothing says any more that an answer is being made.
 async fn seen(scene: &Scene, asked: &Sent, turns: usize) -> Vec<String> {
     until_async("the end of the turn", || (scene.home.events("turn.processed").len() >= turns).then_some(())).await;
     scene.behaved();
+    let is_clear = || scene.slack.statuses(&asked.channel).last().is_none_or(|shown| shown.status.is_empty());
+    until_async("an empty status", || is_clear().then_some(())).await;
     let in_thread = |message: &&Message| message.by_bot && message.thread_ts == asked.thread_ts;
     scene.slack.messages(&asked.channel).iter().filter(in_thread).map(Message::shown).collect()
 }
@@ -129,7 +130,7 @@ async fn of_many_answers_into_one_channel_none_is_refused() {
 }
 
 /// An answer in so many paragraphs.
-fn paragraphs(count: usize) -> String {
+pub fn paragraphs(count: usize) -> String {
     (0..count).map(|n| format!("Paragraph {n} has **something** to say.\n\n")).collect::<String>().trim_end().to_owned()
 }
 
@@ -223,64 +224,128 @@ async fn nothing_from_a_fence_on_is_streamed() {
     }
 }
 
-/// Where a kill falls: at which call, and whether Slack carries it out.
-const CALLS: [&str; 7] = [
-    "assistant.threads.setStatus",
-    "chat.postMessage",
-    "chat.update",
-    "chat.startStream",
-    "chat.appendStream",
-    "chat.stopStream",
-    "conversations.replies",
-];
-
-/// How often; `PMK_KILLS=1000` for a night's worth.
-fn kills() -> usize {
-    std::env::var("PMK_KILLS").ok().map_or(16, |kills| kills.parse().expect("a number"))
+/// Once, nobody was given an answer before Slack had said something about the status.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_hangs_holds_up_no_answer() {
+    let config = json!({"version": 1, "language": "en", "limits": {"slackCallSeconds": 3_600}});
+    let scene = Scene::new(rules(), &config).await;
+    let _gateway = scene.start().await;
+    scene.slack.fault("assistant.threads.setStatus", Fault::Stall);
+    let asked = scene.slack.mention("C1", "U1", "hello", Some(ROOT));
+    assert_eq!(seen(&scene, &asked, 1).await.len(), 1);
 }
 
+/// Once, the status stood on for two minutes under an answer that had taken the place of its beginning: an edit posts nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kill_at_any_step_of_posting_leaves_one_whole_answer() {
-    let mut moments = Moments::new();
-    for round in 0..kills() {
-        let method = *CALLS.get(moments.below(CALLS.len())).expect("one of them");
-        let fault = if moments.below(2) == 0 { Fault::Stall } else { Fault::Lost };
-        let spared = moments.below(2);
-        let (statuses, count) = (moments.below(3) > 0, 4 + moments.below(12));
-        let what = format!("round {round}: {method} {fault:?} after {spared}, statuses {statuses}, {count} paragraphs");
-        one_kill(method, fault, spared, statuses, count, &what).await;
+async fn a_question_that_is_edited_while_its_answer_grows_has_one_answer_and_no_status() {
+    let scene = scene(rules()).await;
+    let _gateway = scene.start().await;
+    let (first, gate) = Behaviour::gated(paragraphs(20));
+    scene.anthropic.push(first);
+    let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+    gate.add_permits(1);
+    until_async("a stream", || (!scene.slack.calls("chat.startStream").is_empty()).then_some(())).await;
+    scene.anthropic.when("tell me all", Behaviour::answer("All of it."));
+    scene.slack.edit(&asked, &format!("<@{BOT_USER}> tell me all"));
+    assert_eq!(seen(&scene, &asked, 1).await, ["All of it."]);
+    assert_eq!(scene.slack.calls("chat.startStream").len(), 1);
+}
+
+/// Once, an answer waited without end for its turn to close the stream that showed it; and what was taken away then was
+/// forgotten by a kill.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_limit_lets_no_stream_be_closed_the_answer_is_posted_and_the_stream_is_gone_by_its_end() {
+    let scene = scene(rules()).await;
+    let _gateway = scene.start().await;
+    scene.slack.fault_times("chat.stopStream", 1, Fault::RateLimited(30));
+    scene.slack.fault_times("chat.delete", 1, Fault::Slow(Duration::from_millis(700)));
+    let asked = answer_growing(&scene, &paragraphs(30)).await;
+    assert_eq!(seen(&scene, &asked, 1).await, [paragraphs(30)]);
+    assert_eq!((scene.slack.calls("chat.delete").len(), scene.slack.calls("chat.update").len()), (1, 0));
+}
+
+/// Slack lets twenty streams be closed a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_answers_grow_than_can_be_closed() {
+    let scene = scene(rules()).await;
+    let _gateway = scene.start().await;
+    let mut gates = vec![];
+    for number in 0..17 {
+        let (answer, gate) = Behaviour::gated(paragraphs(20));
+        scene.anthropic.when(format!("number {number:02}"), answer);
+        let root = scene.slack.talk("C1", "U1", "a topic", None);
+        scene.slack.mention("C1", "U1", &format!("number {number:02}"), Some(&root.ts));
+        gate.add_permits(1);
+        gates.push(gate);
+    }
+    until_async("streams", || (scene.slack.calls("chat.startStream").len() >= 15).then_some(())).await;
+    // Time for others, if there were any.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(scene.slack.calls("chat.startStream").len(), 15);
+    gates.iter().for_each(|gate| gate.add_permits(3));
+    until_async("all ends", || (scene.home.events("turn.processed").len() == 17).then_some(())).await;
+    let answers = scene.slack.replies("C1");
+    assert!(answers.len() == 17 && answers.iter().all(|answer| answer.shown() == paragraphs(20)), "{answers:#?}");
+    scene.behaved();
+}
+
+/// Once, every answer that had grown was posted a second time and its stream deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_whose_end_takes_no_buttons_ends_without_and_the_next_is_not_tried_with() {
+    let config = json!({"version": 1, "language": "en", "slack": {"feedback": "on"}});
+    let scene = Scene::new(rules(), &config).await;
+    let _gateway = scene.start().await;
+    scene.slack.fault_times("chat.stopStream", 1, Fault::Error("invalid_blocks"));
+    for turn in 1..=2 {
+        let asked = answer_growing(&scene, &paragraphs(30)).await;
+        assert_eq!(seen(&scene, &asked, turn).await, vec![paragraphs(30); turn]);
+    }
+    let ends: Vec<bool> =
+        scene.slack.calls("chat.stopStream").iter().map(|call| call.body.get("blocks").is_some()).collect();
+    assert_eq!(ends, [true, false, false]);
+    assert_eq!((scene.slack.calls("chat.postMessage").len(), scene.slack.calls("chat.delete").len()), (0, 0));
+}
+
+/// Once, who pressed Slack's own stop was given the whole answer, and a reaction to the answer itself stopped nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_stops_an_answer_that_grows_by_slacks_button_or_a_reaction_gets_no_more_of_it() {
+    for by_reaction in [false, true] {
+        let scene = scene(rules()).await;
+        let _gateway = scene.start().await;
+        let (answer, gate) = Behaviour::gated(paragraphs(40));
+        scene.anthropic.push(answer);
+        let asked = scene.slack.mention("C1", "U1", "tell me", Some(ROOT));
+        gate.add_permits(1);
+        let grows = |message: &Message| message.by_bot && message.streaming_since.is_some();
+        let growing = scene.slack.await_message("C1", PATIENCE, grows).await.expect("a stream");
+        if by_reaction {
+            until_async("the stop", || {
+                scene.slack.react("U1", &growing, "black_square_for_stop");
+                (!scene.home.events("turn.stopped").is_empty()).then_some(())
+            })
+            .await;
+        } else {
+            scene.slack.stop_stream(&growing);
+            gate.add_permits(1);
+        }
+        let seen = seen(&scene, &asked, 1).await;
+        assert!(seen.len() == 1 && seen[0].ends_with("Stopped"), "{by_reaction}: {seen:#?}");
+        assert!(!seen[0].contains("Paragraph 39"), "{by_reaction}: {seen:#?}");
+        assert_eq!(scene.home.events("turn.stopped")[0]["actor"], "U1");
     }
 }
 
-async fn one_kill(method: &str, fault: Fault, spared: usize, statuses: bool, count: usize, what: &str) {
-    let rules = SlackRules { statuses, ..rules_for_kills() };
-    let slack = Slack::start(rules.unlimited()).await;
-    let (home, anthropic) = (Home::new(), Anthropic::start().await);
-    home.write("gateway.json", r#"{"version":1,"language":"en"}"#);
-    let answer = paragraphs(count);
-    anthropic.when("tell me", Behaviour::slow(answer.clone(), Duration::from_millis(900)));
-    let gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
-    assert!(slack.await_connected(PATIENCE).await);
-    let is_carried_out = fault == Fault::Lost;
-    slack.fault_after(method, spared, 1, fault);
-    let before = slack.calls(method).len();
-    let asked = slack.mention("C1", "U1", "tell me", Some(ROOT));
-    // It may not come so far: then it is killed after the answer.
-    until_async(what, || {
-        let is_met = match is_carried_out {
-            true => slack.lost(method) > 0,
-            false => slack.calls(method).len() > before + spared,
-        };
-        (is_met || !home.events("turn.processed").is_empty()).then_some(())
-    })
-    .await;
+/// Once, after a restart every question was looked for in the history before the model was asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_only_had_a_status_is_not_looked_for_after_a_restart() {
+    let scene = scene(rules()).await;
+    let gateway = scene.start().await;
+    scene.anthropic.hold();
+    let asked = scene.slack.dm("U1", "hello");
+    until_async("a request", || (!scene.anthropic.requests().is_empty()).then_some(())).await;
     gateway.kill();
-    slack.heal(method);
-    let _gateway = Gateway::asking(&home, &slack, &anthropic, &[]);
-    assert!(slack.await_connected(PATIENCE).await);
-    until_async(what, || (!home.events("turn.processed").is_empty()).then_some(())).await;
-    let in_thread = |message: &&Message| message.by_bot && message.thread_ts == asked.thread_ts;
-    let seen: Vec<String> = slack.messages("C1").iter().filter(in_thread).map(Message::shown).collect();
-    assert_eq!(seen, [answer], "{what}");
-    assert_eq!(violations_but_lateness(&slack), Vec::<String>::new(), "{what}");
+    scene.anthropic.release();
+    let _gateway = scene.start().await;
+    assert_eq!(seen(&scene, &asked, 1).await.len(), 1);
+    assert_eq!(scene.slack.calls("conversations.history").len(), 0);
 }

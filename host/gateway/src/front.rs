@@ -182,8 +182,13 @@ pub trait Front: Send + Sync {
     /// The front cannot go on.
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError>;
 
-    /// Shows with this text that an answer to that question is being made, and returns the id of the message that the answer
-    /// can take the place of; `None` where there is none, because nothing is shown or nothing of it stays.
+    /// Shows with this text that an answer to that question is being made, where that can be done without a message; false where
+    /// it cannot, and a [placeholder](Front::placeholder) has to do. Who stops waiting for this loses nothing.
+    async fn show(&self, _question: &Inbound, _text: &str) -> bool {
+        false
+    }
+
+    /// Shows the same by a message that the answer can take the place of, and returns its id; `None` where nothing is shown.
     ///
     /// # Errors
     /// The front could not post.
@@ -215,12 +220,21 @@ pub trait Front: Send + Sync {
     async fn deliver(&self, part: Delivery<'_>) -> Result<Option<String>, FrontError>;
 
     /// Looks whether a part was delivered by an attempt whose end nobody knows, after the message of that
-    /// `ts`. A front whose readers can tell a repeat by its id need not look.
+    /// `ts`; and for what that attempt has shown of an answer before it was whole, if it `is_streamed`. A front whose readers can
+    /// tell a repeat by its id need not look.
     ///
     /// # Errors
     /// It could not look now.
-    async fn find(&self, _part: &Delivery<'_>, _after: &str) -> Result<Lookup, FrontError> {
+    async fn find(&self, _part: &Delivery<'_>, _after: &str, _is_streamed: bool) -> Result<Lookup, FrontError> {
         Ok(Lookup::No)
+    }
+
+    /// Looks only for what an earlier attempt has shown of an answer before it was whole.
+    ///
+    /// # Errors
+    /// It could not look now.
+    async fn recall(&self, _event_id: &str, _reply_to: &ReplyTo, _after: &str) -> Result<(), FrontError> {
+        Ok(())
     }
 
     /// Takes a placeholder back that nothing will take the place of.
@@ -313,8 +327,23 @@ pub trait Front: Send + Sync {
     /// It was not told.
     async fn report(&self, event_id: &str, report: &TurnReport) -> Result<(), FrontError>;
 
-    /// Nothing is made for that event any more: what showed it may go.
-    fn over(&self, _event_id: &str) {}
+    /// Takes away what was shown of an answer to that event before it was whole, where it is not part of the answer.
+    ///
+    /// # Errors
+    /// It may be there still; trying again may help.
+    async fn clear(&self, _event_id: &str) -> Result<(), FrontError> {
+        Ok(())
+    }
+
+    /// An earlier run may have shown that an answer to this question is being made: that goes, in a moment at most.
+    async fn resumed(&self, _question: &Inbound) {}
+
+    /// Nothing is made for that event any more: what showed it goes. Takes a moment at most; what cannot be done in it is
+    /// done later.
+    async fn over(&self, _event_id: &str) {}
+
+    /// The program ends, and nothing is made any more. Takes a moment at most.
+    async fn leave(&self) {}
 }
 
 /// A place whose past is to be read.

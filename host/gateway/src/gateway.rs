@@ -80,7 +80,9 @@ impl Gateway {
             task.abort();
             let _ = task.await;
         }
-        dispatcher.drain().await?;
+        let drained = dispatcher.drain().await;
+        services.front.leave().await;
+        drained?;
         match listened {
             Ok(()) | Err(FrontError::Closed) => Ok(()),
             Err(FrontError::Fatal { what, hint }) => Err(Failure::new(what).hint(hint)),

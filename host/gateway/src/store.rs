@@ -100,9 +100,9 @@ pub use receipts::Replayable;
 pub use reset::Cut;
 pub use restore::Restored;
 pub use types::{
-    Answered, Begin, CalledOff, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, Offers, OpenTurn, OpenWork,
-    Outgoing, Parked, Part, Pending, Purpose, Recorded, Replacement, Sent, SessionSummary, StoredMessage, Unparked,
-    Verbosity, WindowEdit,
+    Answered, Begin, Beginning, Begun, CalledOff, Escalating, FoldEdit, InCase, Lease, Live, LiveEntry, Offers,
+    OpenTurn, OpenWork, Outgoing, Parked, Part, Pending, Purpose, Recorded, Replacement, Sent, SessionSummary,
+    StoredMessage, Unparked, Verbosity, WindowEdit,
 };
 pub use uses::AtomUse;
 

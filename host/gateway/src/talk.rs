@@ -134,6 +134,13 @@ pub struct Reaction {
     pub of_another: bool,
 }
 
+/// Whether this reaction says that an answer is not to be made.
+pub fn says_stop(reaction: &str) -> bool {
+    let emoji = reaction.trim_matches(':');
+    matches!(emoji, "black_square_for_stop" | "stop_button" | "octagonal_sign" | "stop_sign")
+        || emoji.starts_with(['⏹', '🛑'])
+}
+
 /// Somebody presses a button that a message of ours has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Press {

@@ -40,7 +40,7 @@ mod summarise;
 mod track;
 mod work;
 
-use std::sync::PoisonError;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::{
     dispatch::{Batch, Stuck},
@@ -120,24 +120,36 @@ async fn answer(
     let live = std::mem::take(&mut turn.live);
     batching::merge(&mut turn, &also);
     let interrupted = batch.interrupted();
+    let (placed, is_made) = (Arc::new(OnceLock::new()), CancellationToken::new());
+    // Beside the making, which waits for none of it.
+    let show = async {
+        let placeholder = deliver::placeholder(services, &turn, &is_made).await?;
+        Ok::<_, TurnError>(placed.get_or_init(|| placeholder))
+    };
     let begin = async {
         let attached = attach::read(services, &turn, &also, Some(&live)).await?;
         let mut work = gather::gather(services, &turn, live, attached, batch.said()).await?;
+        work.placeholder = Arc::clone(&placed);
         work.tally.late = late::notice(services, &turn, &also);
         work.merged = also.len();
         work.also = also;
         budget(&work.ports, &mut work.exchange).await?;
         Ok::<_, TurnError>(work)
     };
-    let (placeholder, begun) = tokio::join!(deliver::placeholder(services, &turn), unless(&interrupted, begin));
-    let mut work = begun?;
-    work.placeholder = placeholder?;
-    let outcome = unless(&interrupted, converse(services, &mut work, batch)).await;
-    // From here on the placeholder belongs to the answer.
-    if let Some(progress) = work.progress.take() {
-        progress.finish().await;
-    }
-    record::record(services, work, outcome?, learnt).await
+    let make = async {
+        let _is_made = is_made.clone().drop_guard();
+        let mut work = unless(&interrupted, begin).await?;
+        let outcome = unless(&interrupted, converse(services, &mut work, batch)).await;
+        // From here on the placeholder belongs to the answer.
+        if let Some(progress) = work.progress.take() {
+            progress.finish().await;
+        }
+        outcome.map(|outcome| (work, outcome))
+    };
+    let (shown, made) = tokio::join!(show, make);
+    let (work, outcome) = made?;
+    shown?;
+    record::record(services, work, outcome, learnt).await
 }
 
 /// Comes to its end, or is given up where people have changed something about the turn. What is given up is begun anew; a

@@ -558,7 +558,7 @@ impl Front for Slack {
         Ok(Some(ts))
     }
 
-    async fn find(&self, part: &Delivery<'_>, _after: &str) -> Result<Lookup, FrontError> {
+    async fn find(&self, part: &Delivery<'_>, _after: &str, _is_streamed: bool) -> Result<Lookup, FrontError> {
         self.before(None).await?;
         if self.world.strikes(Trouble::CannotLook) {
             return Err(passing("HTTP 500"));

@@ -7,13 +7,14 @@
 //! - `chat.update` takes at most 4,000 bytes of escaped text, of a message that the bot wrote itself;
 //!   `chat.postMessage` cuts at 40,000 characters;
 //! - blocks are of a kind, a shape and a length that it knows, and stay until an edit says otherwise;
-//! - a status is shown in a thread, until the bot posts there;
+//! - a status is shown in a thread, until the bot posts there, or for two minutes;
+//! - a message that grows has at most 12,000 characters, and grows no more once its reader has stopped it;
 //! - a file is announced, sent and shared, in this order, and is as long as was announced;
 //! - a file that somebody has attached is handed out to who has the bot's token; without the scope for it there is the
 //!   page on which people log in, as if all were well;
 //! - the history tells metadata only to those who ask for it, and comes in pages;
 //! - about 50 updates a minute, about one post a second and channel, 50 pages a minute of each method that reads
-//!   conversations, then 429 with Retry-After;
+//!   conversations, and of every other method as many as its tier has, then 429 with Retry-After;
 //! - a method without its scope is refused, and the history of a channel that the bot is not in; what is said in a channel
 //!   is not told without the scope to read it;
 //! - what the bot posts, edits and deletes comes back to it as events, with its own `bot_id`;
@@ -361,6 +362,26 @@ impl Slack {
     /// All that threads of a channel have shown, in order.
     pub fn statuses(&self, channel: &str) -> Vec<Status> {
         self.inner.state().statuses.iter().filter(|shown| shown.channel == channel).cloned().collect()
+    }
+
+    /// What a thread shows now.
+    pub fn status(&self, channel: &str, thread_ts: &str) -> Option<Status> {
+        statuses::standing(&self.inner.state(), channel, thread_ts)
+    }
+
+    /// All that threads show now.
+    pub fn standing_statuses(&self) -> Vec<Status> {
+        statuses::all_standing(&self.inner.state())
+    }
+
+    /// So much time passes for all statuses, and for nothing else.
+    pub fn age_statuses(&self, by: Duration) {
+        self.inner.state().passed += by;
+    }
+
+    /// A person presses Slack's own stop under a message that grows.
+    pub fn stop_stream(&self, message: &Message) {
+        streams::stop_by_person(&mut self.inner.state(), &message.channel, &message.ts);
     }
 
     /// Waits until the bot has reacted to a message, and returns the names of its reactions.

@@ -4,7 +4,12 @@
 //! has stored its message, and not before: what is not acknowledged comes again. Replies leave by
 //! `chat.postMessage` and `chat.update`, and very long ones as a file.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
@@ -19,6 +24,7 @@ use self::{
     envelope::Reception,
     failure::CallFailure,
     hearing::Hearing,
+    history::Piece,
     limiter::Urgency,
     prompts::Prompts,
     sockets::Sockets,
@@ -158,6 +164,8 @@ pub struct Timings {
     pub stragglers: Duration,
     /// How long storing may take when a connection is closed.
     pub drain: Duration,
+    /// How long the status of a thread stands before it is renewed: Slack forgets it after two minutes.
+    pub status: Duration,
 }
 
 impl Default for Timings {
@@ -173,6 +181,7 @@ impl Default for Timings {
             settle: Duration::from_secs(5),
             stragglers: Duration::from_secs(75),
             drain: Duration::from_secs(5),
+            status: Duration::from_secs(90),
         }
     }
 }
@@ -188,6 +197,8 @@ pub struct Slack {
     hearing: Hearing,
     statuses: Arc<Statuses>,
     streams: Streams,
+    /// What is there of parts that did not go as one message, by the event that they answer and the part.
+    pieces: Mutex<HashMap<(String, u32), Vec<Piece>>>,
     messages: Messages,
 }
 
@@ -205,16 +216,17 @@ impl Slack {
     /// [`FrontError::Fatal`] names the call, the kind of token and what to do.
     pub async fn connect(config: SlackConfig) -> Result<Self, FrontError> {
         let Prepared { address, tls, web } = credentials::prepare(&config)?;
-        let (Met { me, scopes, .. }, socket) =
+        let (Met { me, workspace, scopes, .. }, socket) =
             tokio::try_join!(web.identity(), web.open_connection()).map_err(CallFailure::at_start)?;
         credentials::check_socket(&socket)?;
-        web.belongs_to(&me);
+        web.belongs_to(&me, workspace);
         for (scope, without) in scopes.as_deref().map_or(Ok(vec![]), credentials::lesser_scopes)? {
             let goes = Messages::new(Language::English).goes(without.name());
             tracing::info!("the Slack bot token has no scope `{}`: {goes}", scope.name);
         }
         tracing::info!("connected to Slack at {address} as @{} in {}", me.name, me.team);
-        let (hearing, statuses) = (Hearing::new(&config.timings), Arc::new(Statuses::new(scopes.as_deref())));
+        let statuses = Arc::new(Statuses::new(scopes.as_deref(), config.timings.status));
+        let hearing = Hearing::new(&config.timings);
         Ok(Slack {
             web: Arc::new(web),
             me,
@@ -225,6 +237,7 @@ impl Slack {
             hearing,
             statuses,
             streams: Streams::new(config.stream == Stream::Auto),
+            pieces: Mutex::default(),
             messages: Messages::new(config.language),
         })
     }
@@ -233,8 +246,8 @@ impl Slack {
 #[async_trait]
 impl Front for Slack {
     async fn listen(&self, intake: &dyn Intake, stop: CancellationToken) -> Result<(), FrontError> {
-        let Slack { me, places, prompts, hearing, .. } = self;
-        let reception = Reception { me, places: *places, prompts, intake, hearing };
+        let Slack { me, places, prompts, hearing, statuses, streams, .. } = self;
+        let reception = Reception { me, places: *places, prompts, intake, hearing, statuses, streams };
         let sockets = Sockets::new(&self.web, &self.tls, self.timings, reception);
         let closed = async {
             stop.cancelled().await;
@@ -242,26 +255,34 @@ impl Front for Slack {
             self.web.limiter.close();
             std::future::pending::<()>().await;
         };
+        let stopped = async {
+            while let Some(wish) = streams.next_stop().await {
+                if let Err(error) = intake.react(wish).await {
+                    tracing::error!(error = error.message(), "an answer that was stopped is made all the same");
+                }
+            }
+        };
         let status = self.messages.at_work();
         tokio::select! {
             () = sockets.run(&stop) => {}
             () = self.web.follow_tokens() => {}
             () = self.statuses.keep(&self.web, &status) => {}
             () = closed => {}
+            () = stopped => {}
             never = prompts.show(&self.web) => match never {},
         }
         Ok(())
     }
 
+    async fn show(&self, question: &Inbound, text: &str) -> bool {
+        let status = Status { status: &self.messages.at_work(), line: Some(text) };
+        self.statuses.begin(&self.web, &question.event_id, statuses::Thread::of(question), status).await
+    }
+
     async fn placeholder(&self, question: &Inbound, text: &str) -> Result<Option<String>, FrontError> {
         let Inbound { event_id, reply_to, .. } = question;
-        let thread = statuses::Thread { channel: reply_to.channel.clone(), ts: question.thread().to_owned() };
-        let status = Status { status: &self.messages.at_work(), line: Some(text) };
-        if self.statuses.begin(&self.web, event_id, thread, status).await {
-            return Ok(None);
-        }
         let tag = history::tag(event_id, Kind::Placeholder.name());
-        let posted = self.web.post(reply_to, waiting(text), Some(tag), Urgency::Answer).await;
+        let posted = self.web.post(reply_to, waiting(text), Some(tag), Urgency::Progress).await;
         posted.map(Some).map_err(CallFailure::while_running)
     }
 
@@ -299,7 +320,9 @@ impl Front for Slack {
         }
     }
 
-    async fn find(&self, part: &Delivery<'_>, after: &str) -> Result<Lookup, FrontError> {
+    async fn find(&self, part: &Delivery<'_>, after: &str, is_streamed: bool) -> Result<Lookup, FrontError> {
+        let is_streamed = is_streamed && !self.streams.know_of(part.event_id);
+        let (mut left, mut pieces) = (None, vec![]);
         let found = match part.kind {
             Kind::Document => {
                 let name = delivery::file_name(part);
@@ -307,21 +330,40 @@ impl Front for Slack {
             }
             _ => {
                 let tag = delivery::tag(part);
-                history::find(&self.web, part.reply_to, after, |past| past.has(&tag)).await
+                let is_it = |past: &history::Past| {
+                    if is_streamed && left.is_none() {
+                        left = past.unfinished(&self.me, after).map(str::to_owned);
+                    }
+                    pieces.extend(past.piece_of(&tag));
+                    past.has(&tag)
+                };
+                history::find(&self.web, part.reply_to, after, is_it).await
             }
         };
-        match found {
+        if let Some(ts) = left {
+            self.streams.left_behind(part.event_id, &part.reply_to.channel, after, ts);
+        }
+        match &found {
             Ok(Lookup::Unknown) => self.statuses.unreadable(&part.reply_to.channel),
-            Ok(Lookup::Yes(Some(ref ts))) => self.streams.has_become(part.event_id, ts),
-            Ok(Lookup::No) if self.may_be_streamed(part) => {
-                let left = history::unfinished(&self.web, &self.me, part.reply_to, after).await;
-                if let Some(ts) = left.map_err(CallFailure::while_running)? {
-                    self.streams.left_behind(part.event_id, &part.reply_to.channel, ts);
-                }
+            Ok(Lookup::Yes(Some(ts))) => self.streams.has_become(part.event_id, ts),
+            Ok(Lookup::No) if !pieces.is_empty() => {
+                pieces.sort_by(|one, other| one.ts.cmp(&other.ts));
+                self.pieces().insert((part.event_id.to_owned(), part.number), pieces);
             }
             _ => {}
         }
         found.map_err(CallFailure::while_running)
+    }
+
+    async fn recall(&self, event_id: &str, reply_to: &ReplyTo, after: &str) -> Result<(), FrontError> {
+        if self.streams.know_of(event_id) {
+            return Ok(());
+        }
+        let left = history::unfinished(&self.web, &self.me, reply_to, after).await;
+        if let Some(ts) = left.map_err(CallFailure::while_running)? {
+            self.streams.left_behind(event_id, &reply_to.channel, after, ts);
+        }
+        Ok(())
     }
 
     async fn mark(&self, _event_id: &str, reply_to: &ReplyTo, ts: &str, emoji: &str) -> Result<(), FrontError> {
@@ -372,7 +414,12 @@ impl Front for Slack {
     }
 
     async fn read_thread(&self, place: &ReplyTo, before: &str) -> Result<Thread, FrontError> {
-        thread::before(&self.web, &self.me, place, before).await.map_err(CallFailure::while_running)
+        let read = thread::before(&self.web, &self.me, place, before).await;
+        // What cannot be read before the answer cannot be read after a crash either.
+        if read.as_ref().is_err_and(|failure| failure.is_about_the_place()) {
+            self.statuses.unreadable(&place.channel);
+        }
+        read.map_err(CallFailure::while_running)
     }
 
     /// Nothing: people in Slack see the reply and no more.
@@ -380,38 +427,49 @@ impl Front for Slack {
         Ok(())
     }
 
-    fn over(&self, event_id: &str) {
-        self.statuses.end(event_id);
-        self.streams.end(&self.web, event_id);
+    async fn clear(&self, event_id: &str) -> Result<(), FrontError> {
+        self.streams.clear(&self.web, event_id).await.map_err(CallFailure::while_running)
+    }
+
+    async fn resumed(&self, question: &Inbound) {
+        self.statuses.left_behind(&self.web, statuses::Thread::of(question)).await;
+    }
+
+    async fn over(&self, event_id: &str) {
+        self.statuses.end(&self.web, event_id).await;
+        self.pieces().retain(|(of, _), _| of != event_id);
+    }
+
+    async fn leave(&self) {
+        self.statuses.leave(&self.web).await;
     }
 }
 
 impl Slack {
     /// Posts or updates a part; the first of an answer may be there in part, as a stream.
     async fn message(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
-        let sent = self.whole_or_anew(part).await;
-        if sent.is_ok() && part.replaces.is_none() {
-            self.statuses.posted(part.event_id, part.reply_to.thread_ts.as_deref());
-        }
-        sent
-    }
-
-    async fn whole_or_anew(&self, part: &Delivery<'_>) -> Result<String, CallFailure> {
-        let buttons = self.web.refused.allowed(part.buttons);
-        if self.may_be_streamed(part) && part.replaces.is_none() && delivery::is_block(part) {
+        let may_be_streamed = part.number == 0 && part.replaces.is_none() && delivery::is_block(part);
+        if may_be_streamed && self.streams.know_of(part.event_id) {
+            let buttons = self.web.refused.allowed(part.buttons);
             let whole = self.streams.finish(&self.web, part, buttons, &delivery::tag(part)).await?;
             if let Some(ts) = whole {
                 self.streams.has_become(part.event_id, &ts);
                 return Ok(ts);
             }
         }
-        delivery::message(&self.web, part).await
+        let key = (part.event_id.to_owned(), part.number);
+        let there = self.pieces().get(&key).cloned().unwrap_or_default();
+        let sent = delivery::message(&self.web, part, &there).await?;
+        self.pieces().remove(&key);
+        if part.replaces.is_none() {
+            self.statuses.posted(part.event_id, part.reply_to.thread_ts.as_deref());
+        }
+        Ok(sent)
     }
 
-    /// Whether an answer begins with it that may have been streamed, by this run or an earlier one.
-    fn may_be_streamed(&self, part: &Delivery<'_>) -> bool {
-        let is_first = part.number == 0 && matches!(part.kind, Kind::Reply | Kind::Placeholder);
-        is_first && part.reply_to.thread_ts.is_some() && self.streams.are_wanted()
+    fn pieces(&self) -> MutexGuard<'_, HashMap<(String, u32), Vec<Piece>>> {
+        // Every entry is whole.
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

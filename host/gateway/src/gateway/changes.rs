@@ -8,7 +8,7 @@ use crate::{
     may::Action,
     services::Services,
     store::{Again, Changed, Open, StoreError},
-    talk::{Accepted, Change, Edit, InThread, Inbound, Reaction},
+    talk::{Accepted, Change, Edit, InThread, Inbound, Reaction, says_stop},
 };
 
 /// What a reaction asks for.
@@ -22,9 +22,8 @@ impl Wish {
     /// What one asks for, if it is such a one.
     pub fn of_reaction(reaction: &str) -> Option<Wish> {
         match reaction.trim_matches(':') {
-            "black_square_for_stop" | "stop_button" | "octagonal_sign" | "stop_sign" => Some(Wish::Stop),
+            _ if says_stop(reaction) => Some(Wish::Stop),
             "repeat" | "arrows_counterclockwise" => Some(Wish::Again),
-            emoji if emoji.starts_with(['⏹', '🛑']) => Some(Wish::Stop),
             emoji if emoji.starts_with(['🔁', '🔄']) => Some(Wish::Again),
             _ => None,
         }

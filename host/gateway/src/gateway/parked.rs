@@ -71,7 +71,10 @@ pub(super) async fn tell(services: &Services, known: &Told, parked: &Parked) -> 
         // Nobody can tell who wrote it.
         return true;
     };
-    services.front.over(&message.event_id);
+    if let Err(error) = services.front.clear(&message.event_id).await {
+        tracing::warn!(session = parked.key, %error, "what was shown of an answer stays");
+    }
+    services.front.over(&message.event_id).await;
     if parked.answered {
         return true;
     }

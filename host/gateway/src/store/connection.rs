@@ -40,6 +40,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0016_presses.sql"),
     include_str!("migrations/0017_attached.sql"),
     include_str!("migrations/0018_images.sql"),
+    include_str!("migrations/0019_shown.sql"),
     include_str!("migrations/0020_words.sql"),
 ];
 

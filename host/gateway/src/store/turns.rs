@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, params, types::ValueRef};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answered, Begin, CalledOff, Concern, Escalating, Live, Offers, OpenTurn, Outgoing, Outturn, Part, Purpose,
-    Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases, changes,
+    Answered, Begin, Beginning, Begun, CalledOff, Concern, Escalating, Live, Offers, OpenTurn, Outgoing, Outturn, Part,
+    Purpose, Recorded, Sent, Store, StoreError, StoredImage, Verbosity, archive, calibrations, cases, changes,
     codec::{self, NewMessage, Shown},
     error::Fault,
     escalations, events, experiments, images, lease, proposals, receipt, uses, window,
@@ -22,12 +22,15 @@ use crate::{
 pub(super) const FIND_QUESTION: &str =
     "SELECT i.message, i.received_at, i.session_id, s.lease_until, s.dropped_turns, s.marker, s.verbose,
             t.id IS NOT NULL AS begun, t.placeholder, t.answered_at IS NOT NULL AS answered, t.report,
-            t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision
+            t.policy, t.experiment, t.arm, t.reading, t.case_id, i.called_off, s.revision,
+            COALESCE(t.may_have_placed, 0) AS placed, COALESCE(t.may_have_streamed, 0) AS streamed
      FROM inbox i JOIN session s ON s.id = i.session_id LEFT JOIN turn t ON t.id = i.id
      WHERE i.id = ?1 AND i.parked_at IS NULL";
 pub(super) const SET_VERBOSITY: &str = "UPDATE session SET verbose = ?2 WHERE id = ?1";
 pub(super) const START: &str = "INSERT INTO turn (id, session_id, started_at, case_id) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const PLACE: &str = "UPDATE turn SET placeholder = ?2 WHERE id = ?1 AND delivered_at IS NULL";
+pub(super) const MAY_PLACE: &str = "UPDATE turn SET may_have_placed = 1 WHERE id = ?1 AND delivered_at IS NULL";
+pub(super) const MAY_STREAM: &str = "UPDATE turn SET may_have_streamed = 1 WHERE id = ?1 AND delivered_at IS NULL";
 pub(super) const KEEP_ATTACHED: &str =
     "UPDATE inbox SET message = json_set(message, '$.attached', json(?2)) WHERE id = ?1 AND message IS NOT NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
@@ -90,6 +93,22 @@ impl Store {
         (open.live.entries, open.archived) =
             self.read(move |conn| Ok((window::read(conn, session)?, archive::length(conn, session)?))).await?;
         Ok(Begin::Ask(open))
+    }
+
+    /// Remembers, before it is so, that this may be shown of an answer: after a crash it is looked for.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongState`] when the turn is over.
+    pub async fn may_show(&self, turn: TurnId, what: Beginning) -> Result<(), StoreError> {
+        let sql = match what {
+            Beginning::Placeholder => MAY_PLACE,
+            Beginning::Stream => MAY_STREAM,
+        };
+        self.write(move |conn| match conn.prepare_cached(sql)?.execute([turn.0])? {
+            0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
+            _ => Ok(()),
+        })
+        .await
     }
 
     /// Remembers the message that the answer will take the place of.
@@ -312,6 +331,7 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
     let (turn, session) = (TurnId(inbox.0), SessionId(row.get("session_id")?));
     let received_at_ms = row.get("received_at")?;
     let placeholder = row.get("placeholder")?;
+    let begun_with = Begun { placeholder: row.get("placed")?, stream: row.get("streamed")? };
     let begun = if row.get("answered")? {
         let report = codec::from_json(row.get_ref("report")?, &format!("the report of turn {turn}"))?;
         let tags = experiments::tags(row.get_ref("policy")?, row.get_ref("experiment")?, row.get_ref("arm")?)?;
@@ -327,6 +347,7 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
             reply_ts,
             parts,
             resumed: true,
+            is_streamed: begun_with.stream,
             report,
         })
     } else {
@@ -367,6 +388,7 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
             inbound,
             received_at_ms,
             placeholder,
+            begun_with,
             verbosity,
             resumed: is_begun,
             absorbs,

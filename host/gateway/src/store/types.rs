@@ -88,6 +88,8 @@ pub struct OpenTurn {
     pub received_at_ms: i64,
     /// The placeholder of an earlier attempt.
     pub placeholder: Option<String>,
+    /// What an earlier attempt may have shown beside that.
+    pub begun_with: Begun,
     /// What people of this conversation are shown of tool calls.
     pub verbosity: Verbosity,
     /// There was an earlier attempt, of which nobody knows how far it came.
@@ -107,6 +109,29 @@ pub struct OpenTurn {
     pub live: Live,
     /// How many messages of the conversation were recorded before this turn.
     pub archived: u32,
+}
+
+/// What people may see of an answer before it is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// A message that the answer takes the place of.
+    Placeholder,
+    /// The answer itself, as far as it is made.
+    Stream,
+}
+
+/// Which of these an attempt may have shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Begun {
+    pub placeholder: bool,
+    pub stream: bool,
+}
+
+impl Begun {
+    /// Whether there is something that may have to be looked for.
+    pub const fn is_any(self) -> bool {
+        self.placeholder || self.stream
+    }
 }
 
 /// Why a question that waits gets no answer.
@@ -153,6 +178,7 @@ impl OpenTurn {
             inbound,
             received_at_ms: 0,
             placeholder: None,
+            begun_with: Begun::default(),
             verbosity: Verbosity::Off,
             resumed: false,
             absorbs: None,
@@ -227,6 +253,8 @@ pub struct Answered {
     pub parts: Vec<Part>,
     /// There was an earlier attempt: the first of them may have been sent just before its end.
     pub resumed: bool,
+    /// That attempt, or one before it, may have shown a part of the answer.
+    pub is_streamed: bool,
     pub report: TurnReport,
 }
 
@@ -249,6 +277,7 @@ impl Answered {
             reply_ts: None,
             parts: (0..).zip(parts).map(|(number, outgoing)| Part { number, outgoing }).collect(),
             resumed: false,
+            is_streamed: turn.begun_with.stream,
             report,
         }
     }

@@ -96,6 +96,6 @@ async fn ignore(services: &Services, turn: OpenTurn) -> Result<(), TurnError> {
         services.front.deliver(Delivery::notice(&turn.inbound.event_id, &turn.inbound.reply_to, &speech)).await?;
     }
     services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
-    services.front.over(&turn.inbound.event_id);
+    services.front.over(&turn.inbound.event_id).await;
     Ok(())
 }

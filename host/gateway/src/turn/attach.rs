@@ -57,8 +57,8 @@ pub(super) async fn read(
         let (mut has_read, images) = files::read(services, &mut attached.files).await;
         let is_new = live.is_some_and(|live| thread::is_new_here(services, open, live));
         if is_new && std::ptr::eq(open, first) && attached.thread.is_none() {
-            attached.thread = Some(thread::read(services, open).await?);
-            has_read = true;
+            attached.thread = thread::read(services, open).await?;
+            has_read |= attached.thread.is_some();
         }
         if has_read {
             services.store.keep_attached(open.turn, &attached, images).await?;

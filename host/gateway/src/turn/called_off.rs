@@ -19,9 +19,12 @@ pub(super) async fn end(services: &Services, turns: Vec<OpenTurn>, said: &str) -
     let (mut stopped, deleted): (Vec<_>, Vec<_>) =
         turns.into_iter().partition(|turn| turn.called_off == Some(CalledOff::Stopped));
     for turn in deleted {
-        deliver::take_placeholder_away(services, &turn).await?;
+        deliver::take_away(services, &turn).await?;
+        services.front.over(&turn.inbound.event_id).await;
+        if turn.resumed {
+            services.front.resumed(&turn.inbound).await;
+        }
         services.store.finish(turn.turn, vec![], vec![], services.now_ms()).await?;
-        services.front.over(&turn.inbound.event_id);
     }
     match stopped.pop() {
         Some(newest) => deliver::deliver(services, stop(services, newest, stopped, said).await?).await,
@@ -40,7 +43,8 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
     };
     let key = turn.inbound.key.clone();
     let mut parts = deliver::parts(services, &key, Speech { text: text.clone(), pings: vec![] });
-    let in_doubt = (turn.resumed && turn.placeholder.is_none()).then_some(&turn);
+    deliver::recall(services, &turn).await?;
+    let in_doubt = (turn.begun_with.placeholder && turn.placeholder.is_none()).then_some(&turn);
     parts.extend(deliver::withdrawals(&also, in_doubt));
     let report = TurnReport {
         event_ids: batching::event_ids(&turn, &also),

@@ -5,6 +5,8 @@
 use std::{path::Path, time::Duration};
 
 use pmk_core::SessionKey;
+use tokio_util::sync::CancellationToken;
+
 use pmk_knowledge::{Atom, Notice, atom::Status, files::FileError, moderation};
 
 use super::{TurnError, buttons, journal::Journal};
@@ -13,7 +15,7 @@ use crate::{
     ledger::Event,
     report::{QuestionReport, TokenReport, TurnKind, TurnReport},
     services::Services,
-    store::{self, Answered, OpenTurn, Outgoing, Part, Purpose},
+    store::{self, Answered, Beginning, Begun, OpenTurn, Outgoing, Part, Purpose},
     talk::{Inbound, ReplyTo, Speech},
 };
 
@@ -31,11 +33,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 struct Doubt<'a> {
     /// The question.
     of: &'a Inbound,
+    /// That attempt may have shown a part of the answer.
+    is_streamed: bool,
     journal: &'a Journal,
 }
 
 /// What shows the person that an answer is being made.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Placeholder {
     /// This message.
     There(String),
@@ -46,87 +50,130 @@ pub(super) enum Placeholder {
 
 impl Placeholder {
     /// The message, where it is known.
-    pub fn known(self) -> Option<String> {
+    pub fn known(&self) -> Option<String> {
         match self {
-            Placeholder::There(id) => Some(id),
+            Placeholder::There(id) => Some(id.clone()),
             Placeholder::Not | Placeholder::InDoubt => None,
         }
     }
 }
 
-/// Shows the person that an answer is being made.
-pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<Placeholder, TurnError> {
+/// Shows the person that an answer is being made, beside its making; not once it `is_made`. Nothing that has begun when it is
+/// becomes a message later.
+pub(super) async fn placeholder(
+    services: &Services,
+    turn: &OpenTurn,
+    is_made: &CancellationToken,
+) -> Result<Placeholder, TurnError> {
     if let Some(known) = &turn.placeholder {
+        recall(services, turn).await?;
         return Ok(Placeholder::There(known.clone()));
     }
     // An answer that comes from elsewhere is a message of its own, for an edit notifies nobody.
     if store::is_handed_on(&turn.inbound) {
         return Ok(Placeholder::Not);
     }
-    let text = services.messages.thinking();
-    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
-    let mut in_doubt = turn.resumed;
+    let mut in_doubt = if turn.resumed { turn.begun_with } else { Begun::default() };
     for _ in 0..PLACEHOLDER_ATTEMPTS {
-        // One that was posted and not remembered would wait for ever.
-        let posted = match in_doubt {
-            true => find_placeholder(services, event_id, reply_to, ts).await,
-            false => Ok(None),
-        };
-        let placed = match posted {
-            Ok(Some(id)) => Ok(Some(id)),
-            Ok(None) => {
-                in_doubt = false;
-                services.front.placeholder(&turn.inbound, &text).await
-            }
-            Err(error) => Err(error),
-        };
-        match placed {
+        match place(services, turn, &mut in_doubt, is_made).await {
             Ok(None) => return Ok(Placeholder::Not),
             Ok(Some(id)) => {
                 services.store.placed(turn.turn, &id).await?;
                 return Ok(Placeholder::There(id));
             }
-            Err(FrontError::Transient { what, retry_after }) => {
+            Err(TurnError::Front(FrontError::Transient { what, retry_after })) => {
                 tracing::debug!(what, "no placeholder yet");
-                in_doubt |= retry_after.is_none();
-                tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)).await;
+                tokio::select! {
+                    // The answer does not wait for one, but for what is known of one that may be there.
+                    () = is_made.cancelled(), if !in_doubt.is_any() => break,
+                    () = tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)) => {}
+                }
             }
-            Err(FrontError::Closed) => return Err(FrontError::Closed.into()),
+            Err(error @ (TurnError::Front(FrontError::Closed) | TurnError::Store(_))) => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "no placeholder; the reply will be a message of its own");
                 return Ok(Placeholder::Not);
             }
         }
     }
-    Ok(if in_doubt { Placeholder::InDoubt } else { Placeholder::Not })
+    Ok(if in_doubt.is_any() { Placeholder::InDoubt } else { Placeholder::Not })
+}
+
+/// The message that shows it, where one does: one of an earlier attempt, which would wait for ever were it not remembered, or a
+/// new one.
+async fn place(
+    services: &Services,
+    turn: &OpenTurn,
+    in_doubt: &mut Begun,
+    is_made: &CancellationToken,
+) -> Result<Option<String>, TurnError> {
+    if let Some(id) = shown_before(services, turn, *in_doubt).await? {
+        return Ok(Some(id));
+    }
+    *in_doubt = Begun::default();
+    let text = services.messages.thinking();
+    let is_shown = tokio::select! {
+        biased;
+        () = is_made.cancelled() => true,
+        is_shown = services.front.show(&turn.inbound, &text) => is_shown,
+    };
+    if is_shown {
+        return Ok(None);
+    }
+    services.store.may_show(turn.turn, Beginning::Placeholder).await?;
+    let placed = services.front.placeholder(&turn.inbound, &text).await;
+    // What is put off was not posted.
+    in_doubt.placeholder = matches!(placed, Err(FrontError::Transient { retry_after: None, .. }));
+    Ok(placed?)
+}
+
+/// What an earlier attempt has shown, where it may have: its placeholder. The front remembers what it finds of a stream.
+async fn shown_before(services: &Services, turn: &OpenTurn, begun: Begun) -> Result<Option<String>, FrontError> {
+    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+    match begun {
+        Begun { placeholder: true, stream } => find_placeholder(services, (event_id, reply_to, ts), stream).await,
+        Begun { stream: true, .. } => services.front.recall(event_id, reply_to, ts).await.map(|()| None),
+        _ => Ok(None),
+    }
+}
+
+/// Has the front look for what an earlier attempt may have shown of the answer.
+pub(super) async fn recall(services: &Services, turn: &OpenTurn) -> Result<(), FrontError> {
+    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+    if !(turn.resumed && turn.begun_with.stream) {
+        return Ok(());
+    }
+    services.front.recall(event_id, reply_to, ts).await
 }
 
 /// A placeholder of an attempt whose end nobody knows. Where the front never can look for it, a second one is posted.
 async fn find_placeholder(
     services: &Services,
-    event_id: &str,
-    reply_to: &ReplyTo,
-    ts: &str,
+    (event_id, reply_to, ts): (&str, &ReplyTo, &str),
+    is_streamed: bool,
 ) -> Result<Option<String>, FrontError> {
     let speech = Speech::default();
     let placeholder = Delivery { kind: Kind::Placeholder, ..Delivery::notice(event_id, reply_to, &speech) };
-    Ok(match services.front.find(&placeholder, ts).await? {
+    Ok(match services.front.find(&placeholder, ts, is_streamed).await? {
         Lookup::Yes(id) => id,
         Lookup::No | Lookup::Unknown => None,
     })
 }
 
 /// Takes away what shows that a question is being answered, where something does.
-pub(super) async fn take_placeholder_away(services: &Services, turn: &OpenTurn) -> Result<(), TurnError> {
-    let Inbound { event_id, reply_to, ts, .. } = &turn.inbound;
+pub(super) async fn take_away(services: &Services, turn: &OpenTurn) -> Result<(), TurnError> {
+    let Inbound { event_id, reply_to, .. } = &turn.inbound;
     let shown = match &turn.placeholder {
-        None if turn.resumed => find_placeholder(services, event_id, reply_to, ts).await?,
-        known => known.clone(),
+        None if turn.resumed => shown_before(services, turn, turn.begun_with).await?,
+        known => {
+            recall(services, turn).await?;
+            known.clone()
+        }
     };
-    match shown {
-        Some(placeholder) => Ok(withdraw(services, reply_to, &placeholder).await?),
-        None => Ok(()),
+    if let Some(placeholder) = shown {
+        withdraw(services, reply_to, &placeholder).await?;
     }
+    Ok(services.front.clear(event_id).await?)
 }
 
 /// What takes away placeholders that nothing takes the place of: those of questions that are answered along, which earlier
@@ -135,7 +182,8 @@ pub(super) fn withdrawals<'a>(
     also: &'a [OpenTurn],
     in_doubt: Option<&'a OpenTurn>,
 ) -> impl Iterator<Item = Outgoing> + 'a {
-    also.iter().filter(|other| other.resumed || other.placeholder.is_some()).chain(in_doubt).map(|turn| {
+    let is_shown = |other: &&OpenTurn| other.resumed && other.begun_with.is_any() || other.placeholder.is_some();
+    also.iter().filter(is_shown).chain(in_doubt).map(|turn| {
         let Inbound { event_id, ts, .. } = &turn.inbound;
         let (event_id, ts, placeholder) = (event_id.clone(), ts.clone(), turn.placeholder.clone());
         Outgoing { purpose: Purpose::Withdraw { event_id, ts, placeholder }, ..Outgoing::default() }
@@ -183,8 +231,16 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
     let mut reply_ts = answered.reply_ts.clone().or_else(|| answered.placeholder.clone());
     let mut sent = Vec::new();
     let journal = Journal::new(answered.tags.clone());
-    let mut doubt = answered.resumed.then_some(Doubt { of: inbound, journal: &journal });
+    let is_streamed = answered.is_streamed;
+    let mut doubt = answered.resumed.then_some(Doubt { of: inbound, is_streamed, journal: &journal });
     let mut in_file = false;
+    // What an earlier attempt has shown of it is looked for together with the first part, where that is.
+    if answered.resumed
+        && answered.is_streamed
+        && !answered.parts.first().is_some_and(|part| is_looked_for(&answered, part))
+    {
+        services.front.recall(&inbound.event_id, &inbound.reply_to, &inbound.ts).await?;
+    }
     for part in &answered.parts {
         if in_file && matches!(part.outgoing.purpose, Purpose::Reply | Purpose::PassedOn) {
             // Marked before the file itself, for the file is looked for after a crash and they are not.
@@ -233,14 +289,42 @@ pub(super) async fn deliver(services: &Services, answered: Answered) -> Result<(
             false => sent.push((part.number, id)),
         }
     }
+    // Once the turn is over nobody knows of it any more.
+    if let Err(error) = clear(services, &answered).await {
+        for sent in sent {
+            services.store.part_sent(answered.turn, sent, journal.take(), services.now_ms()).await?;
+        }
+        return Err(error.into());
+    }
     services.front.report(&inbound.event_id, &answered.report).await?;
-    services.front.over(&inbound.event_id);
-    answered.report.event_ids.iter().for_each(|event_id| services.front.over(event_id));
+    services.front.over(&inbound.event_id).await;
+    if answered.resumed {
+        services.front.resumed(inbound).await;
+    }
+    for event_id in &answered.report.event_ids {
+        services.front.over(event_id).await;
+    }
     // The last part is marked together with the turn.
     let now_ms = services.now_ms();
     journal.note(processed(&answered, reply_ts, now_ms));
     services.store.finish(answered.turn, sent, journal.take(), now_ms).await?;
     log(&answered, now_ms);
+    Ok(())
+}
+
+/// Whether a part of an answer that was resumed is looked for at its place, if it is the first of what is left.
+fn is_looked_for(answered: &Answered, Part { number, outgoing }: &Part) -> bool {
+    let is_there = outgoing.to.is_none() && outgoing.thread_ts.is_none();
+    let is_reply = matches!(outgoing.purpose, Purpose::Reply | Purpose::PassedOn);
+    is_there && is_reply && (*number > 0 || answered.placeholder.is_none())
+}
+
+/// Takes away what was shown of answers to these questions and has not become this one.
+async fn clear(services: &Services, answered: &Answered) -> Result<(), FrontError> {
+    services.front.clear(&answered.inbound.event_id).await?;
+    for event_id in &answered.report.event_ids {
+        services.front.clear(event_id).await?;
+    }
     Ok(())
 }
 
@@ -274,7 +358,7 @@ async fn deliver_part(
         Purpose::Mark { emoji } => return elsewhere::mark(services, inbound, emoji, (*number, speech), doubt).await,
         Purpose::Withdraw { event_id, ts, placeholder } => {
             let found = match placeholder {
-                None => find_placeholder(services, event_id, &reply_to, ts).await?,
+                None => find_placeholder(services, (event_id, &reply_to, ts), true).await?,
                 known => known.clone(),
             };
             if let Some(placeholder) = found {
@@ -441,7 +525,7 @@ async fn withdraw(services: &Services, reply_to: &ReplyTo, placeholder: &str) ->
 /// A new message, unless it is there already.
 async fn post(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>) -> Result<Option<String>, FrontError> {
     let found = match doubt {
-        Some(doubt) => services.front.find(&part, &doubt.of.ts).await?,
+        Some(doubt) => services.front.find(&part, &doubt.of.ts, doubt.is_streamed).await?,
         None => Lookup::No,
     };
     if let Lookup::Yes(id) = found {
@@ -461,7 +545,7 @@ async fn post(services: &Services, part: Delivery<'_>, doubt: Option<Doubt<'_>>)
             sent => break sent?,
         }
     };
-    if let (Lookup::Unknown, Some(Doubt { of, journal })) = (found, doubt) {
+    if let (Lookup::Unknown, Some(Doubt { of, journal, .. })) = (found, doubt) {
         let (actor, session) = (of.user.clone(), of.key.to_string());
         journal.note(Event::ReplyRepeated { actor, session, part: part.number });
     }

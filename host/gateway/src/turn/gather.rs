@@ -10,7 +10,6 @@ use pmk_system::threads::offload;
 
 use super::{
     TurnError, attach,
-    deliver::Placeholder,
     journal::Journal,
     live::LivePorts,
     receipt::Scribe,
@@ -46,8 +45,10 @@ pub(super) async fn gather<'a>(
         key: turn.inbound.key.to_string(),
         audience,
         offer: services.offer(&turn.inbound.user),
-        // An answer that people gave is put before somebody else.
-        listener: turn.absorbs.is_none().then(|| services.front.listener(&turn.inbound)).flatten(),
+        // An answer that people gave is put before somebody else; and one that is made anew takes the place of what was shown
+        // of the first.
+        listener: may_be_heard(turn).then(|| services.front.listener(&turn.inbound)).flatten(),
+        turn: turn.turn,
         said: Arc::clone(said),
     };
     let budget = ports.token_budget(turn.session, services.preambles.of(audience, ports.offer, true).tokens);
@@ -119,10 +120,15 @@ pub(super) async fn gather<'a>(
         merged: 0,
         case,
         atoms,
-        placeholder: Placeholder::Not,
+        placeholder: Arc::default(),
         progress: None,
         tally: Tally::default(),
     })
+}
+
+/// Whether the answer may be shown while it is made.
+fn may_be_heard(turn: &OpenTurn) -> bool {
+    turn.absorbs.is_none() && !turn.begun_with.stream
 }
 
 /// The audience of who reads the answer: of the asker, where an answer to them has come in.

@@ -22,12 +22,12 @@ use crate::{
         window::{Fold, Window},
     },
     experiment::shadow::Acted,
-    ids::SessionId,
+    ids::{SessionId, TurnId},
     ledger::{Event, Noted},
     policies::Deciding,
     preambles::Preamble,
     services::Services,
-    store::{LiveEntry, StoreError, WindowEdit},
+    store::{Beginning, LiveEntry, StoreError, WindowEdit},
 };
 
 /// The world of one turn.
@@ -45,6 +45,7 @@ pub(super) struct LivePorts<'a> {
     pub offer: Offer,
     /// Who hears the answer while it is made.
     pub listener: Option<Arc<dyn Listener>>,
+    pub turn: TurnId,
     /// What the model has said by now.
     pub said: Arc<Mutex<String>>,
 }
@@ -154,7 +155,14 @@ impl Ports for LivePorts<'_> {
     async fn answer(&self, request: &Request, _estimate: u64) -> Result<Answer, ModelError> {
         // Where something may be looked up, what comes first may not be the answer.
         let is_final = request.tools.is_empty() && !self.offer.is_any();
-        let ear = Ear { said: &self.said, listener: self.listener.as_deref().filter(|_| is_final) };
+        let mut listener = self.listener.as_deref().filter(|_| is_final);
+        if listener.is_some()
+            && let Err(error) = self.services.store.may_show(self.turn, Beginning::Stream).await
+        {
+            tracing::warn!(session = self.key, %error, "the answer is shown once it is whole");
+            listener = None;
+        }
+        let ear = Ear { said: &self.said, listener };
         let answer = self.services.model.ask_aloud(&*self.with_images(request).await, &ear).await?;
         note_usage(self.services, &self.journal, self.asker, answer.usage);
         Ok(answer)

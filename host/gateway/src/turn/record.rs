@@ -76,7 +76,7 @@ pub(super) async fn record(
     });
     let tracking = track::new_notes(services, &work, keep_live).await?;
     parts.extend(tracking.outgoing(services, &work));
-    let in_doubt = matches!(work.placeholder, Placeholder::InDoubt).then_some(work.turn);
+    let in_doubt = (work.placeholder.get() == Some(&Placeholder::InDoubt)).then_some(work.turn);
     parts.extend(deliver::withdrawals(&work.also, in_doubt));
     let report = report(&work);
     // Nobody else would read it.
@@ -115,7 +115,8 @@ pub(super) async fn record(
     if let Some(arm) = bad_arm(&outturn) {
         services.experiment.judge(arm).await;
     }
-    Ok(Answered::recorded(work.turn, outturn.tags, work.placeholder.known(), parts, report))
+    let placeholder = work.placeholder.get().and_then(Placeholder::known);
+    Ok(Answered::recorded(work.turn, outturn.tags, placeholder, parts, report))
 }
 
 /// What goes before an answer for which something had to be cut.

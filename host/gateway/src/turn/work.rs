@@ -1,5 +1,7 @@
 //! A turn under way: what it was begun with, its exchange with the model, and what has come of it so far.
 
+use std::sync::{Arc, OnceLock};
+
 use super::{deliver::Placeholder, live::LivePorts};
 use crate::{
     case::{Case, Note},
@@ -25,8 +27,8 @@ pub(super) struct Work<'a> {
     pub case: Option<Case>,
     /// The ids of the atoms that were found for the new message.
     pub atoms: Vec<String>,
-    /// What the answer will take the place of.
-    pub placeholder: Placeholder,
+    /// What the answer will take the place of, once it is known.
+    pub placeholder: Arc<OnceLock<Placeholder>>,
     /// Shows on the placeholder how the turn is getting on, once there is something to show.
     pub progress: Option<Progress>,
     pub tally: Tally,

@@ -62,13 +62,13 @@ async fn what_was_posted_and_never_confirmed_is_found_again() {
         }
         let find = |number| {
             let (rig, place, said, ts) = (&rig, &place, &said, question.ts.clone());
-            async move { rig.front.find(&numbered(number, place, said), &ts).await.expect("it can look") }
+            async move { rig.front.find(&numbered(number, place, said), &ts, false).await.expect("it can look") }
         };
         assert_eq!(find(3).await, Lookup::Yes(Some(posted.clone())));
         assert_eq!(find(4).await, Lookup::No);
         let other = Delivery { event_id: "Ev2", ..numbered(3, &place, &said) };
-        assert_eq!(rig.front.find(&other, &question.ts).await.expect("it can look"), Lookup::No);
-        let later = rig.front.find(&numbered(3, &place, &said), &posted).await.expect("it can look");
+        assert_eq!(rig.front.find(&other, &question.ts, false).await.expect("it can look"), Lookup::No);
+        let later = rig.front.find(&numbered(3, &place, &said), &posted, false).await.expect("it can look");
         assert_eq!(later, Lookup::No, "only what was said after the question matters");
     }
     rig.finish().await;
@@ -80,12 +80,12 @@ async fn a_history_that_cannot_be_read_is_said_to_be_unknown() {
     let (place, said) = (place("D1", None), speech("the answer"));
     for code in ["missing_scope", "not_in_channel", "channel_not_found"] {
         rig.slack.fault("conversations.history", Fault::Error(code));
-        let found = rig.front.find(&numbered(1, &place, &said), "1700000000.000100").await;
+        let found = rig.front.find(&numbered(1, &place, &said), "1700000000.000100", false).await;
         assert_eq!(found.expect("that is an answer"), Lookup::Unknown, "{code}");
     }
     for fault in [Fault::Status(500), Fault::Garbage, Fault::Error("internal_error"), Fault::RateLimited(1)] {
         rig.slack.fault("conversations.history", fault.clone());
-        let found = rig.front.find(&numbered(1, &place, &said), "1700000000.000100").await;
+        let found = rig.front.find(&numbered(1, &place, &said), "1700000000.000100", false).await;
         assert!(matches!(found, Err(FrontError::Transient { .. })), "{fault:?}: {found:?}");
     }
     rig.finish().await;
@@ -102,7 +102,7 @@ async fn a_document_is_announced_sent_and_shared() {
     assert_eq!(shared.thread_ts, place.thread_ts);
     let content = rig.slack.file(&shared.ts).expect("a file").content;
     assert_eq!(content.as_deref(), Some(said.text.as_bytes()));
-    let found = rig.front.find(&file, "1700000000.000100").await.expect("it can look");
+    let found = rig.front.find(&file, "1700000000.000100", false).await.expect("it can look");
     assert_eq!(found, Lookup::Yes(Some(shared.ts)));
     rig.finish().await;
 }
@@ -138,5 +138,28 @@ async fn a_placeholder_is_taken_back() {
     rig.front.withdraw(&place, &placeholder).await.expect("withdrawn");
     assert!(rig.slack.messages("D1").is_empty());
     assert!(rig.front.withdraw(&place, &placeholder).await.is_err(), "it is gone");
+    rig.finish().await;
+}
+
+/// Once, a part that went in pieces began anew after a crash between two of them, and nothing told of the repeats.
+#[tokio::test]
+async fn of_a_part_that_went_in_pieces_only_those_are_posted_again_that_are_not_there() {
+    let rig = Rig::with(SlackRules::quick().unlimited()).await;
+    let (place, question) = (place("D1", None), rig.slack.dm("U1", "a question"));
+    let text: String = (0..2_000).map(|n| format!("word{n} ")).collect();
+    let said = speech(text.trim_end());
+    rig.slack.fault_after("chat.postMessage", 2, 1, Fault::Lost);
+    let lost = rig.front.deliver(part(&place, None, &said)).await;
+    assert!(matches!(lost, Err(FrontError::Transient { .. })), "{lost:?}");
+    assert_eq!(rig.slack.replies("D1").len(), 3, "of more");
+    let found = rig.front.find(&part(&place, None, &said), &question.ts, false).await.expect("it can look");
+    assert_eq!(found, Lookup::No);
+    rig.front.deliver(part(&place, None, &said)).await.expect("delivered");
+    let words: Vec<String> = texts(&rig, "D1")
+        .iter()
+        .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let wanted: Vec<String> = (0..2_000).map(|n| format!("word{n}")).collect();
+    assert_eq!(words, wanted);
     rig.finish().await;
 }

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 mod connections;
 mod delivery;
 mod rotation;
+mod statuses;
 
 const SOON: Duration = PATIENCE;
 
@@ -102,6 +103,7 @@ fn config(slack: &stand_in::Slack) -> SlackConfig {
             retry_min: Duration::from_millis(20),
             retry_max: Duration::from_millis(100),
             spacing: Duration::from_millis(50),
+            status: Duration::from_millis(900),
             ..Timings::default()
         },
         ..SlackConfig::new(rules.app_token.as_str().into(), rules.bot_token.as_str().into())

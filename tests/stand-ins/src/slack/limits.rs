@@ -19,6 +19,9 @@ pub struct Limits {
     /// Tiers 2 and 4: so many streams are begun and ended a minute, and so many pieces added.
     pub streams_a_minute: usize,
     pub pieces_a_minute: usize,
+    /// Tiers 3 and 4 of every other method: so many calls of one a minute.
+    pub tier_3: usize,
+    pub tier_4: usize,
 }
 
 impl Default for Limits {
@@ -30,6 +33,8 @@ impl Default for Limits {
             statuses_a_minute: 100,
             streams_a_minute: 20,
             pieces_a_minute: 100,
+            tier_3: 50,
+            tier_4: 100,
         }
     }
 }
@@ -59,6 +64,12 @@ impl Traffic {
             "conversations.history" | "conversations.replies" => self.minute(method, limits.pages_a_minute),
             "chat.startStream" | "chat.stopStream" => self.minute(method, limits.streams_a_minute),
             "chat.appendStream" => self.minute(method, limits.pieces_a_minute),
+            "chat.delete" | "reactions.add" | "conversations.open" | "apps.connections.open" => {
+                self.minute(method, limits.tier_3)
+            }
+            "chat.postEphemeral" | "files.getUploadURLExternal" | "files.completeUploadExternal" => {
+                self.minute(method, limits.tier_4)
+            }
             _ => Ok(()),
         }
     }
@@ -102,5 +113,9 @@ mod tests {
         assert_eq!(traffic.call("conversations.history", "C1", &limits), Ok(()));
         assert!(traffic.call("conversations.history", "C2", &limits).is_err(), "all channels are counted together");
         assert_eq!(traffic.call("conversations.replies", "C1", &limits), Ok(()), "each method has its own");
+        for (method, most) in [("chat.delete", 50), ("reactions.add", 50), ("chat.postEphemeral", 100)] {
+            assert!((0..most).all(|_| traffic.call(method, "C1", &limits).is_ok()), "{method}");
+            assert!(traffic.call(method, "C1", &limits).is_err(), "{method}");
+        }
     }
 }

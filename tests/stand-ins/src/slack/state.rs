@@ -92,6 +92,8 @@ pub struct Status {
     pub lines: Vec<String>,
     /// The last `ts` of the workspace by then.
     pub ts: String,
+    /// When that was, by the clock that statuses go by.
+    pub(super) at: Instant,
 }
 
 /// One call of the Web API.
@@ -152,6 +154,10 @@ pub(super) struct State {
     pub(super) reactions: Vec<(String, String, String)>,
     /// What threads show: channel, thread, status, lines; the newest last, and an empty status where it was cleared.
     pub(super) statuses: Vec<Status>,
+    /// So much more time has passed for statuses than for anything else.
+    pub(super) passed: Duration,
+    /// Streams that a person has stopped, by their channel and `ts`.
+    pub(super) stopped: HashSet<(String, String)>,
     pub(super) whispers: Vec<Whisper>,
     /// Methods that were carried out and never answered, once for each time.
     pub(super) lost: Vec<String>,

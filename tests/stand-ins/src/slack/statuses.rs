@@ -1,5 +1,7 @@
 //! What a thread shows while the bot works: `assistant.threads.setStatus`.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::{
@@ -9,6 +11,9 @@ use super::{
 };
 
 const MAX_LINES: usize = 10;
+
+/// One that nobody renews goes by itself.
+const LIVES: Duration = Duration::from_secs(120);
 
 pub(super) fn set(inner: &Inner, body: &Value) -> Answer {
     let named = json!({"channel": body["channel_id"]});
@@ -32,8 +37,30 @@ pub(super) fn set(inner: &Inner, body: &Value) -> Answer {
         return Err("not_in_channel");
     }
     let ts = state.ts();
-    state.statuses.push(Status { channel, thread_ts, status, lines, ts });
+    let at = now(&state);
+    state.statuses.push(Status { channel, thread_ts, status, lines, ts, at });
     Ok(json!({}))
+}
+
+/// What a thread shows; nothing where it was taken away, or has stood for too long.
+pub(super) fn standing(state: &State, channel: &str, thread_ts: &str) -> Option<Status> {
+    let of_thread = |shown: &&Status| shown.channel == channel && shown.thread_ts == thread_ts;
+    let last = state.statuses.iter().rev().find(of_thread)?;
+    let stands = !last.status.is_empty() && now(state).duration_since(last.at) < LIVES;
+    stands.then(|| last.clone())
+}
+
+/// All that is shown anywhere.
+pub(super) fn all_standing(state: &State) -> Vec<Status> {
+    let mut threads: Vec<_> = state.statuses.iter().map(|shown| (&shown.channel, &shown.thread_ts)).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads.into_iter().filter_map(|(channel, thread_ts)| standing(state, channel, thread_ts)).collect()
+}
+
+/// The time, as statuses have it.
+fn now(state: &State) -> Instant {
+    Instant::now() + state.passed
 }
 
 /// What the bot posts in a thread takes its status away.
@@ -42,7 +69,7 @@ pub(super) fn posted(state: &mut State, message: &Message) {
     let shown =
         state.statuses.iter().rev().find(|shown| shown.channel == message.channel && shown.thread_ts == *thread_ts);
     if let Some(shown) = shown.filter(|shown| !shown.status.is_empty()).cloned() {
-        let ts = message.ts.clone();
-        state.statuses.push(Status { status: String::new(), lines: vec![], ts, ..shown });
+        let (ts, at) = (message.ts.clone(), now(state));
+        state.statuses.push(Status { status: String::new(), lines: vec![], ts, at, ..shown });
     }
 }

@@ -17,6 +17,8 @@ use super::{
 /// A stream ends by itself.
 const LONGEST: Duration = Duration::from_secs(300);
 const MAX_CHARS: usize = 12_000;
+/// All pieces of one together.
+const MAX_TOTAL: usize = 12_000;
 
 /// Whether pieces can be added to it.
 pub(super) fn is_open(message: &Message) -> bool {
@@ -67,8 +69,7 @@ pub(super) fn append(inner: &Arc<Inner>, body: &Value) -> Answer {
     let mut state = inner.state();
     note_mentions(&mut state.violations, &text);
     let message = streamed(&mut state, body)?;
-    message.text.push_str(&text);
-    message.blocks = block(&message.text);
+    grow(message, &text)?;
     Ok(json!({"channel": message.channel, "ts": message.ts}))
 }
 
@@ -80,8 +81,7 @@ pub(super) fn stop(inner: &Arc<Inner>, body: &Value) -> Answer {
     note_mentions(&mut state.violations, &text);
     let message = streamed(&mut state, body)?;
     let before = message.clone();
-    message.text.push_str(&text);
-    message.blocks = block(&message.text);
+    grow(message, &text)?;
     message.blocks.extend(blocks);
     message.streaming_since = None;
     message.metadata = metadata.filter(|_| keeps);
@@ -99,9 +99,29 @@ pub(super) fn end(inner: &Inner, body: &Value) {
     }
 }
 
+/// A person presses Slack's own stop under a message that grows.
+pub(super) fn stop_by_person(state: &mut State, channel: &str, ts: &str) {
+    state.stopped.insert((channel.to_owned(), ts.to_owned()));
+    if let Some(message) = state.message_mut(channel, ts) {
+        message.streaming_since = None;
+    }
+}
+
+fn grow(message: &mut Message, text: &str) -> Result<(), &'static str> {
+    if message.text.chars().count() + text.chars().count() > MAX_TOTAL {
+        return Err("msg_too_long");
+    }
+    message.text.push_str(text);
+    message.blocks = block(&message.text);
+    Ok(())
+}
+
 /// The message that is meant, which still grows.
 fn streamed<'a>(state: &'a mut State, body: &Value) -> Result<&'a mut Message, &'static str> {
     let ts = body["ts"].as_str().unwrap_or_default();
+    if state.stopped.contains(&(channel(body)?.to_owned(), ts.to_owned())) {
+        return Err("stopped_by_user");
+    }
     let message = state.message_mut(channel(body)?, ts).ok_or("message_not_found")?;
     match () {
         () if !message.by_bot => Err("message_not_owned_by_app"),

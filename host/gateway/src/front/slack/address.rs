@@ -12,6 +12,12 @@ pub const DEFAULT_API_URL: &str = "https://slack.com/api";
 /// The domains that are Slack's: the public one and the one for US authorities.
 const SLACK_DOMAINS: [&str; 2] = ["slack.com", "slack-gov.com"];
 
+/// Where files are, on each of those.
+const FILES: &str = "files.";
+
+/// What the paths of methods begin with, on all of Slack's hosts.
+const METHODS: &str = "api";
+
 /// An address that tokens may be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiAddress {
@@ -55,13 +61,24 @@ impl ApiAddress {
         url
     }
 
-    /// Whether the token may be sent to this address that Slack has given: of a file, to be sent or to be fetched.
-    pub(super) fn may_get_the_token(&self, url: &Url) -> bool {
-        url.host_str().is_some_and(|host| match url.scheme() {
-            "https" => is_slack(host) || self.base.host_str() == Some(host),
+    /// Whether the token may be sent to this address that Slack, or who has written a message, has given as that of a file,
+    /// to be sent or to be fetched: where Slack keeps files, or the workspace its own. Never to a method.
+    pub(super) fn may_get_the_token(&self, url: &Url, workspace: Option<&str>) -> bool {
+        let is_of_files = url.host_str().is_some_and(|host| match url.scheme() {
+            "https" => is_of_files(host) || [workspace, self.base.host_str()].contains(&Some(host)),
             "http" => self.loopback && is_loopback(host),
             _ => false,
-        })
+        });
+        is_of_files && !self.is_method(url)
+    }
+
+    /// Whether a call is what this address may be read as, however it is written.
+    fn is_method(&self, url: &Url) -> bool {
+        let path = percent_encoding::percent_decode_str(url.path()).decode_utf8_lossy().to_ascii_lowercase();
+        let first = |path: &str| path.split(['/', '\\']).find(|part| !part.is_empty()).unwrap_or_default().to_owned();
+        let (first_of_it, base) = (first(&path), first(&self.base.path().to_ascii_lowercase()));
+        let goes_up = path.split(['/', '\\']).any(|part| part == "..");
+        goes_up || first_of_it == METHODS || !base.is_empty() && first_of_it == base
     }
 
     /// Whether it never leaves this machine, so that plain http will do.
@@ -76,6 +93,11 @@ impl fmt::Display for ApiAddress {
     }
 }
 
+/// The host of this address, where it is one of Slack's.
+pub(super) fn slack_host(url: &Url) -> Option<String> {
+    url.host_str().filter(|host| url.scheme() == "https" && is_slack(host)).map(str::to_owned)
+}
+
 /// Whether a WebSocket address may be connected to: its ticket is a secret too.
 pub(super) fn is_safe_socket(url: &Url) -> bool {
     match url.scheme() {
@@ -88,6 +110,10 @@ pub(super) fn is_safe_socket(url: &Url) -> bool {
 fn is_loopback(host: &str) -> bool {
     let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+fn is_of_files(host: &str) -> bool {
+    host.strip_prefix(FILES).is_some_and(|domain| SLACK_DOMAINS.contains(&domain))
 }
 
 fn is_slack(host: &str) -> bool {
@@ -111,6 +137,19 @@ mod tests {
         for (url, to_slack, to_loopback) in [
             ("https://files.slack.com/upload/v1/x", true, true),
             ("https://files.slack.com/files-pri/T1-F1/download/plan.txt", true, true),
+            ("https://files.slack-gov.com/files-pri/T1-F1/plan.txt", true, true),
+            ("https://acme.slack.com/files-pri/T1-F1/plan.txt", true, true),
+            ("https://other.slack.com/files-pri/T1-F1/plan.txt", false, false),
+            ("https://files.slack.com.acme.slack.com/x", false, false),
+            // Once, whoever could put an address into a message could have any method called that reads.
+            ("https://slack.com/api/users.list", false, false),
+            ("https://acme.slack.com/api/users.list", false, false),
+            ("https://acme.slack.com//API/users.list", false, false),
+            ("https://acme.slack.com/%61pi/users.list", false, false),
+            ("https://acme.slack.com/x/%2e%2e/api/users.list", false, false),
+            ("https://acme.slack.com/x/..%2fapi/users.list", false, false),
+            ("https://files.slack.com/api/files.list", false, false),
+            ("http://127.0.0.1:1/api/auth.test", false, false),
             ("https://files.slack.com@evil.example/x", false, false),
             ("https://drive.example/plan.txt", false, false),
             ("http://files.slack.com/upload/v1/x", false, false),
@@ -118,11 +157,8 @@ mod tests {
             ("http://127.0.0.1:2/upload", false, true),
         ] {
             let url = Url::parse(url).expect("an address");
-            assert_eq!(
-                (slack.may_get_the_token(&url), loopback.may_get_the_token(&url)),
-                (to_slack, to_loopback),
-                "{url}"
-            );
+            let may = [&slack, &loopback].map(|address| address.may_get_the_token(&url, Some("acme.slack.com")));
+            assert_eq!(may, [to_slack, to_loopback], "{url}");
         }
     }
 

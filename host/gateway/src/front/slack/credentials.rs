@@ -45,7 +45,7 @@ pub async fn examine(config: &SlackConfig) -> Examined {
         Err(error) => return Examined { bot: Err(error.clone()), socket: Err(error) },
     };
     let (met, socket) = tokio::join!(web.identity(), web.open_connection());
-    let bot = met.map_err(CallFailure::at_start).map(|Met { me, scopes, ahead }| Bot {
+    let bot = met.map_err(CallFailure::at_start).map(|Met { me, scopes, ahead, .. }| Bot {
         name: me.name,
         team: me.team,
         scopes: scopes.as_deref().map(lesser_scopes),

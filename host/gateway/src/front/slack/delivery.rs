@@ -10,7 +10,7 @@ use slack_morphism::prelude::SlackMessageMetadata;
 use super::{
     content::Content,
     failure::CallFailure,
-    history,
+    history::{self, Piece},
     limiter::Urgency,
     markdown, mrkdwn,
     split::{self, MAX_PART_BYTES, Measure},
@@ -68,16 +68,30 @@ impl Form {
 
 /// Posts or updates a part, and returns the first message it has become.
 ///
-/// Only the last message carries the tag by which the part is found again, so a crash between two pieces
-/// repeats the first.
-pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, CallFailure> {
+/// Only the last message carries the tag by which the part is found again. Those before it carry one of their own, by which
+/// they are `there`, in order, for an attempt that comes after a crash between two of them.
+pub(super) async fn message(web: &Web, part: &Delivery<'_>, there: &[Piece]) -> Result<String, CallFailure> {
     let tag = tag(part);
     let mut replaces = part.replaces;
     let mut first = None;
+    let mut gone = 0;
     let mut pieces = VecDeque::from([(part.speech.text.clone(), Form::first(part))]);
     while let Some((text, form)) = pieces.pop_front() {
         let is_last = pieces.is_empty();
-        let tag = if is_last { tag.clone() } else { history::tag(part.event_id, "piece") };
+        if let Some(piece) = there.get(gone) {
+            let is_it = !is_last && piece.print == history::print(gone, &text);
+            if is_it {
+                (replaces, gone) = (None, gone + 1);
+                first.get_or_insert_with(|| piece.ts.clone());
+                continue;
+            }
+            // Slack did not take it in this form.
+            if let Some((next, smaller)) = form.after(text.clone()) {
+                smaller.into_iter().rev().for_each(|piece| pieces.push_front((piece, next)));
+                continue;
+            }
+        }
+        let tag = if is_last { tag.clone() } else { history::piece_tag(&tag, gone, &text) };
         // What goes in pieces is no message that anybody could be asked about.
         let is_whole = is_last && first.is_none() && matches!(form, Form::Block | Form::Text { halvings: 0 });
         let buttons = if is_whole { web.refused.allowed(part.buttons) } else { &[] };
@@ -85,7 +99,7 @@ pub(super) async fn message(web: &Web, part: &Delivery<'_>) -> Result<String, Ca
             None => None,
             Some(content) => match put(web, part, replaces, content, buttons, tag).await {
                 Ok(ts) => {
-                    replaces = None;
+                    (replaces, gone) = (None, gone + 1);
                     first.get_or_insert(ts);
                     continue;
                 }
@@ -125,6 +139,17 @@ pub(super) fn tag(part: &Delivery<'_>) -> SlackMessageMetadata {
     }
 }
 
+/// What a part goes before, and behind.
+fn urgency(part: &Delivery<'_>) -> Urgency {
+    match part.kind {
+        // What comes of no question is not what somebody waits for.
+        _ if part.event_id.is_empty() => Urgency::Courtesy,
+        Kind::Reply | Kind::Document => Urgency::Answer,
+        Kind::Escalation | Kind::Notice => Urgency::Notice,
+        Kind::Placeholder => Urgency::Progress,
+    }
+}
+
 async fn put(
     web: &Web,
     part: &Delivery<'_>,
@@ -133,8 +158,7 @@ async fn put(
     buttons: &[Button],
     tag: SlackMessageMetadata,
 ) -> Result<String, CallFailure> {
-    // What comes of no question is not what somebody waits for.
-    let urgency = if part.event_id.is_empty() { Urgency::Courtesy } else { Urgency::Answer };
+    let urgency = urgency(part);
     let put = async |content: Content| match replaces {
         Some(ts) => web.update(&part.reply_to.channel, ts, content, Some(tag.clone()), urgency).await,
         None => web.post(part.reply_to, content, Some(tag.clone()), urgency).await,
@@ -204,4 +228,26 @@ async fn upload(web: &Web, name: &str, content: &[u8]) -> Result<String, CallFai
     let Place { upload_url, file_id } = web.read(&Turn::answer("files.getUploadURLExternal"), &parameters).await?;
     web.send_file(upload_url, content).await?;
     Ok(file_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::talk::Speech;
+
+    /// Once, whatever a question had to do with waited among the answers, and in front of them.
+    #[test]
+    fn only_answers_go_as_answers() {
+        let (place, speech) = (ReplyTo { channel: "C1".into(), thread_ts: None }, Speech::default());
+        let of = |event_id, kind| urgency(&Delivery { kind, ..Delivery::notice(event_id, &place, &speech) });
+        for (kind, expected) in [
+            (Kind::Reply, Urgency::Answer),
+            (Kind::Document, Urgency::Answer),
+            (Kind::Notice, Urgency::Notice),
+            (Kind::Escalation, Urgency::Notice),
+            (Kind::Placeholder, Urgency::Progress),
+        ] {
+            assert_eq!((of("Ev1", kind), of("", kind)), (expected, Urgency::Courtesy), "{kind:?}");
+        }
+    }
 }

@@ -10,11 +10,13 @@ use super::{
     invoked::{self, Invoked},
     places::Places,
     prompts::Prompts,
+    statuses::Statuses,
+    streams::Streams,
     web::Identity,
 };
 use crate::{
     front::Intake,
-    talk::{Accepted, Inbound, Invocation, Notice, Press},
+    talk::{Accepted, Inbound, Invocation, Notice, Press, says_stop},
 };
 
 /// An envelope's id is sent back, so it must be one: Slack's have 36 bytes.
@@ -134,6 +136,8 @@ pub(super) struct Reception<'a> {
     pub(super) prompts: &'a Prompts,
     pub(super) intake: &'a dyn Intake,
     pub(super) hearing: &'a Hearing,
+    pub(super) statuses: &'a Statuses,
+    pub(super) streams: &'a Streams,
 }
 
 impl Reception<'_> {
@@ -141,6 +145,9 @@ impl Reception<'_> {
     /// when nothing is left that a redelivery could save.
     pub(super) async fn take(self, envelope: String, callback: Box<Callback>, again: bool) -> Option<String> {
         let (event, sent_s) = (callback.event_id.clone(), callback.event_time);
+        if let Some(channel) = callback.event.of_group() {
+            self.statuses.is_group(channel);
+        }
         match news(*callback, self.me, self.places) {
             Some(News::Message(message)) => {
                 let taken = self.intake.accept(*message).await;
@@ -168,7 +175,13 @@ impl Reception<'_> {
                     return None;
                 }
             }
-            Some(News::Reaction(reaction)) => {
+            Some(News::Reaction(mut reaction)) => {
+                // What says stop to an answer that grows says it to its question.
+                if says_stop(&reaction.reaction)
+                    && let Some(question) = self.streams.question_of(&reaction.channel, &reaction.ts)
+                {
+                    reaction.ts = question;
+                }
                 if let Err(error) = self.intake.react(reaction).await {
                     tracing::error!(
                         event,

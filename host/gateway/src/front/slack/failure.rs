@@ -198,6 +198,11 @@ impl CallFailure {
         self.code().is_some_and(|code| kind(code) == Kind::Credentials)
     }
 
+    /// Whether it is the place that the bot may not read, whatever is asked for there.
+    pub(super) fn is_about_the_place(&self) -> bool {
+        matches!(self.code(), Some("missing_scope" | "no_permission" | "not_in_channel" | "channel_not_found"))
+    }
+
     /// Whether Slack, or the limiter, has not carried it out for there were too many.
     pub(super) fn was_put_off(&self) -> bool {
         matches!(self.cause, Cause::RateLimited { .. })

@@ -19,7 +19,7 @@ const METHOD: &str = "the address of a file";
 /// What is at an address, where it has at most so many bytes; `said_bytes` is how many it is said to have.
 pub(super) async fn file(web: &Web, address: &str, said_bytes: Option<u64>, most: u64) -> Result<Fetched, CallFailure> {
     let Ok(url) = Url::parse(address) else { return Ok(Err(Unread::NotFetched)) };
-    if !web.address.may_get_the_token(&url) {
+    if !web.may_get_the_token(&url) {
         return Ok(Err(Unread::Elsewhere));
     }
     let tokens = web.tokens.now();

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use slack_morphism::prelude::SlackMessageMetadata;
 
 use super::{
@@ -24,6 +25,25 @@ pub(super) fn tag(event_id: &str, part: &str) -> SlackMessageMetadata {
     let payload = [("event_id", event_id), ("part", part)];
     let payload = payload.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     SlackMessageMetadata { event_type: EVENT_TYPE.to_owned(), event_payload: Some(payload) }
+}
+
+/// The part that a piece says it is, and what marks the piece.
+const PIECE: &str = "piece";
+
+/// What marks one piece, by its number and its text, of a part that did not go as one message.
+pub(super) fn piece_tag(part: &SlackMessageMetadata, number: usize, text: &str) -> SlackMessageMetadata {
+    let mut tag = part.clone();
+    let payload = tag.event_payload.get_or_insert_default();
+    let of = payload.insert("part".to_owned(), PIECE.to_owned()).unwrap_or_default();
+    payload.extend([("of".to_owned(), of), (PIECE.to_owned(), print(number, text))]);
+    tag
+}
+
+/// Tells a piece from others, and from what stood at its place.
+pub(super) fn print(number: usize, text: &str) -> String {
+    let digest = Sha256::digest(text);
+    let short = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("{number}-{short}")
 }
 
 /// A message of the past, as far as it matters.
@@ -51,6 +71,18 @@ struct File {
 }
 
 impl Past {
+    /// What marks it, where it is a piece of the part that has this tag.
+    pub(super) fn piece_of(&self, tag: &SlackMessageMetadata) -> Option<Piece> {
+        let Metadata { event_type, event_payload } = self.metadata.as_ref()?;
+        let (word, wanted) = (|key: &str| event_payload.get(key)?.as_str(), tag.event_payload.as_ref()?);
+        let is_it = event_type.as_ref() == Some(&tag.event_type)
+            && word("part") == Some(PIECE)
+            && word("of") == wanted.get("part").map(String::as_str)
+            && word("event_id") == wanted.get("event_id").map(String::as_str);
+        let print = word(PIECE).filter(|_| is_it)?.to_owned();
+        Some(Piece { print, ts: self.ts.clone() })
+    }
+
     /// Whether it carries this tag.
     pub(super) fn has(&self, tag: &SlackMessageMetadata) -> bool {
         let Some(metadata) = &self.metadata else { return false };
@@ -61,15 +93,24 @@ impl Past {
                 .all(|(key, value)| metadata.event_payload.get(key).and_then(serde_json::Value::as_str) == Some(value))
     }
 
-    /// Whether a bot wrote it that had no time to put a tag on it.
-    fn is_unfinished(&self, bot: &str) -> bool {
-        self.bot_id.as_deref() == Some(bot) && self.metadata.is_none() && self.files.is_empty()
+    /// The message, where this bot wrote it after that one and had no time to put a tag on it.
+    pub(super) fn unfinished(&self, me: &Identity, after: &str) -> Option<&str> {
+        let is_mine = me.bot.is_some() && self.bot_id == me.bot;
+        let is_it = is_mine && self.ts.as_str() > after && self.metadata.is_none() && self.files.is_empty();
+        is_it.then_some(&*self.ts)
     }
 
     /// Whether a file of this name came with it.
     pub(super) fn has_file(&self, name: &str) -> bool {
         self.files.iter().any(|file| file.name.as_deref() == Some(name))
     }
+}
+
+/// A piece that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) print: String,
+    pub(super) ts: String,
 }
 
 #[derive(Deserialize)]
@@ -90,19 +131,19 @@ pub(super) async fn unfinished(
     place: &ReplyTo,
     after: &str,
 ) -> Result<Option<String>, CallFailure> {
-    let Some(bot) = me.bot.as_deref() else { return Ok(None) };
-    Ok(match find(web, place, after, |past| past.ts.as_str() > after && past.is_unfinished(bot)).await? {
+    Ok(match find(web, place, after, |past| past.unfinished(me, after).is_some()).await? {
         Lookup::Yes(ts) => ts,
         Lookup::No | Lookup::Unknown => None,
     })
 }
 
-/// Looks for a message among those after `after`, in the thread or the conversation.
+/// Looks for a message among those after `after`, in the thread or the conversation. Every message of the pages that it takes
+/// is looked at.
 pub(super) async fn find(
     web: &Web,
     place: &ReplyTo,
     after: &str,
-    is_it: impl Fn(&Past) -> bool + Send,
+    mut is_it: impl FnMut(&Past) -> bool + Send,
 ) -> Result<Lookup, CallFailure> {
     let (method, thread_ts) = match &place.thread_ts {
         Some(thread_ts) => ("conversations.replies", Some(thread_ts.as_str())),
@@ -126,8 +167,14 @@ pub(super) async fn find(
             }
             Err(failure) => return Err(failure),
         };
-        if let Some(past) = page.messages.into_iter().find(|past| is_it(past)) {
-            return Ok(Lookup::Yes(Some(past.ts)));
+        let mut found = None;
+        for past in page.messages {
+            if is_it(&past) && found.is_none() {
+                found = Some(past.ts);
+            }
+        }
+        if found.is_some() {
+            return Ok(Lookup::Yes(found));
         }
         cursor = page.response_metadata.and_then(|cursor| cursor.next_cursor).filter(|cursor| !cursor.is_empty());
         if cursor.is_none() {

@@ -37,12 +37,12 @@ pub(super) struct Callback {
     pub(super) event_id: String,
     /// When it happened, in seconds; of a redelivery the same.
     pub(super) event_time: Option<i64>,
-    event: Event,
+    pub(super) event: Event,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
-enum Event {
+pub(super) enum Event {
     Message(Said),
     AppMention(Said),
     ReactionAdded(Reacted),
@@ -110,8 +110,20 @@ impl Said {
     }
 }
 
+impl Event {
+    /// The channel of a direct message of several people, where this is of one.
+    pub(super) fn of_group(&self) -> Option<&str> {
+        match self {
+            Event::Message(said) | Event::AppMention(said) => {
+                said.channel_type.as_deref().filter(|kind| *kind == "mpim").map(|_| &*said.channel)
+            }
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
-struct Reacted {
+pub(super) struct Reacted {
     user: String,
     reaction: String,
     item: Item,
@@ -121,7 +133,7 @@ struct Reacted {
 
 /// Somebody looks at the bot's own pages, of which one is their direct message with it.
 #[derive(Debug, Deserialize)]
-struct Opened {
+pub(super) struct Opened {
     user: String,
     channel: String,
     tab: Option<String>,

@@ -1,4 +1,4 @@
-//! How often Slack may be called: one limiter for all calls, by method and, for posts, by channel.
+//! How often Slack may be called: one limiter for all calls, by method and, for posts, by channel and by workspace.
 //!
 //! Slack counts calls a minute by the tier of a method, and posts by the channel. What is asked for beyond that is refused,
 //! answers with the rest. So nothing is sent before there is room for it, and what there is room for goes to what is most
@@ -22,6 +22,13 @@ const MINUTE: Duration = Duration::from_secs(61);
 
 /// So many posts in so long into one channel: one a second, in short bursts.
 const POSTS: Rate = Rate { calls: 5, window: Duration::from_millis(5_250) };
+
+/// Slack lets an app post "several hundred messages a minute" into a workspace, and says no number. Where it has refused posts
+/// into several channels, it takes fewer.
+const POSTS_OF_ALL: Rate = Rate { calls: 600, window: MINUTE };
+
+/// A lane that was narrowed becomes wider by one part in so many in each of its spans of time.
+const WIDENS_BY: usize = 50;
 
 /// Of the calls that a lane has room for, one in so many is left to answers. Progress has 40 of the 50 updates a minute
 /// then (specification 003 §6).
@@ -50,11 +57,15 @@ pub enum Limits {
 /// What goes first. What waits goes in the order in which it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
+    /// Goes now or not at all, for an answer that has another way to go.
+    AtOnce,
     /// Waits for room: what people wait for, and what belongs to it.
     Answer,
+    /// Waits for room behind all answers, and leaves them some: what has to arrive, and answers nobody.
+    Notice,
     /// Goes now or not at all, and not where an answer waits.
     Progress,
-    /// Waits for room behind all answers, and leaves them some.
+    /// Waits for room behind everything else.
     Courtesy,
 }
 
@@ -68,7 +79,8 @@ struct Rate {
 /// What Slack documents of a method; `None` where it says nothing in numbers.
 fn documented(lane: &Lane) -> Option<Rate> {
     let calls = match lane.method {
-        "chat.postMessage" => return Some(POSTS),
+        "chat.postMessage" if lane.channel.is_some() => return Some(POSTS),
+        "chat.postMessage" => return Some(POSTS_OF_ALL),
         // Tier 2.
         "chat.startStream" | "chat.stopStream" => 20,
         // Tier 3.
@@ -85,6 +97,11 @@ fn documented(lane: &Lane) -> Option<Rate> {
 impl Lane {
     pub(super) const fn of(method: &'static str) -> Lane {
         Lane { method, channel: None }
+    }
+
+    /// That of all channels together.
+    fn of_all(&self) -> Option<Lane> {
+        self.channel.as_ref().map(|_| Lane::of(self.method))
     }
 }
 
@@ -116,6 +133,8 @@ struct State {
     paused_until: Option<Instant>,
     /// Since when it goes well.
     well_since: Option<Instant>,
+    /// The channel that a call was refused in last, and until when: of a lane of all channels.
+    refused_in: Option<(String, Instant)>,
     /// Who waits, in the order in which they go.
     waiting: BTreeSet<(Urgency, u64)>,
     last: u64,
@@ -153,9 +172,16 @@ impl Limiter {
     /// # Errors
     /// It is not to be made now; for how long, as far as can be told.
     pub(super) async fn turn(&self, lane: &Lane, urgency: Urgency) -> Result<(), Duration> {
+        if let Some(of_all) = lane.of_all() {
+            self.turn_in(&of_all, urgency).await?;
+        }
+        self.turn_in(lane, urgency).await
+    }
+
+    async fn turn_in(&self, lane: &Lane, urgency: Urgency) -> Result<(), Duration> {
         let traffic = self.lane(lane);
-        if urgency == Urgency::Progress {
-            return traffic.state().pass(Instant::now());
+        if let Urgency::AtOnce | Urgency::Progress = urgency {
+            return traffic.state().pass(urgency, Instant::now());
         }
         let waiting = traffic.wait(urgency);
         loop {
@@ -182,11 +208,18 @@ impl Limiter {
         }
     }
 
-    /// Slack has refused a call for so long.
+    /// Slack has refused a call for so long. It does not say which of its limits that was: where another channel is refused as
+    /// well, it is the one of all.
     pub(super) fn refused(&self, lane: &Lane, wait: Duration) {
+        let now = Instant::now();
         let traffic = self.lane(lane);
-        traffic.state().refused(Instant::now(), wait);
+        traffic.state().refused(now, wait);
         traffic.changed.notify_waiters();
+        if let (Some(of_all), Some(channel)) = (lane.of_all(), &lane.channel) {
+            let traffic = self.lane(&of_all);
+            traffic.state().refused_in(channel, now, wait);
+            traffic.changed.notify_waiters();
+        }
     }
 
     fn lane(&self, lane: &Lane) -> Arc<Traffic> {
@@ -216,6 +249,7 @@ impl Traffic {
             made: VecDeque::new(),
             paused_until: None,
             well_since: None,
+            refused_in: None,
             waiting: BTreeSet::new(),
             last: 0,
         };
@@ -258,9 +292,11 @@ impl State {
     }
 
     /// A call that does not wait.
-    fn pass(&mut self, now: Instant) -> Result<(), Duration> {
-        let behind_answers = self.waiting.first().is_some_and(|(urgency, _)| *urgency == Urgency::Answer);
-        match self.room(now, self.spared()) {
+    fn pass(&mut self, urgency: Urgency, now: Instant) -> Result<(), Duration> {
+        let is_progress = urgency == Urgency::Progress;
+        let behind_answers =
+            is_progress && self.waiting.first().is_some_and(|(urgency, _)| *urgency == Urgency::Answer);
+        match self.room(now, if is_progress { self.spared() } else { 0 }) {
             Some(at) => Err(at - now),
             None if behind_answers => Err(Duration::ZERO),
             None => {
@@ -305,11 +341,24 @@ impl State {
         }
     }
 
-    /// A lane that was narrowed has room for one call more after each span of time in which nothing was refused.
+    /// A call into that channel was refused, in the lane of all.
+    fn refused_in(&mut self, channel: &str, now: Instant, wait: Duration) {
+        let is_second = self.refused_in.as_ref().is_some_and(|(other, until)| other != channel && now <= *until);
+        if is_second && self.documented.is_some() {
+            // Only so many went, and that was too much.
+            self.calls = self.calls.min(self.made.len().max(1));
+        }
+        if is_second {
+            self.refused(now, wait);
+        }
+        self.refused_in = Some((channel.to_owned(), now + wait));
+    }
+
+    /// A lane that was narrowed has room for more calls after each span of time in which nothing was refused.
     fn widen(&mut self, now: Instant, most: usize, window: Duration) {
         let Some(since) = self.well_since else { return };
         let spans = now.saturating_duration_since(since).as_millis() / window.as_millis().max(1);
-        let more = usize::try_from(spans).unwrap_or(usize::MAX);
+        let more = usize::try_from(spans).unwrap_or(usize::MAX).saturating_mul((most / WIDENS_BY).max(1));
         if more > 0 {
             self.calls = self.calls.saturating_add(more).min(most);
             self.well_since = (self.calls < most).then_some(now);

@@ -1,36 +1,46 @@
 //! That an answer is being made, shown as the status of its thread: it leaves no message behind that would have to be edited,
 //! and notifies nobody.
 //!
-//! Which way it is shown is decided before anything is said. A status is gone once the bot posts, so the answer is a new
+//! Which way it is shown is decided before anything is said. A status is gone once the bot posts there, so the answer is a new
 //! message, and after a crash only the history can tell whether it is there. Where that cannot be read, or Slack takes no status,
 //! a placeholder is posted, and the answer takes its place.
+//!
+//! Nobody waits for a status: its call runs beside everything else, to its end. What takes it away again waits for that, and is
+//! tried until Slack would have forgotten it.
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
     failure::{CallFailure, is_about_the_token},
     web::{Status, Web},
 };
+use crate::talk::Inbound;
 
 /// Slack forgets a status after two minutes.
-const RENEW_AFTER: Duration = Duration::from_secs(90);
+const LIVES: Duration = Duration::from_secs(120);
 
-/// How often it is looked which are to be renewed.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// So often within a renewal it is looked what there is to do.
+const LOOKS: u32 = 9;
+
+/// For so long somebody waits until one is taken away; then it is done later.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// What is left is taken away when the program ends, as far as it goes in so long.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
 
 /// A turn that takes longer than this shows nothing any more.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// Channels of which it is remembered that they take no status, or cannot be read.
+/// Channels of which it is remembered that they take no status, or cannot be read, or are of several people.
 const MAX_CHANNELS: usize = 10_000;
 
 /// What can be read back, by the scopes of the token.
@@ -38,32 +48,48 @@ const MAX_CHANNELS: usize = 10_000;
 struct Readable {
     direct: bool,
     channels: bool,
+    /// Direct messages of several people.
+    groups: bool,
 }
 
 /// The statuses of all turns.
 #[derive(Debug)]
 pub(super) struct Statuses {
     readable: Readable,
+    /// How long one stands before it is renewed.
+    renew_after: Duration,
     state: Mutex<State>,
+    /// Told when there is something to be taken away, and when a call has ended.
     changed: Notify,
+    settled: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// By the event that is being answered.
     shown: HashMap<String, Shown>,
-    /// Those that no message takes away.
-    left: Vec<Thread>,
+    /// Those that no message takes away, and when Slack has forgotten them.
+    left: HashMap<Thread, Instant>,
+    /// So many calls about a thread have begun and not ended.
+    under_way: HashMap<Thread, usize>,
     /// Slack takes none at all, or none there.
     refused: bool,
     without: HashSet<String>,
+    groups: HashSet<String>,
 }
 
 /// Where a status is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Thread {
     pub(super) channel: String,
     pub(super) ts: String,
+}
+
+impl Thread {
+    /// Where it is shown that this question is being answered.
+    pub(super) fn of(question: &Inbound) -> Thread {
+        Thread { channel: question.reply_to.channel.clone(), ts: question.thread().to_owned() }
+    }
 }
 
 #[derive(Debug)]
@@ -77,36 +103,81 @@ struct Shown {
     since: Instant,
 }
 
+/// A call about a thread; over when dropped.
+struct UnderWay {
+    statuses: Arc<Statuses>,
+    thread: Thread,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut state = self.statuses.state();
+        if let Some(count) = state.under_way.get_mut(&self.thread) {
+            *count -= 1;
+            if *count == 0 {
+                state.under_way.remove(&self.thread);
+            }
+        }
+        if state.left.contains_key(&self.thread) {
+            self.statuses.changed.notify_one();
+        }
+        self.statuses.settled.notify_waiters();
+    }
+}
+
 impl Statuses {
     /// `scopes` are the token's, with commas between; where nobody says them, nothing is known to be readable.
-    pub(super) fn new(scopes: Option<&str>) -> Statuses {
+    pub(super) fn new(scopes: Option<&str>, renew_after: Duration) -> Statuses {
         let granted: Vec<&str> = scopes.unwrap_or_default().split(',').map(str::trim).collect();
         let has = |scope: &str| granted.contains(&scope);
         let readable = Readable {
             direct: has("im:history"),
             // A channel's id does not tell whether it is private.
             channels: has("channels:history") && has("groups:history"),
+            groups: has("mpim:history"),
         };
-        Statuses { readable, state: Mutex::default(), changed: Notify::new() }
+        Statuses { readable, renew_after, state: Mutex::default(), changed: Notify::new(), settled: Notify::new() }
     }
 
-    /// Shows one for this event; false where a placeholder has to do.
-    pub(super) async fn begin(&self, web: &Web, event_id: &str, thread: Thread, status: Status<'_>) -> bool {
+    /// Shows one for this event; false where a placeholder has to do. Who stops waiting for that loses nothing.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        web: &Arc<Web>,
+        event_id: &str,
+        thread: Thread,
+        status: Status<'_>,
+    ) -> bool {
         if !self.serves(&thread.channel) {
             return false;
         }
-        if let Err(failure) = web.set_status(&thread.channel, &thread.ts, status).await {
-            if failure.is_final() {
-                self.refused(&thread.channel, &failure);
-                return false;
-            }
-            // It may be shown by the next line of progress.
-            tracing::debug!(%failure, "no status is shown");
-        }
         let now = Instant::now();
         let line = status.line.unwrap_or_default().to_owned();
-        self.state().shown.insert(event_id.to_owned(), Shown { thread, line, is_gone: false, at: now, since: now });
-        true
+        let shown = Shown { thread: thread.clone(), line: line.clone(), is_gone: false, at: now, since: now };
+        {
+            let mut state = self.state();
+            state.shown.insert(event_id.to_owned(), shown);
+            // It is the new one's now.
+            state.left.remove(&thread);
+        }
+        let (statuses, web, event_id) = (Arc::clone(self), Arc::clone(web), event_id.to_owned());
+        let (under_way, status) = (self.under_way(&thread), status.status.to_owned());
+        let taken = tokio::spawn(async move {
+            let status = Status { status: &status, line: (!line.is_empty()).then_some(&*line) };
+            let shown = web.set_status(&thread.channel, &thread.ts, status).await;
+            drop(under_way);
+            match shown {
+                Err(failure) if failure.is_final() => {
+                    statuses.refused(&thread.channel, &failure);
+                    statuses.state().shown.remove(&event_id);
+                    return false;
+                }
+                // It may be shown by the next line of progress.
+                Err(failure) => tracing::debug!(%failure, "no status is shown"),
+                Ok(()) => {}
+            }
+            true
+        });
+        taken.await.unwrap_or(true)
     }
 
     /// Whether it is shown that this event is being answered.
@@ -115,7 +186,12 @@ impl Statuses {
     }
 
     /// Shows another line; `None` where this event has no status.
-    pub(super) async fn show(&self, web: &Web, event_id: &str, status: Status<'_>) -> Option<Result<(), CallFailure>> {
+    pub(super) async fn show(
+        self: &Arc<Self>,
+        web: &Web,
+        event_id: &str,
+        status: Status<'_>,
+    ) -> Option<Result<(), CallFailure>> {
         let thread = {
             let mut state = self.state();
             let shown = state.shown.get_mut(event_id)?;
@@ -124,28 +200,64 @@ impl Statuses {
             shown.at = Instant::now();
             shown.thread.clone()
         };
+        let _under_way = self.under_way(&thread);
         Some(web.set_status(&thread.channel, &thread.ts, status).await)
     }
 
-    /// The bot has posted something for this event at that place.
+    /// The bot has posted a new message for this event at that place. What was on its way to be shown may come after it.
     pub(super) fn posted(&self, event_id: &str, thread_ts: Option<&str>) {
-        if let Some(shown) = self.state().shown.get_mut(event_id) {
-            shown.is_gone |= thread_ts == Some(&shown.thread.ts);
+        let mut state = self.state();
+        let State { shown, under_way, .. } = &mut *state;
+        if let Some(shown) = shown.get_mut(event_id) {
+            shown.is_gone |= thread_ts == Some(&shown.thread.ts) && !under_way.contains_key(&shown.thread);
         }
     }
 
     /// Nothing is made for this event any more.
-    pub(super) fn end(&self, event_id: &str) {
-        let ended = self.state().shown.remove(event_id);
-        if let Some(Shown { thread, is_gone: false, .. }) = ended {
-            self.leave(thread);
+    pub(super) async fn end(&self, web: &Web, event_id: &str) {
+        if let Some(thread) = self.ended(event_id) {
+            self.take_away(web, thread).await;
         }
     }
 
-    /// One that no message takes away.
-    fn leave(&self, thread: Thread) {
-        self.state().left.push(thread);
-        self.changed.notify_one();
+    /// The thread of which no message takes it away.
+    fn ended(&self, event_id: &str) -> Option<Thread> {
+        let mut state = self.state();
+        let Shown { thread, is_gone: false, .. } = state.shown.remove(event_id)? else { return None };
+        state.left.insert(thread.clone(), Instant::now() + LIVES);
+        Some(thread)
+    }
+
+    /// An earlier run may have shown one there.
+    pub(super) async fn left_behind(&self, web: &Web, thread: Thread) {
+        if !self.serves(&thread.channel) {
+            return;
+        }
+        {
+            let mut state = self.state();
+            if state.shown.values().any(|shown| shown.thread == thread) {
+                return;
+            }
+            state.left.insert(thread.clone(), Instant::now() + LIVES);
+        }
+        self.take_away(web, thread).await;
+    }
+
+    /// Takes away what is left there, once nothing is on its way; by the end of a turn, so that a kill leaves nothing.
+    async fn take_away(&self, web: &Web, thread: Thread) {
+        let cleared = async {
+            loop {
+                let settled = self.settled.notified();
+                if !self.state().under_way.contains_key(&thread) {
+                    break;
+                }
+                settled.await;
+            }
+            self.clear_at(web, &thread).await;
+        };
+        if timeout(MOMENT, cleared).await.is_err() {
+            tracing::debug!("a status stays for now");
+        }
     }
 
     /// The past of this channel cannot be read.
@@ -156,50 +268,98 @@ impl Statuses {
         }
     }
 
+    /// This channel is a direct message of several people, which no id tells.
+    pub(super) fn is_group(&self, channel: &str) {
+        let mut state = self.state();
+        if state.groups.len() < MAX_CHANNELS && !state.groups.contains(channel) {
+            state.groups.insert(channel.to_owned());
+        }
+    }
+
     /// Renews what is shown for long, and takes away what no message does. Never ends.
-    pub(super) async fn keep(&self, web: &Web, status: &str) {
+    pub(super) async fn keep(self: &Arc<Self>, web: &Web, status: &str) {
+        let look_every = self.renew_after / LOOKS;
         loop {
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = sleep(LOOK_EVERY) => {}
+                () = sleep(look_every) => {}
             }
-            let left = std::mem::take(&mut self.state().left);
-            for Thread { channel, ts } in left {
-                if let Err(failure) = web.set_status(&channel, &ts, Status { status: "", line: None }).await {
-                    tracing::debug!(%failure, "a status goes by itself");
-                }
-            }
+            let _ = self.clear(web).await;
             for (event_id, thread, line) in self.due(Instant::now()) {
                 if !self.are_shown(&event_id) {
                     continue;
                 }
                 let shown = Status { status, line: (!line.is_empty()).then_some(line.as_str()) };
+                let under_way = self.under_way(&thread);
                 if let Err(failure) = web.set_status(&thread.channel, &thread.ts, shown).await {
                     tracing::debug!(%failure, "a status is not renewed");
                 }
-                // Over meanwhile: no message takes it away any more.
-                if !self.are_shown(&event_id) {
-                    self.leave(thread);
-                }
+                drop(under_way);
             }
         }
     }
 
-    /// Those that Slack would soon forget.
+    /// The program ends: takes away what is left.
+    pub(super) async fn leave(self: &Arc<Self>, web: &Web) {
+        let all = async {
+            while !self.clear(web).await {
+                // A refusal, or a call under way: either takes a moment.
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        if timeout(LAST_MOMENT, all).await.is_err() {
+            tracing::debug!("a status goes by itself");
+        }
+    }
+
+    /// Takes away what no message does, once nothing is on its way there; whether nothing is left.
+    async fn clear(self: &Arc<Self>, web: &Web) -> bool {
+        for thread in self.to_be_cleared(Instant::now()) {
+            self.clear_at(web, &thread).await;
+        }
+        self.state().left.is_empty()
+    }
+
+    async fn clear_at(&self, web: &Web, thread: &Thread) {
+        match web.set_status(&thread.channel, &thread.ts, Status { status: "", line: None }).await {
+            Err(failure) if !failure.is_final() => tracing::debug!(%failure, "a status stays for now"),
+            _ => drop(self.state().left.remove(thread)),
+        }
+    }
+
+    /// Those that can be taken away now.
+    fn to_be_cleared(&self, now: Instant) -> Vec<Thread> {
+        let mut state = self.state();
+        let State { left, under_way, .. } = &mut *state;
+        left.retain(|_, forgotten| now < *forgotten);
+        left.keys().filter(|thread| !under_way.contains_key(thread)).cloned().collect()
+    }
+
+    /// Those that Slack would soon forget. They are there again, whatever has taken them away.
     fn due(&self, now: Instant) -> Vec<(String, Thread, String)> {
         let mut state = self.state();
         state.shown.retain(|_, shown| now.duration_since(shown.since) < LONGEST);
-        let due = state.shown.iter_mut().filter(|(_, shown)| now.duration_since(shown.at) >= RENEW_AFTER);
+        let due = state.shown.iter_mut().filter(|(_, shown)| now.duration_since(shown.at) >= self.renew_after);
         due.map(|(event_id, shown)| {
-            shown.at = now;
+            (shown.at, shown.is_gone) = (now, false);
             (event_id.clone(), shown.thread.clone(), shown.line.clone())
         })
         .collect()
     }
 
+    fn under_way(self: &Arc<Self>, thread: &Thread) -> UnderWay {
+        *self.state().under_way.entry(thread.clone()).or_default() += 1;
+        UnderWay { statuses: Arc::clone(self), thread: thread.clone() }
+    }
+
     fn serves(&self, channel: &str) -> bool {
         let state = self.state();
-        let readable = if channel.starts_with('D') { self.readable.direct } else { self.readable.channels };
+        let Readable { direct, channels, groups } = self.readable;
+        let readable = match channel {
+            _ if channel.starts_with('D') => direct,
+            _ if state.groups.contains(channel) => groups,
+            _ => channels,
+        };
         readable && !state.refused && !state.without.contains(channel)
     }
 
@@ -225,33 +385,74 @@ impl Statuses {
 mod tests {
     use super::*;
 
+    const RENEWAL: Duration = Duration::from_secs(90);
+
+    fn statuses(scopes: Option<&str>) -> Arc<Statuses> {
+        Arc::new(Statuses::new(scopes, RENEWAL))
+    }
+
+    fn thread() -> Thread {
+        Thread { channel: "C1".into(), ts: "1.1".into() }
+    }
+
+    fn showing(event_id: &str) -> Arc<Statuses> {
+        let (statuses, now) = (statuses(None), Instant::now());
+        let shown = Shown { thread: thread(), line: "looks".into(), is_gone: false, at: now, since: now };
+        statuses.state().shown.insert(event_id.into(), shown);
+        statuses
+    }
+
     #[test]
     fn a_status_is_for_where_the_past_can_be_read() {
-        for (scopes, direct, channel) in [
-            (None, false, false),
-            (Some("im:history, chat:write"), true, false),
-            (Some("im:history,channels:history"), true, false),
-            (Some("channels:history,groups:history"), false, true),
+        for (scopes, direct, channel, group) in [
+            (None, false, false, false),
+            (Some("im:history, chat:write"), true, false, false),
+            (Some("im:history,channels:history"), true, false, false),
+            (Some("channels:history,groups:history"), false, true, false),
+            (Some("mpim:history"), false, false, true),
         ] {
-            let statuses = Statuses::new(scopes);
-            assert_eq!((statuses.serves("D1"), statuses.serves("C1")), (direct, channel), "{scopes:?}");
+            let statuses = statuses(scopes);
+            statuses.is_group("C9");
+            let serves = ["D1", "C1", "C9"].map(|channel| statuses.serves(channel));
+            assert_eq!(serves, [direct, channel, group], "{scopes:?}");
         }
-        let statuses = Statuses::new(Some("im:history,channels:history,groups:history"));
+        let statuses = statuses(Some("im:history,channels:history,groups:history"));
         statuses.unreadable("C1");
         assert_eq!((statuses.serves("C1"), statuses.serves("C2")), (false, true));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_shown_for_long_is_renewed_and_at_last_forgotten() {
-        let statuses = Statuses::new(None);
-        let thread = Thread { channel: "C1".into(), ts: "1.1".into() };
-        let now = Instant::now();
-        let shown = Shown { thread: thread.clone(), line: "looks".into(), is_gone: false, at: now, since: now };
-        statuses.state().shown.insert("Ev1".into(), shown);
-        assert!(statuses.due(now + RENEW_AFTER / 2).is_empty());
-        assert_eq!(statuses.due(now + RENEW_AFTER), [("Ev1".to_owned(), thread, "looks".to_owned())]);
-        assert!(statuses.due(now + RENEW_AFTER).is_empty(), "it was just renewed");
+        let (statuses, now) = (showing("Ev1"), Instant::now());
+        assert!(statuses.due(now + RENEWAL / 2).is_empty());
+        assert_eq!(statuses.due(now + RENEWAL), [("Ev1".to_owned(), thread(), "looks".to_owned())]);
+        assert!(statuses.due(now + RENEWAL).is_empty(), "it was just renewed");
         assert!(statuses.due(now + LONGEST).is_empty());
         assert!(statuses.state().shown.is_empty());
+    }
+
+    /// Once, one that was renewed while its answer grew, or was on its way when the answer was posted, stood on under the
+    /// answer.
+    #[tokio::test(start_paused = true)]
+    async fn one_that_comes_after_the_bots_message_is_taken_away() {
+        let (statuses, now) = (showing("Ev1"), Instant::now());
+        statuses.posted("Ev1", Some("1.1"));
+        statuses.due(now + RENEWAL);
+        statuses.ended("Ev1");
+        assert_eq!(statuses.to_be_cleared(now), [thread()]);
+
+        let statuses = showing("Ev1");
+        let under_way = statuses.under_way(&thread());
+        statuses.posted("Ev1", Some("1.1"));
+        statuses.ended("Ev1");
+        assert_eq!(statuses.to_be_cleared(now), [], "it would be overtaken by what is under way");
+        drop(under_way);
+        assert_eq!(statuses.to_be_cleared(now), [thread()]);
+        assert_eq!(statuses.to_be_cleared(now + LIVES), [], "Slack has forgotten it");
+
+        let statuses = showing("Ev1");
+        statuses.posted("Ev1", Some("1.1"));
+        statuses.ended("Ev1");
+        assert_eq!(statuses.to_be_cleared(now), [], "the message has taken it away");
     }
 }

@@ -2,15 +2,19 @@
 //!
 //! What people have seen cannot be taken back, so only that is streamed which [nothing changes any more](super::super::settled),
 //! in threads, where Slack has it. The complete answer is stored before its stream is closed. Closing it puts the tag on
-//! the message by which an answer is found again. A stream that dies, by its five minutes, a limit or anything else, becomes
-//! the whole answer by an edit; one that a crash left behind is known by being the bot's and having no tag.
+//! the message by which an answer is found again. A stream that dies, by its five minutes or anything else, becomes
+//! the whole answer by an edit; where a limit does not let it be closed, the whole answer is a new message and the stream goes.
+//! One that a crash left behind is known by being the bot's and having no tag.
+//!
+//! An answer that is made anew, after a crash or because its question was edited, is not streamed once more: what was shown of
+//! the first becomes the second. What people see of a stream that went another way is taken away before its turn is over.
 //!
 //! All of that rests on the tag. Where Slack does not keep it, the first stream shows so, and there is no second.
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -20,7 +24,10 @@ use pmk_models::Listener;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use slack_morphism::prelude::SlackMessageMetadata;
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::{Mutex as Queue, OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    time::sleep,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -34,12 +41,19 @@ use super::{
 };
 use crate::{
     front::{Delivery, settled::settled},
-    talk::{Button, Inbound, ReplyTo},
+    talk::{Button, Inbound, Reaction, ReplyTo},
 };
 
 /// The time between two pieces of one answer: Slack takes some hundred a minute of all. One that is whole sooner is not
 /// streamed at all.
 const GAP: Duration = Duration::from_secs(1);
+
+/// So many grow at the same time. Slack lets some twenty be closed a minute, and each of these may end in the same one.
+const MOST_OPEN: usize = 15;
+
+/// With which Slack refuses to go on where a person has pressed its own stop, and the reaction that wishes the same.
+const STOPPED: &str = "stopped_by_user";
+const STOP: &str = "black_square_for_stop";
 
 /// The most characters of a piece that Slack takes.
 const MAX_PIECE: usize = 11_000;
@@ -71,6 +85,10 @@ pub(super) struct Streams {
     /// Whether answers are to be streamed at all, and can be.
     wanted: AtomicBool,
     state: Arc<Mutex<State>>,
+    room: Arc<Semaphore>,
+    /// What people have wished by Slack's own stop.
+    stops: mpsc::UnboundedSender<Reaction>,
+    stopped: Queue<mpsc::UnboundedReceiver<Reaction>>,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +102,10 @@ struct State {
 #[derive(Clone, Debug)]
 struct Open {
     channel: String,
+    /// The question.
+    asked: String,
+    /// The message, once there is one.
+    ts: Arc<OnceLock<String>>,
     done: CancellationToken,
     /// What has become of it, once it is done.
     shown: watch::Receiver<Option<Shown>>,
@@ -93,6 +115,8 @@ struct Open {
 #[derive(Clone, Debug)]
 struct Left {
     channel: String,
+    /// The question.
+    asked: String,
     ts: String,
 }
 
@@ -103,6 +127,8 @@ struct Shown {
     text: String,
     /// Something was sent of which nobody knows whether it was taken.
     in_doubt: bool,
+    /// Its place among those that grow; free once nobody knows of it any more.
+    _place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// Where it is shown, and to whom.
@@ -151,11 +177,14 @@ struct Message {
 
 impl Streams {
     pub(super) fn new(wanted: bool) -> Streams {
-        Streams { wanted: AtomicBool::new(wanted), state: Arc::default() }
-    }
-
-    pub(super) fn are_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
+        let (stops, stopped) = mpsc::unbounded_channel();
+        Streams {
+            wanted: AtomicBool::new(wanted),
+            state: Arc::default(),
+            room: Arc::new(Semaphore::new(MOST_OPEN)),
+            stops,
+            stopped: Queue::new(stopped),
+        }
     }
 
     /// Who hears the answer to this question, where it can be streamed: not where a placeholder stands for it.
@@ -166,7 +195,8 @@ impl Streams {
         question: &Inbound,
         me: &Identity,
     ) -> Option<Arc<dyn Listener>> {
-        let thread_ts = question.reply_to.thread_ts.clone().filter(|_| self.are_wanted())?;
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        let thread_ts = question.reply_to.thread_ts.clone().filter(|_| wanted)?;
         let place = Place {
             channel: question.reply_to.channel.clone(),
             thread_ts,
@@ -176,20 +206,27 @@ impl Streams {
         };
         let (text, heard) = watch::channel(String::new());
         let (becomes, shown) = watch::channel(None);
-        let done = CancellationToken::new();
-        let (channel, web, ends) = (place.channel.clone(), Arc::clone(web), done.clone());
-        let (statuses, state, event_id) = (Arc::clone(statuses), Arc::clone(&self.state), question.event_id.clone());
-        tokio::spawn(async move {
-            // What an earlier run has begun becomes the answer, and nothing beside it.
-            let may_begin = || statuses.are_shown(&event_id) && !lock(&state).left.contains_key(&event_id);
-            let shown = show(&web, &place, heard, may_begin, &ends).await;
-            ends.cancelled().await;
-            becomes.send_replace(Some(found(&web, &place, shown).await));
-        });
-        let before = self.state().open.insert(question.event_id.clone(), Open { channel, done, shown });
-        if let Some(before) = before {
+        let (done, ts) = (CancellationToken::new(), Arc::default());
+        let open = Open { channel: place.channel.clone(), asked: question.ts.clone(), ts, done, shown };
+        let growing = Growing {
+            web: Arc::clone(web),
+            statuses: Arc::clone(statuses),
+            event_id: question.event_id.clone(),
+            room: Arc::clone(&self.room),
+            stops: self.stops.clone(),
+            ts: Arc::clone(&open.ts),
+            done: open.done.clone(),
+            place,
+        };
+        // One that an earlier attempt has given up before anything of it was shown.
+        if let Some(before) = self.state().open.insert(question.event_id.clone(), open) {
             before.done.cancel();
         }
+        tokio::spawn(async move {
+            let shown = growing.show(heard).await;
+            growing.done.cancelled().await;
+            becomes.send_replace(Some(found(&growing.web, &growing.place, shown).await));
+        });
         Some(Arc::new(Ear { text }))
     }
 
@@ -212,11 +249,27 @@ impl Streams {
             let _ = stop(web, channel, &ts, "", &[], None).await;
             return replace(web, channel, ts, text, buttons, tag).await;
         }
-        let Some(Shown { ts: Some(ts), text: streamed, in_doubt }) = self.shown(event_id).await else {
+        let Some(Shown { ts: Some(ts), text: streamed, in_doubt, _place }) = self.shown(event_id).await else {
             return Ok(None);
         };
         let rest = text.strip_prefix(&streamed).filter(|rest| !in_doubt && rest.chars().count() <= MAX_PIECE);
-        let stopped = match stop(web, channel, &ts, rest.unwrap_or_default(), buttons, rest.map(|_| tag)).await {
+        let (last, kept) = (rest.unwrap_or_default(), rest.map(|_| tag));
+        let stopped = match stop(web, channel, &ts, last, buttons, kept).await {
+            Err(failure) if failure.is_about_blocks() && !buttons.is_empty() => {
+                let without = stop(web, channel, &ts, last, &[], kept).await;
+                if without.is_ok() {
+                    web.refused.learn(buttons, &failure);
+                }
+                without
+            }
+            stopped => stopped,
+        };
+        let stopped = match stopped {
+            // It is open still, and cannot be edited. Nobody waits for the minute to be over.
+            Err(failure) if failure.was_put_off() => {
+                tracing::debug!(%failure, "an answer is posted beside its stream");
+                return Ok(None);
+            }
             Err(failure) if !failure.is_final() => return Err(failure),
             stopped => stopped,
         };
@@ -231,25 +284,42 @@ impl Streams {
         }
     }
 
-    /// Nothing is made for this event any more. What was streamed of an answer that went another way is taken away.
-    pub(super) fn end(&self, web: &Arc<Web>, event_id: &str) {
-        let (open, left) = {
-            let mut state = self.state();
-            (state.open.remove(event_id), state.left.remove(event_id))
-        };
-        if let Some(Left { channel, ts }) = left {
-            let web = Arc::clone(web);
-            tokio::spawn(async move { take_away(&web, &channel, &ts).await });
+    /// Takes away what was streamed of an answer that went another way.
+    ///
+    /// # Errors
+    /// It may be there still, and is remembered.
+    pub(super) async fn clear(&self, web: &Web, event_id: &str) -> Result<(), CallFailure> {
+        let left = self.state().left.get(event_id).cloned();
+        if let Some(Left { channel, ts, .. }) = left {
+            take_away(web, &channel, &ts).await?;
+            self.state().left.remove(event_id);
         }
-        let Some(Open { channel, done, mut shown }) = open else { return };
-        done.cancel();
-        let web = Arc::clone(web);
-        tokio::spawn(async move {
-            let Ok(shown) = shown.wait_for(Option::is_some).await.map(|shown| shown.clone()) else { return };
-            if let Some(ts) = shown.and_then(|shown| shown.ts) {
-                take_away(&web, &channel, &ts).await;
-            }
-        });
+        let channel = self.state().open.get(event_id).map(|open| open.channel.clone());
+        if let (Some(channel), Some(Shown { ts: Some(ts), .. })) = (channel, self.shown(event_id).await) {
+            take_away(web, &channel, &ts).await?;
+        }
+        self.state().open.remove(event_id);
+        Ok(())
+    }
+
+    /// Whether this run has streamed something for this event, or would know of it.
+    pub(super) fn know_of(&self, event_id: &str) -> bool {
+        let state = self.state();
+        state.open.contains_key(event_id) || state.left.contains_key(event_id)
+    }
+
+    /// The question that this message is a growing answer to.
+    pub(super) fn question_of(&self, channel: &str, ts: &str) -> Option<String> {
+        let state = self.state();
+        let is_it = |open: &&Open| open.channel == channel && open.ts.get().is_some_and(|its| its == ts);
+        let growing = state.open.values().find(is_it).map(|open| &open.asked);
+        let left = || state.left.values().find(|left| left.channel == channel && left.ts == ts).map(|left| &left.asked);
+        growing.or_else(left).cloned()
+    }
+
+    /// The next wish of somebody who has pressed Slack's own stop.
+    pub(super) async fn next_stop(&self) -> Option<Reaction> {
+        self.stopped.lock().await.recv().await
     }
 
     /// The answer to this event is this message, which may be what was streamed of it.
@@ -267,8 +337,9 @@ impl Streams {
     }
 
     /// A message of an earlier run that never became whole.
-    pub(super) fn left_behind(&self, event_id: &str, channel: &str, ts: String) {
-        self.state().left.insert(event_id.to_owned(), Left { channel: channel.to_owned(), ts });
+    pub(super) fn left_behind(&self, event_id: &str, channel: &str, asked: &str, ts: String) {
+        let left = Left { channel: channel.to_owned(), asked: asked.to_owned(), ts };
+        self.state().left.insert(event_id.to_owned(), left);
     }
 
     /// What people see by now; nothing is added to it any more.
@@ -288,53 +359,93 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows what is heard, piece by piece, until it is done or does not go on.
-async fn show(
-    web: &Web,
-    place: &Place,
-    mut heard: watch::Receiver<String>,
-    may_begin: impl Fn() -> bool + Send,
-    done: &CancellationToken,
-) -> Shown {
-    let mut shown = Shown::default();
-    loop {
-        let more = tokio::select! {
-            biased;
-            () = done.cancelled() => return shown,
-            more = heard.changed() => more,
-        };
-        if more.is_err() {
-            // All of it is there.
-            return shown;
-        }
-        tokio::select! {
-            biased;
-            () = done.cancelled() => return shown,
-            () = sleep(GAP) => {}
-        }
-        if !may_begin() {
-            return shown;
-        }
-        let text = heard.borrow_and_update().clone();
-        // One that has begun anew is shown once it is whole.
-        let Some(more) = text.strip_prefix(&shown.text) else { return Shown { in_doubt: true, ..shown } };
-        if more.trim().is_empty() || more.chars().count() > MAX_PIECE {
-            continue;
-        }
-        let sent = match &shown.ts {
-            None => start(web, place, more).await.map(Some),
-            Some(ts) => append(web, &place.channel, ts, more).await.map(|()| None),
-        };
-        match sent {
-            Ok(started) => {
-                shown.ts = started.or(shown.ts);
-                shown.text = text;
+/// An answer that grows.
+struct Growing {
+    web: Arc<Web>,
+    statuses: Arc<Statuses>,
+    event_id: String,
+    room: Arc<Semaphore>,
+    stops: mpsc::UnboundedSender<Reaction>,
+    /// Where others learn which message it is.
+    ts: Arc<OnceLock<String>>,
+    done: CancellationToken,
+    place: Place,
+}
+
+impl Growing {
+    /// Shows what is heard, piece by piece, until it is done or does not go on.
+    async fn show(&self, mut heard: watch::Receiver<String>) -> Shown {
+        let Growing { web, place, done, .. } = self;
+        let mut shown = Shown::default();
+        loop {
+            let more = tokio::select! {
+                biased;
+                () = done.cancelled() => return shown,
+                more = heard.changed() => more,
+            };
+            if more.is_err() {
+                // All of it is there.
+                return shown;
             }
-            Err(failure) => {
-                tracing::debug!(%failure, "an answer is not streamed any further");
-                return Shown { in_doubt: !failure.was_put_off(), ..shown };
+            tokio::select! {
+                biased;
+                () = done.cancelled() => return shown,
+                () = sleep(GAP) => {}
+            }
+            // Nobody speaks any more: it is whole, or was given up.
+            if heard.has_changed().is_err() || !self.statuses.are_shown(&self.event_id) {
+                return shown;
+            }
+            let text = heard.borrow_and_update().clone();
+            // One that has begun anew is shown once it is whole.
+            let Some(more) = text.strip_prefix(&shown.text) else { return Shown { in_doubt: true, ..shown } };
+            if more.trim().is_empty() || more.chars().count() > MAX_PIECE {
+                continue;
+            }
+            let sent = match &shown.ts {
+                None => match Arc::clone(&self.room).try_acquire_owned() {
+                    Ok(room) => {
+                        shown._place = Some(Arc::new(room));
+                        start(web, place, more).await.map(Some)
+                    }
+                    // There are enough. By the next piece one may be over.
+                    Err(_) => continue,
+                },
+                Some(ts) => append(web, &place.channel, ts, more).await.map(|()| None),
+            };
+            match sent {
+                Ok(started) => {
+                    if let Some(ts) = &started {
+                        self.statuses.posted(&self.event_id, Some(&place.thread_ts));
+                        let _ = self.ts.set(ts.clone());
+                    }
+                    shown.ts = started.or(shown.ts);
+                    shown.text = text;
+                }
+                Err(failure) => {
+                    tracing::debug!(%failure, "an answer is not streamed any further");
+                    if failure.code() == Some(STOPPED) {
+                        self.stop();
+                    }
+                    return Shown { in_doubt: !failure.was_put_off(), ..shown };
+                }
             }
         }
+    }
+
+    /// Its reader has pressed Slack's own stop, which says the same as the reaction to the question.
+    fn stop(&self) {
+        let Place { channel, after, user, .. } = &self.place;
+        let wish = Reaction {
+            event_id: None,
+            user: user.clone(),
+            channel: channel.clone(),
+            ts: after.clone(),
+            reaction: STOP.to_owned(),
+            of_another: false,
+        };
+        // Nobody listens any more where the program ends.
+        let _ = self.stops.send(wish);
     }
 }
 
@@ -389,7 +500,8 @@ async fn stop(
     if !buttons.is_empty() {
         request["blocks"] = json!([blocks::row(buttons)]);
     }
-    let stopped: Stopped = web.write(&Turn::answer("chat.stopStream"), &request).await?;
+    let turn = Turn::of("chat.stopStream", Urgency::AtOnce);
+    let stopped: Stopped = web.write(&turn, &request).await?;
     Ok(tag.is_none() || stopped.message.is_some_and(|message| message.metadata.is_some()))
 }
 
@@ -414,9 +526,13 @@ async fn replace(
     }
 }
 
-/// Takes the beginning of an answer away that nothing makes whole.
-async fn take_away(web: &Web, channel: &str, ts: &str) {
-    if let Err(failure) = web.delete(channel, ts).await {
-        tracing::debug!(%failure, "the beginning of an answer stays");
+/// Takes the beginning of an answer away that nothing makes whole; it may be gone, or stay for ever.
+async fn take_away(web: &Web, channel: &str, ts: &str) -> Result<(), CallFailure> {
+    match web.delete(channel, ts).await {
+        Err(failure) if failure.is_final() => {
+            tracing::debug!(%failure, "the beginning of an answer stays");
+            Ok(())
+        }
+        deleted => deleted,
     }
 }

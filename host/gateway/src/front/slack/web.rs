@@ -1,7 +1,7 @@
 //! The Web API: every call under a time limit, every failure classified, rate limits kept.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -23,7 +23,7 @@ use slack_morphism::prelude::*;
 
 use super::{
     SlackConfig,
-    address::ApiAddress,
+    address::{self, ApiAddress},
     blocks::Refused,
     content::Content,
     dry_run::DryRun,
@@ -57,6 +57,8 @@ pub(super) struct Identity {
 /// What Slack says of the bot token.
 pub(super) struct Met {
     pub(super) me: Identity,
+    /// The host of the workspace, where that is Slack's.
+    pub(super) workspace: Option<String>,
     /// What it may do, with commas between; not every server that speaks Slack's protocol says.
     pub(super) scopes: Option<String>,
     /// How far this machine's clock is ahead of the server's.
@@ -80,6 +82,8 @@ pub(super) struct Web {
     /// Answers what writes, where nothing may.
     dry_run: Option<DryRun>,
     pub(super) limiter: Limiter,
+    /// The host of the workspace, where that is Slack's.
+    workspace: OnceLock<String>,
     /// As the last answer said.
     clock_ahead: Mutex<Option<SignedDuration>>,
 }
@@ -183,6 +187,7 @@ impl Web {
             refused: Refused::default(),
             dry_run: config.dry_run.then(DryRun::default),
             limiter: Limiter::new(config.limits),
+            workspace: OnceLock::new(),
             clock_ahead: Mutex::default(),
         })
     }
@@ -197,12 +202,21 @@ impl Web {
         let request = self.client.get(self.address.method(AUTH_TEST));
         let (answer, Aside { scopes, ahead }) =
             self.exchange::<SlackApiAuthTestResponse>(&Turn::answer(AUTH_TEST), Token::Bot, request).await?;
-        Ok(Met { me: Identity::of(answer), scopes, ahead })
+        let workspace = address::slack_host(&answer.url.0);
+        Ok(Met { me: Identity::of(answer), workspace, scopes, ahead })
     }
 
-    /// Whose both tokens are: others that take their place must be the same bot's.
-    pub(super) fn belongs_to(&self, me: &Identity) {
+    /// Whose both tokens are: others that take their place must be the same bot's. And where their workspace is.
+    pub(super) fn belongs_to(&self, me: &Identity, workspace: Option<String>) {
         let _ = self.tokens.owner.set(me.clone());
+        if let Some(workspace) = workspace {
+            let _ = self.workspace.set(workspace);
+        }
+    }
+
+    /// Whether this is an address of files that the token may be sent to.
+    pub(super) fn may_get_the_token(&self, url: &Url) -> bool {
+        self.address.may_get_the_token(url, self.workspace.get().map(String::as_str))
     }
 
     /// `apps.connections.open`: the address of a new WebSocket, good for one connection. It is a secret.
@@ -285,7 +299,7 @@ impl Web {
     /// `chat.delete` of a message of the bot's own.
     pub(super) async fn delete(&self, channel: &str, ts: &str) -> Result<(), CallFailure> {
         let request = SlackApiChatDeleteRequest::new(channel.into(), ts.into());
-        self.write::<_, Posted>(&Turn::courtesy("chat.delete"), &request).await.map(drop)
+        self.write::<_, Posted>(&Turn::of("chat.delete", Urgency::Notice), &request).await.map(drop)
     }
 
     /// `reactions.add`; a reaction that is there already does as well.
@@ -352,7 +366,7 @@ impl Web {
     pub(super) async fn send_file(&self, url: Url, content: &[u8]) -> Result<(), CallFailure> {
         const METHOD: &str = "files.upload to the given address";
         // The token goes with it.
-        if !self.address.may_get_the_token(&url) {
+        if !self.may_get_the_token(&url) {
             let cause = Cause::Unreachable("the address is not Slack's".to_owned());
             return Err(CallFailure { method: METHOD, token: Token::Bot, cause });
         }

@@ -27,10 +27,13 @@ async fn every_step_survives() {
     let seed = [Message::user("seed"), Message::assistant("ack")];
     open(&home).seed(first.session, seed, CapVerdict::Keep, Language::English, NOW).await.unwrap();
     open(&home).placed(first.turn, "17.1").await.unwrap();
+    assert!(!first.begun_with.is_any(), "nothing is looked for that nobody has begun");
+    open(&home).may_show(first.turn, Beginning::Stream).await.unwrap();
 
     let again = ask(&open(&home), inbox).await;
     assert_eq!((again.turn, again.session), (first.turn, first.session));
     assert_eq!(again.placeholder.as_deref(), Some("17.1"));
+    assert_eq!(again.begun_with, Begun { placeholder: false, stream: true });
     assert_eq!(again.live.entries.len(), 2);
 
     let edit = WindowEdit { removed: vec![1], dropped_turns_total: 1, ..WindowEdit::default() };
@@ -45,6 +48,7 @@ async fn every_step_survives() {
     assert_eq!(answered.turn, first.turn);
     assert_eq!(answered.inbound, first.inbound);
     assert_eq!(answered.placeholder.as_deref(), Some("17.1"));
+    assert!(answered.is_streamed);
     assert_eq!(answered.report, report());
     assert_eq!(
         answered.parts.iter().map(|part| part.outgoing.speech.text.as_str()).collect::<Vec<_>>(),

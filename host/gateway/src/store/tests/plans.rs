@@ -21,6 +21,8 @@ const BY_INDEX: &[&str] = &[
     turns::SET_VERBOSITY,
     turns::START,
     turns::PLACE,
+    turns::MAY_PLACE,
+    turns::MAY_STREAM,
     turns::KEEP_ATTACHED,
     turns::ANSWER,
     turns::ANSWERED_WITH,

@@ -6,7 +6,7 @@ use pmk_core::{CapVerdict, Origin, text::head};
 use pmk_policy::IncomingInput;
 
 use super::{
-    super::{TurnError, work::Work},
+    super::{TurnError, deliver::Placeholder, work::Work},
     Done, bounds,
 };
 use crate::{
@@ -114,17 +114,18 @@ pub(super) fn show_progress(services: &Services, work: &mut Work<'_>) {
     if work.progress.is_some() || work.turn.verbosity == Verbosity::Off {
         return;
     }
-    let front = Arc::clone(&services.front);
+    let (front, placed) = (Arc::clone(&services.front), Arc::clone(&work.placeholder));
     let inbound = &work.turn.inbound;
     let shown = front::Progress {
         event_id: inbound.event_id.clone(),
         reply_to: inbound.reply_to.clone(),
-        placeholder: work.placeholder.clone().known(),
+        placeholder: None,
         text: String::new(),
     };
     work.progress = Some(services.progress.begin(move |text| {
         let front = Arc::clone(&front);
-        let progress = front::Progress { text, ..shown.clone() };
+        let placeholder = placed.get().and_then(Placeholder::known);
+        let progress = front::Progress { text, placeholder, ..shown.clone() };
         async move {
             match front.progress(&progress).await {
                 Ok(()) => Sent::Shown,

@@ -1,6 +1,6 @@
 //! What was said in a thread before the bot was mentioned there: read once, shown for one turn, and not kept beyond it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pmk_core::{CapVerdict, Message, Origin, Place, text, tokens};
 use pmk_policy::IncomingInput;
@@ -12,6 +12,7 @@ use super::{
     within,
 };
 use crate::{
+    front::FrontError,
     services::Services,
     store::{Live, OpenTurn},
     talk::{Attached, Said, Thread},
@@ -19,6 +20,11 @@ use crate::{
 
 /// What the policies call it.
 const NAME: &str = "thread";
+
+/// Attempts at a thread; the pause before the second where Slack names none, and the longest.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Whether a message is in a channel's thread of which nothing is in view, and which may be read.
 pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> bool {
@@ -32,21 +38,37 @@ pub(super) fn is_new_here(services: &Services, turn: &OpenTurn, live: &Live) -> 
         && live.entries.iter().all(|kept| is_seed(kept.entry.message.origin))
 }
 
-/// A courtesy: the turn goes on without. Who was not alone in it with the bot is not followed for having mentioned that.
-pub(super) async fn read(services: &Services, turn: &OpenTurn) -> Result<Thread, TurnError> {
+/// A courtesy: the turn goes on without. `None` where it may be read by another attempt at the turn. Who was not alone in it
+/// with the bot is not followed for having mentioned that.
+pub(super) async fn read(services: &Services, turn: &OpenTurn) -> Result<Option<Thread>, TurnError> {
     let asked = &turn.inbound;
-    let thread = match services.front.read_thread(&asked.reply_to, &asked.ts).await {
-        Ok(thread) => thread,
-        Err(error) => {
-            tracing::debug!(session = %asked.key, %error, "what was said before in a thread is not read");
-            return Ok(Thread::default());
-        }
-    };
+    let Some(thread) = fetch(services, turn).await else { return Ok(None) };
     let is_another = |person: &String| *person != asked.user && services.people.may_hear(person);
     if thread.people.iter().any(is_another) {
         services.store.was_not_alone(&asked.key, &asked.user, &asked.ts).await?;
     }
-    Ok(thread)
+    Ok(Some(thread))
+}
+
+async fn fetch(services: &Services, turn: &OpenTurn) -> Option<Thread> {
+    let session = &turn.inbound.key;
+    for attempt in 1..=ATTEMPTS {
+        match services.front.read_thread(&turn.inbound.reply_to, &turn.inbound.ts).await {
+            Ok(thread) => return Some(thread),
+            Err(FrontError::Transient { what, retry_after }) => {
+                tracing::debug!(%session, what, "what was said before in a thread is not read yet");
+                if attempt < ATTEMPTS {
+                    tokio::time::sleep(retry_after.unwrap_or(PAUSE * attempt).min(LONGEST_WAIT)).await;
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%session, %error, "what was said before in a thread is not read");
+                return Some(Thread::default());
+            }
+        }
+    }
+    tracing::info!(%session, "the answer comes without what was said before in its thread");
+    None
 }
 
 /// What is shown of the thread, as far as the policies let it in and as there is room.

@@ -155,7 +155,7 @@ async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
     }
     sleep(MINUTE).await;
     limiter.turn(&post("C1"), Urgency::Answer).await.expect("room");
-    assert_eq!(limiter.lanes.lock().expect("no panic").len(), 1);
+    assert_eq!(limiter.lanes.lock().expect("no panic").len(), 2, "its own, and that of all channels");
 }
 
 proptest! {
@@ -187,4 +187,52 @@ proptest! {
             prop_assert!(span[POSTS.calls] - span[0] >= POSTS.window, "{span:?}");
         }
     }
+}
+
+/// Once, a refusal of the workspace's held up the one channel that it came in, and all others went on into it.
+#[tokio::test(start_paused = true)]
+async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    for channel in 0..40 {
+        all(&limiter, &post(&format!("C{channel}")), 1).await;
+    }
+    limiter.refused(&post("C1"), Duration::from_secs(30));
+    assert_eq!(all(&limiter, &post("C50"), 1).await, [Duration::ZERO], "it may be that channel's");
+    limiter.refused(&post("C2"), Duration::from_secs(30));
+    assert_eq!(all(&limiter, &post("C51"), 1).await, [Duration::from_secs(30)]);
+    let limiter_of_refusals = Arc::new(Limiter::new(Limits::Refusals));
+    limiter_of_refusals.refused(&post("C1"), Duration::from_secs(30));
+    limiter_of_refusals.refused(&post("C2"), Duration::from_secs(30));
+    assert_eq!(all(&limiter_of_refusals, &post("C3"), 1).await, [Duration::from_secs(30)]);
+}
+
+/// Once, whatever came of a question waited among the answers: notices of atoms, questions to contacts, lines of tools.
+#[tokio::test(start_paused = true)]
+async fn what_is_no_answer_waits_in_front_of_none() {
+    let limiter = Arc::new(Limiter::new(Limits::Documented));
+    all(&limiter, &post("C1"), POSTS.calls).await;
+    let order = Arc::new(Mutex::new(vec![]));
+    let mut tasks = vec![];
+    for urgency in [Urgency::Courtesy, Urgency::Notice, Urgency::Answer] {
+        let (waiting, order) = (Arc::clone(&limiter), Arc::clone(&order));
+        tasks.push(tokio::spawn(async move {
+            waiting.turn(&post("C1"), urgency).await.expect("nobody closes it");
+            order.lock().expect("no panic").push(urgency);
+        }));
+        sleep(Duration::from_millis(1)).await;
+    }
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    let order = order.lock().expect("no panic").clone();
+    assert_eq!(order, [Urgency::Answer, Urgency::Notice, Urgency::Courtesy]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_at_once_takes_the_last_room_and_never_waits() {
+    let (limiter, lane) = (Limiter::new(Limits::Documented), Lane::of("chat.stopStream"));
+    for _ in 0..20 {
+        limiter.turn(&lane, Urgency::AtOnce).await.expect("there is room");
+    }
+    assert_eq!(limiter.turn(&lane, Urgency::AtOnce).await, Err(MINUTE));
 }

@@ -15,7 +15,9 @@ use super::*;
 use crate::{
     front::{
         Intake,
-        slack::{hearing::Hearing, places::Places, prompts::Prompts, web::Identity},
+        slack::{
+            hearing::Hearing, places::Places, prompts::Prompts, statuses::Statuses, streams::Streams, web::Identity,
+        },
     },
     talk::{Accepted, Inbound, Reaction},
 };
@@ -39,17 +41,25 @@ struct Office {
     me: Identity,
     prompts: Prompts,
     hearing: Hearing,
+    statuses: Statuses,
+    streams: Streams,
 }
 
 impl Office {
     fn new() -> Office {
-        let me = Identity::of_a_bot();
-        Office { me, prompts: Prompts::new(vec![]), hearing: Hearing::new(&Timings::default()) }
+        let timings = Timings::default();
+        Office {
+            me: Identity::of_a_bot(),
+            prompts: Prompts::new(vec![]),
+            hearing: Hearing::new(&timings),
+            statuses: Statuses::new(None, timings.status),
+            streams: Streams::new(false),
+        }
     }
 
     fn reception<'a>(&'a self, intake: &'a dyn Intake) -> Reception<'a> {
-        let Office { me, prompts, hearing } = self;
-        Reception { me, places: Places::default(), prompts, intake, hearing }
+        let Office { me, prompts, hearing, statuses, streams } = self;
+        Reception { me, places: Places::default(), prompts, intake, hearing, statuses, streams }
     }
 
     /// A connection with the default timings, and its other end.
