@@ -2,19 +2,33 @@
 # Installs pmk-host from where its packages are: a folder, or an address. Nothing is installed whose checksum is wrong.
 set -eu
 
+# As the program itself goes by it.
+case ${LC_ALL:-${LC_MESSAGES:-${LANG:-}}} in
+zh_TW* | zh-TW* | zh_Hant* | zh-Hant*) chinese=yes ;;
+*) chinese= ;;
+esac
+
+# The first in English, the second in Chinese.
+pick() {
+    if [ -n "$chinese" ]; then printf '%s\n' "$2"; else printf '%s\n' "$1"; fi
+}
+
 usage() {
-    cat <<'USAGE'
-usage: install.sh [--from DIR|URL] [--prefix DIR] [--version VERSION]
+    pick 'usage: install.sh [--from DIR|URL] [--prefix DIR] [--version VERSION]
 
   --from DIR|URL     where SHA256SUMS and the tarballs are; the folder of this script unless told
   --prefix DIR       where to: DIR/bin/pmk-host and DIR/share; ~/.local unless told
-  --version VERSION  which, where there are several
-USAGE
+  --version VERSION  which, where there are several' '用法：install.sh [--from DIR|URL] [--prefix DIR] [--version VERSION]
+
+  --from DIR|URL     SHA256SUMS 和 tarball 在哪裡；不寫就是這個腳本的資料夾
+  --prefix DIR       裝到哪裡：DIR/bin/pmk-host 和 DIR/share；不寫就是 ~/.local
+  --version VERSION  有好幾個版本時，要哪一個'
 }
 
+# What is wrong and what to do, each in both languages.
 fail() {
-    echo "error: $1" >&2
-    [ $# -lt 2 ] || echo "  hint: $2" >&2
+    printf '%s%s\n' "$(pick 'error: ' '錯誤：')" "$(pick "$1" "$2")" >&2
+    printf '  %s%s\n' "$(pick 'hint: ' '提示：')" "$(pick "$3" "$4")" >&2
     exit 1
 }
 
@@ -31,7 +45,7 @@ while [ $# -gt 0 ]; do
     --from) from=$2 ;;
     --prefix) prefix=$2 ;;
     --version)
-        case $2 in '' | *[!0-9A-Za-z.-]*) fail "$2 is no version" "one is 1.2.3" ;; esac
+        case $2 in '' | *[!0-9A-Za-z.-]*) fail "$2 is no version" "$2 不是版本" "one is 1.2.3" "例如 1.2.3" ;; esac
         version=$2
         ;;
     esac
@@ -42,7 +56,8 @@ case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 case $(uname -s)/$(uname -m) in
 Linux/x86_64 | Linux/amd64) target=x86_64-unknown-linux-gnu ;;
 Linux/aarch64 | Linux/arm64) target=aarch64-unknown-linux-gnu ;;
-*) fail "there is no package for $(uname -s) on $(uname -m)" "from source: cargo install --locked --path host/gateway" ;;
+*) fail "there is no package for $(uname -s) on $(uname -m)" "沒有給 $(uname -m) 上 $(uname -s) 的套件" \
+        "from source: cargo install --locked --path host/gateway" "從原始碼：cargo install --locked --path host/gateway" ;;
 esac
 
 scratch=$(mktemp -d)
@@ -52,7 +67,8 @@ trap 'exit 130' INT TERM
 # Puts the file of that name into the scratch folder.
 fetch() {
     case $from in
-    *://*@*) fail "$from names somebody before an @, which hides whose address it is" "leave that out" ;;
+    *://*@*) fail "$from names somebody before an @, which hides whose address it is" "$from 在 @ 前面有名字，會蓋住這是誰的網址" \
+        "leave that out" "請拿掉它" ;;
     # The checksums come from the same place: somebody on the way could have changed both.
     https://* | http://127.0.0.1:*)
         if command -v curl >/dev/null; then
@@ -60,40 +76,51 @@ fetch() {
         elif command -v wget >/dev/null; then
             wget -q -O "$scratch/$1" "$from/$1"
         else
-            fail "neither curl nor wget is there" "download the files by hand, and say --from DIR"
-        fi || fail "cannot download $from/$1" "is that where the packages are?"
+            fail "neither curl nor wget is there" "沒有 curl，也沒有 wget" \
+                "download the files by hand, and say --from DIR" "請自行下載檔案，再用 --from DIR"
+        fi || fail "cannot download $from/$1" "無法下載 $from/$1" "is that where the packages are?" "套件在那裡嗎？"
         ;;
-    *://*) fail "$from is no https:// address" "what comes by another way may be anybody's" ;;
-    *) cp "$from/$1" "$scratch/$1" 2>/dev/null || fail "there is no $1 in $from" "--from says where the packages are" ;;
+    *://*) fail "$from is no https:// address" "$from 不是 https:// 網址" \
+        "what comes by another way may be anybody's" "經由別的途徑，來的可能是任何人的東西" ;;
+    *) cp "$from/$1" "$scratch/$1" 2>/dev/null || fail "there is no $1 in $from" "$from 裡沒有 $1" \
+        "--from says where the packages are" "用 --from 指定套件在哪裡" ;;
     esac
 }
 
 fetch SHA256SUMS
 wanted=$(sed -n "s/^[0-9a-f]\{64\}  \(pmk-host-$version-$target\.tar\.gz\)\$/\1/p" "$scratch/SHA256SUMS")
 case $wanted in
-'') fail "SHA256SUMS names no such package for $target" "is --version one that is there?" ;;
+'') fail "SHA256SUMS names no such package for $target" "SHA256SUMS 裡沒有這樣給 $target 的套件" \
+    "is --version one that is there?" "有 --version 說的那一版嗎？" ;;
 *'
-'*) fail "there are several versions" "say --version with one of them" ;;
+'*) fail "there are several versions" "有好幾個版本" "say --version with one of them" "請用 --version 指定其中一個" ;;
 esac
 fetch "$wanted"
 
 sum=$(if command -v sha256sum >/dev/null; then sha256sum "$scratch/$wanted"; else shasum -a 256 "$scratch/$wanted"; fi)
 grep -qxF "${sum%% *}  $wanted" "$scratch/SHA256SUMS" ||
-    fail "$wanted is not what SHA256SUMS says; nothing was installed" "download it again, from where you trust"
+    fail "$wanted is not what SHA256SUMS says; nothing was installed" "$wanted 和 SHA256SUMS 說的不同；什麼都沒有裝" \
+        "download it again, from where you trust" "請從可信任的地方重新下載"
 
 tar -xzf "$scratch/$wanted" -C "$scratch"
 package=$scratch/${wanted%.tar.gz}
 "$package/bin/pmk-host" --version >"$scratch/version" 2>"$scratch/why" ||
-    fail "this machine cannot run it: $(head -n 1 "$scratch/why")" "an older glibc than the package needs? from source: cargo install --locked --path host/gateway"
+    fail "this machine cannot run it: $(head -n 1 "$scratch/why")" "這台機器無法執行它：$(head -n 1 "$scratch/why")" \
+        "an older glibc than the package needs? from source: cargo install --locked --path host/gateway" \
+        "glibc 比套件需要的舊？從原始碼：cargo install --locked --path host/gateway"
 
-mkdir -p "$prefix/bin" || fail "cannot make $prefix/bin" "--prefix says where to"
+mkdir -p "$prefix/bin" || fail "cannot make $prefix/bin" "無法建立 $prefix/bin" "--prefix says where to" "用 --prefix 指定裝到哪裡"
 cp -R "$package/share" "$prefix/"
 # In one step: a gateway that runs keeps the file that it has.
 cp "$package/bin/pmk-host" "$prefix/bin/.pmk-host.new"
 mv -f "$prefix/bin/.pmk-host.new" "$prefix/bin/pmk-host"
 
-echo "installed: $(cat "$scratch/version"), $prefix/bin/pmk-host"
+installed="$(cat "$scratch/version"), $prefix/bin/pmk-host"
+pick "installed: $installed" "已安裝：$installed"
 case :$PATH: in
-*:"$prefix/bin":*) echo "next: pmk-host run --policy recall" ;;
-*) echo "next: $prefix/bin/pmk-host run --policy recall    ($prefix/bin is not on the path)" ;;
+*:"$prefix/bin":*) pick "next: pmk-host run --policy recall" "接下來：pmk-host run --policy recall" ;;
+*)
+    pick "next: $prefix/bin/pmk-host run --policy recall    ($prefix/bin is not on the path)" \
+        "接下來：$prefix/bin/pmk-host run --policy recall    （$prefix/bin 不在 PATH 裡）"
+    ;;
 esac

@@ -36,11 +36,24 @@ impl Stage {
         Stage { home, script }
     }
 
-    /// `run` in the environment of a host with secrets.
-    fn run(&self) -> Command {
-        let mut command = self.home.command(&["run", "--front", "console"]);
+    /// A command that finds the stand-in on its path.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.home.command(arguments);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.home.path().join("bin").display()));
+        command
+    }
+
+    /// What `doctor` says of the model, and below it of what mends it.
+    fn examined(&self, more: &[&str]) -> String {
+        let page = finish(self.command(&[&["doctor"], more].concat()), "").stdout;
+        let lines = page.lines().skip_while(|line| !line.contains(" model         "));
+        lines.take_while(|line| !line.contains(" policies ")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// `run` in the environment of a host with secrets.
+    fn run(&self) -> Command {
+        let mut command = self.command(&["run", "--front", "console"]);
         for name in ["PMK_SLACK_BOT_TOKEN", "OPENAI_API_KEY", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "NODE_OPTIONS"] {
             command.env(name, "CANARY");
         }
@@ -124,4 +137,24 @@ fn its_failures_are_said_honestly() {
         let lines = finish(stage.run(), &question("Ev1", "hello")).ok().lines();
         assert!(replies(&lines)[0].starts_with(said), "{script}: {lines:?}");
     }
+}
+
+/// Once, a login that was missing was well, because nobody had asked.
+#[test]
+fn doctor_asks_claude_a_word_and_finds_a_login_that_is_missing() {
+    let well = Stage::new("answer ok");
+    assert_eq!(well.examined(&[]), "✓ model         claude-cli:sonnet answers");
+    let [asked] = well.calls().try_into().expect("one call");
+    assert_eq!(asked.stdin, "Say: ok");
+    let login = Stage::new("failure 401").examined(&[]);
+    assert!(login.starts_with("✗ model         claude-cli:sonnet: "), "{login}");
+    assert!(login.contains("hint: check the key or the login"), "{login}");
+    let offline = Stage::new("answer ok");
+    let told = offline.examined(&["--offline"]);
+    assert!(
+        told.starts_with("! model         claude-cli:sonnet: the program `claude` is there; it was not asked"),
+        "{told}"
+    );
+    assert!(told.contains("`claude -p hello`"), "{told}");
+    assert!(calls(&offline.script).is_err() || offline.calls().is_empty(), "nobody is asked");
 }

@@ -1,6 +1,6 @@
 //! `doctor`: what a gateway needs, a line each, over the stand-ins.
 
-use std::{fs::Permissions, os::unix::fs::PermissionsExt, process::Command};
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use pmk_stand_ins::{
     anthropic::{self, Anthropic},
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     homes::is_root,
-    support::{Finished, Home, PATIENCE, finish},
+    support::{Finished, Home, PATIENCE, finish, program},
     workspace::{Gateway, rules},
 };
 
@@ -335,4 +335,29 @@ async fn a_gateway_that_runs_is_told_and_not_disturbed() {
     assert!(told["what"].as_str().is_some_and(|what| what.contains(&gateway.pid().to_string())), "{told}");
     assert_eq!(clinic.slack.open_sockets(), sockets);
     assert!(gateway.terminate().success());
+}
+
+/// Once, hints named pages that an installed program does not have.
+#[test]
+fn an_installed_program_names_pages_that_are_there() {
+    let home = Home::new();
+    let prefix = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let (bin, pages) = (prefix.path().join("bin"), prefix.path().join("share/doc/pmk-host/docs"));
+    for folder in [&bin, &pages] {
+        std::fs::create_dir_all(folder).expect("a folder");
+    }
+    // A link to the file itself, which is found where it is called.
+    let installed = bin.join("pmk-host");
+    if std::fs::hard_link(program(), &installed).is_err() {
+        std::fs::copy(program(), &installed).expect("a copy");
+    }
+    let told = |program: &Path| {
+        let mut command = Command::new(program);
+        command.env_clear().arg("--home").arg(home.path()).args(["doctor", "--offline"]);
+        finish(command, "").stdout
+    };
+    let page = told(&installed);
+    assert!(page.contains(&format!("see {}/slack.md#the-app", pages.display())), "{page}");
+    let page = told(&program());
+    assert!(page.contains("see docs/slack.md#the-app"), "{page}");
 }

@@ -235,6 +235,36 @@ fn the_first_commands_of_the_readme_are_those_that_ci_runs() {
     let ci = std::fs::read_to_string(repository(".ci/run")).expect("the script");
     let commands: Vec<&str> = readme.commands().filter(|line| line.starts_with("cargo ")).collect();
     assert_eq!(commands, ["cargo run --release -- run --policy plugins/strict.wasm", "cargo test --workspace"]);
-    assert!(ci.contains("cargo run --release --quiet -- run --policy plugins/strict.wasm"));
+    // With another linker, so that one program serves every step of CI.
+    assert!(ci.contains(
+        ".ci/zig \"$glibc\" run --release --locked --quiet --bin pmk-host -- run --policy plugins/strict.wasm"
+    ));
     assert!(ci.contains(commands[1]));
+}
+
+/// The packages hold the whole folder.
+#[test]
+fn every_page_that_a_hint_names_is_there() {
+    let (mut paths, mut named) = (vec![], BTreeSet::new());
+    for ending in [".rs", ".ftl", ".txt"] {
+        files(&repository("host/gateway/src"), ending, &mut paths);
+    }
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("UTF-8");
+        for rest in text.split("docs/").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(rest.len());
+            let anchor = rest[end..].strip_prefix(".md").map(|rest| {
+                let anchor = rest.strip_prefix('#').unwrap_or_default();
+                let end = anchor.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(anchor.len());
+                anchor[..end].to_owned()
+            });
+            named.extend(anchor.map(|anchor| (format!("docs/{}.md", &rest[..end]), anchor)));
+        }
+    }
+    assert!(named.len() > 8, "{named:?}");
+    for (page, anchor) in named {
+        let is_there = anchor.is_empty() || Page::read(&page).anchors().contains(&anchor);
+        assert!(is_there, "no `{anchor}` in {page}");
+        assert!(repository(&page).exists(), "{page}");
+    }
 }

@@ -57,7 +57,7 @@ impl Offer {
     fn install(&self, shell: &[&str], arguments: &[&str]) -> Finished {
         let mut command = Command::new(shell[0]);
         command.args(&shell[1..]).arg(repository("packaging/install.sh")).args(arguments);
-        command.arg("--prefix").arg(self.prefix());
+        command.arg("--prefix").arg(self.prefix()).env("LC_ALL", "C");
         finish(command, "")
     }
 
@@ -190,12 +190,40 @@ fn what_this_machine_cannot_run_leaves_what_was_there() {
     assert_eq!(offer.installed().as_deref(), Some("pmk-host 1.2.3"));
 }
 
+/// As the program itself goes by the environment.
+#[test]
+fn it_speaks_the_language_of_whoever_installs() {
+    let is_chinese = |text: &str| text.chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+    let script = repository("packaging/install.sh");
+    let run = |language: &str, arguments: &[&str]| {
+        let mut command = Command::new("sh");
+        command.arg(&script).args(arguments).env_remove("LC_ALL").env_remove("LC_MESSAGES");
+        command.env("LC_MESSAGES", language);
+        finish(command, "")
+    };
+    for (language, chinese) in [("zh_TW.UTF-8", true), ("en_US.UTF-8", false), ("zh_CN.UTF-8", false), ("C", false)] {
+        let offer = Offer::of(&["1.2.3"]);
+        let (from, prefix) = (offer.packages().display().to_string(), offer.prefix().display().to_string());
+        let refused = run(language, &["--from", "/no/such/folder", "--prefix", &prefix]);
+        let done = run(language, &["--from", &from, "--prefix", &prefix]).ok();
+        let help = run(language, &["--help"]).ok();
+        for text in [&refused.stderr, &done.stdout, &help.stdout] {
+            assert_eq!(is_chinese(text), chinese, "{language}: {text}");
+        }
+        assert_eq!(refused.stderr.lines().count(), 2, "{}", refused.stderr);
+    }
+    // Nothing is said in one of the two alone.
+    let text = fs::read_to_string(script).expect("the script");
+    let texts = text.lines().filter(|line| line.trim_start().starts_with("echo ")).count();
+    assert_eq!(texts, 0, "what is said goes through `pick`");
+}
+
 #[test]
 fn arguments_that_make_no_sense_are_told() {
     let offer = Offer::of(&["1.2.3"]);
     for arguments in [&["--form", "x"][..], &["x"], &["--from"]] {
         let mut command = Command::new("sh");
-        command.arg(repository("packaging/install.sh")).args(arguments);
+        command.arg(repository("packaging/install.sh")).args(arguments).env("LC_ALL", "C");
         let told = finish(command, "");
         assert_eq!(
             (told.status.code(), told.stderr.starts_with("usage: install.sh")),

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, process::Command};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
-use crate::support::{Finished, Home, Running, finish, question};
+use crate::support::{Finished, Home, Running, finish, program, question, repository};
 
 fn store(home: &Home) -> PathBuf {
     home.path().join("gateway/pmk-host.db")
@@ -95,6 +95,30 @@ fn a_store_emptied_between_two_runs_is_restored_from_a_backup() {
     home.run(&["store", "check"], "").ok();
     let log = fs::read_dir(home.path().join("gateway")).expect("the folder").flatten();
     assert!(log.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("pmk-host.db.until-")));
+}
+
+/// The page's own commands, with a folder of this test's in place of `/srv/backups`.
+#[test]
+fn what_the_page_on_backups_says_is_done_and_brings_a_conversation_back() {
+    let home = Home::new();
+    run(&home, &question("Ev1", "hello")).ok();
+    let page = fs::read_to_string(repository("docs/backups.md")).expect("the page");
+    let blocks: Vec<&str> = page.split("```sh\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
+    let [backing_up, putting_back] = blocks[..] else { panic!("{blocks:?}") };
+    let shell = |commands: &str| {
+        let folder = home.path().display().to_string();
+        let mut shell = Command::new("sh");
+        let function = format!("pmk-host() {{ '{}' --home '{folder}' \"$@\"; }}\n", program().display());
+        // A shell of POSIX takes no hyphen in the name of a function.
+        let script = function.replace("pmk-host()", "pmk_host()") + &commands.replace("pmk-host ", "pmk_host ");
+        shell.args(["-e", "-c", &script.replace("/srv/backups", &folder)]);
+        finish(shell, "").ok()
+    };
+    shell(backing_up);
+    run(&home, &question("Ev2", "and since then?")).ok();
+    assert_eq!(turns(&home), 2);
+    shell(putting_back);
+    assert_eq!(turns(&home), 1);
 }
 
 #[test]

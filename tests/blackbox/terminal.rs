@@ -18,8 +18,6 @@ use crate::support::{PATIENCE, exit, until};
 /// Ctrl-D.
 const END: &[u8] = b"\x04";
 
-const SIZE: Winsize = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-
 /// A program on a terminal of its own.
 pub struct Terminal {
     child: Child,
@@ -31,8 +29,14 @@ pub struct Terminal {
 
 impl Terminal {
     /// On 24 lines of 80 columns.
-    pub fn start(mut command: Command) -> Terminal {
-        let OpenptyResult { master, slave } = openpty(Some(&SIZE), None).expect("a pseudo-terminal");
+    pub fn start(command: Command) -> Terminal {
+        Terminal::sized(command, 24, 80)
+    }
+
+    /// On so many lines of so many columns.
+    pub fn sized(mut command: Command, rows: u16, columns: u16) -> Terminal {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let OpenptyResult { master, slave } = openpty(Some(&size), None).expect("a pseudo-terminal");
         let copy = || slave.try_clone().expect("a copy");
         let child = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("the program starts");
         // Only the program has the terminal now, so that its end is seen.
@@ -57,11 +61,24 @@ impl Terminal {
 
     /// Types what is not to be shown, once it is not.
     pub fn type_unseen(&mut self, keys: &[u8]) {
-        until("a terminal that shows nothing", || {
-            let shows = tcgetattr(&self.keyboard).expect("a terminal").local_flags.contains(LocalFlags::ECHO);
-            (!shows).then_some(())
-        });
+        self.wait_until_unseen();
         self.type_in(keys);
+    }
+
+    /// Waits until what is typed is not shown.
+    pub fn wait_until_unseen(&self) {
+        until("a terminal that shows nothing", || (!self.shows_typing()).then_some(()));
+    }
+
+    /// Whether what is typed is shown.
+    pub fn shows_typing(&self) -> bool {
+        tcgetattr(&self.keyboard).expect("a terminal").local_flags.contains(LocalFlags::ECHO)
+    }
+
+    /// SIGINT, as of Ctrl-C on a terminal that is the program's own.
+    pub fn interrupt(&self) {
+        let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
     }
 
     /// Waits until the screen has shown this text so many times.
@@ -75,6 +92,11 @@ impl Terminal {
                 Err(RecvTimeoutError::Disconnected) => panic!("it ended without `{text}`: {}", self.screen),
             }
         }
+    }
+
+    /// Takes in what a program that has ended had shown.
+    pub fn read_to_the_end(&mut self) {
+        self.screen.extend(self.output.iter().map(|chunk| String::from_utf8_lossy(&chunk).into_owned()));
     }
 
     /// Presses this again and again, as somebody who wants it to end.

@@ -1,5 +1,5 @@
 //! `gateway.json`: what the operator configured once. The file is pmk's own (version 1), so an
-//! existing one works as it is; the keys that only this gateway knows are `model`, `policy`, `experiment`,
+//! existing one works as it is; the keys that only this gateway knows are `model`, `baseUrl`, `policy`, `experiment`,
 //! `limits`, `hourly`, `language`, `mra`, `tools`, `queue`, `historyTurns`, `presence`, `health` and `ledger`.
 
 use std::{
@@ -10,6 +10,7 @@ use std::{
 
 use pmk_core::Language;
 use pmk_knowledge::{Ingest, UnknownIngest};
+use pmk_models::{ModelSpec, Provider};
 use pmk_system::{error::Failure, files, home};
 use serde_json::{Map, Value};
 
@@ -84,8 +85,10 @@ pub struct Config {
     pub health: HealthConfig,
     /// How long the ledger is kept.
     pub ledger: LedgerConfig,
-    /// The Anthropic API key, where the file holds it.
+    /// The key of [`whose`](Config::whose) API, where the file holds it.
     pub api_key: Option<Secret>,
+    /// Where that is reached, if not at its own address.
+    pub base_url: Option<String>,
 }
 
 /// Slack's tokens, or where to get them, and what is done there.
@@ -96,6 +99,11 @@ pub struct SlackTokens {
 }
 
 impl Config {
+    /// Whose `apiKey` and `baseUrl` are: another provider that the command line names gets neither.
+    pub fn whose(&self) -> Provider {
+        whose(self.model.as_deref())
+    }
+
     /// Whether somebody has set this gateway up to answer people, by hand or with pmk: then an absent `model` means
     /// `claude-cli` (specification 000). A file that holds nothing but what a command has written there does not say that.
     pub fn is_set_up(&self) -> bool {
@@ -188,6 +196,7 @@ impl Config {
             slack: slack_tokens(&root)?,
             slack_settings: part(&root, "slack")?.unwrap_or_default(),
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
+            base_url: part(&root, "baseUrl")?,
             language: part(&root, "language")?.unwrap_or_else(|| language::of_home(home, &root)),
             default_ingest: ingest(&root, &mut warnings)?,
             mra_workspace: part(&root, "mraWorkspace")?,
@@ -201,6 +210,14 @@ impl Config {
         };
         problems.extend(warnings.into_iter().map(|what| Problem { what, is_grave: false }));
         Ok(config)
+    }
+}
+
+/// Whose key and address a file holds that names this model.
+pub fn whose(model: Option<&str>) -> Provider {
+    match model.and_then(|model| model.parse::<ModelSpec>().ok()) {
+        Some(ModelSpec { provider: Provider::OpenAi, .. }) => Provider::OpenAi,
+        _ => Provider::AnthropicApi,
     }
 }
 

@@ -1,5 +1,5 @@
 //! What a gateway needs, looked at before or while it runs: one [`Finding`] a check, in a fixed order, with what mends
-//! it. The checks that wait for others run at the same time, none for longer than [`PATIENCE`]; nothing is changed, of
+//! it. The checks that wait for others run at the same time, none for longer than [`PATIENCE`], `claude` aside ([`CLAUDE_PATIENCE`]); nothing is changed, of
 //! the home it is only tried whether files can be made there, and no token is ever in what is found. Findings are in the language of the [`Messages`] that say them, but for errors,
 //! which are English everywhere.
 
@@ -31,7 +31,7 @@ mod store;
 mod tls;
 mod workspace;
 
-pub use model::Answering;
+pub use model::{Answering, CLAUDE_PATIENCE};
 pub use slack::Access;
 
 /// How long one check may take.

@@ -25,7 +25,7 @@ use unic_langid::LanguageIdentifier;
 
 pub use doctor::{ClockOf, DoctorRemark, HomeFound, ModelFound, MraFound, StoreFound};
 pub use escalations::Escalation;
-pub use init::InitQuestion;
+pub use init::{InitExplanation, InitQuestion, InitWord};
 pub use operator::Notice;
 
 /// All that is said in a language.

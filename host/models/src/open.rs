@@ -52,6 +52,16 @@ impl Provider {
             Provider::ClaudeCli => claude_cli::PROVIDER,
         }
     }
+
+    /// The model where nobody names one; the stand-in has none.
+    pub const fn default_model(self) -> Option<&'static str> {
+        match self {
+            Provider::Sim => None,
+            Provider::AnthropicApi => Some(anthropic::DEFAULT_MODEL),
+            Provider::OpenAi => Some(openai::DEFAULT_MODEL),
+            Provider::ClaudeCli => Some(claude_cli::DEFAULT_MODEL),
+        }
+    }
 }
 
 /// Which model to open.
@@ -111,11 +121,11 @@ pub struct Environment {
     /// `ANTHROPIC_API_KEY`.
     pub anthropic_api_key: Option<SecretString>,
     /// `ANTHROPIC_BASE_URL`; `None` takes the provider's own address.
-    pub(crate) anthropic_base_url: Option<String>,
+    pub anthropic_base_url: Option<String>,
     /// `OPENAI_API_KEY`; a server of one's own may want none.
-    pub(crate) openai_api_key: Option<SecretString>,
+    pub openai_api_key: Option<SecretString>,
     /// `OPENAI_BASE_URL`, version included; `None` takes the provider's own address.
-    pub(crate) openai_base_url: Option<String>,
+    pub openai_base_url: Option<String>,
     /// The empty directory that `claude` runs in; it is created when it is not there.
     pub(crate) claude_directory: PathBuf,
     /// The longest silence within an answer; `None` takes the provider's default.

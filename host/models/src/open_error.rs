@@ -61,7 +61,7 @@ impl OpenError {
             }
             OpenError::EmptyWindow => "give `--window` the model's context window in tokens, such as 200000",
             OpenError::MissingKey { .. } => {
-                "set it, or take `--model claude-cli`, which uses the login of `claude`, or `--model sim`, which needs none"
+                "set it, or `apiKey` in gateway.json, or take `--model claude-cli`, which uses the login of `claude`, or `--model sim`, which needs none"
             }
             OpenError::NoProgram => {
                 "install Claude Code and log in, or take `--model anthropic-api`, or `--model sim`, which needs nothing"

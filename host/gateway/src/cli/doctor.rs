@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use pmk_core::Language;
-use pmk_models::Environment;
+use pmk_models::{Environment, ModelSpec, Provider};
 use pmk_policy::Stack;
 use pmk_system::{child::supervisor, error::Failure};
 use serde_json::json;
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     config::Config,
-    doctor::{self, Access, Answering, Finding, PATIENCE, Part, Parts, State, Subject},
+    doctor::{self, Access, Answering, CLAUDE_PATIENCE, Finding, PATIENCE, Part, Parts, State, Subject},
     messages::Messages,
     messages::terminal,
     policies::Loader,
@@ -76,7 +76,7 @@ fn parts(home: &Path, layers: LayerArguments, model: Option<String>, config: &Co
     let config = Arc::new(Config { mra_workspace: mra::workspace(config), ..config.clone() });
     let (slack, answering, deciding) = (Arc::clone(&config), Arc::clone(&config), Arc::clone(&config));
     let mut environment = Environment::of_process(home);
-    (environment.idle_timeout, environment.call_timeout) = (Some(PATIENCE), Some(PATIENCE));
+    environment.idle_timeout = Some(PATIENCE);
     let home = home.to_owned();
     Parts {
         slack: Part::Get(Box::new(move || access(&slack))),
@@ -105,8 +105,10 @@ fn access(config: &Config) -> Result<Access, Failure> {
     Ok(Access::Tokens(Box::new(slack_config(config, None, app.resolve()?, bot.resolve()?)?)))
 }
 
-fn answers(named: Option<&str>, environment: Environment, config: &Config) -> Result<Answering, Failure> {
+fn answers(named: Option<&str>, mut environment: Environment, config: &Config) -> Result<Answering, Failure> {
     let chosen = Chosen::of(named, config);
+    let is_claude = matches!(chosen.name().parse(), Ok(ModelSpec { provider: Provider::ClaudeCli, .. }));
+    environment.call_timeout = Some(if is_claude { CLAUDE_PATIENCE } else { PATIENCE });
     let model = open_model(&chosen, None, environment, config)?;
     Ok(Answering { model, is_unnamed: matches!(chosen, Chosen::StandIn) })
 }

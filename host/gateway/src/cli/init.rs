@@ -3,6 +3,7 @@
 mod awaited;
 mod given;
 mod questions;
+mod terminal;
 
 use std::io::IsTerminal;
 
@@ -13,15 +14,16 @@ use pmk_system::{error::Failure, home};
 use serde_json::json;
 
 use super::{
+    arguments::variable,
     context::Context,
     doctor,
     layers::LayerArguments,
-    output::{note_steps, print, print_json},
+    output::{note, note_steps, print_json},
     run::FrontChoice,
     tokens::Tokens,
 };
 use crate::{
-    config::{self, Config, EditError, Object},
+    config::{self, Config, EditError, Json, Object},
     doctor::{Access, Finding, Part, State},
     front::slack::{ReplyIn, app},
     messages::Messages,
@@ -44,9 +46,13 @@ pub(super) struct InitCommand {
     #[arg(long)]
     front: Option<FrontChoice>,
 
-    /// Where Anthropic's key is: env:NAME, file:PATH or cmd:COMMAND
+    /// Where the key of Anthropic, OpenAI or a server of one's own is: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
     api_key: Option<String>,
+
+    /// Where the model is, if not at its provider's own address: https, or http on this machine
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
 
     /// Where Slack's app-level token is: env:NAME, file:PATH or cmd:COMMAND
     #[arg(long, value_name = "SOURCE")]
@@ -61,9 +67,10 @@ pub(super) struct InitCommand {
     offline: bool,
 }
 
-/// Secrets by the flags. Clap would show those that are written out in its errors.
-struct Secrets {
+/// What flags say that has to be looked at. Clap would show secrets that are written out in its errors.
+struct Given {
     api_key: Option<SecretGiven>,
+    base_url: Option<Address>,
     app_token: Option<SecretGiven>,
     bot_token: Option<SecretGiven>,
 }
@@ -73,6 +80,7 @@ struct Answers {
     language: Language,
     model: ModelSpec,
     api_key: Option<SecretGiven>,
+    base_url: Option<Address>,
     slack: Option<SlackAnswers>,
 }
 
@@ -90,51 +98,58 @@ impl InitCommand {
         }
         let is_asked = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !context.json;
         let answers = if is_asked {
-            questions::ask(&self, self.secrets()?)?
+            questions::ask(&self, self.given()?)?
         } else {
-            self.without_asking(self.language.unwrap_or(context.language), self.secrets()?)?
+            self.without_asking(self.language.unwrap_or(context.language), self.given()?)?
         };
         let messages = Messages::new(answers.language);
-        config::edit(&context.home, |root| write(root, &answers))
+        let parted = config::edit(&context.home, |root| write(root, &answers))
             .map_err(|error: EditError| Failure::new(&error).hint(error.hint()))?;
         let (config, _) = Config::load(&context.home)?;
         let awaited = Awaited::by(&answers, &config);
         let path = home::config_file(&context.home);
         if context.json {
+            let is_service = !awaited.credentials().is_empty();
             let findings = examine(context, &answers, &config, awaited.clone(), self.offline, Language::English)?;
             let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
             return print_json(&json!({
-                "path": path, "variables": awaited.variables(), "manifest": manifest, "findings": findings,
-                "next": next(context, &findings),
+                "path": path, "variables": awaited.variables(), "credentials": awaited.credentials(), "manifest": manifest, "findings": findings,
+                "next": next(context, &findings, is_service),
             }));
         }
         if answers.slack.is_some() && !is_asked {
             tell_of_the_app(&messages)?;
         }
-        let mut told = vec![messages.init_written(&path.display().to_string())];
-        told.extend(awaited.variables().iter().map(|name| messages.init_variable(name)));
-        // Before anybody is asked, which takes its time.
-        print(&format!("{}\n", told.join("\n")))?;
+        // Standard output has the manifest, for a file, and nothing else. And it is said before anybody is asked, which takes its
+        // time.
+        note(messages.init_written(&path.display().to_string()));
+        if let Some(provider) = parted {
+            note(messages.init_parted(provider.name()));
+        }
+        awaited.variables().iter().for_each(|name| note(messages.init_variable(name)));
+        awaited.credentials().iter().for_each(|name| note(messages.init_credential(name)));
+        let is_service = !awaited.credentials().is_empty();
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
-        print(&doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language))?;
-        let next = next(context, &findings);
-        let last = if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) };
-        print(&format!("{last}\n"))
+        note(doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language).trim_end());
+        let next = next(context, &findings, is_service);
+        note(if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) });
+        Ok(())
     }
 
-    fn secrets(&self) -> Result<Secrets, Failure> {
+    fn given(&self) -> Result<Given, Failure> {
         let given =
             |flag: &str, text: &Option<String>| text.as_deref().map(|text| SecretGiven::read(flag, text)).transpose();
-        Ok(Secrets {
+        Ok(Given {
             api_key: given("--api-key", &self.api_key)?,
+            base_url: self.base_url.as_deref().map(Address::read).transpose()?,
             app_token: given("--app-token", &self.app_token)?,
             bot_token: given("--bot-token", &self.bot_token)?,
         })
     }
 
     /// What the flags say, all of it.
-    fn without_asking(&self, language: Language, secrets: Secrets) -> Result<Answers, Failure> {
-        let Secrets { api_key, app_token, bot_token } = secrets;
+    fn without_asking(&self, language: Language, given: Given) -> Result<Answers, Failure> {
+        let Given { api_key, base_url, app_token, bot_token } = given;
         let named = self.model.as_deref().ok_or_else(|| {
             Failure::new("there is no terminal to ask which model answers")
                 .hint("say it with `--model`, as in `--model sim`")
@@ -149,16 +164,22 @@ impl InitCommand {
             _ => wants_slack,
         };
         let slack = slack.then_some(SlackAnswers { app_token, bot_token });
-        Answers { language, model: named.parse()?, api_key, slack }.checked()
+        Answers { language, model: named.parse()?, api_key, base_url, slack }.checked()
     }
 }
 
 impl Answers {
     /// The same, where it makes sense.
     fn checked(self) -> Result<Answers, Failure> {
-        if self.api_key.is_some() && self.model.provider != Provider::AnthropicApi {
-            return Err(Failure::new(format!("`{}` has no use for Anthropic's key", self.model.provider.name()))
-                .hint("leave `--api-key` out, or say `--model anthropic-api`"));
+        let provider = self.model.provider;
+        if key_variable(provider).is_none() && (self.api_key.is_some() || self.base_url.is_some()) {
+            return Err(Failure::new(format!("`{}` has no use for a key or an address", provider.name())).hint(
+                "leave `--api-key` and `--base-url` out, or say `--model anthropic-api` or `--model openai:NAME`",
+            ));
+        }
+        if provider == Provider::OpenAi && self.base_url.is_some() && self.model.name.is_none() {
+            return Err(Failure::new("nobody knows which model the server at that address has")
+                .hint("name it after a colon, as in `--model openai:llama3.2`"));
         }
         for (kind, given) in self.tokens() {
             given.check(kind)?;
@@ -174,12 +195,21 @@ impl Answers {
     }
 }
 
-/// What was not asked for stays as it is.
-fn write(root: &mut Object, answers: &Answers) -> Result<(), EditError> {
+/// What was not asked for stays as it is. But no key goes to a provider that it is not of: whose was taken out, if any was.
+fn write(root: &mut Object, answers: &Answers) -> Result<Option<Provider>, EditError> {
+    let model = answers.model.to_string();
+    let before = config::whose(root.get("model").and_then(Json::as_str));
+    let is_parted = before != config::whose(Some(&model)) && {
+        let had_key = root.remove("apiKey");
+        root.remove("baseUrl") || had_key
+    };
     root.set("language", answers.language.tag());
-    root.set("model", answers.model.to_string().as_str());
+    root.set("model", model.as_str());
     if let Some(key) = &answers.api_key {
         root.set("apiKey", key.json());
+    }
+    if let Some(Address(url)) = &answers.base_url {
+        root.set("baseUrl", url.as_str());
     }
     if answers.slack.is_some() && root.get("slack").is_none() {
         // Where nobody is used to anything else.
@@ -188,7 +218,32 @@ fn write(root: &mut Object, answers: &Answers) -> Result<(), EditError> {
     for (kind, given) in answers.tokens() {
         root.object_at(&["slack"])?.set(kind.key(), given.json());
     }
-    Ok(())
+    Ok(is_parted.then_some(before))
+}
+
+/// Where a model is.
+struct Address(String);
+
+impl Address {
+    /// As gateway.json takes it.
+    fn read(text: &str) -> Result<Address, Failure> {
+        pmk_models::http::base_url("baseUrl", text, true)?;
+        Ok(Address(text.trim().to_owned()))
+    }
+}
+
+/// The variable that a provider's key may be in.
+fn key_variable(provider: Provider) -> Option<&'static str> {
+    match provider {
+        Provider::AnthropicApi => Some("ANTHROPIC_API_KEY"),
+        Provider::OpenAi => Some("OPENAI_API_KEY"),
+        Provider::ClaudeCli | Provider::Sim => None,
+    }
+}
+
+/// Whether it may do without a key: a server of one's own may want none.
+fn needs_no_key(provider: Provider, is_elsewhere: bool) -> bool {
+    provider == Provider::OpenAi && (is_elsewhere || variable("OPENAI_BASE_URL").is_some())
 }
 
 /// What a doctor finds, but for what nobody can look at before variables are set.
@@ -220,8 +275,11 @@ fn is_told(finding: &Finding) -> bool {
     is_given || matches!(finding.state, State::Odd | State::Bad)
 }
 
-/// The command that comes next: to run it, or to look again.
-fn next(context: &Context, findings: &[Finding]) -> String {
+/// The command that comes next: to run it, or to look again. What awaits credentials runs as a service.
+fn next(context: &Context, findings: &[Finding], is_service: bool) -> String {
+    if is_service && doctor::is_well(findings) {
+        return "systemctl enable --now pmk-host".to_owned();
+    }
     let command = if doctor::is_well(findings) { "run" } else { "doctor" };
     match home::is_default(&context.home) {
         true => format!("pmk-host {command}"),

@@ -48,7 +48,7 @@ impl Chosen {
     }
 }
 
-/// Opens it, with the limits and the key of gateway.json; the environment's key goes first. A command that the file names
+/// Opens it, with the limits, the key and the address of gateway.json; those of the environment go first. A command that the file names
 /// for the key is run here.
 ///
 /// # Errors
@@ -64,10 +64,16 @@ pub(super) fn open_model(
     environment.call_timeout = Some(within(environment.call_timeout, config.limits.model_total_seconds));
     let opened = (|| -> Result<Arc<dyn Model>, Failure> {
         let spec = chosen.name().parse::<ModelSpec>()?.with_window(window);
-        if let (Provider::AnthropicApi, None, Some(key)) =
-            (spec.provider, &environment.anthropic_api_key, &config.api_key)
-        {
-            environment.anthropic_api_key = Some(key.resolve()?);
+        // What the file has for one provider is nothing for another.
+        if spec.provider == config.whose() {
+            let (key, address) = match spec.provider {
+                Provider::OpenAi => (&mut environment.openai_api_key, &mut environment.openai_base_url),
+                _ => (&mut environment.anthropic_api_key, &mut environment.anthropic_base_url),
+            };
+            if let (None, Some(in_file)) = (&key, &config.api_key) {
+                *key = Some(in_file.resolve()?);
+            }
+            *address = address.take().or_else(|| config.base_url.clone());
         }
         Ok(model::open(&spec, &environment)?)
     })();

@@ -2,6 +2,7 @@
 
 use std::{fmt, path::Path};
 
+use pmk_models::Provider;
 use pmk_system::{error::Failure, json};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{
     keys,
     shape::{Key, Shape, joined},
-    text_of,
+    text_of, whose,
 };
 use crate::language;
 
@@ -70,12 +71,13 @@ impl fmt::Display for Shown {
     }
 }
 
-/// What the environment alone says, and whether it is a secret.
-const VARIABLES: [(&str, bool); 10] = [
+/// What the environment says beside the keys of the file, and whether it is a secret.
+const VARIABLES: [(&str, bool); 11] = [
     ("PMK_SLACK_API_URL", false),
     ("PMK_SLACK_LIMITS", false),
     ("PMK_DRY_RUN", false),
     ("PMK_LOG", false),
+    ("ANTHROPIC_API_KEY", true),
     ("ANTHROPIC_BASE_URL", false),
     ("OPENAI_API_KEY", true),
     ("OPENAI_BASE_URL", false),
@@ -92,12 +94,19 @@ pub fn effective(home: &Path, variable: impl Fn(&str) -> Option<String>) -> Resu
     let text = text_of(home)?.unwrap_or_default();
     let root: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
     let mut found = vec![];
-    walk("", &keys::keys(), &root, &variable, &mut found);
+    let mut keys = keys::keys();
+    if whose(root.get("model").and_then(Value::as_str)) == Provider::OpenAi {
+        for (name, variable) in [("apiKey", "OPENAI_API_KEY"), ("baseUrl", "OPENAI_BASE_URL")] {
+            keys.iter_mut().filter(|key| key.name == name).for_each(|key| key.variable = Some(variable));
+        }
+    }
+    walk("", &keys, &root, &variable, &mut found);
     // What goes without saying of it depends on where the home is from.
     for one in found.iter_mut().filter(|one| one.key == "language" && matches!(one.origin, Origin::Default)) {
         one.value = Shown::Value(language::of_home(home, &root).tag().into());
     }
-    found.extend(VARIABLES.into_iter().filter_map(|(name, is_secret)| {
+    let told = |name: &str| keys.iter().any(|key| key.variable == Some(name));
+    found.extend(VARIABLES.into_iter().filter(|(name, _)| !told(name)).filter_map(|(name, is_secret)| {
         let text = variable(name)?;
         // An address with a password in it is refused where it is used, and is no less a secret.
         let value = if is_secret || text.contains('@') { A_SECRET } else { Shown::Value(text.into()) };
@@ -143,6 +152,7 @@ fn walk(
                 Value::Object(source) if source.contains_key("file") => Shown::Secret { secret: "a secret, of a file" },
                 _ => Shown::Secret { secret: "a secret, of a command" },
             },
+            Shape::Like { .. } if value.as_str().is_some_and(|text| text.contains('@')) => A_SECRET,
             _ => Shown::Value(value),
         };
         found.push(Effective { key: path, value, origin });

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, ops::RangeInclusive};
 
 use pmk_core::Language;
 use pmk_knowledge::Ingest;
+use pmk_models::http;
 use serde_json::{Value, json};
 
 use super::{
@@ -32,7 +33,12 @@ pub fn keys() -> Vec<Key> {
         Key::new("version", Shape::Whole(VERSION..=VERSION), "The version of the format.").needed(),
         Key::new("model", text(), "What answers: PROVIDER[:NAME]. Without it claude-cli where slack or apiKey are set, else sim.")
             .or_null(),
-        Key::new("apiKey", Shape::Secret, "Anthropic's key.").after("ANTHROPIC_API_KEY").or_null(),
+        Key::new("apiKey", Shape::Secret, "The key of the model: OpenAI's, or its server's, where `model` is `openai`, else Anthropic's.")
+            .after("ANTHROPIC_API_KEY")
+            .or_null(),
+        Key::new("baseUrl", address(), "Where the same is reached, if not at its own address: https, or http on this machine.")
+            .after("ANTHROPIC_BASE_URL")
+            .or_null(),
         Key::new("slack", Shape::Object { keys: slack::keys(), unknown: Unknown::Told }, "Slack's two tokens, and how the bot behaves there.").or_null(),
         Key::new("admins", users(), "User ids: who may change the gateway from Slack, and is told when something needs a person.")
             .or(json!([]))
@@ -260,6 +266,16 @@ fn ingest() -> Shape {
     }
 }
 
+/// As a key may be sent to.
+fn address() -> Shape {
+    Shape::Like {
+        is_it: |text| text == text.trim() && http::base_url("baseUrl", text, true).is_ok(),
+        pattern: r"^(https://[^\s/?#@]+|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
+            .to_owned(),
+        noun: "an `https://` address, or an `http://` one of this machine".to_owned(),
+    }
+}
+
 fn word<const N: usize>(words: [&'static str; N], any_case: bool) -> Shape {
     Shape::Word { words: words.to_vec(), any_case }
 }
@@ -324,6 +340,12 @@ mod tests {
                 values
                     .extend([digest.clone(), digest + "a", "a b".into(), "ü1".into(), "n".repeat(65)].map(Value::from));
                 values.extend(["mra:--all", "mra:", "dir:/x", " dir: ", "", " "].map(Value::from));
+                values.extend(
+                    ["https://a.example/v1", "http://[::1]:1/v1", "http://localhost:11434/v1"].map(Value::from),
+                );
+                values.extend(
+                    ["http://a.example/v1", "https://u:p@a.example", "https://a?b", "ftp://a"].map(Value::from),
+                );
                 values.extend(["127.0.0.1:8086", "[::1]:0", "localhost:80", "127.0.0.1"].map(Value::from));
             }
             Shape::Moment => values.extend(["2026-05-07T09:00:00Z", "tomorrow"].map(Value::from)),

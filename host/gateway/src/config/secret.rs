@@ -121,6 +121,16 @@ impl Secret {
         }
     }
 
+    /// The credential of this name that a service manager will hand over, where this process was given none at all.
+    pub fn awaited_credential(&self) -> Option<&str> {
+        match &self.source {
+            Source::File(OfFile { file }) if file.is_relative() && std::env::var_os(CREDENTIALS).is_none() => {
+                file.to_str()
+            }
+            _ => None,
+        }
+    }
+
     fn of_environment(&self, name: &str) -> Result<SecretString, Failure> {
         let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         set.map(SecretString::from).ok_or_else(|| {

@@ -223,6 +223,8 @@ impl Shape {
                         Shape::Word { words, .. } => did_you_mean(text, words.iter().copied()),
                         _ => String::new(),
                     };
+                    // Before an @ there may be a password.
+                    let text = if text.contains('@') { "…@…" } else { text };
                     problems.push(grave(format!("`{at}` is `{text}`, not {}{meant}", self.noun())));
                 }
                 (Some(false), value) => problems.push(grave(format!("`{at}` is {value}, not {}", self.noun()))),

@@ -1,6 +1,6 @@
-//! The model: whether it answers, asked for one token.
+//! The model: whether it answers, asked for one token, or `claude` for a word.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use pmk_core::Message;
@@ -12,6 +12,11 @@ use crate::messages::{DoctorRemark, Messages, ModelFound, Notice};
 
 pub(super) const NAME: &str = "model";
 const PAGE: &str = "docs/models.md";
+
+/// `claude` starts a whole program for a question.
+pub const CLAUDE_PATIENCE: Duration = Duration::from_secs(30);
+/// An answer that is longer than it may be is an error of `claude`'s.
+const CLAUDE_ANSWER_TOKENS: u32 = 64;
 
 /// The model that would answer.
 pub struct Answering {
@@ -42,16 +47,19 @@ async fn ask(model: &dyn Model, offline: bool, messages: &Messages) -> Finding {
     if model.provider() == Provider::Sim.name() {
         return well(ModelFound::StandIn);
     }
-    if model.provider() == Provider::ClaudeCli.name() {
-        return well(ModelFound::Program);
+    let is_claude = model.provider() == Provider::ClaudeCli.name();
+    if offline && is_claude {
+        let hint = messages.doctor(DoctorRemark::ModelClaudeHint);
+        return Finding::odd(NAME, messages.doctor_model(&name, ModelFound::Program), hint);
     }
     if offline {
         return Finding::left_out(NAME, messages.doctor_model(&name, ModelFound::Offline));
     }
+    let (patience, max_answer_tokens) = if is_claude { (CLAUDE_PATIENCE, CLAUDE_ANSWER_TOKENS) } else { (PATIENCE, 1) };
     let request =
-        Request { messages: vec![Arc::new(Message::user("Say: ok"))], max_answer_tokens: 1, ..Request::default() };
-    let asked = timeout(PATIENCE, model.ask(&request)).await;
-    match asked.unwrap_or_else(|_| Err(ModelError::silent_for(PATIENCE))) {
+        Request { messages: vec![Arc::new(Message::user("Say: ok"))], max_answer_tokens, ..Request::default() };
+    let asked = timeout(patience, model.ask(&request)).await;
+    match asked.unwrap_or_else(|_| Err(ModelError::silent_for(patience))) {
         Ok(_) => well(ModelFound::Answers),
         Err(error) => refused(&name, &error, messages),
     }

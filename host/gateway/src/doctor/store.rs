@@ -11,7 +11,7 @@ use crate::{
 };
 
 const NAME: &str = "store";
-const PAGE: &str = "docs/sessions-and-store.md#backups";
+const PAGE: &str = "docs/backups.md";
 
 /// What is wrong with the home keeps the store in it from being used, and is said there.
 pub(super) fn look(home: &Path, home_is_bad: bool, messages: &Messages) -> Finding {

@@ -35,6 +35,7 @@ pub enum DoctorRemark {
     ClockUnknown,
     ClockHint,
     ModelUnnamed,
+    ModelClaudeHint,
     ModelLater,
     ModelCredentials,
     ModelBilling,
@@ -78,6 +79,7 @@ impl DoctorRemark {
             DoctorRemark::ClockUnknown => "doctor-clock-unknown",
             DoctorRemark::ClockHint => "doctor-clock-hint",
             DoctorRemark::ModelUnnamed => "doctor-model-unnamed",
+            DoctorRemark::ModelClaudeHint => "doctor-model-claude-hint",
             DoctorRemark::ModelLater => "doctor-model-later",
             DoctorRemark::ModelCredentials => "doctor-model-credentials",
             DoctorRemark::ModelBilling => "doctor-model-billing",
@@ -330,6 +332,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     said.extend(SCOPES.iter().filter_map(|scope| Some(messages.doctor_scope(scope.name, scope.without?.name()))));
     said.extend([ClockOf::Slack, ClockOf::Model].map(|whose| messages.doctor_clock(whose)));
     said.extend([
+        messages.doctor(R::ModelClaudeHint),
         messages.doctor_see("docs/slack.md"),
         messages.doctor_until_set(&["A".to_owned(), "B".to_owned()]),
         messages.doctor_late(10),

@@ -4,6 +4,7 @@
 //! `terminal/foreign.zh-TW.txt` what the system and the libraries do. What is in neither stays as it is. What the policies that
 //! come along say of themselves is in `terminal/policies.zh-TW.txt`.
 
+mod pages;
 #[cfg(test)]
 mod sources;
 #[cfg(test)]
@@ -62,9 +63,9 @@ pub fn notice(what: &str, hint: Option<&str>, language: Language) -> String {
     hint.map_or_else(|| what.clone(), |hint| format!("{what}\n  {}", self::hint(hint, language)))
 }
 
-/// What to do.
+/// What to do, with the pages where they are.
 pub fn hint(hint: &str, language: Language) -> String {
-    format!("{}{}", language.pick("hint: ", "提示："), translated(hint, language))
+    format!("{}{}", language.pick("hint: ", "提示："), pages::found(&translated(hint, language)))
 }
 
 /// Rows of templates, those with the most literal characters first.

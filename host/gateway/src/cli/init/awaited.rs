@@ -1,15 +1,13 @@
-//! The variables that have to be set where the gateway runs, as far as they are not set here.
+//! What has to be there where the gateway runs, and is not here: variables, and credentials of a service manager.
 
-use pmk_models::Provider;
-
-use super::{super::arguments::variable, Answers, given::Kind};
+use super::{super::arguments::variable, Answers, given::Kind, key_variable, needs_no_key};
 use crate::config::{Config, Secret};
 
 /// Them, by who cannot be looked at without.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Awaited {
-    /// All of them.
-    told: Vec<String>,
+    variables: Vec<String>,
+    credentials: Vec<String>,
     pub by_model: Vec<String>,
     pub by_slack: Vec<String>,
 }
@@ -18,11 +16,11 @@ impl Awaited {
     /// With what the file says by now.
     pub fn by(answers: &Answers, config: &Config) -> Awaited {
         let mut awaited = Awaited::default();
-        awaited.by_model = match answers.model.provider {
-            Provider::AnthropicApi => awaited.tell("ANTHROPIC_API_KEY", config.api_key.as_ref()),
-            // A server of one's own may want no key.
-            Provider::OpenAi if variable("OPENAI_BASE_URL").is_none() => awaited.tell("OPENAI_API_KEY", None),
-            Provider::OpenAi | Provider::ClaudeCli | Provider::Sim => vec![],
+        let provider = answers.model.provider;
+        awaited.by_model = match (key_variable(provider), &config.api_key) {
+            (None, _) => vec![],
+            (Some(_), None) if needs_no_key(provider, config.base_url.is_some()) => vec![],
+            (Some(own), key) => awaited.tell(own, key.as_ref()),
         };
         if answers.slack.is_some() {
             let bot = awaited.tell(Kind::Bot.variable(), config.slack.bot_token.as_ref());
@@ -32,16 +30,27 @@ impl Awaited {
         awaited
     }
 
-    /// All of them, for people.
+    /// All variables, for people.
     pub fn variables(&self) -> &[String] {
-        &self.told
+        &self.variables
+    }
+
+    /// All credentials that a service manager has to hand over.
+    pub fn credentials(&self) -> &[String] {
+        &self.credentials
     }
 
     /// The variable of a secret that goes before the file's own, and what awaits it.
     fn tell(&mut self, own: &str, in_file: Option<&Secret>) -> Vec<String> {
-        let named = in_file.map_or(Some(own), Secret::variable);
-        let Some(unset) = named.filter(|name| variable(name).is_none()) else { return vec![] };
-        self.told.push(unset.to_owned());
+        let unset = if let Some(name) = in_file.and_then(Secret::awaited_credential) {
+            self.credentials.push(name.to_owned());
+            name
+        } else {
+            let named = in_file.map_or(Some(own), Secret::variable);
+            let Some(unset) = named.filter(|name| variable(name).is_none()) else { return vec![] };
+            self.variables.push(unset.to_owned());
+            unset
+        };
         if variable(own).is_some() { vec![] } else { vec![unset.to_owned()] }
     }
 }

@@ -4,7 +4,11 @@
 use pmk_system::error::Failure;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::config::{Json, Object};
+use super::super::arguments::variable;
+use crate::{
+    config::{Json, Object},
+    front::{FrontError, slack::credentials},
+};
 
 /// A secret, or where it is.
 #[derive(Clone, Debug)]
@@ -23,12 +27,27 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// How every one of them begins.
+    /// How they begin, but for those that are rotated.
     pub fn begins(self) -> &'static str {
         match self {
             Kind::App => "xapp-",
             Kind::Bot => "xoxb-",
         }
+    }
+
+    /// Whether a token is of this kind: what a start goes by, too.
+    ///
+    /// # Errors
+    /// It is another one, or none.
+    pub fn check(self, token: &SecretString) -> Result<(), Failure> {
+        let checked = match self {
+            Kind::App => credentials::check_app(token),
+            Kind::Bot => credentials::check_bot(token),
+        };
+        checked.map_err(|error| match error {
+            FrontError::Fatal { what, hint } => Failure::new(what).hint(hint),
+            other => Failure::new(other),
+        })
     }
 
     /// The key within `slack` of gateway.json.
@@ -68,19 +87,10 @@ impl SecretGiven {
     /// # Errors
     /// It is another one.
     pub fn check(&self, kind: Kind) -> Result<(), Failure> {
-        let known = match self {
-            SecretGiven::Literal(secret) => Some(secret.expose_secret().to_owned()),
-            SecretGiven::Env(name) => std::env::var(name).ok(),
-            SecretGiven::File(_) | SecretGiven::Command(_) => None,
-        };
-        match known {
-            Some(token) if !token.trim().starts_with(kind.begins()) => Err(Failure::new(format!(
-                "what is given as `slack.{}` does not begin with `{}`",
-                kind.key(),
-                kind.begins()
-            ))
-            .hint("that is another token; the two may be swapped")),
-            _ => Ok(()),
+        match self {
+            SecretGiven::Literal(secret) => kind.check(secret),
+            SecretGiven::Env(name) => variable(name).map_or(Ok(()), |token| kind.check(&SecretString::from(token))),
+            SecretGiven::File(_) | SecretGiven::Command(_) => Ok(()),
         }
     }
 

@@ -1,47 +1,58 @@
-//! What is asked of a person at a terminal.
+//! What is asked of a person at a terminal: what there is to know on lines of its own, and a short question, which a terminal
+//! of forty columns shows on one.
 
-use dialoguer::{Password, Select, theme::ColorfulTheme};
+use std::io;
+
+use dialoguer::{
+    Input, Password, Select,
+    console::Term,
+    theme::{ColorfulTheme, Theme},
+};
 use pmk_core::Language;
 use pmk_models::{ModelSpec, Provider};
 use pmk_system::error::Failure;
 use secrecy::SecretString;
 
 use super::{
-    super::arguments::variable,
-    Answers, FrontChoice, InitCommand, Secrets, SlackAnswers,
+    super::{
+        arguments::variable,
+        output::{columns, note, unbroken},
+    },
+    Address, Answers, FrontChoice, Given, InitCommand, SlackAnswers,
     given::{Kind, SecretGiven},
-    tell_of_the_app,
+    key_variable, needs_no_key, tell_of_the_app,
+    terminal::Found,
 };
-use crate::messages::{InitQuestion, Messages};
+use crate::messages::{InitExplanation, InitQuestion, InitWord, Messages};
 
 const PROVIDERS: [Provider; 4] = [Provider::AnthropicApi, Provider::OpenAi, Provider::ClaudeCli, Provider::Sim];
 
+/// Somebody at a terminal.
+struct Person {
+    messages: Messages,
+    terminal: Found,
+}
+
 /// Asks for what no flag says.
-pub(super) fn ask(given: &InitCommand, secrets: Secrets) -> Result<Answers, Failure> {
-    let language = given.language.map_or_else(ask_language, Ok)?;
-    let messages = Messages::new(language);
-    let model: ModelSpec = match &given.model {
-        Some(named) => named.parse()?,
-        None => {
-            let names = PROVIDERS.map(|provider| messages.init_provider(provider.name()));
-            let chosen = choose(&messages.init_question(InitQuestion::Model), &names)?;
-            ModelSpec { provider: PROVIDERS[chosen], name: None, window: None }
-        }
+pub(super) fn ask(command: &InitCommand, given: Given) -> Result<Answers, Failure> {
+    let terminal = Found::watched()?;
+    let language = command.language.map_or_else(|| ask_language(&terminal), Ok)?;
+    let person = Person { messages: Messages::new(language), terminal };
+    let (model, base_url) = match &command.model {
+        Some(named) => (named.parse()?, given.base_url),
+        None => person.model(given.base_url)?,
     };
-    let api_key = match secrets.api_key {
+    let api_key = match given.api_key {
         Some(key) => Some(key),
-        None if model.provider == Provider::AnthropicApi && variable("ANTHROPIC_API_KEY").is_none() => {
-            secret(&messages.init_question(InitQuestion::Key), |_| Ok(()))?
-        }
-        None => None,
+        None => person.key(model.provider, base_url.is_some())?,
     };
-    let has_tokens = secrets.app_token.is_some() || secrets.bot_token.is_some();
-    let front = match given.front {
+    let has_tokens = given.app_token.is_some() || given.bot_token.is_some();
+    let front = match command.front {
         Some(front) => front,
         None if has_tokens => FrontChoice::Slack,
         None => {
-            let fronts = ["slack", "console"].map(|name| messages.init_front(name));
-            match choose(&messages.init_question(InitQuestion::Front), &fronts)? {
+            let fronts = ["slack", "console"].map(|name| person.messages.init_front(name));
+            match person.choose(&person.messages.init_question(InitQuestion::Front), &fronts)? {
                 0 => FrontChoice::Slack,
                 _ => FrontChoice::Console,
             }
@@ -50,56 +61,154 @@ pub(super) fn ask(given: &InitCommand, secrets: Secrets) -> Result<Answers, Fail
     let slack = match front {
         FrontChoice::Console => None,
         FrontChoice::Slack => {
-            tell_of_the_app(&messages)?;
+            tell_of_the_app(&person.messages)?;
             Some(SlackAnswers {
-                bot_token: token(&messages, secrets.bot_token, Kind::Bot)?,
-                app_token: token(&messages, secrets.app_token, Kind::App)?,
+                bot_token: person.token(given.bot_token, Kind::Bot)?,
+                app_token: person.token(given.app_token, Kind::App)?,
             })
         }
     };
-    Answers { language, model, api_key, slack }.checked()
+    Answers { language, model, api_key, base_url, slack }.checked()
 }
 
 /// In both languages, as nobody knows yet which one it is.
-fn ask_language() -> Result<Language, Failure> {
-    Ok(match choose("Language / 語言", &["English".to_owned(), "繁體中文".to_owned()])? {
+fn ask_language(terminal: &Found) -> Result<Language, Failure> {
+    Ok(match choose(terminal, "Language / 語言", &["English".to_owned(), "繁體中文".to_owned()])? {
         0 => Language::English,
         _ => Language::TraditionalChinese,
     })
 }
 
 /// Which of these.
-fn choose(question: &str, answers: &[String]) -> Result<usize, Failure> {
+fn choose(terminal: &Found, question: &str, answers: &[String]) -> Result<usize, Failure> {
     let theme = ColorfulTheme::default();
-    Select::with_theme(&theme).with_prompt(question).items(answers).default(0).interact().map_err(unanswered)
+    let asked = Select::with_theme(&theme).with_prompt(question).items(answers).default(0);
+    asked.interact().map_err(|error| unanswered(terminal, error))
 }
 
-fn token(messages: &Messages, given: Option<SecretGiven>, kind: Kind) -> Result<Option<SecretGiven>, Failure> {
-    if given.is_some() || variable(kind.variable()).is_some() {
-        return Ok(given);
+impl Person {
+    fn choose(&self, question: &str, answers: &[String]) -> Result<usize, Failure> {
+        choose(&self.terminal, question, answers)
     }
-    let question = match kind {
-        Kind::App => InitQuestion::AppToken,
-        Kind::Bot => InitQuestion::BotToken,
-    };
-    secret(&messages.init_question(question), |text| match text.is_empty() || text.starts_with(kind.begins()) {
-        true => Ok(()),
-        false => Err(messages.init_wrong_kind(kind.begins())),
-    })
+
+    /// Which model, and where it is.
+    fn model(&self, base_url: Option<Address>) -> Result<(ModelSpec, Option<Address>), Failure> {
+        let names = PROVIDERS.map(|provider| self.messages.init_provider(provider.name()));
+        let provider = match &base_url {
+            // Anthropic's own is not what one has an address for.
+            Some(_) => Provider::OpenAi,
+            None => PROVIDERS[self.choose(&self.messages.init_question(InitQuestion::Model), &names)?],
+        };
+        let base_url = match base_url {
+            None if provider == Provider::OpenAi && variable("OPENAI_BASE_URL").is_none() => self.address()?,
+            given => given,
+        };
+        let is_elsewhere =
+            base_url.is_some() || (provider == Provider::OpenAi && variable("OPENAI_BASE_URL").is_some());
+        let name = match (provider.default_model(), is_elsewhere) {
+            (None, _) => None,
+            // Another server has other models.
+            (Some(_), true) => Some(self.text(InitQuestion::Name, None, |text| match text.trim() {
+                "" => Err(self.messages.init_word(InitWord::Needed)),
+                _ => Ok(()),
+            })?),
+            (Some(usual), false) => Some(self.text(InitQuestion::Name, Some(usual), |_| Ok(()))?),
+        };
+        let name = name.filter(|name| Some(name.as_str()) != provider.default_model() || is_elsewhere);
+        Ok((ModelSpec { provider, name, window: None }, base_url))
+    }
+
+    /// Where a server is; nothing where it is OpenAI.
+    fn address(&self) -> Result<Option<Address>, Failure> {
+        self.explain(InitExplanation::Address, "");
+        let typed = self.text(InitQuestion::Address, Some(""), |text| {
+            let is_one = text.trim().is_empty() || Address::read(text).is_ok();
+            if is_one { Ok(()) } else { Err(self.messages.init_word(InitWord::NoAddress)) }
+        })?;
+        Address::read(&typed).map(Some).or_else(|error| if typed.is_empty() { Ok(None) } else { Err(error) })
+    }
+
+    fn key(&self, provider: Provider, is_elsewhere: bool) -> Result<Option<SecretGiven>, Failure> {
+        let Some(name) = key_variable(provider).filter(|name| variable(name).is_none()) else { return Ok(None) };
+        let explanation = match needs_no_key(provider, is_elsewhere) {
+            true => InitExplanation::OwnKey,
+            false => InitExplanation::Key,
+        };
+        self.explain(explanation, name);
+        self.secret(InitQuestion::Key, |_| Ok(()))
+    }
+
+    fn token(&self, given: Option<SecretGiven>, kind: Kind) -> Result<Option<SecretGiven>, Failure> {
+        if given.is_some() || variable(kind.variable()).is_some() {
+            return Ok(given);
+        }
+        let (question, explanation) = match kind {
+            Kind::App => (InitQuestion::AppToken, InitExplanation::AppToken),
+            Kind::Bot => (InitQuestion::BotToken, InitExplanation::BotToken),
+        };
+        self.explain(explanation, kind.variable());
+        self.secret(question, |text| match text.is_empty() || kind.check(&SecretString::from(text)).is_ok() {
+            true => Ok(()),
+            false => Err(self.messages.init_wrong_kind(kind.begins())),
+        })
+    }
+
+    /// What there is to know before an answer, and which variable does instead.
+    fn explain(&self, explanation: InitExplanation, variable: &str) {
+        let told = self.messages.init_explanation(explanation, variable);
+        note(unbroken(&told, "", columns(&Term::stderr())));
+    }
+
+    /// A line; what stands there already is taken by Enter.
+    fn text(
+        &self,
+        question: InitQuestion,
+        usual: Option<&str>,
+        fits: impl Fn(&str) -> Result<(), String>,
+    ) -> Result<String, Failure> {
+        let theme = ColorfulTheme::default();
+        let mut asked = Input::<String>::with_theme(&theme).with_prompt(self.messages.init_question(question));
+        asked = match usual {
+            Some("") => asked.allow_empty(true),
+            Some(usual) => asked.default(usual.to_owned()),
+            // What is missing is told, and not just asked for again.
+            None => asked.allow_empty(true),
+        };
+        let asked = asked.validate_with(|text: &String| fits(text));
+        let typed = asked.interact_text().map_err(|error| unanswered(&self.terminal, error))?;
+        Ok(typed.trim().to_owned())
+    }
+
+    /// What nobody sees; nothing where nothing is typed.
+    fn secret(
+        &self,
+        question: InitQuestion,
+        fits: impl Fn(&str) -> Result<(), String>,
+    ) -> Result<Option<SecretGiven>, Failure> {
+        let theme = ColorfulTheme::default();
+        let question = self.messages.init_question(question);
+        let asked = Password::with_theme(&theme)
+            .with_prompt(&question)
+            // It would show as many stars for nothing as for something.
+            .report(false)
+            .allow_empty_password(true)
+            .validate_with(|text: &String| fits(text.trim()));
+        let typed = asked.interact().map_err(|error| unanswered(&self.terminal, error))?;
+        let typed = typed.trim();
+        let word = self.messages.init_word(if typed.is_empty() { InitWord::LeftOut } else { InitWord::Taken });
+        let mut line = String::new();
+        if theme.format_input_prompt_selection(&mut line, &question, &word).is_ok() {
+            note(line);
+        }
+        Ok((!typed.is_empty()).then(|| SecretGiven::Literal(SecretString::from(typed.to_owned()))))
+    }
 }
 
-/// What nobody sees; nothing where nothing is typed.
-fn secret(question: &str, fits: impl Fn(&str) -> Result<(), String>) -> Result<Option<SecretGiven>, Failure> {
-    let theme = ColorfulTheme::default();
-    let asked = Password::with_theme(&theme)
-        .with_prompt(question)
-        .allow_empty_password(true)
-        .validate_with(|text: &String| fits(text.trim()));
-    let typed = asked.interact().map_err(unanswered)?;
-    let typed = typed.trim();
-    Ok((!typed.is_empty()).then(|| SecretGiven::Literal(SecretString::from(typed.to_owned()))))
-}
-
-fn unanswered(error: dialoguer::Error) -> Failure {
+/// Somebody who does not want to go on, or who is not there any more.
+fn unanswered(terminal: &Found, error: dialoguer::Error) -> Failure {
+    let dialoguer::Error::IO(cause) = &error;
+    if cause.kind() == io::ErrorKind::Interrupted {
+        terminal.leave();
+    }
     Failure::new(format!("nobody answers: {error}")).hint("every question has a flag: `pmk-host init --help`")
 }

@@ -82,11 +82,12 @@ doctor-model-well = { $model } answers
 doctor-model-unnamed = sim, a stand-in that quotes the conversation, because no model is named
 doctor-model-sim = { $model }, a stand-in inside the program
 doctor-model-claude = { $model }: the program `claude` is there; it was not asked
+doctor-model-claude-hint = `claude -p hello`, by the account that runs pmk-host, says whether it is logged in; so does `pmk-host doctor` without `--offline`
 doctor-model-offline = { $model } was not asked, because of `--offline`
 doctor-model-later = it takes the key; try again a little later
 doctor-model-credentials = check the key or the login, see docs/models.md
 doctor-model-billing = look at the provider's page on billing
-doctor-model-name = check the name after the colon, and the address: on most servers of their own OPENAI_BASE_URL ends in `/v1`; see docs/models.md
+doctor-model-name = check the name after the colon, and the address (`baseUrl`, OPENAI_BASE_URL): on most servers of one's own it ends in `/v1`; see docs/models.md
 doctor-model-network = check the network, a proxy, and the address of the provider
 doctor-model-small = it answers; so small a request may not suit it: ask it something by `pmk-host run`
 

@@ -82,11 +82,12 @@ doctor-model-well = { $model } 有回應
 doctor-model-unnamed = sim，只會引用對話的替身，因為沒有指定模型
 doctor-model-sim = { $model }，程式內附的替身
 doctor-model-claude = { $model }：有 `claude` 程式；沒有詢問它
+doctor-model-claude-hint = 以執行 pmk-host 的帳號下 `claude -p hello`，就知道有沒有登入；不加 `--offline` 的 `pmk-host doctor` 也會檢查
 doctor-model-offline = 沒有詢問 { $model }，因為 `--offline`
 doctor-model-later = 金鑰有效；請稍後再試
 doctor-model-credentials = 請檢查金鑰或登入，見 docs/models.md
 doctor-model-billing = 請查看供應商的帳單頁面
-doctor-model-name = 請檢查冒號後的名稱，以及網址：自架的伺服器，OPENAI_BASE_URL 大多以 `/v1` 結尾；見 docs/models.md
+doctor-model-name = 請檢查冒號後的名稱，以及網址（`baseUrl`、OPENAI_BASE_URL）：自架的伺服器，大多以 `/v1` 結尾；見 docs/models.md
 doctor-model-network = 請檢查網路、proxy 與供應商的網址
 doctor-model-small = 它有回應；這麼小的請求可能不適合它：請用 `pmk-host run` 問它看看
 
