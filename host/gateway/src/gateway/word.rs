@@ -55,6 +55,7 @@ pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: S
             }
         };
         tokio::select! {
+            biased;
             () = services.stop.cancelled() => return false,
             () = tokio::time::sleep(wait) => {}
         }
