@@ -2,11 +2,13 @@
 //!
 //! A file points to another one when it names something that is defined there: in a `use`, or in a path anywhere in its
 //! code. Between crates Cargo sees to it that there is no circle, within a crate nobody does but this. `cargo test
-//! --test arrows -- --nocapture` also says how many files are in circles at all.
+//! --test arrows -- --nocapture` also says how many files are in circles at all. With the same means, [`order`] sees to it
+//! that nothing the simulation drives is left to chance.
 
 mod arrows;
 mod circles;
 mod made_up;
+mod order;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -38,7 +40,7 @@ fn nothing_found(look: impl Fn(&str, &Arrows) -> Vec<String>) {
 
 /// The library and the program of each crate of the host and of each policy.
 fn roots() -> Vec<(String, PathBuf)> {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let top = top();
     let manifest = std::fs::read_to_string(top.join("Cargo.toml")).expect("the workspace's manifest");
     let manifest: toml::Table = manifest.parse().expect("TOML");
     let members = manifest["workspace"]["members"].as_array().expect("members");
@@ -51,4 +53,8 @@ fn roots() -> Vec<(String, PathBuf)> {
         .collect();
     assert!(roots.iter().any(|(name, _)| name == "host/gateway/src/lib.rs"), "{roots:?}");
     roots
+}
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

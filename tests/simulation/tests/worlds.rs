@@ -57,8 +57,8 @@ fn worlds_that_nobody_has_seen() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_nanos();
     // Small enough to be typed.
     let first = u64::try_from(now % 1_000_000_000).expect("it is small");
-    // Past what the harness keeps of tests that pass: a log of CI is to tell which worlds they were.
-    writeln!(std::io::stderr(), "the first of these worlds is {first}").expect("somebody reads it");
+    // Past what the tests' harness keeps of a test that passes: CI's log says which these were.
+    writeln!(std::io::stderr(), "worlds that nobody has seen: from seed {first}").expect("somewhere to say it");
     let policies = Policies::load();
     let (mut answered, mut seed) = (0, first);
     while answered < turns {

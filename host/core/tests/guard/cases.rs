@@ -1,6 +1,6 @@
 //! One case a rule, and the edges that random histories rarely reach.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use pmk_core::{
     Applied, Archived, Block, Entry, Guard, Language, Message, Origin, Plan, Quote, Role, Transcript, Verdict, floor,
@@ -320,4 +320,44 @@ fn a_recall_needs_a_new_message() {
     let mut plan = Plan::new();
     plan.recall(7, quote(7));
     assert_eq!(GUARD.apply(&transcript, &plan).unwrap_err().rule.number(), 8);
+}
+
+/// What comes of a wish to have messages summed up.
+fn summing_up(transcript: &Transcript, start: u32, end: u32) -> Result<Option<Range<usize>>, u8> {
+    let mut plan = Plan::new();
+    plan.compact(start, end);
+    GUARD.apply(transcript, &plan).map(|applied| applied.compaction).map_err(|breach| breach.rule.number())
+}
+
+#[test]
+fn only_whole_turns_between_the_seed_and_the_most_recent_one_are_summed_up() {
+    let transcript = history();
+    assert_eq!(summing_up(&transcript, 2, 4), Ok(Some(2..4)));
+    // The seed, half a turn, nothing, backwards, the most recent turn, the new message, more than there is.
+    for (start, end) in [(0, 2), (0, 4), (2, 3), (3, 4), (2, 2), (4, 2), (2, 8), (4, 8), (2, 9), (8, 9), (2, 90)] {
+        assert_eq!(summing_up(&transcript, start, end), Err(1), "{start}..{end}");
+    }
+}
+
+#[test]
+fn what_is_summed_up_may_begin_behind_a_marker_and_has_none_in_it() {
+    let marker = Message::text(Role::User, Origin::Marker, "（此處省略 1 輪）");
+    let turns = [question(), answer(), question(), answer(), question()];
+    let transcript = Transcript::of_messages(seed().into_iter().chain([marker]).chain(turns));
+    assert_eq!(summing_up(&transcript, 3, 5), Ok(Some(3..5)));
+    assert_eq!(summing_up(&transcript, 2, 5), Err(1));
+    assert_eq!(summing_up(&transcript, 4, 5), Err(1));
+}
+
+#[test]
+fn what_is_said_of_a_recall_that_has_no_room_adds_up() {
+    let transcript = history();
+    let mut plan = Plan::new();
+    plan.recall(5, quote(5));
+    let applied = GUARD.apply(&transcript, &plan).expect("a recall");
+    let recalled = u64::from(applied.recall.expect("a recall").tokens);
+    let limit = transcript.total_tokens() + 1;
+    let refused = Guard { limit, ..GUARD }.apply(&transcript, &plan).unwrap_err();
+    let rest = applied.tokens_after - recalled;
+    assert!(refused.what.contains(&format!("{recalled} tokens beside {rest} exceeds")), "{refused}");
 }

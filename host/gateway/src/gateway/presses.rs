@@ -46,7 +46,9 @@ impl Presses {
             if let Err(error) = &taken {
                 tracing::warn!(%error, "what was pressed is done later");
             }
+            // Whoever is to end does not begin anything more; what has come need not wait for what is tried again.
             tokio::select! {
+                biased;
                 () = over.cancelled() => return,
                 () = self.news.notified() => {}
                 () = tokio::time::sleep(WAITS[0]), if taken.is_err() => {}
@@ -118,6 +120,7 @@ fn look_again(services: &Arc<Services>, dispatcher: &Arc<Dispatcher>, number: i6
     services.tasks.spawn(async move {
         loop {
             tokio::select! {
+                biased;
                 () = looking.stop.cancelled() => return,
                 () = tokio::time::sleep(WAITS[0]) => {}
             }

@@ -57,6 +57,7 @@ pub(super) async fn show(services: &Services, place: &ReplyTo, ts: &str, text: S
             }
         };
         tokio::select! {
+            biased;
             () = services.stop.cancelled() => return false,
             () = tokio::time::sleep(wait) => {}
         }

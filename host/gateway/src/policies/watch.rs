@@ -44,7 +44,10 @@ pub async fn follow(swapper: Arc<Swapper>) {
             seen = settled(&files).await;
         }
         loop {
+            // Which files serve comes first: of others nothing is to be loaded. What is loaded completely takes over,
+            // although its file may have changed by then; that is seen next.
             tokio::select! {
+                biased;
                 changed = serving.changed() => match changed {
                     Ok(()) => break,
                     Err(_) => return,
@@ -63,6 +66,7 @@ pub async fn follow(swapper: Arc<Swapper>) {
 async fn other_than(seen: &[Option<Stamp>], files: &[PathBuf], folders: &Folders) {
     while stamps(files) == seen {
         tokio::select! {
+            biased;
             () = folders.told.notified() => {}
             () = sleep(LOOKED_AT_EVERY) => {}
         }
