@@ -83,7 +83,8 @@ pub(super) async fn placeholder(services: &Services, turn: &OpenTurn) -> Result<
         match placed {
             Ok(None) => return Ok(Placeholder::Not),
             Ok(Some(id)) => {
-                services.store.placed(turn.turn, &id).await?;
+                // Not waited for: whatever the turn stores comes after it, and its answer is stored with it once more.
+                drop(services.store.placed(turn.turn, &id));
                 return Ok(Placeholder::There(id));
             }
             Err(FrontError::Transient { what, retry_after }) => {
