@@ -143,6 +143,7 @@ async fn session(home: &Path) {
         receipts: Receipts::default(),
         pieces: vec![],
         revision: None,
+        placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![(0, None)], vec![], NOW).await.expect("finishes");

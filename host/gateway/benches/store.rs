@@ -72,6 +72,7 @@ async fn turn(store: &Store, conversation: usize, number: usize) {
         receipts: Receipts::default(),
         pieces: vec![],
         revision: None,
+        placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![(0, Some("1700000000.000100".into()))], vec![], NOW).await.expect("finishes");
@@ -132,6 +133,7 @@ async fn archive(store: &Store, numbers: &AtomicUsize, messages: usize) {
         receipts: Receipts::default(),
         pieces: vec![],
         revision: None,
+        placeholder: None,
     };
     store.record(open.turn, recorded, NOW).await.expect("records");
     store.finish(open.turn, vec![], vec![], NOW).await.expect("finishes");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pmk_knowledge::reaction::ReactionVerdict;
 use pmk_system::{error::Failure, panics};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{
     dispatch::{Batch, Dispatcher, Stuck, Turns},
@@ -71,7 +71,17 @@ impl Gateway {
         let pressed = presses.news();
         let pressing = tokio::spawn(presses.keep_taking(over.clone()));
         let door = Door { services: Arc::clone(services), dispatcher: Arc::clone(dispatcher), pressed };
-        let listened = services.front.listen(&door, services.stop.clone()).await;
+        // As a task: what is polled by the thread that waits for the end is woken over and over by the others. It goes with
+        // whoever waits for it.
+        let (front, stop) = (Arc::clone(&services.front), services.stop.clone());
+        let mut listening = JoinSet::new();
+        listening.spawn(async move { front.listen(&door, stop).await });
+        let listened = match listening.join_next().await {
+            Some(Err(ended)) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            Some(Ok(listened)) => listened,
+            // Nobody else could have ended it.
+            Some(Err(_)) | None => Err(FrontError::Closed),
+        };
         // What has begun is done whole.
         over.cancel();
         let _ = pressing.await;

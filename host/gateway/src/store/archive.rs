@@ -20,8 +20,7 @@ use crate::ids::{SessionId, TurnId};
 /// What each message is found by; the conversation is the group.
 const INDEX: Index = Index { name: "said", columns: &[Column { name: "text", weight: 1.0 }] };
 
-pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id, terms)
-     SELECT ?1, coalesce(max(number) + 1, 0), ?2, ?3 FROM archive WHERE session_id = ?1";
+pub(super) const NUMBER: &str = "INSERT INTO archive (session_id, number, message_id, terms) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const OF_TURN: &str = "SELECT id FROM message WHERE turn_id = ?1";
 pub(super) const FORGET: &str = "DELETE FROM archive WHERE message_id = ?1";
 pub(super) const COUNT_TERMS: &str = "UPDATE archive SET terms = ?2 WHERE message_id = ?1";
@@ -45,7 +44,8 @@ pub(super) fn add(conn: &Connection, session: SessionId, id: i64, message: &NewM
 
 fn enter(conn: &Connection, session: SessionId, id: i64, terms: &[String]) -> Result<(), Fault> {
     let count = u32::try_from(terms.len()).unwrap_or(u32::MAX);
-    conn.prepare_cached(NUMBER)?.execute(params![session.0, id, count])?;
+    let number = length(conn, session)?;
+    conn.prepare_cached(NUMBER)?.execute(params![session.0, number, id, count])?;
     if terms.is_empty() {
         return Ok(());
     }

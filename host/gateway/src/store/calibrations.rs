@@ -17,7 +17,7 @@ pub(super) const LEARN_BOUND: &str =
     "INSERT INTO bound (provider, model, kind, size, tokens, source, learnt_at, until, times)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 const RECALL: &str = "SELECT weight, x, y, xx, xy FROM calibration WHERE provider = ?1 AND model = ?2";
-const RECALL_BOUNDS: &str = "SELECT kind, size, tokens, source, learnt_at, until, times FROM bound
+pub(super) const RECALL_BOUNDS: &str = "SELECT kind, size, tokens, source, learnt_at, until, times FROM bound
      WHERE provider = ?1 AND model = ?2";
 const ALL: &str = "SELECT provider, model FROM calibration UNION SELECT provider, model FROM bound ORDER BY 1, 2";
 
@@ -73,6 +73,10 @@ impl Store {
 pub(super) fn learn(conn: &Connection, learnt: &Learnt) -> Result<(), Fault> {
     let Learnt { provider, model, fit: Fit { weight, x, y, xx, xy }, bounds } = learnt;
     conn.prepare_cached(LEARN)?.execute(params![provider, model, weight, x, y, xx, xy])?;
+    // Most turns teach nothing of them.
+    if recall_bounds(conn, provider, model)? == *bounds {
+        return Ok(());
+    }
     conn.prepare_cached(UNLEARN_BOUNDS)?.execute(params![provider, model])?;
     let mut add = conn.prepare_cached(LEARN_BOUND)?;
     let refused = bounds.refused.map(|Refused { size, fits, source, hold }| {
@@ -96,17 +100,19 @@ fn sql(tokens: u64) -> i64 {
 }
 
 fn recall(conn: &Connection, provider: String, model: String) -> Result<Learnt, Fault> {
-    let known = params![provider, model];
-    let fit = conn.prepare_cached(RECALL)?.query_row(known, fit).optional()?.unwrap_or_default();
+    let fit = conn.prepare_cached(RECALL)?.query_row(params![provider, model], fit).optional()?.unwrap_or_default();
+    let bounds = recall_bounds(conn, &provider, &model)?;
+    Ok(Learnt { provider, model, fit, bounds })
+}
+
+fn recall_bounds(conn: &Connection, provider: &str, model: &str) -> Result<Bounds, Fault> {
     let mut bounds = Bounds::default();
     let mut statement = conn.prepare_cached(RECALL_BOUNDS)?;
-    let mut rows = statement.query(known)?;
+    let mut rows = statement.query([provider, model])?;
     while let Some(row) = rows.next()? {
         bound(row, &mut bounds)?;
     }
-    drop(rows);
-    drop(statement);
-    Ok(Learnt { provider, model, fit, bounds })
+    Ok(bounds)
 }
 
 fn fit(row: &Row<'_>) -> rusqlite::Result<Fit> {

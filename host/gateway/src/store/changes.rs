@@ -43,7 +43,8 @@ pub(super) const KEEP_EARLY: &str =
     "INSERT INTO early_change (channel, ts, edited_at, text, at) VALUES (?1, ?2, ?3, ?4, ?5)
      ON CONFLICT (channel, ts) DO UPDATE SET edited_at = excluded.edited_at, text = excluded.text, at = excluded.at
      WHERE edited_at <= excluded.edited_at OR (edited_at IS NOT NULL AND excluded.edited_at IS NULL)";
-pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2 RETURNING edited_at, text";
+pub(super) const FIND_EARLY: &str = "SELECT edited_at, text FROM early_change WHERE channel = ?1 AND ts = ?2";
+pub(super) const TAKE_EARLY: &str = "DELETE FROM early_change WHERE channel = ?1 AND ts = ?2";
 pub(super) const CLEAR_EARLY: &str = "DELETE FROM early_change WHERE at <= ?1";
 /// In the order in which they are answered.
 pub(super) const WAITING_IN: &str = "SELECT i.id, i.user FROM inbox i JOIN session s ON s.id = i.session_id
@@ -291,11 +292,11 @@ pub(super) enum Early {
 /// Takes what is known of a message that has just come in.
 pub(super) fn early(conn: &Connection, inbound: &Inbound, expired: i64) -> Result<Option<Early>, Fault> {
     conn.prepare_cached(CLEAR_EARLY)?.execute([expired])?;
-    let mut statement = conn.prepare_cached(TAKE_EARLY)?;
-    let mut rows = statement.query([&inbound.reply_to.channel, &inbound.ts])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let (at, text): (Option<String>, Option<String>) = (row.get(0)?, row.get(1)?);
-    Ok(Some(match (at, text) {
+    let place = [&inbound.reply_to.channel, &inbound.ts];
+    let found = conn.prepare_cached(FIND_EARLY)?.query_row(place, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some(found) = found else { return Ok(None) };
+    conn.prepare_cached(TAKE_EARLY)?.execute(place)?;
+    Ok(Some(match found {
         (Some(at), Some(text)) => Early::Edited { text, at },
         _ => Early::Deleted,
     }))

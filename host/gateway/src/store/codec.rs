@@ -58,6 +58,12 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry, Fault> {
     Ok(Entry { id, message, original, tokens: row.get(5)?, chars: row.get(6)? })
 }
 
+/// How much of a message is stored, without reading it: of the columns of [`entry_columns`].
+pub(super) fn stored_bytes(row: &Row<'_>) -> Result<usize, Fault> {
+    let bytes = |column| row.get_ref(column).map(|text| text.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len));
+    Ok(bytes(3)? + bytes(4)?)
+}
+
 /// A message on its way into the archive: encoded and counted before the writer sees it.
 pub(super) struct NewMessage {
     pub(super) role: &'static str,

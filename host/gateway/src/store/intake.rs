@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use pmk_core::{FrontName, SessionKey};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     CalledOff, OpenWork, Pending, Store, StoreError,
     changes::{self, Early},
     codec,
     error::Fault,
+    sessions,
 };
 use crate::ids::InboxId;
 use crate::talk::Inbound;
@@ -21,14 +22,15 @@ pub const SEEN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// shrinks, and few enough that nobody waits for it.
 const CLEARED_AT_ONCE: u32 = 8;
 
-pub(super) const CLEAR_SEEN: &str = "DELETE FROM seen WHERE (front, key) IN
-     (SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2)";
+pub(super) const EXPIRED_SEEN: &str = "SELECT front, key FROM seen WHERE at <= ?1 ORDER BY at LIMIT ?2";
+pub(super) const FORGET_SEEN: &str = "DELETE FROM seen WHERE front = ?1 AND key = ?2";
 pub(super) const IS_SEEN: &str = "SELECT 1 FROM seen WHERE front = ?1 AND key = ?2 AND at > ?3";
-pub(super) const SEE: &str = "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3)
-     ON CONFLICT (front, key) DO UPDATE SET at = excluded.at";
-pub(super) const ENTER_SESSION: &str =
-    "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)
-     ON CONFLICT (key) DO UPDATE SET active_at = excluded.active_at, channel = excluded.channel RETURNING id";
+pub(super) const SEE: &str =
+    "INSERT INTO seen (front, key, at) VALUES (?1, ?2, ?3) ON CONFLICT (front, key) DO NOTHING";
+pub(super) const SEE_AGAIN: &str = "UPDATE seen SET at = ?3 WHERE front = ?1 AND key = ?2";
+pub(super) const OPEN_SESSION: &str =
+    "INSERT INTO session (key, created_at, active_at, channel) VALUES (?1, ?2, ?2, ?3)";
+pub(super) const ENTER_SESSION: &str = "UPDATE session SET active_at = ?2, channel = ?3 WHERE id = ?1";
 pub(super) const ENTER_INBOX: &str = "INSERT INTO inbox (session_id, event_id, received_at, ts, message, channel, user)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 pub(super) const OPEN_WORK: &str = "SELECT i.id, s.key, i.ts FROM inbox i JOIN session s ON s.id = i.session_id
@@ -99,14 +101,12 @@ pub(super) fn open_work(conn: &Connection) -> Result<OpenWork, Fault> {
 }
 
 pub(super) fn accept(conn: &Connection, inbound: &Inbound, json: &str, now_ms: i64) -> Result<Option<InboxId>, Fault> {
-    let duplicate = was_seen(conn, inbound, now_ms)?;
     // A duplicate may bring a name that the first copy did not have.
-    see(conn, inbound, now_ms)?;
-    if duplicate {
+    if see(conn, inbound, now_ms)? {
         return Ok(None);
     }
     let expired = expired(now_ms);
-    conn.prepare_cached(CLEAR_SEEN)?.execute(params![expired, CLEARED_AT_ONCE])?;
+    clear_seen(conn, expired)?;
     match changes::early(conn, inbound, expired)? {
         None => enter(conn, inbound, Some(json), now_ms).map(Some),
         Some(Early::Edited { text, at }) => {
@@ -147,11 +147,27 @@ pub(super) fn is_known(conn: &Connection, name: &str, now_ms: i64) -> Result<boo
     Ok(false)
 }
 
-/// A message is taken in, under all of its names.
-pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<(), Fault> {
+/// A message is taken in, under all of its names. Whether it was before, under any of them.
+pub(super) fn see(conn: &Connection, inbound: &Inbound, now_ms: i64) -> Result<bool, Fault> {
+    let (front, expired) = (front_name(inbound.key.front), expired(now_ms));
     let mut see = conn.prepare_cached(SEE)?;
+    let mut was_seen = false;
     for name in names(inbound) {
-        see.execute(params![front_name(inbound.key.front), name, now_ms])?;
+        if see.execute(params![front, name, now_ms])? == 0 {
+            was_seen |= conn.prepare_cached(IS_SEEN)?.exists(params![front, name, expired])?;
+            conn.prepare_cached(SEE_AGAIN)?.execute(params![front, name, now_ms])?;
+        }
+    }
+    Ok(was_seen)
+}
+
+/// Forgets some of the names that have expired. One by one: see [`writer`](super::writer).
+fn clear_seen(conn: &Connection, expired: i64) -> Result<(), Fault> {
+    let mut find = conn.prepare_cached(EXPIRED_SEEN)?;
+    let found = find.query_map(params![expired, CLEARED_AT_ONCE], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found: Vec<(String, String)> = found.collect::<Result<_, _>>()?;
+    for (front, name) in found {
+        conn.prepare_cached(FORGET_SEEN)?.execute([front, name])?;
     }
     Ok(())
 }
@@ -163,9 +179,16 @@ fn names(inbound: &Inbound) -> impl Iterator<Item = &String> {
 /// Puts a message into the inbox; without its JSON it is done with.
 pub(super) fn enter(conn: &Connection, inbound: &Inbound, json: Option<&str>, now_ms: i64) -> Result<InboxId, Fault> {
     let Inbound { event_id, key, user, reply_to, ts, .. } = inbound;
-    let session: i64 = conn
-        .prepare_cached(ENTER_SESSION)?
-        .query_row(params![key.to_string(), now_ms, reply_to.channel], |row| row.get(0))?;
+    let key = key.to_string();
+    let known: Option<i64> =
+        conn.prepare_cached(sessions::FIND_SESSION)?.query_row([&key], |row| row.get(0)).optional()?;
+    let session = match known {
+        Some(session) => {
+            conn.prepare_cached(ENTER_SESSION)?.execute(params![session, now_ms, reply_to.channel])?;
+            session
+        }
+        None => conn.prepare_cached(OPEN_SESSION)?.insert(params![key, now_ms, reply_to.channel])?,
+    };
     let values = params![session, event_id, now_ms, ts, json, reply_to.channel, user];
     conn.prepare_cached(ENTER_INBOX)?.execute(values)?;
     Ok(InboxId(conn.last_insert_rowid()))

@@ -1,10 +1,11 @@
 //! A few threads read, each over a connection of its own: a long read holds up neither the writer nor
-//! the async runtime. Where there are to be no threads, whoever wants to know something reads it.
+//! the async runtime. What is short is read over the same connections by whoever wants to know it, for the way to another
+//! thread and back costs more; and everything where there are to be no threads.
 
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
@@ -21,6 +22,9 @@ const THREADS: usize = 2;
 
 type Read = Box<dyn FnOnce(&Connection) + Send>;
 
+/// One for each thread.
+type Connections = Arc<[Mutex<Connection>]>;
+
 /// What reads. Dropping it lets what is queued finish.
 pub(super) struct Readers {
     path: PathBuf,
@@ -29,7 +33,7 @@ pub(super) struct Readers {
 
 /// Who reads.
 enum Way {
-    Threads { queue: Option<Sender<Read>>, threads: Vec<JoinHandle<()>> },
+    Threads { queue: Option<Sender<Read>>, threads: Vec<JoinHandle<()>>, connections: Connections },
     Caller(Mutex<Connection>),
 }
 
@@ -43,20 +47,20 @@ impl Readers {
         if let Threads::None(_) = who {
             return Ok(Readers { path: path.to_owned(), way: Way::Caller(Mutex::new(open(path)?)) });
         }
-        let connections = (0..THREADS).map(|_| open(path)).collect::<Result<Vec<_>, _>>()?;
+        let connections: Connections = (0..THREADS).map(|_| open(path).map(Mutex::new)).collect::<Result<_, _>>()?;
         let (queue, reads) = mpsc::channel();
         let reads = Arc::new(Mutex::new(reads));
-        let start = |conn| {
-            let reads = Arc::clone(&reads);
+        let start = |number: usize| {
+            let (reads, connections) = (Arc::clone(&reads), Arc::clone(&connections));
             let thread = thread::Builder::new().name("store-reader".into()).spawn(move || {
                 while let Some(read) = next(&reads) {
-                    read(&conn);
+                    read(&lock(&connections[number]));
                 }
             });
             thread.map_err(|error| StoreError::Io { path: path.to_owned(), message: error.to_string() })
         };
-        let threads = connections.into_iter().map(start).collect::<Result<_, _>>()?;
-        Ok(Readers { path: path.to_owned(), way: Way::Threads { queue: Some(queue), threads } })
+        let threads = (0..connections.len()).map(start).collect::<Result<_, _>>()?;
+        Ok(Readers { path: path.to_owned(), way: Way::Threads { queue: Some(queue), threads, connections } })
     }
 
     /// Runs `work` on a connection that sees everything committed before this call.
@@ -66,6 +70,20 @@ impl Readers {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         self.queue(work)?.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Runs `work`, which takes no longer than a moment, here and now. `None` where it has found that it would, or where all
+    /// connections are in use: then it is for [`read`](Self::read).
+    pub(super) fn read_here<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<Option<T>, Fault>,
+    ) -> Result<Option<T>, StoreError> {
+        let conn = match &self.way {
+            Way::Threads { connections, .. } => connections.iter().find_map(idle),
+            Way::Caller(conn) => Some(lock(conn)),
+        };
+        let Some(conn) = conn else { return Ok(None) };
+        guarded(|| work(&conn)).map_err(|fault| fault.at(&self.path))
     }
 
     /// The same for a thread that may wait; in the async runtime it panics.
@@ -96,9 +114,23 @@ impl Readers {
             Way::Threads { queue, .. } => {
                 queue.as_ref().ok_or(StoreError::Closed)?.send(read).map_err(|_| StoreError::Closed)?;
             }
-            Way::Caller(conn) => read(&conn.lock().unwrap_or_else(PoisonError::into_inner)),
+            Way::Caller(conn) => read(&lock(conn)),
         }
         Ok(answer)
+    }
+}
+
+/// What a read that has panicked leaves behind is a connection as good as before.
+fn lock(conn: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    conn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection that nobody reads over at the moment.
+fn idle(conn: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
+    match conn.try_lock() {
+        Ok(conn) => Some(conn),
+        Err(TryLockError::Poisoned(conn)) => Some(conn.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -109,7 +141,7 @@ fn next(reads: &Mutex<Receiver<Read>>) -> Option<Read> {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        let Way::Threads { queue, threads } = &mut self.way else { return };
+        let Way::Threads { queue, threads, .. } = &mut self.way else { return };
         drop(queue.take());
         for thread in threads.drain(..) {
             // It only fails when the thread panicked, which has been printed.

@@ -61,14 +61,16 @@ impl Digest {
         let messages = messages.iter().map(|message| &**message).collect();
         let max_answer_tokens = *max_answer_tokens;
         // Hashed as it is written: a request may hold megabytes.
-        let mut hashing = Hashing(Sha256::new());
+        let mut hashing = io::BufWriter::new(Hashing(Sha256::new()));
         let written = serde_json::to_writer(&mut hashing, &Serialised { system, messages, max_answer_tokens, tools });
         written.expect("what we serialise has texts for keys, and no hash fails");
-        Digest::written(hashing.0.finalize())
+        let Hashing(hash) = hashing.into_inner().expect("no hash fails");
+        Digest::written(hash.finalize())
     }
 }
 
 /// Hashes what is written to it.
+#[derive(Debug)]
 struct Hashing(Sha256);
 
 impl io::Write for Hashing {

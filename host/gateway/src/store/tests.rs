@@ -100,6 +100,7 @@ fn recorded(question: &str, answer: &str) -> Recorded {
         receipts: Receipts::default(),
         pieces: vec![],
         revision: None,
+        placeholder: None,
     }
 }
 

@@ -35,9 +35,13 @@ pub(super) const KEEP_ATTACHED: &str =
     "UPDATE inbox SET message = json_set(message, '$.attached', json(?2)) WHERE id = ?1 AND message IS NOT NULL";
 pub(super) const ANSWER: &str = "UPDATE turn SET answered_at = ?2, report = ?3, input_tokens = ?4, output_tokens = ?5,
             cache_read_tokens = ?6, cache_creation_tokens = ?7,
-            policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14
-     WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL
-     RETURNING session_id";
+            policy = ?8, experiment = ?9, arm = ?10, failed = ?11, overflowed = ?12, reasked = ?13, asked_by = ?14,
+            placeholder = coalesce(?15, placeholder)
+     WHERE id = ?1 AND answered_at IS NULL AND delivered_at IS NULL";
+/// Where the answer of a turn goes: the conversation, how often it was changed, and its next place in the live window.
+pub(super) const STANDING: &str = "SELECT t.session_id, s.revision,
+            (SELECT coalesce(max(l.position) + 1, 0) FROM live l WHERE l.session_id = t.session_id)
+     FROM turn t JOIN session s ON s.id = t.session_id WHERE t.id = ?1";
 pub(super) const ANSWERED_WITH: &str =
     "UPDATE turn SET answered_at = ?2, delivered_at = ?2, asked_by = ?3, answered_with = ?4
      WHERE id = ?1 AND answered_at IS NULL";
@@ -55,9 +59,9 @@ pub(super) const ANY_UNSENT: &str = "SELECT 1 FROM outbox WHERE turn_id = ?1 AND
 pub(super) const DELIVERING_TO: &str = "SELECT 1 FROM inbox i JOIN outbox o ON o.turn_id = i.id
      WHERE i.message IS NOT NULL AND i.parked_at IS NULL AND i.channel = ?1 AND o.sent_at IS NULL";
 pub(super) const EMPTY_PARTS: &str = "UPDATE outbox SET body = NULL WHERE turn_id = ?1";
-pub(super) const DELIVERED: &str = "UPDATE turn SET delivered_at = ?2, report = NULL
-     WHERE id = ?1 AND delivered_at IS NULL
-     RETURNING session_id";
+pub(super) const DELIVERED: &str =
+    "UPDATE turn SET delivered_at = ?2, report = NULL WHERE id = ?1 AND delivered_at IS NULL";
+pub(super) const OF_SESSION: &str = "SELECT session_id FROM turn WHERE id = ?1";
 /// What came with it stays, but not what others had said before in its thread: that was for this turn alone.
 pub(super) const EMPTY_QUESTION: &str = "UPDATE inbox SET message = NULL,
             attached = CASE WHEN json_valid(message) THEN json_remove(message -> '$.attached', '$.thread') END
@@ -90,8 +94,10 @@ impl Store {
         let Begin::Ask(mut open) = begun else { return Ok(begun) };
         // Read apart, so that nobody's commit waits for a long window. The lease keeps it as it is.
         let session = open.session;
-        (open.live.entries, open.archived) =
-            self.read(move |conn| Ok((window::read(conn, session)?, archive::length(conn, session)?))).await?;
+        open.live.entries = match self.shared.readers.read_here(|conn| window::read_short(conn, session))? {
+            Some(entries) => entries,
+            None => self.read(move |conn| window::read(conn, session)).await?,
+        };
         Ok(Begin::Ask(open))
     }
 
@@ -111,17 +117,23 @@ impl Store {
         .await
     }
 
-    /// Remembers the message that the answer will take the place of.
+    /// Remembers the message that the answer will take the place of: before whatever is stored after this call, whether
+    /// or not anybody waits for what it returns.
     ///
     /// # Errors
     /// [`StoreError::WrongState`] when the turn is over.
-    pub async fn placed(&self, turn: TurnId, placeholder: &str) -> Result<(), StoreError> {
+    pub fn placed(
+        &self,
+        turn: TurnId,
+        placeholder: &str,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
         let placeholder = placeholder.to_owned();
-        self.write(move |conn| match conn.prepare_cached(PLACE)?.execute(params![turn.0, placeholder])? {
-            0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
-            _ => Ok(()),
+        self.shared.writer.write(move |conn| {
+            match conn.prepare_cached(PLACE)?.execute(params![turn.0, placeholder])? {
+                0 => Err(StoreError::WrongState { turn, why: "is over" }.into()),
+                _ => Ok(()),
+            }
         })
-        .await
     }
 
     /// Remembers with the question what was read of what came with it: run again, the turn reads the same.
@@ -177,6 +189,7 @@ impl Store {
             events,
             mut receipts,
             revision,
+            placeholder,
         } = recorded;
         let texts = self.shared.texts.fresh(&mut receipts);
         let lines = self.pen(now_ms).lines(&events);
@@ -185,9 +198,14 @@ impl Store {
         let encoded: Vec<(String, Option<String>)> = parts.iter().map(encode).collect();
         let report = codec::to_json(&report);
         self.write_telling(move |conn| {
-            let session = answer(conn, turn, usage, &report, &outturn, now_ms)?;
-            changes::refuse_stale(conn, session, revision)?;
-            let mut position = window::next_position(conn, session)?;
+            answer(conn, turn, usage, (&report, placeholder.as_deref()), &outturn, now_ms)?;
+            let (session, stands_at, mut position): (i64, i64, i64) = conn
+                .prepare_cached(STANDING)?
+                .query_row([turn.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let session = SessionId(session);
+            if revision.is_some_and(|revision| revision != stands_at) {
+                return Err(StoreError::Changed.into());
+            }
             let mut stored = Vec::with_capacity(messages.len());
             for (id, message, shown) in &messages {
                 let id = match id {
@@ -292,9 +310,10 @@ impl Store {
             if conn.prepare_cached(ANY_UNSENT)?.exists([turn.0])? {
                 return Err(StoreError::WrongState { turn, why: "has parts that were not sent" }.into());
             }
-            let session: Option<i64> =
-                conn.prepare_cached(DELIVERED)?.query_row(params![turn.0, now_ms], |row| row.get(0)).optional()?;
-            let session = session.ok_or(StoreError::WrongState { turn, why: "is over" })?;
+            if conn.prepare_cached(DELIVERED)?.execute(params![turn.0, now_ms])? == 0 {
+                return Err(StoreError::WrongState { turn, why: "is over" }.into());
+            }
+            let session = conn.prepare_cached(OF_SESSION)?.query_row([turn.0], |row| row.get(0))?;
             if sent.is_empty() {
                 conn.prepare_cached(escalations::RELEASE_CLAIM)?.execute([turn.0])?;
             }
@@ -398,7 +417,7 @@ fn begin(conn: &Connection, inbox: InboxId, hold: Hold, owner: &str, now_ms: i64
             case,
             called_off,
             live,
-            archived: 0,
+            archived: archive::length(conn, session)?,
         })
     };
     lease::take(conn, session, owner, None)?;
@@ -443,10 +462,10 @@ fn answer(
     conn: &Connection,
     turn: TurnId,
     usage: Usage,
-    report: &str,
+    (report, placeholder): (&str, Option<&str>),
     outturn: &Outturn,
     now_ms: i64,
-) -> Result<SessionId, Fault> {
+) -> Result<(), Fault> {
     // SQLite's integers are signed; no provider counts that far.
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     let Outturn { tags, failed, overflowed, reasked, asked_by } = outturn;
@@ -465,11 +484,13 @@ fn answer(
         failed,
         overflowed,
         reasked,
-        asked_by
+        asked_by,
+        placeholder
     ];
-    let session: Option<i64> = conn.prepare_cached(ANSWER)?.query_row(values, |row| row.get(0)).optional()?;
-    let session = session.ok_or(StoreError::WrongState { turn, why: "has an answer or is over" })?;
-    Ok(SessionId(session))
+    match conn.prepare_cached(ANSWER)?.execute(values)? {
+        0 => Err(StoreError::WrongState { turn, why: "has an answer or is over" }.into()),
+        _ => Ok(()),
+    }
 }
 
 fn part_sent(conn: &Connection, turn: TurnId, (part, sent_id): &Sent, now_ms: i64) -> Result<(), Fault> {

@@ -479,6 +479,9 @@ pub struct Recorded {
     pub receipts: Receipts,
     /// The state of the conversation that the turn was begun with; `None` where nothing else can change it.
     pub revision: Option<i64>,
+    /// The message that the answer takes the place of; `None` where there is none but the one that was
+    /// [placed](super::Store::placed).
+    pub placeholder: Option<String>,
 }
 
 /// What becomes of a question to people.

@@ -12,6 +12,10 @@ use super::{
 use crate::ids::{SessionId, TurnId};
 use crate::ledger::Noted;
 
+/// A window of so many entries and bytes is read in a fraction of a millisecond.
+pub(super) const SHORT_ENTRIES: usize = 128;
+pub(super) const SHORT_BYTES: usize = 128 << 10;
+
 pub(super) const READ_LIVE: &str = concat!(
     "SELECT ",
     entry_columns!(),
@@ -183,13 +187,31 @@ pub(super) fn show(
 
 /// The entries of the live window, oldest first.
 pub(super) fn read(conn: &Connection, session: SessionId) -> Result<Vec<LiveEntry>, Fault> {
+    Ok(read_most(conn, session, (usize::MAX, usize::MAX))?.unwrap_or_default())
+}
+
+/// The same where it is short enough to be read on a thread that has other things to do; `None` where it is not.
+pub(super) fn read_short(conn: &Connection, session: SessionId) -> Result<Option<Vec<LiveEntry>>, Fault> {
+    read_most(conn, session, (SHORT_ENTRIES, SHORT_BYTES))
+}
+
+/// The same where it has so many entries and bytes at most.
+fn read_most(
+    conn: &Connection,
+    session: SessionId,
+    (most_entries, most_bytes): (usize, usize),
+) -> Result<Option<Vec<LiveEntry>>, Fault> {
     let mut statement = conn.prepare_cached(READ_LIVE)?;
     let mut rows = statement.query([session.0])?;
-    let mut entries = Vec::new();
+    let (mut entries, mut bytes) = (Vec::new(), 0usize);
     while let Some(row) = rows.next()? {
+        bytes = bytes.saturating_add(codec::stored_bytes(row)?);
+        if entries.len() == most_entries || bytes > most_bytes {
+            return Ok(None);
+        }
         entries.push(LiveEntry { entry: codec::entry(row)?, position: row.get("position")? });
     }
-    Ok(entries)
+    Ok(Some(entries))
 }
 
 /// Positions as first and last of each unbroken run.

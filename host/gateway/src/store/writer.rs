@@ -8,6 +8,10 @@
 //! each. So all are run without; where one leaves something behind, the transaction is undone, and what it held is run
 //! again with savepoints. An operation may therefore be run twice, and does nothing but read and write the database.
 //!
+//! For the same reason no statement of an ordinary turn may be one that SQLite would have to undo by itself: one that writes
+//! several rows, or says what it has written (`RETURNING`), and may fail amid them. The index of words is written out before
+//! each of those, though it changes nothing. So a turn looks first, and writes row by row.
+//!
 //! It answers only for the file that the next start will find: see [`OpenFiles`].
 //!
 //! In a runtime of one thread that is to do everything in one order, a task does the same.
@@ -80,17 +84,20 @@ impl Writer {
         how.unwrap_or(StoreError::Closed)
     }
 
-    /// Runs `work` in a transaction, and returns once that is committed. When the returned future is
-    /// dropped the work is done all the same.
-    pub(super) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// Has `work` run in a transaction, after whatever was queued before this call; what it returns waits until that is
+    /// committed. Where nobody waits the work is done all the same.
+    pub(super) fn write<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
         // A caller that has gone away does not need to know.
-        self.queue(work, |result| drop(caller.send(result)))?;
-        answer.await.map_err(|_| StoreError::Closed)?
+        let queued = self.queue(work, |result| drop(caller.send(result)));
+        async move {
+            queued?;
+            answer.await.map_err(|_| StoreError::Closed)?
+        }
     }
 
     /// The same for a thread that may wait; in the async runtime it panics.

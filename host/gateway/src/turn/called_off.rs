@@ -68,6 +68,7 @@ async fn stop(services: &Services, mut turn: OpenTurn, also: Vec<OpenTurn>, said
         events: vec![],
         receipts: Receipts::default(),
         revision: turn.live.revision,
+        placeholder: None,
     };
     services.store.record(turn.turn, recorded, services.now_ms()).await?;
     Ok(Answered::recorded(&turn, Tags::default(), turn.placeholder.clone(), parts, report))

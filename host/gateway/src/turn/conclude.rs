@@ -28,9 +28,6 @@ pub(super) async fn conclude(
     turn: OpenTurn,
     Conclusion { command, parts, escalation, placeholder, events }: Conclusion,
 ) -> Result<Answered, TurnError> {
-    if let Some(placeholder) = &placeholder {
-        services.store.placed(turn.turn, placeholder).await?;
-    }
     let report = TurnReport::of_command(turn.inbound.event_id.clone(), turn.inbound.key.clone(), command);
     let recorded = Recorded {
         messages: vec![],
@@ -48,6 +45,7 @@ pub(super) async fn conclude(
         receipts: Receipts::default(),
         pieces: vec![],
         revision: turn.live.revision,
+        placeholder: placeholder.clone(),
     };
     services.store.record(turn.turn, recorded, services.now_ms()).await?;
     Ok(Answered::recorded(&turn, Tags::default(), placeholder, parts, report))

@@ -78,7 +78,8 @@ pub(super) async fn placeholder(
         match place(services, turn, &mut in_doubt, is_made).await {
             Ok(None) => return Ok(Placeholder::Not),
             Ok(Some(id)) => {
-                services.store.placed(turn.turn, &id).await?;
+                // Not waited for: whatever the turn stores comes after it, and its answer is stored with it once more.
+                drop(services.store.placed(turn.turn, &id));
                 return Ok(Placeholder::There(id));
             }
             Err(TurnError::Front(FrontError::Transient { what, retry_after })) => {

@@ -71,6 +71,29 @@ async fn every_step_survives() {
 }
 
 #[tokio::test]
+async fn a_placeholder_is_known_after_the_next_step_though_nobody_waited_for_it() {
+    let home = home();
+    let store = open(&home);
+    let placeholder = async |inbox| match store.begin(inbox, NOW).await.unwrap() {
+        Begin::Ask(open) => open.placeholder,
+        Begin::Deliver(answered) => answered.placeholder,
+        other => panic!("expected a turn, got {other:?}"),
+    };
+    let waited_for_by_nobody = accept(&store, KEY, "Ev1").await;
+    let turn = ask(&store, waited_for_by_nobody).await.turn;
+    drop(store.placed(turn, "17.1"));
+    assert_eq!(placeholder(waited_for_by_nobody).await.as_deref(), Some("17.1"));
+    store.record(turn, recorded("q", "a"), NOW).await.unwrap();
+    assert_eq!(placeholder(waited_for_by_nobody).await.as_deref(), Some("17.1"), "the answer leaves it as it is");
+    // The disk was full when it was to be stored.
+    let not_stored = accept(&store, "slack:dm:U2", "Ev2").await;
+    let turn = ask(&store, not_stored).await.turn;
+    let answer = Recorded { placeholder: Some("17.2".into()), ..recorded("q", "a") };
+    store.record(turn, answer, NOW).await.unwrap();
+    assert_eq!(placeholder(not_stored).await.as_deref(), Some("17.2"));
+}
+
+#[tokio::test]
 async fn what_is_done_with_is_not_kept_twice() {
     let home = home();
     turn(&open(&home), KEY, "Ev1").await;

@@ -203,3 +203,56 @@ async fn what_was_sent_is_committed_though_nobody_waits_and_the_store_is_dropped
     assert_eq!(number(&home, "SELECT count(*) FROM inbox"), 1);
     assert!(!Store::path(home.path()).with_extension("db-wal").exists(), "the log is folded into the file");
 }
+
+/// How many pieces the index of words is in, and so how often it was written out since it had one.
+fn pieces_of_the_index(home: &TempDir) -> i64 {
+    // The number of a piece begins at the 37th bit of a page's.
+    number(home, "SELECT count(DISTINCT id >> 37) FROM said_data WHERE id >> 37 > 0")
+}
+
+#[tokio::test]
+async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
+    let home = home();
+    let store = open(&home);
+    let mut turns = vec![];
+    for n in 0..4 {
+        let inbox = accept(&store, &format!("slack:dm:U{n}"), &format!("Ev{n}")).await;
+        turns.push(ask(&store, inbox).await.turn);
+    }
+    let again = accept(&store, "slack:dm:U9", "Ev9").await;
+    assert_eq!(pieces_of_the_index(&home), 0);
+    let (release, holding) = hold(&store).await;
+    let mut waiting = vec![];
+    for (n, turn) in turns.into_iter().enumerate() {
+        // Somebody new, somebody known, and every step of a turn, beside one that is recorded.
+        waiting.push(spawn_accept(&store, 10 + n));
+        let (asking, recording) = (store.clone(), store.clone());
+        waiting.push(tokio::spawn(async move { asking.begin(again, NOW).await.map(|_| None) }));
+        waiting.push(tokio::spawn(async move {
+            recording.placed(turn, "1.1").await?;
+            Ok(None)
+        }));
+        settle().await;
+        let recording = store.clone();
+        waiting.push(tokio::spawn(async move {
+            let learnt = Learnt { provider: "sim".into(), model: "sim".into(), ..Learnt::default() };
+            let recorded = Recorded { calibration: Some(learnt), ..recorded("how much?", "as much as you like") };
+            recording.record(turn, recorded, NOW).await?;
+            Ok(None)
+        }));
+        settle().await;
+        let finishing = store.clone();
+        waiting.push(tokio::spawn(async move {
+            finishing.finish(turn, vec![(0, Some("1.1".into()))], vec![], NOW).await?;
+            Ok(None)
+        }));
+        settle().await;
+    }
+    release.send(()).unwrap();
+    holding.await.unwrap().unwrap();
+    for task in waiting {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(number(&home, "SELECT count(*) FROM turn WHERE delivered_at IS NOT NULL"), 4);
+    assert_eq!(pieces_of_the_index(&home), 1);
+}

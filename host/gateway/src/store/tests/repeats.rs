@@ -67,6 +67,19 @@ async fn after_a_day_it_is_new_again() {
 }
 
 #[tokio::test]
+async fn every_name_of_a_message_is_renewed_when_it_comes_again() {
+    let home = home();
+    let store = open(&home);
+    let copy = |alias| with_alias("Ev1", alias);
+    assert!(store.accept(&copy("ts:1"), NOW).await.unwrap().is_some());
+    assert_eq!(store.accept(&copy("ts:2"), NOW + DAY_MS / 2).await.unwrap(), None);
+    // By the name that the second brought, and by the one that both have.
+    let other = Inbound { event_id: "Ev2".into(), ..copy("ts:2") };
+    assert_eq!(store.accept(&other, NOW + DAY_MS + 1).await.unwrap(), None);
+    assert_eq!(store.accept(&copy("ts:3"), NOW + DAY_MS + 1).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn expired_names_are_cleared_away() {
     let home = home();
     let store = open(&home);

@@ -57,6 +57,70 @@ async fn messages_come_back_as_they_were() {
 }
 
 #[tokio::test]
+async fn a_window_is_read_whole_however_long_it_is() {
+    let home = home();
+    let store = open(&home);
+    let short = window::SHORT_ENTRIES;
+    let large = "x".repeat(window::SHORT_BYTES);
+    let windows = [vec!["word"; short], vec!["word"; short + 1], vec![&*large], vec!["word", &*large, "word"]];
+    for (n, texts) in windows.into_iter().enumerate() {
+        let key = format!("slack:dm:U{n}");
+        let first = accept(&store, &key, &format!("Ev{n}")).await;
+        let open = ask(&store, first).await;
+        let messages = texts.iter().map(|text| Entry::new(0, Message::user(*text))).collect();
+        store.record(open.turn, Recorded { messages, ..recorded("", "") }, NOW).await.unwrap();
+        store.finish(open.turn, vec![(0, None)], vec![], NOW).await.unwrap();
+        let next = accept(&store, &key, &format!("Ev{n}-next")).await;
+        let OpenTurn { live, archived, .. } = ask(&store, next).await;
+        let back: Vec<String> = live.entries.iter().map(|entry| entry.entry.message.plain_text()).collect();
+        assert!(back == texts, "window {n}: {} of {} messages", back.len(), texts.len());
+        assert_eq!(archived as usize, texts.len());
+    }
+}
+
+#[tokio::test]
+async fn a_turn_begins_while_others_read_for_long() {
+    let home = home();
+    let store = open(&home);
+    turn(&store, KEY, "Ev1").await;
+    let long_read = || {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (started, is_started) = tokio::sync::oneshot::channel();
+        let store = store.clone();
+        let reading = tokio::spawn(async move {
+            store
+                .read(move |_| {
+                    started.send(()).unwrap();
+                    held.recv().unwrap();
+                    Ok(())
+                })
+                .await
+        });
+        (release, is_started, reading)
+    };
+    let (release, is_started, reading) = long_read();
+    is_started.await.unwrap();
+    let second = accept(&store, KEY, "Ev2").await;
+    assert_eq!(ask(&store, second).await.live.entries.len(), 2, "over the connection that is left");
+    let (release_other, is_started, reading_other) = long_read();
+    is_started.await.unwrap();
+    let begun = tokio::spawn({
+        let store = store.clone();
+        async move { ask(&store, second).await }
+    });
+    // Another commit after it: it has found both connections in use, and waits for one.
+    for _ in 0..3 {
+        store.commit_nothing().await.unwrap();
+    }
+    assert!(!begun.is_finished());
+    for (release, reading) in [(release, reading), (release_other, reading_other)] {
+        release.send(()).unwrap();
+        reading.await.unwrap().unwrap();
+    }
+    assert_eq!(begun.await.unwrap().live.entries.len(), 2);
+}
+
+#[tokio::test]
 async fn a_prune_edits_the_window_and_nothing_else() {
     let home = home();
     let store = open(&home);
