@@ -141,6 +141,7 @@ fn a_terminal_is_asked_and_shows_no_secret() {
     terminal.type_unseen(b"\r");
     terminal.wait_for("PMK_SLACK_APP_TOKEN is to be set", 1);
     terminal.wait_for("Next: ", 1);
+    terminal.wait_for("run --front slack", 1);
     assert!(terminal.wait().success());
     assert!(!terminal.screen.contains("secret") && !terminal.screen.contains("hidden"), "{}", terminal.screen);
     let expected = json!({

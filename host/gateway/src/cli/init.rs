@@ -105,7 +105,7 @@ impl InitCommand {
             let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
             return print_json(&json!({
                 "path": path, "variables": awaited.variables(), "manifest": manifest, "findings": findings,
-                "next": next(context, &findings),
+                "next": next(context, &answers, &findings),
             }));
         }
         if answers.slack.is_some() && !is_asked {
@@ -117,7 +117,7 @@ impl InitCommand {
         print(&format!("{}\n", told.join("\n")))?;
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
         print(&doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language))?;
-        let next = next(context, &findings);
+        let next = next(context, &answers, &findings);
         let last = if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) };
         print(&format!("{last}\n"))
     }
@@ -221,8 +221,13 @@ fn is_told(finding: &Finding) -> bool {
 }
 
 /// The command that comes next: to run it, or to look again.
-fn next(context: &Context, findings: &[Finding]) -> String {
-    let command = if doctor::is_well(findings) { "run" } else { "doctor" };
+fn next(context: &Context, answers: &Answers, findings: &[Finding]) -> String {
+    let command = match (doctor::is_well(findings), &answers.slack) {
+        (false, _) => "doctor",
+        // Where its tokens are still to be set, it is to say so, and not to talk here instead.
+        (true, Some(_)) => "run --front slack",
+        (true, None) => "run",
+    };
     match home::is_default(&context.home) {
         true => format!("pmk-host {command}"),
         false => format!("pmk-host --home {} {command}", context.home.display()),
