@@ -6,7 +6,10 @@ use std::{
     process::Command,
 };
 
-use crate::support::{Home, program, question, replies, repository};
+use crate::{
+    support::{Home, program, question, replies, repository},
+    terminal::Terminal,
+};
 
 mod pages;
 
@@ -212,15 +215,36 @@ fn the_map_has_every_crate_and_every_module_and_nothing_else() {
     assert_eq!(mapped("| module | what it is |"), modules);
 }
 
-/// Ten things that newcomers say first, in both languages.
-#[test]
-fn what_the_readme_shows_is_answered_so() {
-    let readme = std::fs::read_to_string(repository("README.md")).expect("the page");
+/// Ten things that newcomers say first, in each language, and what is answered.
+fn conversation(readme: &str) -> Vec<(&str, &str)> {
     let (_, rest) = readme.split_once("```text\n› ").expect("a conversation");
     let (shown, _) = rest.split_once("```").expect("its end");
     let exchanges: Vec<(&str, &str)> =
         shown.trim().split("\n› ").map(|exchange| exchange.split_once('\n').expect("an answer")).collect();
-    assert_eq!(exchanges.len(), 10);
+    assert_eq!(exchanges.len(), 20);
+    exchanges
+}
+
+/// The same as [over a pipe](what_the_readme_shows_is_answered_so).
+#[test]
+fn what_the_readme_shows_is_answered_so_at_a_terminal() {
+    let readme = std::fs::read_to_string(repository("README.md")).expect("the page");
+    let home = Home::new();
+    let mut terminal = Terminal::start(home.command(&["run", "--model", "sim"]));
+    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+    for (turn, (said, answer)) in (1..).zip(conversation(&readme)) {
+        terminal.type_in(format!("{said}\r").as_bytes());
+        terminal.wait_for("standard：", turn);
+        let shown = squeezed(&terminal.lines().concat());
+        assert!(shown.contains(&squeezed(answer)), "{said}: {}", terminal.screen);
+    }
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn what_the_readme_shows_is_answered_so() {
+    let readme = std::fs::read_to_string(repository("README.md")).expect("the page");
+    let exchanges = conversation(&readme);
     let home = Home::new();
     let input: String =
         (0..).zip(&exchanges).map(|(at, (said, _))| question(&format!("Ev{at}"), said) + "\n").collect();

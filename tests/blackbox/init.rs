@@ -211,6 +211,7 @@ fn a_terminal_is_asked_and_shows_no_secret() {
     terminal.wait_for("left out", 1);
     terminal.wait_for("PMK_SLACK_APP_TOKEN is to be set", 1);
     terminal.wait_for("Next: ", 1);
+    terminal.wait_for("run --front slack", 1);
     assert!(terminal.wait().success());
     assert!(!terminal.screen.contains("secret") && !terminal.screen.contains("hidden"), "{}", terminal.screen);
     let expected = json!({
@@ -283,7 +284,7 @@ fn every_question_fits_a_terminal_of_forty_columns() {
         let flags = ["init", "--offline", "--front", "slack", "--model", "sim", "--language", language];
         let mut command = home.command(&flags);
         command.env("TERM", "xterm");
-        let mut terminal = Terminal::sized(command, 24, 40);
+        let mut terminal = Terminal::of_columns(40, command);
         for (at, question) in questions.into_iter().enumerate() {
             terminal.type_unseen(b"\r");
             terminal.wait_for(left_out, at + 1);

@@ -273,7 +273,7 @@ async fn in_chinese_no_sentence_is_english() {
 
 /// The language in which a home without `language` answers, in this environment.
 fn spoken(home: &Home, environment: &[(&str, &str)]) -> &'static str {
-    let mut command = home.command(&["run", "--model", "sim"]);
+    let mut command = home.command(&["run", "--model", "sim", "--front", "console"]);
     command.env_remove("LANG").envs(environment.iter().copied());
     let lines = finish(command, &question("Ev1", "")).ok().lines();
     let said = of_type(&lines, "reply")[0]["text"].as_str().expect("a text").to_owned();
@@ -307,6 +307,19 @@ fn a_home_that_came_from_pmk_stays_chinese() {
     let home = Home::new();
     std::fs::create_dir_all(home.path().join("gateway/slack/users")).expect("pmk's conversations");
     assert_eq!(spoken(&home, &english), "zh-TW");
+}
+
+/// Once, what a shell shows beside a completion was English whatever the gateway spoke.
+#[test]
+fn completions_are_in_the_language_of_the_home() {
+    for (language, about) in [("en", "Run the gateway"), ("zh-TW", "執行閘道")] {
+        let home = Home::new();
+        home.write("gateway.json", serde_json::json!({"version": 1, "language": language}).to_string());
+        for shell in ["fish", "zsh"] {
+            let script = home.run(&["completions", shell], "").ok().stdout;
+            assert!(script.contains(about), "{shell} in {language}");
+        }
+    }
 }
 
 #[test]

@@ -49,6 +49,7 @@ mod moments;
 mod moving;
 mod mra;
 mod mutated;
+mod narrow;
 mod offers;
 mod opening;
 mod operator;

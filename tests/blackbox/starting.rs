@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Home, component, finish, program, question};
+use crate::{
+    support::{Finished, Home, component, finish, program, question},
+    terminal::Terminal,
+};
 
 /// Runs to the end of an empty input with these variables.
 fn run_with(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Finished {
@@ -60,6 +63,22 @@ fn the_missing_slack_token_is_the_one_that_is_named() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(refused.stderr.contains("error: cannot connect Slack: the Slack app token"), "{}", refused.stderr);
     assert!(refused.stderr.contains("hint: set PMK_SLACK_APP_TOKEN, or"), "{}", refused.stderr);
+}
+
+/// Once, who had chosen Slack and had not set its tokens yet talked to the console, and was told nothing of it.
+#[test]
+fn slack_without_its_tokens_is_told_at_a_terminal_and_refused_without_one() {
+    let home = Home::new();
+    home.write("gateway.json", r#"{"version":1,"language":"en","model":"sim","slack":{"replyIn":"thread"}}"#);
+    let refused = home.run(&["run"], "");
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error: cannot connect Slack, which gateway.json is about"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`--front console` does without Slack"), "{}", refused.stderr);
+    home.run(&["run", "--front", "console"], "").ok();
+    let mut terminal = Terminal::start(home.command(&["run"]));
+    terminal.wait_for("Slack is not connected", 1);
+    terminal.wait_for("›", 1);
+    assert!(terminal.end().success());
 }
 
 #[test]

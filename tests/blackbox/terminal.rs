@@ -18,6 +18,10 @@ use crate::support::{PATIENCE, exit, until};
 /// Ctrl-D.
 const END: &[u8] = b"\x04";
 
+fn size(columns: u16) -> Winsize {
+    Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
 /// A program on a terminal of its own.
 pub struct Terminal {
     child: Child,
@@ -30,13 +34,12 @@ pub struct Terminal {
 impl Terminal {
     /// On 24 lines of 80 columns.
     pub fn start(command: Command) -> Terminal {
-        Terminal::sized(command, 24, 80)
+        Terminal::of_columns(80, command)
     }
 
-    /// On so many lines of so many columns.
-    pub fn sized(mut command: Command, rows: u16, columns: u16) -> Terminal {
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        let OpenptyResult { master, slave } = openpty(Some(&size), None).expect("a pseudo-terminal");
+    /// On 24 lines of so many columns.
+    pub fn of_columns(columns: u16, mut command: Command) -> Terminal {
+        let OpenptyResult { master, slave } = openpty(Some(&size(columns)), None).expect("a pseudo-terminal");
         let copy = || slave.try_clone().expect("a copy");
         let child = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("the program starts");
         // Only the program has the terminal now, so that its end is seen.
@@ -117,6 +120,32 @@ impl Terminal {
     /// Waits until it ends by itself.
     pub fn wait(&mut self) -> ExitStatus {
         exit(&mut self.child)
+    }
+
+    /// All that it shows until it ends by itself.
+    pub fn to_the_end(mut self) -> (ExitStatus, Vec<String>) {
+        while let Ok(chunk) = self.output.recv_timeout(PATIENCE) {
+            self.screen.push_str(&String::from_utf8_lossy(&chunk));
+        }
+        (self.wait(), self.lines())
+    }
+
+    /// What was shown, line by line, without what steers the terminal. A line that was written over is there for each time.
+    pub fn lines(&self) -> Vec<String> {
+        let mut plain = String::new();
+        let mut rest = self.screen.as_str();
+        while let Some((before, after)) = rest.split_once('\u{1b}') {
+            plain.push_str(before);
+            let ends =
+                after.strip_prefix('[').and_then(|after| after.find(|c: char| c.is_ascii_alphabetic() || c == '~'));
+            // One that goes to another place ends a line.
+            if ends.is_some_and(|at| after[1 + at..].starts_with(['A', 'B', 'G', 'H', 'K', 'J'])) {
+                plain.push('\n');
+            }
+            rest = ends.map_or(after.get(1..).unwrap_or_default(), |at| &after[at + 2..]);
+        }
+        plain.push_str(rest);
+        plain.split(['\r', '\n']).map(|line| line.trim_end().to_owned()).collect()
     }
 }
 

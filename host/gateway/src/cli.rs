@@ -2,10 +2,10 @@
 //! error; exit codes are 0 (done), 1 (it did not work) and 2 (the arguments make no sense); of `status` 3, too (nobody
 //! is there), and 4 where it did not work.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::{
-    ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ArgAction, FromArgMatches, Parser, Subcommand,
     builder::{BoolValueParser, TypedValueParser},
 };
 use pmk_core::Language;
@@ -185,9 +185,9 @@ impl Command {
     }
 }
 
-/// The command line as data: for its manual.
-pub fn command() -> clap::Command {
-    Arguments::command()
+/// The command line as data, as people who speak that language read it: for its manual.
+pub fn command(language: Language) -> clap::Command {
+    help::manual(language)
 }
 
 /// Parses the arguments and runs the subcommand.
@@ -227,6 +227,14 @@ fn refuse(error: &clap::Error, language: Language) -> ExitCode {
         Some(what) if language != Language::English => {
             note(terminal::error(what.trim_end(), None, language));
             ExitCode::from(2)
+        }
+        None if language == Language::TraditionalChinese => {
+            // Clap ends a heading with a colon of its own.
+            let help = help::HEADINGS.iter().fold(error.render().ansi().to_string(), |help, heading| {
+                help.replace(&format!("{heading}:"), &format!("{heading}："))
+            });
+            let _ = write!(anstream::stdout(), "{help}");
+            ExitCode::SUCCESS
         }
         _ => error.exit(),
     }
@@ -282,7 +290,7 @@ fn dispatch(arguments: Arguments, language: Language) -> Result<ExitCode, Failur
         Command::Escalation(escalation) => escalation.execute(&context),
         Command::Experiment(experiment) => experiment.execute(&context),
         Command::Store(store) => store.execute(&context),
-        Command::Completions(completions) => completions.execute(),
+        Command::Completions(completions) => completions.execute(language),
     };
     done.map(|()| ExitCode::SUCCESS)
 }

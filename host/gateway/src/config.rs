@@ -64,6 +64,8 @@ pub struct Config {
     /// How often others are asked.
     pub hourly: HourlyConfig,
     pub slack: SlackTokens,
+    /// Whether the file says anything of Slack.
+    pub names_slack: bool,
     /// How the bot behaves in Slack.
     pub slack_settings: SlackSettings,
     /// The language of what the gateway itself says, to people and to the model.
@@ -194,6 +196,7 @@ impl Config {
             limits: part(&root, "limits")?.unwrap_or_default(),
             hourly: part(&root, "hourly")?.unwrap_or_default(),
             slack: slack_tokens(&root)?,
+            names_slack: root.get("slack").and_then(Value::as_object).is_some_and(|slack| !slack.is_empty()),
             slack_settings: part(&root, "slack")?.unwrap_or_default(),
             api_key: Secret::read("apiKey", root.get("apiKey"))?,
             base_url: part(&root, "baseUrl")?,

@@ -86,6 +86,17 @@ impl Messages {
         terminal::translated(what, self.language).into_owned()
     }
 
+    /// Names beside each other.
+    pub fn listed<T: AsRef<str>>(&self, names: &[T]) -> String {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        names.join(&self.text("between", []))
+    }
+
+    /// What something is or does, beside its name.
+    pub fn pair(&self, name: &str, value: &str) -> String {
+        self.text("pair", [("name", name.into()), ("value", value.into())])
+    }
+
     fn text<const N: usize>(&self, id: &str, filled: [(&'static str, FluentValue<'_>); N]) -> String {
         self.fill(id, filled.into_iter().collect())
     }
@@ -172,6 +183,66 @@ mod tests {
                 assert!(!text.trim().is_empty() && !text.contains(['{', '$']), "{text}");
             }
         }
+    }
+
+    /// Words that Chinese sentences have from elsewhere: names, what is typed, units.
+    fn foreign_words(text: &str) -> Vec<String> {
+        let plain: String = text.split('`').step_by(2).collect::<Vec<_>>().join("。");
+        let is_latin =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '\'' | ',' | '.' | '-' | '_' | '/' | ':');
+        let runs = plain.split(|c| !is_latin(c));
+        let is_sentence = |run: &String| run.split_whitespace().count() > 3 && !run.starts_with("pmk-host ");
+        runs.map(|run| run.trim().to_owned()).filter(is_sentence).collect()
+    }
+
+    #[test]
+    fn nothing_is_said_in_another_language() {
+        let is_chinese = |c: char| ('\u{3000}'..='\u{9fff}').contains(&c) || ('\u{ff00}'..='\u{ffef}').contains(&c);
+        for said in everything(&Messages::new(Language::English)) {
+            assert!(!said.contains(is_chinese), "{said}");
+        }
+        for said in everything(&Messages::new(Language::TraditionalChinese)) {
+            assert_eq!(foreign_words(&said), Vec::<String>::new(), "{said}");
+        }
+        assert_eq!(foreign_words("請輸入 this is a sentence 再試"), ["this is a sentence"]);
+        for (_, chinese) in terminal::rows() {
+            assert_eq!(foreign_words(chinese), Vec::<String>::new(), "{chinese}");
+        }
+    }
+
+    /// Each thing has one name, whoever says it (`docs/terms.md`).
+    #[test]
+    fn chinese_has_one_word_for_each_thing() {
+        let holds = |text: &str, word: &str| {
+            let word_at = |at: usize| {
+                let near = |c: Option<char>| {
+                    c.is_none_or(|c| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '$' | '/' | '.'))
+                };
+                near(text[..at].chars().next_back()) && near(text[at + word.len()..].chars().next())
+            };
+            text.match_indices(word).any(|(at, _)| word_at(at))
+        };
+        let everywhere =
+            catalogue(Language::TraditionalChinese).lines().chain(terminal::rows().map(|(_, chinese)| chinese));
+        for line in everywhere.filter(|line| !line.starts_with('#')) {
+            // What is typed, and the names of fields and of what is filled in, are no words.
+            let words: String = line.split('`').step_by(2).collect::<Vec<_>>().join("。");
+            let words: String =
+                words.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect();
+            let words = words.split_once(" = ").map_or(words.as_str(), |(_, said)| said).trim_start();
+            let words = words.strip_prefix('[').and_then(|said| said.split_once(']')).map_or(words, |(_, said)| said);
+            // The one of specification 000 has its own words.
+            let words = words.replace("請開新 thread 重新提問", "");
+            for (other, one) in [("thread", "討論串"), ("app", "應用程式"), ("repo", "儲存庫"), ("trim", "裁切")]
+            {
+                assert!(!holds(&words, other), "`{one}`, not `{other}`: {line}");
+            }
+            assert!(!words.contains("政策"), "`策略`: {line}");
+        }
+        let to_people = concat!(include_str!("messages/zh-TW.ftl"), include_str!("messages/commands/zh-TW.ftl"));
+        let familiar: Vec<&str> =
+            to_people.lines().filter(|line| !line.starts_with('#') && line.contains('你')).collect();
+        assert_eq!(familiar, Vec::<&str>::new(), "people in Slack are called 您");
     }
 
     #[test]

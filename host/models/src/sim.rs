@@ -11,6 +11,7 @@ use pmk_core::{Block, text, tokens};
 
 use super::{Answer, Model, ModelError, Request, Stop, Usage};
 
+mod passing;
 mod quote;
 mod talk;
 mod terms;

@@ -24,6 +24,7 @@ use crate::{
     audit::{self, Arm, Audit, Bound, Counts, Now, Shadow},
     escalation::Marker,
     store::{Learnt, Store, StoreError},
+    waiting::Waiting,
 };
 
 /// Names that are listed; the others are summed up.
@@ -38,6 +39,7 @@ pub(super) struct AuditCommand {
 
 impl AuditCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
+        let waiting = Waiting::when_long("reading the ledger");
         let at = Timestamp::now();
         let since = at - SignedDuration::from_hours(24 * i64::from(self.days));
         let (records, unreadable) = audit::read::events(&home::gateway_dir(&context.home), since)
@@ -47,6 +49,7 @@ impl AuditCommand {
         let atoms = atoms(context, at)?;
         let now = Now { at, atoms: &atoms, pending: &pending, learnt: &learnt, parked };
         let audit = audit::audit(self.days, &records, unreadable, &now);
+        drop(waiting);
         if context.json {
             return print_json(&serde_json::to_value(&audit).map_err(Failure::new)?);
         }

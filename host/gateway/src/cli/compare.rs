@@ -109,7 +109,7 @@ fn json_to(path: &str) -> Json {
 impl CompareCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
         // What fails in a decision is counted; thousands of lines about it would help nobody.
-        logging::start(true, context.json);
+        logging::start(true, context.json, context.language);
         let (config, warnings) = Config::load(&context.home)?;
         for warning in warnings {
             tracing::warn!("{warning}");

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use clap_complete::Shell;
+use pmk_core::Language;
 use pmk_system::error::Failure;
 
-use super::output::print;
+use super::{help, output::print};
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
@@ -13,9 +14,9 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn execute(self) -> Result<(), Failure> {
+    pub(super) fn execute(self, language: Language) -> Result<(), Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut super::command(), super::NAME, &mut script);
+        clap_complete::generate(self.shell, &mut help::command_line(language), super::NAME, &mut script);
         print(&String::from_utf8_lossy(&script))
     }
 }

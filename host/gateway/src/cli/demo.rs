@@ -5,15 +5,17 @@ mod screen;
 use std::time::Duration;
 
 use clap::Args;
+use dialoguer::console::Term;
 use indicatif::ProgressDrawTarget;
 use pmk_core::Language;
 use pmk_system::error::Failure;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     arguments::between,
     context::Context,
-    output::{print, print_json},
+    output::{columns, print, print_json, print_page},
     table,
 };
 use crate::{
@@ -49,20 +51,36 @@ impl DemoCommand {
             return print_json(&document(&demo, &demo.play(|_, _| {})));
         }
         let title = messages.demo_title(demo.turns(), demo.policies().count(), &thousands(WINDOW));
-        print(&format!("{title}\n\n"))?;
+        print_page(&format!("{title}\n\n"), "")?;
         let display = ProgressDrawTarget::stdout();
         // A pipe, or a terminal on which nothing can be drawn twice.
         if self.plain || display.is_hidden() {
             let outcomes = demo.play(|_, _| {});
-            print(&table::columns(&rows(&messages, &outcomes), language))?;
-            return print(&end(&demo, &outcomes, &messages));
+            print(&table(&rows(&messages, &outcomes), &messages, language, columns(&Term::stdout())))?;
+            return print_page(&end(&demo, &outcomes, &messages), "  ");
         }
         let screen = Screen::over(&demo, &messages, display, Duration::from_secs(self.seconds));
         let outcomes = demo.play(|turn, steps| screen.show(turn, steps));
         screen.leave();
         print("\n")?;
-        print(&end(&demo, &outcomes, &messages))
+        print_page(&end(&demo, &outcomes, &messages), "  ")
     }
+}
+
+/// Rows in columns; where a terminal has no room for them, a line for each figure.
+fn table(rows: &[Vec<String>], messages: &Messages, language: Language, room: Option<usize>) -> String {
+    let page = table::columns(rows, language);
+    let ([headings, lanes @ ..], Some(room)) = (rows, room) else { return page };
+    if page.lines().all(|line| line.width() <= room) {
+        return page;
+    }
+    let line =
+        |(heading, cell): (&String, &String)| format!("  {}\n", messages.pair(heading.trim_start_matches('#'), cell));
+    let lane = |cells: &Vec<String>| {
+        let figures: String = headings.iter().zip(cells).skip(1).map(line).collect();
+        format!("{}\n{figures}", cells.first().map_or("", String::as_str))
+    };
+    lanes.iter().map(lane).collect()
 }
 
 /// A row a lane, under the headings.
@@ -71,7 +89,7 @@ fn rows(messages: &Messages, outcomes: &[Outcome]) -> Vec<Vec<String>> {
     let number = |heading: String| format!("#{heading}");
     let headings = vec![policy, number(largest), number(refused), recovery, number(left_out), number(recalled), found];
     let lane = |outcome: &Outcome| {
-        let rungs = rungs(&outcome.steps);
+        let rungs = rungs(&outcome.steps, messages);
         vec![
             messages.demo_lane(outcome.policy.as_deref()),
             thousands(largest_request(outcome)),
@@ -91,7 +109,8 @@ fn end(demo: &Demo, outcomes: &[Outcome], messages: &Messages) -> String {
     for outcome in outcomes {
         let sign = if outcome.found { '✓' } else { '✗' };
         let answer = outcome.answer.clone().unwrap_or_else(|| messages.demo_no_answer());
-        page.push_str(&format!("{sign} {}: {answer}\n", messages.demo_lane(outcome.policy.as_deref())));
+        let lane = messages.demo_lane(outcome.policy.as_deref());
+        page.push_str(&format!("{sign} {}\n", messages.demo_says(&lane, &answer)));
         if outcome.last.recalled > 0 {
             page.push_str(&format!("  {}\n", messages.demo_recalled(outcome.last.recalled)));
         }
@@ -109,14 +128,14 @@ fn refusals(steps: &[Step]) -> u64 {
 }
 
 /// The rungs that were used, each once.
-fn rungs(steps: &[Step]) -> String {
+fn rungs(steps: &[Step], messages: &Messages) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in steps.iter().flat_map(|step| step.rungs.iter().copied()) {
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    names.join(", ")
+    messages.listed(&names.into_iter().map(|name| messages.demo_rung(name)).collect::<Vec<_>>())
 }
 
 /// The largest request that was sent, refused or not.

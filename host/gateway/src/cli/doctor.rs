@@ -25,6 +25,7 @@ use crate::{
     messages::Messages,
     messages::terminal,
     policies::Loader,
+    waiting::Waiting,
 };
 
 #[derive(Debug, Args)]
@@ -94,7 +95,9 @@ pub(super) fn examine(subject: Subject, messages: Messages) -> Result<Vec<Findin
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    let waiting = Waiting::when_long("asking those that a gateway needs");
     let findings = runtime.block_on(doctor::examine(subject, Arc::new(messages)));
+    drop(waiting);
     // What took too long is not waited for.
     runtime.shutdown_background();
     Ok(findings)

@@ -15,12 +15,27 @@ use crate::{config::Config, language};
 
 const CHINESE: &str = include_str!("../messages/help/zh-TW.ftl");
 
+/// What stands above lists, where clap's own words do not.
+pub(super) const HEADINGS: [&str; 3] = ["指令", "參數", "選項"];
+
 /// The command line, as people who speak that language read it.
 pub(super) fn command_line(language: Language) -> Command {
+    read_in(Arguments::command(), language)
+}
+
+/// The same without the commands that clap adds to show help, each of which would be a page of the manual.
+pub(super) fn manual(language: Language) -> Command {
+    read_in(without_help(Arguments::command()), language)
+}
+
+fn without_help(command: Command) -> Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help)
+}
+
+fn read_in(mut command: Command, language: Language) -> Command {
     match language {
-        Language::English => Arguments::command(),
+        Language::English => command,
         Language::TraditionalChinese => {
-            let mut command = Arguments::command();
             // Also what clap adds by itself is to be found.
             command.build();
             let catalogue = Catalogue::open(CHINESE);
@@ -82,7 +97,8 @@ const HELP: &str = "help";
 fn in_chinese(command: Command, catalogue: &Catalogue, path: &[&str]) -> Command {
     let is_help = command.get_name() == HELP;
     let about = if is_help { catalogue.about(HELP) } else { catalogue.about(&key(path)) };
-    let mut command = command.subcommand_help_heading("指令").subcommand_value_name("指令");
+    let [commands, ..] = HEADINGS;
+    let mut command = command.subcommand_help_heading(commands).subcommand_value_name(commands);
     let usage = usage(&mut command);
     command = command.help_template(format!("{{about-with-newline}}\n用法：{usage}\n\n{{all-args}}{{after-help}}"));
     if let Some(about) = about {
@@ -113,7 +129,8 @@ fn usage(command: &mut Command) -> String {
 fn argument_in_chinese(argument: Arg, catalogue: &Catalogue, command: &str) -> Arg {
     let id = argument.get_id().as_str();
     let said = catalogue.argument(command, id).or_else(|| catalogue.argument(PROGRAM, id));
-    let heading = if argument.is_positional() { "參數" } else { "選項" };
+    let [_, positionals, options] = HEADINGS;
+    let heading = if argument.is_positional() { positionals } else { options };
     let mut argument = argument.help_heading(heading);
     let Some(mut said) = said else { return argument };
     let takes_values = argument.get_action().takes_values();
@@ -170,6 +187,8 @@ mod tests {
         let missing: Vec<_> =
             chinese.iter().filter(|(_, text)| !is_chinese(text) && !text.starts_with("tech、")).collect();
         assert!(missing.is_empty(), "{missing:#?}");
+        let foreign: Vec<_> = english.values().filter(|text| is_chinese(text)).collect();
+        assert!(foreign.is_empty(), "{foreign:#?}");
         let mut command = String::new();
         let named = CHINESE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
             let (name, _) = line.split_once(" = ")?;
@@ -183,6 +202,23 @@ mod tests {
         });
         let orphans: Vec<String> = named.filter(|name| !english.contains_key(name)).collect();
         assert!(orphans.is_empty(), "{orphans:?}");
+    }
+
+    #[test]
+    fn the_manual_has_the_same_pages_in_every_language() {
+        fn pages(command: &Command, path: &str, found: &mut Vec<String>) {
+            found.push(format!("{path} {}", command.get_name()));
+            command.get_subcommands().for_each(|inner| pages(inner, &format!("{path} {}", command.get_name()), found));
+        }
+        let [english, chinese] = [Language::English, Language::TraditionalChinese].map(|language| {
+            let mut command = manual(language);
+            command.build();
+            let mut found = vec![];
+            pages(&command, "", &mut found);
+            found
+        });
+        assert!(english.len() > 50 && english.iter().all(|page| !page.ends_with(" help")), "{english:?}");
+        assert_eq!(english, chinese);
     }
 
     #[test]

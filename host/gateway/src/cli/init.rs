@@ -114,7 +114,7 @@ impl InitCommand {
             let manifest = answers.slack.is_some().then(|| app::manifest(&messages));
             return print_json(&json!({
                 "path": path, "variables": awaited.variables(), "credentials": awaited.credentials(), "manifest": manifest, "findings": findings,
-                "next": next(context, &findings, is_service),
+                "next": next(context, &answers, &findings, is_service),
             }));
         }
         if answers.slack.is_some() && !is_asked {
@@ -131,7 +131,7 @@ impl InitCommand {
         let is_service = !awaited.credentials().is_empty();
         let findings = examine(context, &answers, &config, awaited, self.offline, answers.language)?;
         note(doctor::page(findings.iter().filter(|finding| is_told(finding)), answers.language).trim_end());
-        let next = next(context, &findings, is_service);
+        let next = next(context, &answers, &findings, is_service);
         note(if doctor::is_well(&findings) { messages.init_next(&next) } else { messages.init_mend(&next) });
         Ok(())
     }
@@ -276,11 +276,16 @@ fn is_told(finding: &Finding) -> bool {
 }
 
 /// The command that comes next: to run it, or to look again. What awaits credentials runs as a service.
-fn next(context: &Context, findings: &[Finding], is_service: bool) -> String {
+fn next(context: &Context, answers: &Answers, findings: &[Finding], is_service: bool) -> String {
     if is_service && doctor::is_well(findings) {
         return "systemctl enable --now pmk-host".to_owned();
     }
-    let command = if doctor::is_well(findings) { "run" } else { "doctor" };
+    let command = match (doctor::is_well(findings), &answers.slack) {
+        (false, _) => "doctor",
+        // Where its tokens are still to be set, it is to say so, and not to talk here instead.
+        (true, Some(_)) => "run --front slack",
+        (true, None) => "run",
+    };
     match home::is_default(&context.home) {
         true => format!("pmk-host {command}"),
         false => format!("pmk-host --home {} {command}", context.home.display()),

@@ -22,8 +22,8 @@ pub(super) fn line(mark: Mark, what: &str, hint: Option<&str>, language: Languag
 
 fn laid_out(mark: Mark, what: &str, hint: Option<String>, columns: Option<usize>) -> String {
     let what = format!("{} {}", mark.0, text::one_line(what));
-    let lines = [Some(what), hint.map(|hint| format!("    {}", text::one_line(&hint)))];
-    lines.into_iter().flatten().map(|line| unbroken(&line, "    ", columns) + "\n").collect()
+    let hint = hint.map(|hint| unbroken(&format!("    {}", text::one_line(&hint)), "", columns));
+    [Some(unbroken(&what, "    ", columns)), hint].into_iter().flatten().map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What subcommands print.
 
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 
 use dialoguer::console::Term;
 use pmk_core::Language;
@@ -29,14 +29,20 @@ pub(super) fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(&format!("{}\n", json::shown_pretty(value)))
 }
 
-/// Says something that is no data. Where standard error is gone there is nobody left to tell.
+/// Says something that is no data, in lines that no terminal tears.
 pub(super) fn note(text: impl std::fmt::Display) {
-    let _ = waiting::beside(|| writeln!(io::stderr(), "{text}"));
+    let text = unbroken(&text.to_string(), "  ", columns(&Term::stderr()));
+    waiting::say(&format!("{text}\n"));
 }
 
-/// The same of numbered steps, which no terminal tears.
+/// The same of numbered steps.
 pub(super) fn note_steps(steps: &str) {
-    note(unbroken(steps, "   ", columns(&Term::stderr())));
+    waiting::say(&format!("{}\n", unbroken(steps, "   ", columns(&Term::stderr()))));
+}
+
+/// Prints what people read, in lines that no terminal tears; what goes on is indented like this.
+pub(super) fn print_page(page: &str, indent: &str) -> Result<(), Failure> {
+    print(&unbroken(page, indent, columns(&Term::stdout())))
 }
 
 /// Says what went wrong: to people in their language, to machines in English.
@@ -49,7 +55,7 @@ pub(super) fn note_failure(failure: &Failure, language: Language, json: bool) {
 
 /// What is no data, on one line of JSON.
 pub(super) fn note_json(document: &serde_json::Value) {
-    note(json::shown(document));
+    waiting::say(&format!("{}\n", json::shown(document)));
 }
 
 /// How wide a terminal is; `None` where there is none.
@@ -57,15 +63,21 @@ pub(super) fn columns(term: &Term) -> Option<usize> {
     term.size_checked().map(|(_, columns)| usize::from(columns))
 }
 
-/// Lines of so many columns, in which no word is torn; what goes on is indented like this.
+/// Lines of so many columns, in which no word is torn; what goes on is indented like this, and as what it goes on from.
 pub(super) fn unbroken(text: &str, indent: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
-    let options = Options::new(columns.max(LEAST_COLUMNS))
-        .subsequent_indent(indent)
-        .word_separator(WordSeparator::Custom(words))
-        .word_splitter(WordSplitter::NoHyphenation)
-        .break_words(false);
-    textwrap::fill(text, options)
+    let fill = |line: &str| {
+        let own = &line[..line.len() - line.trim_start_matches(' ').len()];
+        let indent = format!("{own}{indent}");
+        let options = Options::new(columns.max(LEAST_COLUMNS))
+            .subsequent_indent(&indent)
+            .word_separator(WordSeparator::Custom(words))
+            .word_splitter(WordSplitter::NoHyphenation)
+            .break_words(false);
+        textwrap::fill(line, options)
+    };
+    // Each by itself: `textwrap` takes the first of several for the only one that begins.
+    text.split('\n').map(fill).collect::<Vec<_>>().join("\n")
 }
 
 /// What may stand on a line of its own: characters of Chinese, and what is written in others up to a space. An address is one
@@ -90,6 +102,25 @@ fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Once, each but the first of several steps began as what goes on, and was torn behind the terminal's edge.
+    #[test]
+    fn each_of_several_steps_is_filled_by_itself() {
+        for (steps, columns, expected) in [
+            (
+                "\n1. choose the workspace, paste the JSON above\n2. install it, and take the bot token (xoxb-…)\n",
+                30,
+                "\n1. choose the workspace, paste\n   the JSON above\n2. install it, and take the\n   bot token (xoxb-…)\n",
+            ),
+            (
+                "1. 選工作區，貼上上面的 JSON\n2. 安裝，取得機器人的 token（xoxb-…）\n  a. 很長很長的一行字",
+                20,
+                "1. 選工作區，貼上上\n   面的 JSON\n2. 安裝，取得機器人\n   的 token\n   （xoxb-…）\n  a. 很長很長的一行\n     字",
+            ),
+        ] {
+            assert_eq!(unbroken(steps, "   ", Some(columns)), expected);
+        }
+    }
 
     #[test]
     fn an_address_is_never_torn() {

@@ -56,7 +56,7 @@ struct Decided {
 
 impl PlanCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        logging::start(true, context.json);
+        logging::start(true, context.json, context.language);
         let (config, warnings) = Config::load(&context.home)?;
         for warning in warnings {
             tracing::warn!("{warning}");

@@ -33,7 +33,7 @@ pub(super) enum PolicyCommand {
 
 impl PolicyCommand {
     pub(super) fn execute(self, context: &Context) -> Result<(), Failure> {
-        logging::start(true, context.json);
+        logging::start(true, context.json, context.language);
         match self {
             PolicyCommand::New(new) => new.run(context),
             PolicyCommand::Dev(dev) => dev.run(context),

@@ -45,6 +45,7 @@ use crate::{
     },
     services::{Parts, Services, SharedLibrary},
     store::Store,
+    waiting::{self, Taken, Waiting},
 };
 
 mod ending;
@@ -112,8 +113,8 @@ impl Run {
         if is_dry_run()? {
             notes.push(Notice::DryRun(DRY_RUN));
         }
-        let connection = self.choose_front(&Tokens::of(&config.slack), terminal, &mut notes)?;
-        logging::start(matches!(connection, Connection::Chat), context.json);
+        let connection = self.choose_front(&config, terminal, &mut notes)?;
+        logging::start(matches!(connection, Connection::Chat), context.json, config.language);
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -154,14 +155,16 @@ impl Run {
         notes.extend(chosen.notice());
         let prompts = parts::prompts(&context.home).speaking(config.language);
         parts::check_window(&*model, &prompts, &config)?;
+        let waiting = Waiting::when_long("bringing the database up to date");
         let store = Store::open(&context.home)?;
+        drop(waiting);
         store.void_leases(lock).await?;
         let (stop, asked) = (CancellationToken::new(), CancellationToken::new());
         stop_on_signals(&stop, &asked)?;
         // Said once nothing can go wrong any more.
         let at_a_terminal = matches!(connection, Connection::Chat);
-        // The first screen of the chat says what these do.
-        notes.retain(|notice| !at_a_terminal || matches!(notice, Notice::DryRun(_)));
+        // The first screen of the chat says what the others do.
+        notes.retain(|notice| !at_a_terminal || matches!(notice, Notice::DryRun(_) | Notice::NoTokens));
         for notice in notes {
             let (what, hint) = messages.notice(notice);
             context.notice(&what, Some(&hint));
@@ -172,7 +175,7 @@ impl Run {
         let is_stand_in = model.provider() == Provider::Sim.name();
         let opening =
             Opening { model: (!is_stand_in).then_some(&*named_model), window: model.window(), policies: &shown };
-        let (front, lines) = self.open_front(&context.home, &config, connection, &opening).await?;
+        let (front, lines, _taken) = self.open_front(&context.home, &config, connection, &opening).await?;
         let arms = loader.clone();
         let learnt = store.calibration(model.provider(), model.name()).await?;
         let takes_tools = store.takes_tools(model.provider(), model.name()).await?;
@@ -227,12 +230,13 @@ impl Run {
         }
     }
 
-    /// Slack where it was asked for or its tokens are there, else the console.
-    fn choose_front(&self, tokens: &Tokens, terminal: bool, notes: &mut Vec<Notice>) -> Result<Connection, Failure> {
+    /// Slack where it was asked for or its tokens are there, else the console. Where gateway.json says how to behave in Slack, that
+    /// is no choice of anybody's: a person is told, and without one it does not start.
+    fn choose_front(&self, config: &Config, terminal: bool, notes: &mut Vec<Notice>) -> Result<Connection, Failure> {
         let console = if terminal { Connection::Chat } else { Connection::Lines };
         let missing = match self.front {
             Some(FrontChoice::Console) => None,
-            _ => match tokens.pair()? {
+            _ => match Tokens::of(&config.slack).pair()? {
                 Some((app, bot)) => return Ok(Connection::Slack { app, bot }),
                 None => Some((
                     "there are no Slack tokens",
@@ -246,34 +250,43 @@ impl Run {
             }
             None if self.slack_api_url.is_some() => Err(Failure::new("the console has no use for `--slack-api-url`")
                 .hint("leave it out, or say `--front slack`")),
+            Some((what, hint)) if config.names_slack && !terminal => {
+                Err(Failure::new(format!("cannot connect Slack, which gateway.json is about: {what}"))
+                    .hint(format!("{hint}; `--front console` does without Slack")))
+            }
             Some(_) => {
-                notes.push(Notice::Console);
+                notes.push(if config.names_slack { Notice::NoTokens } else { Notice::Console });
                 Ok(console)
             }
             None => Ok(console),
         }
     }
 
-    /// Where people talk, and the lines of a program where that is one.
+    /// Where people talk; the lines of a program where that is one; and the terminal, where it is taken for a chat.
     async fn open_front(
         &self,
         home: &Path,
         config: &Config,
         connection: Connection,
         opening: &Opening<'_>,
-    ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>), Failure> {
+    ) -> Result<(Arc<dyn Front>, Option<Arc<Lines>>, Option<Taken>), Failure> {
         Ok(match connection {
             Connection::Slack { app, bot } => {
-                (Arc::new(self.connect_slack(home, config, app.resolve()?, bot.resolve()?).await?), None)
+                let waiting = Waiting::when_long("connecting to Slack");
+                let slack = self.connect_slack(home, config, app.resolve()?, bot.resolve()?).await?;
+                drop(waiting);
+                (Arc::new(slack), None, None)
             }
             Connection::Chat => {
                 let chat = Chat::start(Messages::new(config.language), opening);
-                (Arc::new(chat.or_hint("pipe JSON lines in instead, as `docs/console.md` shows")?), None)
+                let chat = chat.or_hint("pipe JSON lines in instead, as `docs/console.md` shows")?;
+                let taken = waiting::take(chat.aside());
+                (Arc::new(chat), None, Some(taken))
             }
             Connection::Lines => {
                 let lines = Lines::start().map_err(|error| Failure::new(format!("cannot start: {error}")))?;
                 let lines = Arc::new(lines);
-                (Arc::<Lines>::clone(&lines), Some(lines))
+                (Arc::<Lines>::clone(&lines), Some(lines), None)
             }
         })
     }

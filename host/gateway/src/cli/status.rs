@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::{
     context::Context,
-    output::{note, print, print_json},
+    output::{note, print_json, print_page},
 };
 use crate::{
     control::{Look, look},
     ledger::Trouble,
-    messages::Messages,
+    messages::{Messages, terminal},
     presence::health::Level,
 };
 
@@ -22,6 +22,9 @@ use crate::{
 const NOT_RUNNING: u8 = 3;
 /// The one where nobody can tell, as of service scripts; 1 says that a gateway is there.
 pub(super) const UNKNOWN: u8 = 4;
+
+/// How wide the names of what is told are.
+const NAME_COLUMNS: usize = 12;
 
 #[derive(Debug, Args)]
 pub(super) struct StatusCommand {}
@@ -33,9 +36,9 @@ impl StatusCommand {
             print_json(&shown.document())?;
         } else {
             let messages = Messages::new(context.language);
-            print(&shown.page(&messages))?;
+            print_page(&shown.page(&messages), &" ".repeat(NAME_COLUMNS + 1))?;
             if shown.trouble().is_some() {
-                note(format_args!("  hint: {}", messages.status_ledger_hint()));
+                note(format_args!("  {}", terminal::hint(&messages.status_ledger_hint(), context.language)));
             }
         }
         Ok(match shown.0.level {
@@ -60,7 +63,7 @@ impl Shown {
         let mut line = |(name, value): (String, String)| {
             // A Chinese character takes the room of two others.
             let wide = name.chars().filter(|c| !c.is_ascii()).count();
-            let _ = writeln!(page, "  {name:<room$} {value}", room = 12 - wide.min(12));
+            let _ = writeln!(page, "  {name:<room$} {value}", room = NAME_COLUMNS - wide.min(NAME_COLUMNS));
         };
         for reason in &self.0.reasons {
             line(messages.status_because(reason.name(), reason.count()));

@@ -22,6 +22,8 @@ use super::{
     context::Context,
     output::{print, print_json},
 };
+use crate::waiting::Waiting;
+
 #[derive(Debug, Args)]
 pub(super) struct StopCommand {
     /// How many seconds to wait for it; running turns have 30 to finish
@@ -49,7 +51,10 @@ impl StopCommand {
                     .hint("call as the account that runs it"));
             }
         };
-        if !ends_within(&process, Duration::from_secs(self.timeout)) {
+        let waiting = Waiting::when_long("waiting for it to finish what it answers");
+        let ends = ends_within(&process, Duration::from_secs(self.timeout));
+        drop(waiting);
+        if !ends {
             return Err(Failure::new(format!("process {pid} was told to end and still runs after {} s", self.timeout))
                 .hint("wait, or look at its log for what it is busy with"));
         }

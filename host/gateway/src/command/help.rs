@@ -45,7 +45,11 @@ fn wrong(messages: &Messages, entry: &Entry, wrong: &Wrong) -> String {
 }
 
 fn lines<'a>(messages: &Messages, entries: impl Iterator<Item = &'a Entry>) -> String {
-    entries.map(|entry| format!("\n- `{}`: {}", written(entry), messages.about_command(entry.words))).collect()
+    let line = |entry: &Entry| {
+        let named = format!("`{}`", written(entry));
+        format!("\n- {}", messages.pair(&named, &messages.about_command(entry.words)))
+    };
+    entries.map(line).collect()
 }
 
 /// A command as somebody writes it.

@@ -28,12 +28,15 @@ pub fn status(messages: &Messages, workspace: Option<&str>, ingest: Option<&str>
     let audience = people.audience.default.unwrap_or(Audience::FALLBACK).name();
     let nothing = messages.nothing();
     let shown = |text: Option<&str>| text.map_or_else(|| nothing.clone(), code);
-    messages.status(&shown(workspace), &shown(ingest), audience, people.admins.len(), &sizes.join(", "))
+    messages.status(&shown(workspace), &shown(ingest), audience, people.admins.len(), &messages.listed(&sizes))
 }
 
 /// Who has which audience.
 pub fn audiences(messages: &Messages, Audiences { default, users, channels }: &Audiences) -> String {
-    let own = users.iter().chain(channels).map(|(id, audience)| format!("\n- {}: `{audience}`", code(id)));
+    let own = users
+        .iter()
+        .chain(channels)
+        .map(|(id, audience)| format!("\n- {}", messages.pair(&code(id), &format!("`{audience}`"))));
     messages.default_audience(default.unwrap_or(Audience::FALLBACK).name()) + &own.collect::<String>()
 }
 
@@ -41,7 +44,9 @@ pub fn audiences(messages: &Messages, Audiences { default, users, channels }: &A
 pub fn contacts(messages: &Messages, Pools { default, repos }: &Pools) -> String {
     let pools = std::iter::once(("default", default)).chain(repos.iter().map(|(repo, pool)| (repo.as_str(), pool)));
     messages.contacts()
-        + &pools.map(|(pool, ids)| format!("\n- {}: {}", code(pool), listed(messages, ids))).collect::<String>()
+        + &pools
+            .map(|(pool, ids)| format!("\n- {}", messages.pair(&code(pool), &listed(messages, ids))))
+            .collect::<String>()
 }
 
 /// Who the admins are.
@@ -52,7 +57,7 @@ pub fn admins(messages: &Messages, admins: &[String]) -> String {
 fn listed(messages: &Messages, ids: &[String]) -> String {
     match ids {
         [] => messages.nothing(),
-        ids => ids.iter().map(|id| code(id.trim())).collect::<Vec<_>>().join(", "),
+        ids => messages.listed(&ids.iter().map(|id| code(id.trim())).collect::<Vec<_>>()),
     }
 }
 
@@ -68,7 +73,8 @@ pub fn atoms(messages: &Messages, Listed { atoms, more }: &Listed) -> String {
             short if short.len() < question.len() => format!("{short}…"),
             short => short.to_owned(),
         };
-        format!("- {} {} {}: {question}", code(&listed.short_id), status_name(messages, meta), code(&meta.scope))
+        let named = format!("{} {} {}", code(&listed.short_id), status_name(messages, meta), code(&meta.scope));
+        format!("- {}", messages.pair(&named, &question))
     };
     let mut lines: Vec<String> = atoms.iter().map(line).collect();
     if *more > 0 {

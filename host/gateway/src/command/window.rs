@@ -80,7 +80,11 @@ pub fn policies(messages: &Messages, stack: &Stack, place: Option<&InExperiment>
         let identity = layer.policy.identity();
         let digest = text::head(&identity.sha256, DIGEST_CHARS);
         let name = format!("{} {}", identity.name, identity.version);
-        lines.push(messages.policy_layer(&code(&name), &code(digest), &exports(layer.policy.exports()).join(", ")));
+        lines.push(messages.policy_layer(
+            &code(&name),
+            &code(digest),
+            &messages.listed(&exports(layer.policy.exports())),
+        ));
     }
     lines.extend(place.map(|InExperiment { experiment, arm }| messages.policy_of_arm(&code(experiment), &code(arm))));
     lines.join("\n")

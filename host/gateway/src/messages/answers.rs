@@ -86,8 +86,7 @@ impl Messages {
         };
         let more = (left_out > 0).then(|| self.text("more-files", [("count", left_out.into())]));
         let files: Vec<String> = files.map(one).chain(more).collect();
-        let between = self.text("between-files", []);
-        self.text("files-not-read", [("files", files.join(&between).into())]) + "\n\n"
+        self.text("files-not-read", [("files", self.listed(&files).into())]) + "\n\n"
     }
 
     /// Goes before an answer that was made without the images, which the model's server has refused.

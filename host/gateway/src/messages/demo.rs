@@ -38,6 +38,16 @@ impl Messages {
         self.text("demo-recovered", [("rungs", rungs.into())])
     }
 
+    /// A rung by its name.
+    pub fn demo_rung(&self, rung: &str) -> String {
+        self.text("demo-rung", [("rung", rung.into())])
+    }
+
+    /// What the model answers in a lane.
+    pub fn demo_says(&self, lane: &str, answer: &str) -> String {
+        self.text("demo-says", [("lane", lane.into()), ("answer", answer.into())])
+    }
+
     /// How many turns the model does not get to see.
     pub fn demo_left_out(&self, turns: u32) -> String {
         self.text("demo-left-out", [("turns", turns.into())])
@@ -84,7 +94,8 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.demo_about(Some("strict")),
         messages.demo_question(1, 20, "why?"),
         messages.demo_refuses("8,001"),
-        messages.demo_recovered("trim"),
+        messages.demo_recovered(&messages.demo_rung("trim")),
+        messages.demo_says("strict", "8"),
         messages.demo_asked(2),
         messages.demo_no_answer(),
         messages.demo_verdict(true),
@@ -93,6 +104,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
     said.extend([0, 1, 2].map(|refused| messages.demo_refused(refused)));
     said.extend([1, 2].map(|turns| messages.demo_left_out(turns)));
     said.extend([1, 2].map(|found| messages.demo_recalled(found)));
+    said.extend(["trim", "compact", "rotate", "give-up"].map(|rung| messages.demo_rung(rung)));
     said.extend(messages.demo_headings());
     said.extend(messages.demo_next());
     said

@@ -168,7 +168,7 @@ impl Messages {
 
     /// These variables have to be set before anybody can look.
     pub fn doctor_until_set(&self, variables: &[String]) -> String {
-        self.text("doctor-until-set", [("variables", variables.join(", ").into())])
+        self.text("doctor-until-set", [("variables", self.listed(variables).into())])
     }
 
     /// What a check needs took longer than this.

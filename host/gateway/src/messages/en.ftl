@@ -60,7 +60,8 @@ file-not-read = { $name } ({ $why ->
 })
 more-files = { $count } more, because there are so many
 images-refused = :paperclip: The model's server has refused the images; this answer was made without them.
-between-files = {", "}
+between = {", "}
+pair = { $name }: { $value }
 told-no-words = (This message has no words of its own: what it is about stands quoted above.)
 too-long = :x: The conversation is too long; please ask again in a new thread
 message-too-long = :x: This message is too long: about { $tokens } tokens where { $limit } fit; please shorten or split it

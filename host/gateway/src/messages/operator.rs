@@ -10,6 +10,8 @@ pub enum Notice {
     DryRun(&'static str),
     /// There are no tokens.
     Console,
+    /// There are none, although gateway.json is about Slack.
+    NoTokens,
     /// No model is named.
     Sim,
 }
@@ -22,6 +24,7 @@ impl Messages {
                 (self.text("note-dry-run", [("variable", variable.into())]), self.text("note-dry-run-hint", []))
             }
             Notice::Console => (self.text("note-console", []), self.text("note-console-hint", [])),
+            Notice::NoTokens => (self.text("note-no-tokens", []), self.text("note-no-tokens-hint", [])),
             Notice::Sim => (self.text("note-sim", []), self.text("note-sim-hint", [])),
         }
     }
@@ -104,7 +107,8 @@ impl Messages {
 
 #[cfg(test)]
 pub(super) fn everything(messages: &Messages) -> Vec<String> {
-    let notices = [Notice::DryRun("PMK_DRY_RUN"), Notice::Console, Notice::Sim].map(|notice| messages.notice(notice));
+    let notices = [Notice::DryRun("PMK_DRY_RUN"), Notice::Console, Notice::NoTokens, Notice::Sim];
+    let notices = notices.map(|notice| messages.notice(notice));
     let trouble = Trouble { error: "no room".into(), since: "now".into(), waiting: 1 };
     let reasons = [
         "nobody",

@@ -68,6 +68,12 @@ pub fn hint(hint: &str, language: Language) -> String {
     format!("{}{}", language.pick("hint: ", "提示："), pages::found(&translated(hint, language)))
 }
 
+/// What the sources say, and the Chinese of it.
+#[cfg(test)]
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    pairs(OURS)
+}
+
 /// Rows of templates, those with the most literal characters first.
 struct Catalogue(Vec<Row>);
 

@@ -21,7 +21,7 @@ recovery-failed = :rotating_light: `{ $session }` 的提示太長，所有縮短
 parked = :x: 我們這邊出了問題，這則訊息暫時無法回答；訊息已保留{ $admins ->
     [know] ，也已通知管理員
    *[do-not] {""}
-}，修好後會接著回答。你可以繼續在這裡發問
+}，修好後會接著回答。您可以繼續在這裡發問
 parked-for-admins = :rotating_light: `{ $session }` 有一則訊息無法回答，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 繼續；`pmk-host sessions parked` 列出全部
 rest-parked-for-admins = :rotating_light: `{ $session }` 有一則訊息已經回答，但回答以外的部分送不出去，已先擱置：{ $why }。修好之後用 `pmk-host sessions retry { $session }` 補送；`pmk-host sessions parked` 列出全部
 no-tools = :warning: 模型 { $model } 的伺服器不接受工具呼叫，之後改請它把要做的事寫成文字，效果會差一些。執行 `pmk-host model forget` 會再試一次
@@ -41,13 +41,14 @@ file-not-read = { $name }（{ $why ->
     [large-image] 圖片超過 { $most } KiB 或 8,000 像素
     [gone] 已刪除
     [elsewhere] 不在 Slack 上
-    [not-allowed] app 不能讀取檔案：需要 scope `files:read`
+    [not-allowed] 應用程式不能讀取檔案：需要 scope `files:read`
     [off] 這裡不讀取檔案
    *[other] 無法取得
 }）
 more-files = 另外 { $count } 個（檔案太多）
 images-refused = :paperclip: 模型的伺服器拒收圖片，這個回答沒有參考圖片。
-between-files = 、
+between = 、
+pair = { $name }：{ $value }
 told-no-words = （這則訊息本身沒有文字：要說的內容引用在上面。）
 too-long = :x: 對話太長，請開新 thread 重新提問
 message-too-long = :x: 這則訊息太長：約 { $tokens } tokens，上限 { $limit }，請縮短或分成幾則
@@ -97,7 +98,7 @@ proposal-react = 請按 :white_check_mark: 轉問，或按 :x: 不轉問。24 �
 proposal-type = 請輸入 /yes 轉問，或輸入 /no 不轉問。24 小時後視為不轉問。
 proposal-dropped = :x: 沒有轉問。
 proposal-expired = :hourglass: 沒有轉問：24 小時內沒有收到您的確認，請重新提問。
-already-asked = :hourglass: 這個討論串還在等另一個問題的答案，請等到答案來了再問，或開新 thread 提問。
+already-asked = :hourglass: 這個討論串還在等另一個問題的答案，請等到答案來了再問，或開新討論串提問。
 confirm-again = :hourglass: 這個討論串還在等另一個問題的答案。您的問題已保留，等那個答案來了，請再確認一次。
 nobody-to-ask = :warning: 這個問題需要專人回答，但沒有設定可以轉問的人，請通知管理員。
 escalation = { $contacts } 想請您協助回答 { $asker } 的問題：

@@ -19,6 +19,7 @@ use super::loading;
 use crate::{
     config::{Config, PolicyConfig},
     embedded,
+    waiting::Waiting,
 };
 
 /// What the command line says of policies.
@@ -148,7 +149,9 @@ impl Loader {
         overrides: &Overrides,
     ) -> Result<(Stack, Vec<String>), Failure> {
         let ours = self.runtime.under(config.limits.limits(), Trust::default());
+        let waiting = Waiting::when_long("compiling `standard`");
         let base = Policy::from_bytes(&ours, "standard (embedded)", embedded::STANDARD)?;
+        drop(waiting);
         let theirs = self.runtime.under(config.limits.limits(), self.trust(config));
         let layers =
             embedded::layers(files).rev().map(|file| loading::load(&theirs, file)).collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,5 @@
-//! Loading a component, with something to look at meanwhile: one with an interpreter in it compiles for seconds.
+//! Loading a component, with something to look at meanwhile: one with an interpreter in it compiles for seconds, and on a busy
+//! machine each may.
 
 use std::path::Path;
 
@@ -7,22 +8,14 @@ use pmk_system::error::Failure;
 
 use crate::{embedded, waiting::Waiting};
 
-/// From this size on compiling takes long enough to be noticed.
-const LARGE_BYTES: u64 = 1 << 20;
-
-/// Loads a component, a file or an [embedded](crate::embedded) one. While a large one compiles, a terminal shows for how
-/// long already.
+/// Loads a component, a file or an [embedded](crate::embedded) one. Where that takes long, a terminal shows for how long already.
 ///
 /// # Errors
 /// Everything that [`LoadError`] lists.
 pub fn load(runtime: &Runtime, file: &Path) -> Result<Policy, Failure> {
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let is_long = bytes >= LARGE_BYTES && embedded::component(file).is_none();
-    let waiting = is_long.then(|| Waiting::now(&format!("compiling `{}` ({} MB)", file.display(), bytes >> 20)));
+    let waiting = Waiting::when_long(&format!("compiling `{}`", file.display()));
     let loaded = load_unseen(runtime, file);
-    if let Some(waiting) = waiting {
-        drop(waiting);
-    }
+    drop(waiting);
     if let Some(Taken { cpu_ms, peak_bytes, confined }) = loaded.as_ref().ok().and_then(Policy::compiled) {
         let (file, peak_mib) = (file.display(), peak_bytes >> 20);
         tracing::debug!(%file, cpu_ms, peak_mib, ?confined, "component compiled");

@@ -6,14 +6,20 @@
 
 use std::collections::HashMap;
 
-use super::terms::{each_term, is_stop_word};
+use super::terms::{each_term, each_term_and_lead, is_stop_word, is_wide};
 
 /// The most terms of a question that count; a bit of a mask each.
 const MAX_TERMS: usize = 64;
 
 /// The newest of the sentences that share the most with the question, where that is at least half of
 /// what the question is about. Questions are no answers, so they are never chosen.
-pub fn best_sentence<'a>(question: &str, sources: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+///
+/// `may_answer` says which sentences come into question at all.
+pub fn best_sentence<'a>(
+    question: &str,
+    may_answer: impl Fn(&str) -> bool,
+    sources: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let mut terms: HashMap<String, usize> = HashMap::new();
     each_term(question, |term| {
         let next = terms.len();
@@ -27,18 +33,25 @@ pub fn best_sentence<'a>(question: &str, sources: impl Iterator<Item = &'a str>)
     // What has a digit in it says which of several is meant: part 2 is not part 29.
     let which = terms.iter().filter(|(term, _)| term.bytes().any(|byte| byte.is_ascii_digit()));
     let which: u64 = which.map(|(_, bit)| 1 << bit).sum();
+    let is_alone = |term: &String| term.chars().all(is_wide) && term.chars().count() == 1;
+    let has_one_alone = terms.keys().any(is_alone);
     let mut sentences = 0u64;
     let mut holding = [0u64; MAX_TERMS];
     let mut candidates: Vec<(u64, &str)> = Vec::new();
     for sentence in sources.flat_map(Sentences) {
         sentences += 1;
         let mut mask = 0u64;
-        each_term(sentence, |term| {
+        let mark = |term: &str| {
             if let Some(bit) = terms.get(term) {
                 mask |= 1 << bit;
             }
-        });
-        if mask != 0 && mask & which == which && !asks(sentence) {
+        };
+        if has_one_alone {
+            each_term_and_lead(sentence, mark)
+        } else {
+            each_term(sentence, mark)
+        }
+        if mask != 0 && mask & which == which && !asks(sentence) && may_answer(sentence) {
             bits(mask).for_each(|bit| holding[bit] += 1);
             candidates.push((mask, sentence));
         }
@@ -114,6 +127,17 @@ mod tests {
 
     use super::*;
 
+    fn best<'a>(question: &str, sources: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+        best_sentence(question, |_| true, sources)
+    }
+
+    #[test]
+    fn what_a_question_has_alone_begins_what_answers_it() {
+        let said = ["我叫小安。", "花園裡有狗。"];
+        assert_eq!(best("我叫什麼？", said.into_iter()), Some(said[0]));
+        assert_eq!(best("鑰匙在哪裡？", said.into_iter()), None);
+    }
+
     #[test]
     fn sentences_of_both_languages() {
         let text = "v0.11.1 shipped (at last.) Good!\n\n他說：「完成了。」真的？是的";
@@ -133,20 +157,20 @@ mod tests {
     fn a_rare_term_outweighs_common_ones() {
         let facts: Vec<String> = (0..50).map(|n| format!("The launch code of rocket {n} is {}.", 1000 + n)).collect();
         let sources = || facts.iter().map(String::as_str);
-        assert_eq!(best_sentence("launch code of rocket 17", sources()), Some("The launch code of rocket 17 is 1017."));
-        assert_eq!(best_sentence("launch code of rocket 77", sources()), None);
+        assert_eq!(best("launch code of rocket 17", sources()), Some("The launch code of rocket 17 is 1017."));
+        assert_eq!(best("launch code of rocket 77", sources()), None);
     }
 
     #[test]
     fn the_newest_of_equals() {
         let sources = ["The key is under the mat.", "The key is under the stone."];
-        assert_eq!(best_sentence("Where is the key?", sources.into_iter()), Some(sources[1]));
+        assert_eq!(best("Where is the key?", sources.into_iter()), Some(sources[1]));
     }
 
     proptest! {
         #[test]
         fn a_quote_is_part_of_what_was_said(question in "(\\PC|key |預算){0,20}", said in "(\\PC|key |預算|[.。?\n]){0,60}") {
-            if let Some(sentence) = best_sentence(&question, std::iter::once(said.as_str())) {
+            if let Some(sentence) = best(&question, std::iter::once(said.as_str())) {
                 prop_assert!(said.contains(sentence) && !sentence.is_empty());
             }
             let sentences: Vec<&str> = Sentences(&said).collect();

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use pmk_core::{Block, Message, Role, marker, text};
 
-use super::{quote, terms};
+use super::{
+    passing::{self, Passing, Subject},
+    quote, terms,
+};
 
 /// The longest quote, in characters.
 pub(super) const MAX_QUOTE_CHARS: usize = 400;
@@ -14,7 +17,11 @@ pub(super) struct Language {
     pub before: &'static str,
     pub after: &'static str,
     pub not_found: &'static str,
+    who: &'static str,
     hello: &'static str,
+    thanks: &'static str,
+    bye: &'static str,
+    well: &'static str,
     noted: &'static str,
     you_said: (&'static str, &'static str),
     left: (&'static str, &'static str),
@@ -24,7 +31,11 @@ pub(super) const CHINESE: Language = Language {
     before: "對話裡提到：「",
     after: "」",
     not_found: "目前看得到的對話裡，找不到這個問題的答案。我是 sim，只會引用對話的替身，不是真的語言模型。",
+    who: "我是 sim，替身模型：告訴我一些事，再問我，我會引用你說過的話。",
     hello: "你好！我是 sim，替身模型：告訴我一些事，再問我，我會引用你說過的話。",
+    thanks: "不客氣。",
+    bye: "再見。",
+    well: "好的。",
     noted: "知道了，之後可以問我，我會引用你說過的話。",
     you_said: ("你剛才說：「", "」"),
     left: ("較早的 ", " 輪已經不在我的視窗裡。"),
@@ -35,23 +46,35 @@ pub(super) const ENGLISH: Language = Language {
     after: "\"",
     not_found: "I cannot find that in what I can see of this conversation. I am sim, a stand-in that quotes it, and no real \
                 model.",
+    who: "I am sim, a stand-in for a model: tell me things, ask about them, and I quote what you said.",
     hello: "Hello! I am sim, a stand-in for a model: tell me things, ask about them, and I quote what you said.",
+    thanks: "You are welcome.",
+    bye: "Goodbye.",
+    well: "All right.",
     noted: "Noted. Ask me about it any time, and I quote what you said.",
     you_said: ("You said: \"", "\""),
     left: (" Earlier turns that are not in my window any more: ", "."),
 };
 
-/// How people begin.
-const GREETINGS: [&str; 14] =
-    ["hello", "hi", "hey", "hiya", "howdy", "greetings", "你好", "您好", "妳好", "哈囉", "嗨", "早安", "午安", "晚安"];
-
-/// Words for who asks, and for who is asked.
-const FIRST_PERSON: [&str; 5] = ["i", "me", "my", "we", "our"];
-const SECOND_PERSON: [&str; 3] = ["you", "your", "yours"];
-
 impl Language {
     fn of(question: &str) -> &'static Language {
         if question.chars().any(terms::is_wide) { &CHINESE } else { &ENGLISH }
+    }
+
+    /// What is said to somebody who only says such things.
+    fn to(&self, passing: Passing) -> &'static str {
+        match passing {
+            Passing::Help => self.who,
+            Passing::Thanks => self.thanks,
+            Passing::Bye => self.bye,
+            Passing::Greeting => self.hello,
+            Passing::Word => self.well,
+        }
+    }
+
+    /// All that is about the stand-in alone.
+    fn of_itself(&self) -> [&'static str; 6] {
+        [self.who, self.hello, self.thanks, self.bye, self.well, self.noted]
     }
 }
 
@@ -79,7 +102,15 @@ pub(super) fn reply(messages: &[Arc<Message>]) -> String {
         Role::Assistant => said_before(text),
     });
     let language = Language::of(question);
-    if let Some(sentence) = quote::best_sentence(question, sources) {
+    let in_passing = passing::all_of(question);
+    let subject = passing::subject(question);
+    let may_answer = |sentence: &str| {
+        // Whoever asks what it is or can wants no sentence about others, and nobody asks about a greeting.
+        (subject != Some(Subject::StandIn) || passing::names_the_one_asked(sentence))
+            && passing::all_of(sentence).is_none()
+    };
+    let found = || quote::best_sentence(&passing::asked_for(question), may_answer, sources);
+    if let Some(sentence) = in_passing.is_none().then(found).flatten() {
         return quoted((language.before, language.after), sentence);
     }
     let not_found = || {
@@ -89,17 +120,15 @@ pub(super) fn reply(messages: &[Arc<Message>]) -> String {
     };
     let last_said = || {
         let is_said = |role, text| role == Role::User && marker::parse(text).is_none() && !quote::asks(text);
-        texts().filter(|&(role, text)| is_said(role, text) && !greets(text)).map(|(_, text)| text.trim()).next_back()
+        let said = texts().filter(|&(role, text)| is_said(role, text) && passing::all_of(text).is_none());
+        said.map(|(_, text)| text.trim()).next_back()
     };
-    match terms::has_content(question) {
-        _ if greets(question) => language.hello.to_owned(),
-        true if quote::asks(question) => not_found(),
-        true => language.noted.to_owned(),
-        false => match addressed(question) {
-            Some(Person::First) => last_said().map_or_else(not_found, |last| quoted(language.you_said, last)),
-            Some(Person::Second) => language.hello.to_owned(),
-            None => not_found(),
-        },
+    match (in_passing, subject) {
+        (Some(passing), _) => language.to(passing).to_owned(),
+        (None, Some(Subject::WasSaid)) => last_said().map_or_else(not_found, |last| quoted(language.you_said, last)),
+        (None, Some(Subject::StandIn)) => language.who.to_owned(),
+        (None, None) if quote::asks(question) || !terms::has_content(question) => not_found(),
+        (None, None) => language.noted.to_owned(),
     }
 }
 
@@ -111,36 +140,10 @@ fn quoted((before, after): (&str, &str), whole: &str) -> String {
     format!("{before}{quoted}{cut}{after}")
 }
 
-/// Whether somebody only says hello.
-fn greets(text: &str) -> bool {
-    let words: Vec<String> =
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
-    words.len() <= 3 && words.first().is_some_and(|word| GREETINGS.contains(&word.as_str()))
-}
-
-enum Person {
-    First,
-    Second,
-}
-
-/// Whom a question that is about nothing else is about.
-fn addressed(question: &str) -> Option<Person> {
-    let has = |words: &[&str]| {
-        question.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word.to_lowercase().as_str()))
-    };
-    if has(&FIRST_PERSON) || question.contains('我') {
-        Some(Person::First)
-    } else if has(&SECOND_PERSON) || question.contains(['你', '您', '妳']) {
-        Some(Person::Second)
-    } else {
-        None
-    }
-}
-
 /// What an earlier answer holds: the quote without its frame, nothing where it is only about the stand-in itself.
 fn said_before(text: &str) -> Option<&str> {
     for language in [&CHINESE, &ENGLISH] {
-        if text.starts_with(language.not_found) || text == language.hello || text == language.noted {
+        if text.starts_with(language.not_found) || language.of_itself().contains(&text) {
             return None;
         }
         for (before, after) in [(language.before, language.after), language.you_said] {

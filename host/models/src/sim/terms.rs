@@ -7,11 +7,12 @@ const STOP_WORDS: &[&str] = &[
     "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if", "in", "is", "it", "its",
     "know", "many", "me", "much", "my", "no", "not", "of", "on", "or", "our", "please", "remember", "s", "say", "she",
     "should", "so", "t", "tell", "that", "the", "their", "them", "there", "they", "this", "to", "us", "was", "we",
-    "were", "what", "when", "where", "which", "who", "whose", "why", "will", "with", "would", "you", "your",
+    "were", "what", "when", "where", "which", "who", "whose", "why", "will", "with", "would", "you", "your", "樣",
+    "裡",
 ];
 
 /// Characters that ask or join and carry no content of their own.
-fn is_stop(c: char) -> bool {
+pub fn is_stop(c: char) -> bool {
     matches!(
         c,
         '的' | '了'
@@ -66,9 +67,19 @@ pub fn is_wide(c: char) -> bool {
 }
 
 /// Calls `each` with every term of a text, in order, repeats and [stop words](is_stop_word) included.
-pub fn each_term(text: &str, mut each: impl FnMut(&str)) {
+pub fn each_term(text: &str, each: impl FnMut(&str)) {
+    terms_of(text, false, each);
+}
+
+/// The same with the character that each run of pairs begins with: what a question has alone, as the verb of 「我叫什麼」, begins
+/// a run in what answers it, 「我叫小安」.
+pub fn each_term_and_lead(text: &str, each: impl FnMut(&str)) {
+    terms_of(text, true, each);
+}
+
+fn terms_of(text: &str, leads: bool, mut each: impl FnMut(&str)) {
     let mut word = String::new();
-    let mut wide = WideRun::default();
+    let mut wide = WideRun { leads, ..WideRun::default() };
     for c in text.chars() {
         if c.is_ascii() {
             wide.end(&mut each);
@@ -102,12 +113,16 @@ pub fn each_term(text: &str, mut each: impl FnMut(&str)) {
 struct WideRun {
     last: Option<char>,
     paired: bool,
+    /// Whether the first of several is a term, too.
+    leads: bool,
 }
 
 impl WideRun {
     fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
         if let Some(last) = self.last.replace(c) {
-            self.paired = true;
+            if !std::mem::replace(&mut self.paired, true) && self.leads {
+                each(last.encode_utf8(&mut [0; 4]));
+            }
             let mut buffer = [0; 8];
             let first = last.encode_utf8(&mut buffer).len();
             let both = first + c.encode_utf8(&mut buffer[first..]).len();

@@ -191,7 +191,7 @@ impl Incoming {
 }
 
 impl Overflow {
-    const HINT: &'static str = "the rungs are trim, compact, rotate and give-up";
+    const HINT: &'static str = "the rungs are `trim`, `compact`, `rotate` and `give-up`";
 
     /// The error is the name that no rung has.
     fn input(&self) -> Result<OverflowInput, String> {

@@ -90,6 +90,13 @@ impl Chat {
         })
     }
 
+    /// What shows a line that is part of no answer, above the prompt.
+    pub fn aside(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let screen = Arc::clone(&self.screen);
+        // Where it cannot be shown nobody reads it any more.
+        move |text| drop(screen.print(&screen.dim(text)))
+    }
+
     fn tell(&self, text: &str) -> Result<(), FrontError> {
         self.screen.print(&self.screen.dim(text))
     }
@@ -172,7 +179,7 @@ impl Screen {
         let lines = text::printable(text);
         let lines = markdown::with_emoji(&lines)
             .lines()
-            .flat_map(|line| markdown::wrapped(line, columns()))
+            .flat_map(|line| markdown::hanging(line, columns()))
             .collect::<Vec<_>>();
         lines
             .iter()
@@ -304,7 +311,7 @@ impl Front for Chat {
         parts.extend((*turns_dropped > 0).then(|| self.messages.chat_dropped(*turns_dropped)));
         parts.extend((*messages_replaced > 0).then(|| self.messages.chat_shortened(*messages_replaced)));
         parts.extend((!recalled.is_empty()).then(|| self.messages.chat_recalled(recalled.len())));
-        self.tell(&parts.join(", "))
+        self.tell(&self.messages.listed(&parts))
     }
 }
 

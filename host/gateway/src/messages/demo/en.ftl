@@ -3,7 +3,9 @@
 
 demo-title = A support thread of { $turns } questions, replayed { $lanes } times. The model takes { $window } tokens.
 demo-none = no policy
-demo-none-about = None chosen, window not known: all is sent, until it is refused.
+demo-none-about = None chosen: the default, told no window. It sends all, until it is refused.
+demo-says = { $lane }: { $answer }
+demo-rung = { $rung }
 demo-policy-about = It decides before each call what the model gets to see.
 demo-question = Question { $turn } of { $turns }: { $asked }
 demo-refused = { $refused ->

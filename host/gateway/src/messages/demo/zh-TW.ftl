@@ -2,8 +2,15 @@
 # `pmk-host demo` 說的話。
 
 demo-title = 一段 { $turns } 個問題的支援對話，重播 { $lanes } 次。模型一次收 { $window } 個 token。
-demo-none = 無策略
-demo-none-about = 沒有選策略，也不知道視窗大小：全部送出，直到被拒收。
+demo-none = 沒選策略
+demo-none-about = 沒有選策略：用預設策略，也不知道視窗大小。全部送出，直到被拒收。
+demo-says = { $lane }：{ $answer }
+demo-rung = { $rung ->
+    [trim] 裁切
+    [compact] 整理成摘要
+    [rotate] 換新 session
+   *[give-up] 放棄
+}
 demo-policy-about = 每次呼叫之前決定模型看得到什麼。
 demo-question = 第 { $turn }／{ $turns } 問：{ $asked }
 demo-refused = { $refused ->

@@ -3,9 +3,11 @@
 note-dry-run = dry run, because { $variable } is set: nothing that writes reaches Slack
 note-dry-run-hint = the ledger goes to `dryrun-events-YYYY-MM.log`; what is answered counts as answered in this home
 note-console = front: console, because there are no Slack tokens
-note-console-hint = set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json, to connect Slack
+note-console-hint = `pmk-host init` connects Slack; so do PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or `slack` in gateway.json
+note-no-tokens = Slack is not connected: gateway.json is about it, but its tokens are not there; you talk here instead
+note-no-tokens-hint = set PMK_SLACK_APP_TOKEN and PMK_SLACK_BOT_TOKEN, or let `pmk-host init` take them; `--front console` means here
 note-sim = model: { doctor-model-unnamed }
-note-sim-hint = `--model anthropic-api` with ANTHROPIC_API_KEY set asks a real one
+note-sim-hint = `pmk-host init` chooses a real one; so does `--model anthropic-api` with ANTHROPIC_API_KEY set
 
 status-level = { $level ->
     [healthy] healthy

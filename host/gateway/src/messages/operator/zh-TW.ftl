@@ -3,9 +3,11 @@
 note-dry-run = 試跑，因為設定了 { $variable }：不會寫入任何東西到 Slack
 note-dry-run-hint = 帳本寫到 `dryrun-events-YYYY-MM.log`；回答過的在這個 home 視為已回答
 note-console = front：console，因為沒有 Slack token
-note-console-hint = 要連接 Slack，請設定 PMK_SLACK_APP_TOKEN 與 PMK_SLACK_BOT_TOKEN，或 gateway.json 的 `slack`
+note-console-hint = 要連接 Slack，請執行 `pmk-host init`，或設定 PMK_SLACK_APP_TOKEN 與 PMK_SLACK_BOT_TOKEN，或 gateway.json 的 `slack`
+note-no-tokens = 沒有連接 Slack：gateway.json 設定了 Slack，但沒有 token；改在這裡對話
+note-no-tokens-hint = 請設定 PMK_SLACK_APP_TOKEN 與 PMK_SLACK_BOT_TOKEN，或交給 `pmk-host init`；`--front console` 表示就在這裡
 note-sim = 模型：{ doctor-model-unnamed }
-note-sim-hint = 要問真的模型，請設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`
+note-sim-hint = 要問真的模型，請執行 `pmk-host init`，或設定 ANTHROPIC_API_KEY 並使用 `--model anthropic-api`
 
 status-level = { $level ->
     [healthy] 健康

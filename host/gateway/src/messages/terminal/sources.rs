@@ -45,6 +45,8 @@ const SAY: [&str; 28] = [
     "named",
     "filled",
 ];
+/// The levels that a terminal shows in the language of whoever reads there.
+const LOGS: [&str; 2] = ["warn", "error"];
 /// Those of which a single word wants a row, too.
 const LABEL: [&str; 8] = ["line", "tell", "say", "section", "row", "summed", "counts", "translated"];
 /// What the heading of a table is bound to.
@@ -362,8 +364,29 @@ impl<'s> Visit<'s> for Places<'_, '_> {
     }
 
     fn visit_macro(&mut self, called: &'s syn::Macro) {
+        // Its fields are no expressions.
+        if let Some(template) = logged(called) {
+            // What can be done about it stands below.
+            for line in template.value().lines() {
+                let line = line.trim_start();
+                let line = line.strip_prefix("hint: ").unwrap_or(line);
+                self.0.visit_lit_str(&syn::LitStr::new(line, template.span()));
+            }
+        }
         arguments(called).iter().for_each(|argument| self.visit_expr(argument));
     }
+}
+
+/// What a macro logs that people read at a terminal: the text that no field holds.
+fn logged(called: &syn::Macro) -> Option<syn::LitStr> {
+    let names = last_two(&called.path);
+    if !names.last().is_some_and(|name| LOGS.contains(&name.as_str())) || names.first().is_none_or(|of| of != "tracing")
+    {
+        return None;
+    }
+    let tokens: Vec<String> = called.tokens.clone().into_iter().map(|token| token.to_string()).collect();
+    let is_held = |at: usize| at > 0 && tokens[at - 1] != ",";
+    (0..tokens.len()).filter(|at| !is_held(*at)).find_map(|at| syn::parse_str(&tokens[at]).ok())
 }
 
 /// The words that are said as they are.

@@ -36,7 +36,7 @@ pub(super) async fn not_listed(services: &Services, repo: &str) -> Option<String
     if listed.iter().any(|name| name == repo) {
         return None;
     }
-    let shown = listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let shown = services.messages.listed(&listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
     Some(services.messages.told_not_listed(head(repo, 100), head(&shown, 2_000)))
 }
 

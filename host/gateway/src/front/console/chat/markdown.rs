@@ -155,6 +155,23 @@ impl Page {
     }
 }
 
+/// The most columns that stand before what hangs beside them.
+const MOST_HANGING: usize = 16;
+
+/// A line of a list, as `/help      this page`, in lines of so many columns: what goes on stands below what is told, and not
+/// below the word that it is told of.
+pub(super) fn hanging(line: &str, columns: usize) -> Vec<String> {
+    let gap = line.find("  ").filter(|gap| *gap > 0);
+    let told = gap.map(|gap| line.len() - line[gap..].trim_start().len()).unwrap_or_default();
+    let (name, told) = line.split_at(told);
+    let room = display_width(name);
+    if room > MOST_HANGING {
+        return wrapped(line, columns);
+    }
+    let names = std::iter::once(name.to_owned()).chain(std::iter::repeat(" ".repeat(room)));
+    names.zip(wrapped(told, columns.saturating_sub(room))).map(|(name, told)| name + &told).collect()
+}
+
 /// A text in lines of so many columns.
 pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let options =
@@ -185,6 +202,18 @@ mod tests {
         }
         let narrow = render("| 名稱 | 值 |\n|---|---|\n| 一個很長的名稱 | 另一個很長的值 |", 20, false);
         assert_eq!(narrow, "名稱: 一個很長的名稱\n值: 另一個很長的值\n");
+    }
+
+    #[test]
+    fn what_is_told_of_a_word_hangs_beside_it() {
+        let lines = hanging("/yes /no   your word on the question that you were shown last", 40);
+        assert_eq!(lines, ["/yes /no   your word on the question", "           that you were shown last"]);
+        assert_eq!(
+            hanging("停         停止正在進行的回答；`stop` 也是", 30),
+            ["停         停止正在進行的回", "           答；`stop` 也是"]
+        );
+        assert_eq!(hanging("nothing hangs here", 16), ["nothing hangs", "here"]);
+        assert_eq!(hanging("", 40), [""]);
     }
 
     #[test]

@@ -1,0 +1,429 @@
+//! What is said in passing, and questions about the talk itself: a greeting, thanks, "what can you do", "what did I say". All of it
+//! is told by what is left of a text once the words of that kind are taken away: nothing. So "hello there, sim!" is a greeting, and
+//! "hello world is our first program" is none.
+
+use super::terms;
+
+/// Something that tells nothing, and is answered all the same. In the order in which one goes before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Passing {
+    Help,
+    Thanks,
+    Bye,
+    Greeting,
+    /// Yes, no, well.
+    Word,
+}
+
+/// What a question may be about that no sentence of a conversation answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// What the one who asks has said.
+    WasSaid,
+    /// Who or what the one is that is asked, and what it can do.
+    StandIn,
+}
+
+/// Words of each kind; those of Chinese the longer before the shorter that are in them.
+const HELP: &[&str] =
+    &["help", "usage", "使用說明", "說明書", "說明", "幫忙", "幫助", "幫我", "怎麼用", "怎麼使用", "求助", "救命"];
+const THANKS: &[&str] = &["thanks", "thank", "thx", "cheers", "謝謝", "多謝", "感謝", "感恩", "謝了", "謝啦", "辛苦了"];
+const BYE: &[&str] =
+    &["bye", "goodbye", "farewell", "cya", "goodnight", "再見", "拜拜", "掰掰", "再會", "晚安", "下次見", "明天見"];
+const GREETING: &[&str] = &[
+    "hello",
+    "hi",
+    "hey",
+    "hiya",
+    "howdy",
+    "greetings",
+    "morning",
+    "afternoon",
+    "evening",
+    "welcome",
+    "大家好",
+    "你好",
+    "您好",
+    "妳好",
+    "哈囉",
+    "哈嘍",
+    "嗨",
+    "早安",
+    "午安",
+    "早上好",
+    "下午好",
+    "晚上好",
+    "早",
+];
+const WORD: &[&str] = &[
+    "ok",
+    "okay",
+    "yes",
+    "yeah",
+    "yep",
+    "nope",
+    "sure",
+    "fine",
+    "great",
+    "good",
+    "nice",
+    "cool",
+    "perfect",
+    "right",
+    "well",
+    "understood",
+    "沒問題",
+    "知道了",
+    "了解",
+    "瞭解",
+    "收到",
+    "明白",
+    "好的",
+    "可以",
+    "不錯",
+    "太好",
+    "很好",
+    "對",
+    "嗯",
+    "行",
+    "好",
+];
+const KINDS: [(Passing, &[&str]); 5] = [
+    (Passing::Help, HELP),
+    (Passing::Thanks, THANKS),
+    (Passing::Bye, BYE),
+    (Passing::Greeting, GREETING),
+    (Passing::Word, WORD),
+];
+
+/// Words that go with them and tell nothing either.
+const FILLERS: &[&str] = &[
+    "again",
+    "day",
+    "everybody",
+    "everyone",
+    "folks",
+    "friend",
+    "just",
+    "later",
+    "lot",
+    "need",
+    "now",
+    "really",
+    "see",
+    "sim",
+    "some",
+    "team",
+    "today",
+    "too",
+    "very",
+    "大家",
+    "各位",
+    "一下",
+    "需要",
+    "非常",
+    "真的",
+    "今天",
+    "你",
+    "您",
+    "妳",
+    "我",
+    "的",
+    "了",
+    "嗎",
+    "呢",
+    "吧",
+    "啊",
+    "呀",
+    "喔",
+    "哦",
+    "囉",
+    "啦",
+    "很",
+    "太",
+    "請",
+    "要",
+    "們",
+    "是",
+];
+
+/// What people say of talking.
+const TALK: &[&str] = &[
+    "earlier",
+    "far",
+    "just",
+    "last",
+    "mention",
+    "mentioned",
+    "said",
+    "saying",
+    "talked",
+    "told",
+    "before",
+    "還記得",
+    "記不記得",
+    "記得",
+    "剛剛",
+    "剛才",
+    "之前",
+    "先前",
+    "前面",
+    "說過",
+    "講過",
+    "提過",
+    "提到",
+    "告訴",
+    "說到",
+    "說",
+    "講",
+    "聊",
+    "過",
+    "跟",
+    "對",
+    "話",
+    "事",
+    "到",
+    "些",
+    "曾",
+];
+
+/// What people ask of somebody whom they do not know yet.
+const BEING: &[&str] = &[
+    "able",
+    "ai",
+    "bot",
+    "capable",
+    "doing",
+    "function",
+    "help",
+    "human",
+    "kind",
+    "made",
+    "model",
+    "name",
+    "purpose",
+    "real",
+    "robot",
+    "sim",
+    "sort",
+    "work",
+    "worked",
+    "working",
+    "機器人",
+    "語言模型",
+    "模型",
+    "名字",
+    "功能",
+    "用途",
+    "稱呼",
+    "幫忙",
+    "幫助",
+    "可以",
+    "能夠",
+    "好不好",
+    "好嗎",
+    "能",
+    "會",
+    "做",
+    "作",
+    "幫",
+    "用",
+    "叫",
+    "名",
+    "人",
+    "東西",
+    "事情",
+    "事",
+    "些",
+    "好",
+    "真",
+];
+
+/// What asks, joins and points.
+fn is_grammar(word: &str) -> bool {
+    terms::is_stop_word(word) || word.chars().count() == 1 && !terms::has_content(word)
+}
+
+/// The words of a text: those of scripts with spaces, and each run of Chinese.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut was_wide = None;
+    for c in text.chars() {
+        let is_wide = terms::is_wide(c);
+        if !c.is_alphanumeric() {
+            was_wide = None;
+            continue;
+        }
+        match words.last_mut() {
+            Some(word) if was_wide == Some(is_wide) => word.extend(c.to_lowercase()),
+            _ => words.push(c.to_lowercase().collect()),
+        }
+        was_wide = Some(is_wide);
+    }
+    words
+}
+
+/// Takes the first of these lists' words off the beginning of a run, the longest that fits.
+fn beginning<'a>(run: &str, lists: impl Iterator<Item = &'a [&'a str]>) -> Option<usize> {
+    lists.flatten().filter(|word| run.starts_with(**word)).map(|word| word.len()).max()
+}
+
+/// Whether nothing is left of a word without those of these lists, and what asks and joins.
+fn is_made_of(word: &str, lists: &[&[&str]]) -> bool {
+    if !word.starts_with(terms::is_wide) {
+        return is_grammar(word) || lists.iter().any(|list| list.contains(&word));
+    }
+    let mut run = word;
+    while let Some(first) = run.chars().next() {
+        let grammar = is_grammar(&run[..first.len_utf8()]).then(|| first.len_utf8());
+        match beginning(run, lists.iter().copied()).or(grammar) {
+            Some(length) => run = &run[length..],
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Longer ones are read as what they say, whatever they are made of.
+const MOST_WORDS: usize = 12;
+
+fn is_short(words: &[String]) -> bool {
+    !words.is_empty() && words.len() <= MOST_WORDS && words.iter().all(|word| word.chars().count() <= 3 * MOST_WORDS)
+}
+
+/// What a text is in passing, where it is nothing else.
+pub fn all_of(text: &str) -> Option<Passing> {
+    // Most texts are longer, and are looked at for every question.
+    if text.len() > 200 {
+        return None;
+    }
+    let words = words(text);
+    let lists = [HELP, THANKS, BYE, GREETING, WORD, FILLERS];
+    if !is_short(&words) || !words.iter().all(|word| is_made_of(word, &lists)) {
+        return None;
+    }
+    let has = |list: &[&str]| {
+        words.iter().any(|word| {
+            list.iter().any(|known| if word.starts_with(terms::is_wide) { word.contains(known) } else { word == known })
+        })
+    };
+    KINDS.into_iter().find(|(_, list)| has(list)).map(|(kind, _)| kind)
+}
+
+/// Whom a text names, and nothing but that and words of these.
+fn only(text: &str, list: &[&str]) -> bool {
+    let words = words(text);
+    is_short(&words) && words.iter().all(|word| is_made_of(word, &[list]))
+}
+
+/// Words for who asks, and for who is asked.
+const FIRST_PERSON: [&str; 5] = ["i", "me", "my", "we", "our"];
+const SECOND_PERSON: [&str; 3] = ["you", "your", "yours"];
+
+fn names_the_one_who_asks(text: &str) -> bool {
+    text.contains('我') || words(text).iter().any(|word| FIRST_PERSON.contains(&word.as_str()))
+}
+
+/// Whether a text speaks to somebody.
+pub fn names_the_one_asked(text: &str) -> bool {
+    text.contains(['你', '您', '妳']) || words(text).iter().any(|word| SECOND_PERSON.contains(&word.as_str()))
+}
+
+/// What a question is about, where that is neither in the conversation nor anything in particular.
+pub fn subject(question: &str) -> Option<Subject> {
+    if names_the_one_who_asks(question) && only(question, TALK) {
+        Some(Subject::WasSaid)
+    } else if names_the_one_asked(question) && only(question, BEING) {
+        Some(Subject::StandIn)
+    } else {
+        None
+    }
+}
+
+/// A question without the words that only ask for something, as 「你還記得…嗎」, and without what it names the kind of: who is asked
+/// 「我叫什麼名字」 was told a name, and not the word.
+pub fn asked_for(question: &str) -> String {
+    const ASKING: [&str; 8] = ["還記不記得", "記不記得", "還記得", "記得", "知不知道", "知道", "告訴", "可不可以"];
+    let plain = ASKING.iter().fold(question.to_owned(), |question, asking| question.replace(asking, "，"));
+    let bare = without_kinds(&plain);
+    if terms::has_content(&bare) { bare } else { plain }
+}
+
+/// Without the short word behind 「什麼」.
+fn without_kinds(question: &str) -> String {
+    const WHAT: &str = "什麼";
+    let (mut kept, mut rest) = (String::new(), question);
+    while let Some((before, after)) = rest.split_once(WHAT) {
+        kept.push_str(before);
+        kept.push_str(WHAT);
+        let kind = after.find(|c| !terms::is_wide(c) || terms::is_stop(c)).unwrap_or(after.len());
+        let is_short = after[..kind].chars().count() <= 2;
+        rest = if is_short && !before.ends_with('為') { &after[kind..] } else { after };
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_in_passing_is_told_from_what_says_something() {
+        for (text, kind) in [
+            ("hello there", Some(Passing::Greeting)),
+            ("Good morning!", Some(Passing::Greeting)),
+            ("早安，大家", Some(Passing::Greeting)),
+            ("你好嗎？", Some(Passing::Greeting)),
+            ("help", Some(Passing::Help)),
+            ("Can you help me, please?", Some(Passing::Help)),
+            ("我需要幫忙", Some(Passing::Help)),
+            ("thanks a lot!", Some(Passing::Thanks)),
+            ("非常感謝您", Some(Passing::Thanks)),
+            ("bye for now", Some(Passing::Bye)),
+            ("再見囉", Some(Passing::Bye)),
+            ("好", Some(Passing::Word)),
+            ("ok", Some(Passing::Word)),
+            ("hello world is our first program", None),
+            ("謝謝小安昨天的報告", None),
+            ("The help desk opens at nine.", None),
+            ("", None),
+            ("好用的工具", None),
+        ] {
+            assert_eq!(all_of(text), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn questions_about_the_talk_are_told_from_those_about_something() {
+        for (text, expected) in [
+            ("what did I say?", Some(Subject::WasSaid)),
+            ("What did I just tell you?", Some(Subject::WasSaid)),
+            ("我說過什麼？", Some(Subject::WasSaid)),
+            ("我剛剛跟你說了什麼", Some(Subject::WasSaid)),
+            ("who are you?", Some(Subject::StandIn)),
+            ("what can you do", Some(Subject::StandIn)),
+            ("你能做什麼？", Some(Subject::StandIn)),
+            ("你會做什麼？", Some(Subject::StandIn)),
+            ("您叫什麼名字？", Some(Subject::StandIn)),
+            ("what did I say about the launch?", None),
+            ("你知道發表會是哪一天嗎？", None),
+            ("我叫什麼名字？", None),
+            ("Where?", None),
+        ] {
+            assert_eq!(subject(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_looked_for_and_not_the_word_for_it() {
+        for (question, asked) in [
+            ("我叫什麼名字？", "我叫什麼？"),
+            ("你還記得我喜歡什麼顏色嗎？", "你，我喜歡什麼嗎？"),
+            ("為什麼延期？", "為什麼延期？"),
+            ("什麼時候發表？", "什麼時候發表？"),
+            ("什麼顏色？", "什麼顏色？"),
+        ] {
+            assert_eq!(asked_for(question), asked);
+        }
+    }
+}
