@@ -341,12 +341,15 @@ fn only_whole_turns_between_the_seed_and_the_most_recent_one_are_summed_up() {
 
 #[test]
 fn what_is_summed_up_may_begin_behind_a_marker_and_has_none_in_it() {
-    let marker = Message::text(Role::User, Origin::Marker, "（此處省略 1 輪）");
-    let turns = [question(), answer(), question(), answer(), question()];
-    let transcript = Transcript::of_messages(seed().into_iter().chain([marker]).chain(turns));
-    assert_eq!(summing_up(&transcript, 3, 5), Ok(Some(3..5)));
-    assert_eq!(summing_up(&transcript, 2, 5), Err(1));
-    assert_eq!(summing_up(&transcript, 4, 5), Err(1));
+    let turns = || [question(), answer(), question(), answer(), question()];
+    for before in [seed().to_vec(), vec![], vec![question(), answer()]] {
+        let at = before.len() as u32;
+        let marker = Message::text(Role::User, Origin::Marker, "（此處省略 1 輪）");
+        let transcript = Transcript::of_messages(before.into_iter().chain([marker]).chain(turns()));
+        assert_eq!(summing_up(&transcript, at + 1, at + 3), Ok(Some(at as usize + 1..at as usize + 3)));
+        assert_eq!(summing_up(&transcript, at, at + 3), Err(1));
+        assert_eq!(summing_up(&transcript, at + 2, at + 3), Err(1));
+    }
 }
 
 #[test]
