@@ -260,7 +260,7 @@ fn whoever_leaves_a_question_has_their_terminal_back() {
     let mut choosing = start(&home, &[]);
     choosing.wait_for("What answers?", 1);
     assert_eq!(choosing.press_until_it_ends(b"\x03").code(), Some(130));
-    choosing.read_to_the_end();
+    choosing.read_until_its_end();
     let (hidden, shown) = ("\x1b[?25l", "\x1b[?25h");
     assert!(choosing.screen.contains(hidden), "{:?}", choosing.screen);
     assert!(choosing.screen.rfind(shown) > choosing.screen.rfind(hidden), "{:?}", choosing.screen);

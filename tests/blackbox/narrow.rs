@@ -64,7 +64,7 @@ fn what_commands_print_is_broken_at_words_and_nowhere_else() {
             let piped = finish(command(), "");
             let whole = words(&format!("{}{}", piped.stdout, piped.stderr));
             for columns in COLUMNS {
-                let (status, lines) = Terminal::of_columns(columns, command()).to_the_end();
+                let (status, lines) = Terminal::of_columns(columns, command()).until_its_end();
                 assert_eq!(status.code(), piped.status.code(), "{arguments:?}");
                 let what = format!("{language} {arguments:?}");
                 // What is pasted elsewhere is one piece.
@@ -94,7 +94,7 @@ fn the_demo_loses_no_fact_on_a_narrow_terminal() {
             {
                 let mut command = Home::cold().command(arguments);
                 command.env("TERM", "xterm");
-                let (status, lines) = Terminal::of_columns(columns, command).to_the_end();
+                let (status, lines) = Terminal::of_columns(columns, command).until_its_end();
                 assert!(status.success());
                 // What is drawn anew goes from line to line as the terminal's own edge has it: only its end is lines.
                 let begins = lines.iter().position(|line| line.starts_with(['✗', '✓'])).unwrap_or(0);

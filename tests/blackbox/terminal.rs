@@ -98,7 +98,7 @@ impl Terminal {
     }
 
     /// Takes in what a program that has ended had shown.
-    pub fn read_to_the_end(&mut self) {
+    pub fn read_until_its_end(&mut self) {
         self.screen.extend(self.output.iter().map(|chunk| String::from_utf8_lossy(&chunk).into_owned()));
     }
 
@@ -123,7 +123,7 @@ impl Terminal {
     }
 
     /// All that it shows until it ends by itself.
-    pub fn to_the_end(mut self) -> (ExitStatus, Vec<String>) {
+    pub fn until_its_end(mut self) -> (ExitStatus, Vec<String>) {
         while let Ok(chunk) = self.output.recv_timeout(PATIENCE) {
             self.screen.push_str(&String::from_utf8_lossy(&chunk));
         }

@@ -54,7 +54,7 @@ pub(super) fn start(quiet: bool, json: bool, language: Language) {
 /// write.
 fn may_be_told(metadata: &Metadata<'_>) -> bool {
     let is_of = |library: &&str| metadata.target().starts_with(library);
-    let of_sockets = ["tungstenite", "tokio_tungstenite"].iter().any(|library| is_of(&library));
+    let of_sockets = ["tungstenite", "tokio_tungstenite"].iter().any(&is_of);
     (!of_sockets || *metadata.level() < Level::TRACE) && !is_of(&"rustyline")
 }
 

@@ -108,7 +108,7 @@ pub(super) async fn record(
         receipts: work.ports.scribe.take(),
         pieces: batching::pieces(work.turn, &work.also[..work.merged]),
         revision: work.exchange.window.revision(),
-        placeholder: work.placeholder.clone().known(),
+        placeholder: work.placeholder.get().and_then(Placeholder::known),
     };
     services.store.record(work.turn.turn, recorded, services.now_ms()).await?;
     // Others may add to the case now.
