@@ -46,6 +46,31 @@ async fn what_slack_will_not_have_in_any_form_goes_as_plain_text_or_is_refused()
     rig.finish().await;
 }
 
+/// The answer was lost, and nobody was told.
+#[tokio::test]
+async fn an_error_that_nobody_has_listed_costs_no_answer() {
+    let rig = Rig::start().await;
+    let place = place("D1", None);
+    rig.slack.fault_times("chat.postMessage", 1, Fault::Error("flux_capacitor_empty"));
+    rig.front.deliver(part(&place, None, &speech("**bold**"))).await.expect("delivered");
+    assert_eq!(texts(&rig, "D1").len(), 1, "{:?}", texts(&rig, "D1"));
+    rig.finish().await;
+}
+
+/// A header of 20 digits ended the gateway, one of 13 kept it silent for 30,000 years.
+#[tokio::test]
+async fn an_absurd_wait_is_not_waited_for() {
+    for seconds in [1_000_000_000_000, u64::MAX] {
+        let rig = Rig::start().await;
+        let place = place("D1", None);
+        rig.slack.fault_times("chat.postMessage", 1, Fault::RateLimited(seconds));
+        let put_off = rig.front.deliver(part(&place, None, &speech("**bold**"))).await;
+        let Err(FrontError::Transient { retry_after: Some(wait), .. }) = put_off else { panic!("{put_off:?}") };
+        assert!(wait <= Duration::from_secs(300), "{wait:?}");
+        rig.finish().await;
+    }
+}
+
 #[tokio::test]
 async fn what_was_posted_and_never_confirmed_is_found_again() {
     let rig = Rig::with(SlackRules::quick().unlimited()).await;

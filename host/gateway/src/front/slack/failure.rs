@@ -5,8 +5,38 @@
 
 use std::{fmt, time::Duration};
 
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
 use super::token::Token;
 use crate::front::FrontError;
+
+/// No wait is longer, whatever Slack asks for: a header is no reason to be silent for ever. Slack's own are a minute or so.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// So much of an error code is told. Slack's are words like `channel_not_found`; what stands there instead may be anything.
+const MOST_OF_A_CODE: usize = 80;
+
+/// How long Slack is to be left alone, where it says so in a way that makes sense.
+pub(super) fn wait_asked_for(headers: &HeaderMap) -> Option<Duration> {
+    let asked = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)?;
+    if asked > LONGEST_WAIT {
+        tracing::warn!(
+            asked_s = asked.as_secs(),
+            waits_s = LONGEST_WAIT.as_secs(),
+            "Slack asks to be left alone for very long; it is asked again before that"
+        );
+    }
+    Some(asked.min(LONGEST_WAIT))
+}
+
+/// An error code as it may stand in a log and in the ledger.
+pub(super) fn code(said: &str) -> String {
+    let is_of_a_code = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    match said.chars().filter(is_of_a_code).take(MOST_OF_A_CODE).collect::<String>() {
+        code if code.is_empty() => "?".to_owned(),
+        code => code,
+    }
+}
 
 /// A Web API call that failed.
 #[derive(Debug)]
@@ -45,6 +75,8 @@ enum Kind {
     Passing,
     /// This message, at this place, will not do.
     Refusal,
+    /// Slack has no such code as far as is known here: the message may do in another form, or a moment later.
+    Unknown,
 }
 
 fn kind(code: &str) -> Kind {
@@ -75,7 +107,10 @@ fn kind(code: &str) -> Kind {
         | "rate_limited"
         | "team_added_to_org"
         | "accesslimited" => Kind::Passing,
-        _ => Kind::Refusal,
+        _ if ABOUT_CONTENT.contains(&code) || REFUSALS.contains(&code) || code.starts_with("restricted_action") => {
+            Kind::Refusal
+        }
+        _ => Kind::Unknown,
     }
 }
 
@@ -87,6 +122,36 @@ const ABOUT_CONTENT: [&str; 6] = [
     "text_too_long",
     "invalid_blocks",
     "invalid_blocks_format",
+];
+
+/// The codes with which it is refused for where it is to go, for who sends it, or for what is there already.
+const REFUSALS: [&str; 26] = [
+    "already_reacted",
+    "block_mismatch",
+    "cannot_dm_bot",
+    "cannot_reply_to_message",
+    "cant_delete_message",
+    "cant_update_message",
+    "channel_not_found",
+    "edit_window_closed",
+    "external_channel_migrating",
+    "file_not_found",
+    "invalid_metadata_format",
+    "invalid_metadata_schema",
+    "invalid_name",
+    "is_archived",
+    "is_inactive",
+    "message_limit_exceeded",
+    "message_not_found",
+    "message_not_in_streaming_state",
+    "messages_tab_disabled",
+    "metadata_too_large",
+    "no_reaction",
+    "no_text",
+    "not_in_channel",
+    "stopped_by_user",
+    "thread_not_found",
+    "user_not_found",
 ];
 
 /// Whether Slack closed a WebSocket, or refused one, in a way that trying again does not mend.
@@ -156,7 +221,7 @@ pub(super) fn needed_scope(body: &[u8]) -> Option<String> {
     struct Needed {
         needed: String,
     }
-    serde_json::from_slice::<Needed>(body).ok().map(|body| body.needed)
+    serde_json::from_slice::<Needed>(body).ok().map(|body| code(&body.needed))
 }
 
 impl fmt::Display for CallFailure {
@@ -187,7 +252,7 @@ impl CallFailure {
     /// Whether the same content in another form, or less of it, may be taken.
     pub(super) fn is_about_content(&self) -> bool {
         match &self.cause {
-            Cause::Code { code, .. } => ABOUT_CONTENT.contains(&code.as_str()),
+            Cause::Code { code, .. } => ABOUT_CONTENT.contains(&code.as_str()) || kind(code) == Kind::Unknown,
             Cause::Status(status) => *status == 413,
             _ => false,
         }
@@ -269,7 +334,7 @@ impl CallFailure {
             Cause::Code { code, needed } => match kind(&code) {
                 Kind::Credentials => FrontError::Fatal { what, hint: hint(&code, self.token, needed.as_deref()) },
                 Kind::Passing => FrontError::Transient { what, retry_after: None },
-                Kind::Refusal => FrontError::Refused { what },
+                Kind::Refusal | Kind::Unknown => FrontError::Refused { what },
             },
             // A status says something about the way to Slack; only "too large" is about the message.
             Cause::Status(413) => FrontError::Refused { what },
@@ -306,6 +371,40 @@ mod tests {
         }
         for cause in [Cause::Status(502), Cause::TimedOut(Duration::from_secs(10)), Cause::Unreadable] {
             assert!(matches!(failure(cause).while_running(), FrontError::Transient { .. }));
+        }
+    }
+
+    #[test]
+    fn what_nobody_has_listed_is_tried_in_another_form() {
+        for unknown in ["flux_capacitor_empty", "?"] {
+            assert!(code(unknown).is_about_content(), "{unknown}");
+            assert!(matches!(code(unknown).while_running(), FrontError::Refused { .. }), "{unknown}");
+        }
+        for known in ["channel_not_found", "is_archived", "restricted_action_read_only_channel", "invalid_auth"] {
+            assert!(!code(known).is_about_content(), "{known}");
+        }
+    }
+
+    #[test]
+    fn a_code_of_a_megabyte_is_no_line_of_the_log() {
+        assert_eq!(super::code("<!channel>\u{1b}[31mnot_a_code"), "channel31mnot_a_code");
+        assert_eq!(super::code(&"z".repeat(1 << 20)), "z".repeat(MOST_OF_A_CODE));
+        assert_eq!(super::code("錯誤"), "?");
+    }
+
+    #[test]
+    fn no_header_keeps_the_gateway_silent_for_ever() {
+        let asked = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, value.parse().expect("a header"));
+            wait_asked_for(&headers).map(|wait| wait.as_secs())
+        };
+        assert_eq!(asked("30"), Some(30));
+        for absurd in ["301", "1000000000000", "18446744073709551615"] {
+            assert_eq!(asked(absurd), Some(300), "{absurd}");
+        }
+        for none in ["-1", "soon", "", "1e12", "Wed, 21 Oct 2026 07:28:00 GMT", "99999999999999999999"] {
+            assert_eq!(asked(none), None, "{none}");
         }
     }
 

@@ -1,13 +1,10 @@
 //! Fetching a file. The token goes to Slack's own hosts and nowhere else: no redirect is followed.
 
-use reqwest::{
-    Response, StatusCode, Url,
-    header::{CONTENT_TYPE, RETRY_AFTER},
-};
+use reqwest::{Response, StatusCode, Url, header::CONTENT_TYPE};
 use secrecy::ExposeSecret;
 
 use super::{
-    failure::{CallFailure, Cause},
+    failure::{CallFailure, Cause, wait_asked_for},
     token::Token,
     web::Web,
 };
@@ -40,8 +37,7 @@ async fn read(mut response: Response, said_bytes: Option<u64>, most: u64) -> Res
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return unread(Unread::NotAllowed),
         StatusCode::NOT_FOUND | StatusCode::GONE => return unread(Unread::Gone),
         StatusCode::TOO_MANY_REQUESTS => {
-            let seconds = header(RETRY_AFTER).and_then(|value| value.parse().ok());
-            return Err(Cause::RateLimited { retry_after: seconds.map(std::time::Duration::from_secs) });
+            return Err(Cause::RateLimited { retry_after: wait_asked_for(response.headers()) });
         }
         status => return Err(Cause::Status(status.as_u16())),
     }

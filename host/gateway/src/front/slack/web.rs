@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use pmk_system::clock;
 use reqwest::{
     Client, RequestBuilder, Response, Url,
-    header::{CONTENT_TYPE, DATE, HeaderName, RETRY_AFTER},
+    header::{CONTENT_TYPE, DATE, HeaderName},
     redirect,
 };
 use rustls::ClientConfig;
@@ -27,7 +27,7 @@ use super::{
     blocks::Refused,
     content::Content,
     dry_run::DryRun,
-    failure::{CallFailure, Cause, is_about_the_token, needed_scope},
+    failure::{self, CallFailure, Cause, is_about_the_token, needed_scope},
     limiter::{Lane, Limiter, Urgency},
     token::Token,
     tokens::{TokenPair, Tokens},
@@ -429,19 +429,34 @@ impl Web {
     }
 }
 
+/// The most of an answer that is read: a page of history has a few hundred kilobytes.
+const MOST_BYTES: usize = 16 << 20;
+
+/// The body of an answer, where it is of a sensible length.
+async fn bounded(mut response: Response) -> Result<Vec<u8>, Cause> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > MOST_BYTES {
+            return Err(Cause::Unreadable);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
 /// What Slack says. A success that is no JSON, as of an upload, has nothing in it.
 async fn read_answer<R: DeserializeOwned>(response: Response) -> Result<(R, Aside), Cause> {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let aside = Aside { scopes: header(SCOPES).map(str::to_owned), ahead: header(DATE).and_then(clock::ahead_of) };
-    let retry_after = header(RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
+    let retry_after = failure::wait_asked_for(response.headers());
     let kind = header(CONTENT_TYPE).and_then(|kind| kind.split(';').next());
     let is_json = kind.is_none_or(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
-    let body = response.bytes().await?;
+    let body = bounded(response).await?;
     match status {
         200 if is_json => match serde_json::from_slice::<SlackEnvelopeMessage>(&body)?.error {
             None => Ok((serde_json::from_slice(&body)?, aside)),
-            Some(code) => Err(Cause::Code { code, needed: needed_scope(&body) }),
+            Some(code) => Err(Cause::Code { code: failure::code(&code), needed: needed_scope(&body) }),
         },
         200 | 204 => Ok((serde_json::from_str("{}")?, aside)),
         429 => Err(Cause::RateLimited { retry_after }),
