@@ -78,7 +78,7 @@ fn what_goes_to_a_file_is_the_manifest_and_nothing_else() {
         let told = home.run(&flags, "").ok();
         assert_eq!(told.json()["display_information"]["name"], "pmk");
         let last = told.stderr.lines().last().expect("what is next");
-        assert!(last.ends_with(" run"), "{}", told.stderr);
+        assert!(last.ends_with(" run --front slack"), "{}", told.stderr);
     }
 }
 

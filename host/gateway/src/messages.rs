@@ -191,7 +191,9 @@ mod tests {
         let is_latin =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '\'' | ',' | '.' | '-' | '_' | '/' | ':');
         let runs = plain.split(|c| !is_latin(c));
-        let is_sentence = |run: &String| run.split_whitespace().count() > 3 && !run.starts_with("pmk-host ");
+        let is_word = |word: &&str| word.contains(|c: char| c.is_ascii_alphabetic());
+        let is_sentence =
+            |run: &String| run.split_whitespace().filter(is_word).count() > 3 && !run.starts_with("pmk-host ");
         runs.map(|run| run.trim().to_owned()).filter(is_sentence).collect()
     }
 

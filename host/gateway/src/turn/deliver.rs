@@ -85,6 +85,7 @@ pub(super) async fn placeholder(
             Err(TurnError::Front(FrontError::Transient { what, retry_after })) => {
                 tracing::debug!(what, "no placeholder yet");
                 tokio::select! {
+                    biased;
                     // The answer does not wait for one, but for what is known of one that may be there.
                     () = is_made.cancelled(), if !in_doubt.is_any() => break,
                     () = tokio::time::sleep(retry_after.unwrap_or_default().min(LONGEST_WAIT)) => {}

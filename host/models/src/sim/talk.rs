@@ -109,8 +109,8 @@ pub(super) fn reply(messages: &[Arc<Message>]) -> String {
         (subject != Some(Subject::StandIn) || passing::names_the_one_asked(sentence))
             && passing::all_of(sentence).is_none()
     };
-    let found = || quote::best_sentence(&passing::asked_for(question), may_answer, sources);
-    if let Some(sentence) = in_passing.is_none().then(found).flatten() {
+    let best = || quote::best_sentence(&passing::asked_for(question), may_answer, sources);
+    if let Some(sentence) = in_passing.is_none().then(best).flatten() {
         return quoted((language.before, language.after), sentence);
     }
     let not_found = || {

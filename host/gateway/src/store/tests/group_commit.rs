@@ -236,7 +236,10 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
         let recording = store.clone();
         waiting.push(tokio::spawn(async move {
             let learnt = Learnt { provider: "sim".into(), model: "sim".into(), ..Learnt::default() };
-            let recorded = Recorded { calibration: Some(learnt), ..recorded("how much?", "as much as you like") };
+            let recorded = Recorded {
+                calibration: Some(learnt),
+                ..recorded("which budget has erp?", "forty percent of the margin")
+            };
             recording.record(turn, recorded, NOW).await?;
             Ok(None)
         }));

@@ -153,7 +153,8 @@ async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
     for number in 0..MAX_LANES {
         limiter.turn(&post(&number.to_string()), Urgency::Answer).await.expect("room");
     }
-    sleep(MINUTE).await;
+    // The last of them went a minute after the first, for there is a limit of all.
+    sleep(2 * MINUTE).await;
     limiter.turn(&post("C1"), Urgency::Answer).await.expect("room");
     assert_eq!(limiter.lanes.lock().expect("no panic").len(), 2, "its own, and that of all channels");
 }
@@ -199,7 +200,9 @@ async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
     limiter.refused(&post("C1"), Duration::from_secs(30));
     assert_eq!(all(&limiter, &post("C50"), 1).await, [Duration::ZERO], "it may be that channel's");
     limiter.refused(&post("C2"), Duration::from_secs(30));
-    assert_eq!(all(&limiter, &post("C51"), 1).await, [Duration::from_secs(30)]);
+    // As long as Slack says, and then for those to have passed that were too many.
+    let waited = all(&limiter, &post("C51"), 1).await[0];
+    assert!((Duration::from_secs(30)..=POSTS.window).contains(&waited), "{waited:?}");
     let limiter_of_refusals = Arc::new(Limiter::new(Limits::Refusals));
     limiter_of_refusals.refused(&post("C1"), Duration::from_secs(30));
     limiter_of_refusals.refused(&post("C2"), Duration::from_secs(30));
