@@ -138,12 +138,14 @@ fn a_warning_stands_above_the_prompt_in_the_language_of_the_chat() {
         let mut terminal = Terminal::start(command);
         terminal.wait_for("›", 1);
         home.write("gateway.json", "{");
-        terminal.wait_for(warning, 1);
-        // It is to be typed at again.
-        terminal.wait_for("›", 2);
-        assert!(!terminal.screen.contains("WARN"), "{}", terminal.screen);
+        // The file is looked at when somebody asks.
         terminal.type_in(b"hello\r");
-        terminal.wait_for("standard", 2);
+        terminal.wait_for(warning, 1);
+        terminal.wait_for("a stand-in for a model", 1);
+        assert!(!terminal.screen.contains("WARN"), "{}", terminal.screen);
+        // It is to be typed at again.
+        terminal.type_in("再見\r".as_bytes());
+        terminal.wait_for("standard", 3);
         assert!(terminal.end().success());
     }
 }

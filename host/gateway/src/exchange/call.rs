@@ -108,13 +108,18 @@ async fn send(
     outcome
 }
 
-/// What a failure is taken for. A refusal as too long that names no number is not believed of a request that is tiny, or
-/// much smaller than what the model answers: it would keep every conversation below that size. Something else was wrong,
-/// and nobody has said what.
+/// What a failure is taken for. A refusal as too long that names no limit is not believed of a request that is tiny, or
+/// much smaller than what the model answers, by the provider's own count, too: it would keep every conversation below that
+/// size. Something else was wrong, and nobody has said what.
 fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelError {
     match error {
-        ModelError::Overflow { observed_tokens: None, allowed_tokens: None, message }
-            if exchange.below.is_none() && !may_be_the_size(ports, exchange, Source::Unexplained) =>
+        ModelError::Overflow { observed_tokens, allowed_tokens: None, message }
+            if exchange.below.is_none()
+                && !may_be_the_size(
+                    ports,
+                    exchange.estimate().max(observed_tokens.unwrap_or(0)),
+                    Source::Unexplained,
+                ) =>
         {
             tracing::warn!(session = exchange.key, message, "a refusal of a small prompt as too long is not believed");
             ModelError::Unexplained { message }
@@ -124,8 +129,7 @@ fn believed(ports: &dyn Ports, exchange: &Exchange, error: ModelError) -> ModelE
 }
 
 /// Whether a request of this size may be more than the model takes.
-fn may_be_the_size(ports: &dyn Ports, exchange: &Exchange, source: Source) -> bool {
-    let size = exchange.estimate();
+fn may_be_the_size(ports: &dyn Ports, size: u64, source: Source) -> bool {
     size > LEAST_LIMIT && ports.calibration().bounds().may_be_too_large(size, source)
 }
 
@@ -144,7 +148,7 @@ fn cause(ports: &dyn Ports, exchange: &Exchange, outcome: &Result<Answer, ModelE
     };
     let may_suspect = exchange.trial.is_some()
         || exchange.tally.tokens_after > LEAST_LIMIT
-            && may_be_the_size(ports, exchange, source)
+            && may_be_the_size(ports, exchange.estimate(), source)
             && ports.calibration().may_suspect(exchange.session, ports.now_ms());
     may_suspect.then_some(Cause::Suspected(source))
 }
