@@ -11,7 +11,7 @@ use std::{
 use pmk_core::Language;
 use pmk_knowledge::{Ingest, UnknownIngest};
 use pmk_models::{ModelSpec, Provider};
-use pmk_system::{error::Failure, files, home};
+use pmk_system::{error::Failure, files, home, stamp::Stamp};
 use serde_json::{Map, Value};
 
 use crate::{embedded, language, people::People};
@@ -54,6 +54,8 @@ const VERSION: u64 = 1;
 pub struct Config {
     /// Whether there is a file at all.
     pub exists: bool,
+    /// What the file was when it was read: what is written after that is a change.
+    pub stamp: Option<Stamp>,
     pub people: People,
     /// `PROVIDER[:NAME]`.
     pub model: Option<String>,
@@ -134,12 +136,14 @@ impl Config {
     /// # Errors
     /// The file cannot be read.
     pub fn examine(home: &Path) -> Result<(Option<Config>, Vec<Problem>), Failure> {
+        let stamp = Stamp::of(&home::config_file(home));
         let Some(text) = text_of(home)? else {
             let language = language::of_home(home, &Map::new());
             return Ok((Some(Config { language, ..Config::default() }), vec![]));
         };
         let (mut config, problems) = Config::parse(&text, home);
         if let Some(config) = &mut config {
+            config.stamp = stamp;
             for file in &mut config.policy.files {
                 *file = embedded::within(home, file);
             }
@@ -184,6 +188,7 @@ impl Config {
         let mut warnings = vec![];
         let config = Config {
             exists: true,
+            stamp: None,
             people: People {
                 admins: users(&root, "admins")?,
                 blocklist: users(&root, "blocklist")?,

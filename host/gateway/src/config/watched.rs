@@ -37,11 +37,7 @@ impl Watched {
     /// Begins with what was read.
     pub fn new(home: &Path, config: &Config) -> Self {
         let trial = Trial { experiment: config.experiment.clone(), policy: config.policy.clone() };
-        let seen = Seen {
-            stamp: Stamp::of(&home::config_file(home)),
-            people: Arc::new(config.people.clone()),
-            trial: Arc::new(trial),
-        };
+        let seen = Seen { stamp: config.stamp, people: Arc::new(config.people.clone()), trial: Arc::new(trial) };
         Watched { home: home.to_owned(), seen: Mutex::new(seen) }
     }
 

@@ -94,7 +94,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.no_tools("llama3"),
         messages.policy_suspended("strict 1.0.0", 5, "trapped: `unreachable`"),
         messages.policy_refused("policy `a.wasm` is empty"),
-        messages.front_refused("Slack says `invalid_auth`", "make a new token"),
+        messages.front_refused("Slack says `invalid_auth`", "`pmk-host doctor`"),
         messages.front_accepted(),
         messages.arm_stopped("less", "b", "a", &verdict(Worse::Failures)),
         messages.arm_stopped("less", "b", "a", &verdict(Worse::Overflows)),

@@ -234,7 +234,7 @@ pub(super) fn everything(messages: &Messages) -> Vec<String> {
         messages.used_up(Kind::Escalate, 0),
         messages.used_up(Kind::MraAsk, 0),
         messages.proposed(),
-        messages.proposal("U1", "who?", Some("nobody wrote it down"), false).text,
+        messages.proposal("U1", "who?", Some("not known"), false).text,
         messages.proposal("U1", "who?", None, true).text,
         messages.proposal_dropped(),
         messages.proposal_expired(),

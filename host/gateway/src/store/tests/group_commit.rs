@@ -217,17 +217,17 @@ async fn the_turns_of_one_commit_write_the_index_of_words_out_once() {
     let mut turns = vec![];
     for n in 0..4 {
         let inbox = accept(&store, &format!("slack:dm:U{n}"), &format!("Ev{n}")).await;
-        turns.push(ask(&store, inbox).await.turn);
+        turns
+            .push((ask(&store, inbox).await.turn, accept(&store, &format!("slack:dm:V{n}"), &format!("EvV{n}")).await));
     }
-    let again = accept(&store, "slack:dm:U9", "Ev9").await;
     assert_eq!(pieces_of_the_index(&home), 0);
     let (release, holding) = hold(&store).await;
     let mut waiting = vec![];
-    for (n, turn) in turns.into_iter().enumerate() {
+    for (n, (turn, next)) in turns.into_iter().enumerate() {
         // Somebody new, somebody known, and every step of a turn, beside one that is recorded.
         waiting.push(spawn_accept(&store, 10 + n));
         let (asking, recording) = (store.clone(), store.clone());
-        waiting.push(tokio::spawn(async move { asking.begin(again, NOW).await.map(|_| None) }));
+        waiting.push(tokio::spawn(async move { asking.begin(next, NOW).await.map(|_| None) }));
         waiting.push(tokio::spawn(async move {
             recording.placed(turn, "1.1").await?;
             Ok(None)

