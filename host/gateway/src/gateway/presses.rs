@@ -217,10 +217,20 @@ fn show(services: &Arc<Services>, number: i64, press: Press, text: String) {
     let showing = Arc::clone(services);
     services.tasks.spawn(async move {
         let place = place(&press);
-        if word::show(&showing, &place, &press.ts, text).await
-            && let Err(error) = showing.store.press_done(number).await
-        {
-            tracing::warn!(%error, "what a message shows is shown again after the next start");
+        if !word::show(&showing, &place, &press.ts, text).await {
+            return;
+        }
+        while let Err(error) = showing.store.press_done(number).await {
+            let may_pass = error.is_passing() && !showing.stop.is_cancelled();
+            if !may_pass {
+                tracing::warn!(%error, "what a message shows is shown again after the next start");
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = showing.stop.cancelled() => {}
+                () = tokio::time::sleep(WAITS[0]) => {}
+            }
         }
     });
 }
