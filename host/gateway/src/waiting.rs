@@ -7,6 +7,7 @@ use std::{
     sync::{
         Mutex, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError, Sender},
     },
     thread,
     time::Duration,
@@ -74,6 +75,8 @@ pub fn say(lines: &str) {
 pub struct Waiting {
     number: u64,
     bar: ProgressBar,
+    /// Where it begins only once it has taken long: what waits for that ends with this.
+    ends: Option<Sender<()>>,
 }
 
 impl Waiting {
@@ -86,14 +89,17 @@ impl Waiting {
 
     /// Begins once it has taken long.
     pub fn when_long(doing: &str) -> Waiting {
-        let waiting = Waiting::hidden(doing);
+        let mut waiting = Waiting::hidden(doing);
         let (number, bar) = (waiting.number, waiting.bar.downgrade());
+        let (ends, ended) = mpsc::channel();
         thread::spawn(move || {
-            thread::sleep(LONG);
-            if let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            if ended.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout)
+                && let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished())
+            {
                 show(number, &bar);
             }
         });
+        waiting.ends = Some(ends);
         waiting
     }
 
@@ -108,7 +114,7 @@ impl Waiting {
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let bar = bar.with_style(style).with_message(translated(doing));
-        Waiting { number: NEXT.fetch_add(1, Ordering::Relaxed), bar }
+        Waiting { number: NEXT.fetch_add(1, Ordering::Relaxed), bar, ends: None }
     }
 }
 
