@@ -69,6 +69,33 @@ fn collected_messages_get_one_reply_that_names_them_all() {
     assert_eq!(shown[0]["turns"], 7, "every question is answered: {shown:#}");
 }
 
+/// All were told that they were too long.
+#[test]
+fn a_collected_message_that_is_too_long_takes_no_other_along() {
+    let (home, anthropic) = (Home::new(), Anthropic::start_blocking());
+    let queue = json!({"mode": "collect", "debounceMs": 1});
+    home.write("gateway.json", json!({"version": 1, "queue": queue}).to_string());
+    let mut gateway = Running::start(home.asking(&anthropic, &["--window", "8000"]));
+    anthropic.hold();
+    say(&mut gateway, "Ev0", "first");
+    asked(&anthropic, 1);
+    say(&mut gateway, "Ev1", "The code is heliotrope.");
+    say(&mut gateway, "Ev2", &"all that was ever said ".repeat(3_000));
+    say(&mut gateway, "Ev3", "What is the code?");
+    anthropic.release();
+    assert_eq!(gateway.next_of("reply")["event_id"], "Ev0");
+    let replies = ["Ev1", "Ev2", "Ev3"].map(|event| {
+        let reply = gateway.next_of("reply");
+        assert_eq!((&reply["event_id"], reply.get("event_ids")), (&json!(event), None), "{reply}");
+        reply["text"].as_str().expect("a text").to_owned()
+    });
+    assert!(replies[1].contains("tokens"), "{replies:?}");
+    assert!([&replies[0], &replies[2]].iter().all(|text| !text.contains("tokens")), "{replies:?}");
+    assert!(asked(&anthropic, 3).contains("What is the code?"));
+    assert_eq!(anthropic.requests().len(), 3, "what cannot fit is not sent");
+    assert!(gateway.end().0.success());
+}
+
 /// Each of them was shown that an answer is made.
 #[test]
 fn collected_messages_that_are_stopped_get_one_reply_that_names_them_all() {

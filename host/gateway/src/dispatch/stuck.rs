@@ -15,6 +15,8 @@ pub enum Stuck {
     },
     /// People have changed something about it: it is tried again at once, with what is stored now.
     Anew,
+    /// Several messages are too much to be answered together: each is tried by itself.
+    Apart,
     /// Somebody said no, and hardly says otherwise soon; it is tried a few times more.
     Refused { why: String },
     /// It cannot go on, however often it is tried.

@@ -90,6 +90,10 @@ impl Dispatcher {
                     return Went::Stopped;
                 }
                 Ok(Err(Stuck::Anew)) => Duration::ZERO,
+                Ok(Err(Stuck::Apart)) => {
+                    queues::lock(&self.queues).part(batch.key());
+                    return Went::On;
+                }
                 Ok(Err(Stuck::Hopeless { why })) => return self.give_up(batch, &why).await,
                 Ok(Err(Stuck::Refused { why })) => {
                     tracing::warn!(session = %batch.key(), why, "the turn is refused and will be tried again");

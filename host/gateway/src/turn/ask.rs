@@ -24,12 +24,19 @@ pub(super) async fn ask(services: &Services, work: &mut Work<'_>) -> Result<AskO
     if let Some(message) = nothing_to_ask(services, work) {
         return Ok(AskOutcome::Failed { message, may_pass: false });
     }
+    // The one that is too long must not take the others along, and each may fit by itself. After the first round tools
+    // have been asked already.
+    let is_collected = work.merged > 0 && work.tally.rounds == 0;
+    if is_collected && !work.exchange.fits_at_all() {
+        return Err(TurnError::Apart);
+    }
     let outcome = call::call(&work.ports, &mut work.exchange).await?;
     if std::mem::take(&mut work.exchange.tally.images_refused) {
         work.tally.prefix.push_str(&services.messages.images_refused());
     }
     let (message, may_pass) = match outcome {
         CallOutcome::Answer(answer) => return Ok(AskOutcome::Answer(answer)),
+        CallOutcome::TooLong | CallOutcome::MessageTooLong { .. } if is_collected => return Err(TurnError::Apart),
         CallOutcome::TooLong => (services.messages.too_long(), false),
         CallOutcome::MessageTooLong { tokens, limit } => (services.messages.message_too_long(tokens, limit), false),
         CallOutcome::Failed(error) => (services.messages.no_answer(&error, services.model.name()), true),
