@@ -345,54 +345,47 @@ async fn a_click_that_has_to_wait_is_acknowledged_and_survives_a_kill() {
     assert!(gateway.terminate().success());
 }
 
-/// Whatever a kill falls upon, what was acknowledged has its effect once, and what was not can be pressed again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_verdict_is_whole_whenever_the_gateway_is_killed() {
+/// Presses a verdict and kills the gateway soon after, again and again. What was acknowledged has its effect once, and what was
+/// not can be pressed again: then Slack shows the person that it was not taken in. `judge` sees each team in the end.
+async fn killed_after(action: &str, verdict: &str, word: impl Fn(&Team) -> &str, judge: impl Fn(&Team)) {
     let mut moments = Moments::new();
     for _ in 0..5 {
         let team = Team::under(rules_for_kills(), &ENGLISH, "auto").await;
         let gateway = team.connect().await;
         let notice = team.learn().await;
-        let click = team.slack.click(CONTACT, &notice, "pmk_word_yes", "yes");
+        let click = team.slack.click(CONTACT, &notice, action, verdict);
         moments.pass(Duration::from_millis(40)).await;
         gateway.kill();
         assert!(team.slack.await_sockets(0, PATIENCE).await);
         let acknowledged = team.slack.acks().iter().any(|ack| ack.event_id == click);
         let gateway = team.connect().await;
         if !acknowledged {
-            // Slack shows the person that it was not taken in.
-            team.press(CONTACT, &notice, "yes").await;
+            team.press(CONTACT, &notice, verdict).await;
         }
-        team.settled(&notice, team.story.approved).await;
-        assert!(team.atom().contains("status: approved"), "{}", team.atom());
+        team.settled(&notice, word(&team)).await;
         assert!(gateway.terminate().success());
+        judge(&team);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_is_whole_whenever_the_gateway_is_killed() {
+    let judge = |team: &Team| {
+        assert!(team.atom().contains("status: approved"), "{}", team.atom());
         let broken = violations_but_lateness(&team.slack);
         assert!(broken.iter().all(|what| what.starts_with("the bot mentioned ")), "{broken:?}");
-    }
+    };
+    killed_after("pmk_word_yes", "yes", |team| team.story.approved, judge).await;
 }
 
 /// Once, a kill just after a "no" left its message with buttons for ever, and the ledger without a word of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_no_is_whole_whenever_the_gateway_is_killed() {
-    let mut moments = Moments::new();
-    for _ in 0..5 {
-        let team = Team::under(rules_for_kills(), &ENGLISH, "auto").await;
-        let gateway = team.connect().await;
-        let notice = team.learn().await;
-        let click = team.slack.click(CONTACT, &notice, "pmk_word_no", "no");
-        moments.pass(Duration::from_millis(40)).await;
-        gateway.kill();
-        assert!(team.slack.await_sockets(0, PATIENCE).await);
-        let acknowledged = team.slack.acks().iter().any(|ack| ack.event_id == click);
-        let gateway = team.connect().await;
-        if !acknowledged {
-            team.press(CONTACT, &notice, "no").await;
-        }
-        team.settled(&notice, team.story.rejected).await;
+    let judge = |team: &Team| {
         assert_eq!(team.atoms(), []);
-        assert!(gateway.terminate().success());
         assert_eq!(team.home.events("atom.rejected").len(), 1);
-    }
+    };
+    killed_after("pmk_word_no", "no", |team| team.story.rejected, judge).await;
 }
 
 /// As after a kill between the verdict and the end of the file, or between that and the word on it.

@@ -127,7 +127,7 @@ fn code(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// Words that Chinese sentences have from elsewhere: names, what is typed, units.
-    fn foreign_words(text: &str) -> Vec<String> {
+    pub(crate) fn foreign_words(text: &str) -> Vec<String> {
         let plain: String = text.split('`').step_by(2).collect::<Vec<_>>().join("。");
         let is_latin =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '\'' | ',' | '.' | '-' | '_' | '/' | ':');

@@ -40,6 +40,7 @@ use crate::{
 pub use outage::AWAY_AFTER;
 pub use signs::Signs;
 
+use broadcast::Circle;
 use manager::Manager;
 use outage::Reading;
 use vitals::Vitals;
@@ -154,9 +155,9 @@ impl Presence {
         self.signs.leave_marker(now_ms);
         let broadcast = self.may_broadcast();
         if broadcast {
-            let since = now_ms.saturating_sub(broadcast::ACTIVE_FOR_MS);
+            let circle = Circle::before(now_ms, now_ms);
             let away = self.ports.messages.away();
-            let telling = broadcast::tell(&self.ports, &away, since);
+            let telling = broadcast::tell(&self.ports, &away, circle);
             if tokio::time::timeout(FAREWELL_TIME, telling).await.is_err() {
                 tracing::warn!("not everybody was told in time that the gateway goes");
             }
@@ -197,15 +198,15 @@ impl Presence {
     async fn tell_owed(&self) -> Result<(), StoreError> {
         let Some(owed) = self.ports.store.owed().await? else { return Ok(()) };
         let minutes = owed.since_ms.map(|since| whole_minutes(owed.until_ms - since)).filter(|minutes| *minutes > 0);
-        // Who talked with it before it went; nobody could since.
-        let since = owed.since_ms.unwrap_or(owed.until_ms).saturating_sub(broadcast::ACTIVE_FOR_MS);
+        // Who talked with it before it went. Somebody may have begun to since it is back, or at its very first start.
+        let circle = Circle::before(owed.since_ms.unwrap_or(owed.until_ms), owed.until_ms);
         let is_news = self.ports.clock.now_ms() - owed.until_ms < OWED_FOR.as_millis() as i64;
         let is_settled = match (is_news, owed.is_told()) {
             (false, _) => true,
-            (true, true) => broadcast::tell(&self.ports, &self.ports.messages.back(minutes), since).await,
+            (true, true) => broadcast::tell(&self.ports, &self.ports.messages.back(minutes), circle).await,
             (true, false) => {
                 let went_ms = owed.since_ms.unwrap_or(owed.until_ms);
-                broadcast::correct(&self.ports, &self.ports.messages.back(None), went_ms, since).await
+                broadcast::correct(&self.ports, &self.ports.messages.back(None), went_ms, circle).await
             }
         };
         if is_settled {

@@ -155,7 +155,10 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::directive::{self, Directive};
+    use crate::{
+        directive::{self, Directive},
+        messages::tests::foreign_words,
+    };
 
     const TOOLBOXES: [Toolbox; 2] = [Toolbox::Fenced, Toolbox::Native];
     const LANGUAGES: [Language; 2] = [Language::TraditionalChinese, Language::English];
@@ -189,6 +192,18 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_prompt_has_a_sentence_of_the_other_language() {
+        let is_chinese = |c: char| ('\u{3000}'..='\u{9fff}').contains(&c) || ('\u{ff00}'..='\u{ffef}').contains(&c);
+        for (audience, toolbox) in Audience::ALL.into_iter().flat_map(|audience| TOOLBOXES.map(|one| (audience, one))) {
+            let prompt = |language| Prompts::default().speaking(language).system(audience, toolbox, Offer::ALL);
+            let (english, chinese) = (prompt(Language::English), prompt(Language::TraditionalChinese));
+            assert!(!english.contains(is_chinese), "{english}");
+            assert!(chinese.contains(is_chinese));
+            assert_eq!(foreign_words(&chinese), Vec::<String>::new(), "{audience}");
         }
     }
 

@@ -152,6 +152,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::messages::tests::foreign_words;
 
     /// The program's commands and arguments by their names in the catalogue, as they read in this language.
     fn texts(command: &Command, path: &[&str], found: &mut BTreeMap<String, String>) {
@@ -189,6 +190,8 @@ mod tests {
         assert!(missing.is_empty(), "{missing:#?}");
         let foreign: Vec<_> = english.values().filter(|text| is_chinese(text)).collect();
         assert!(foreign.is_empty(), "{foreign:#?}");
+        let foreign: Vec<String> = chinese.values().flat_map(|text| foreign_words(text)).collect();
+        assert_eq!(foreign, Vec::<String>::new());
         let mut command = String::new();
         let named = CHINESE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
             let (name, _) = line.split_once(" = ")?;

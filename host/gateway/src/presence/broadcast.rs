@@ -18,13 +18,29 @@ use crate::{
 };
 
 /// So long ago somebody may have talked with the gateway to be told.
-pub(super) const ACTIVE_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
+const ACTIVE_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// How long somebody is left in peace after a message.
 const PEACE_MS: i64 = 60 * 60 * 1_000;
 
 /// So many are told at once.
 const AT_ONCE: usize = 8;
+
+/// Whom it concerns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circle {
+    /// Who has been active since,
+    pub active_since_ms: i64,
+    /// and had talked with the gateway before: to others it is no news.
+    pub known_by_ms: i64,
+}
+
+impl Circle {
+    /// Whoever was active in the day before the gateway went, and is known by the time it is back.
+    pub fn before(went_ms: i64, back_ms: i64) -> Circle {
+        Circle { active_since_ms: went_ms.saturating_sub(ACTIVE_FOR_MS), known_by_ms: back_ms }
+    }
+}
 
 /// Somebody who is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +52,10 @@ struct Listener {
     channel: Option<String>,
 }
 
-/// Tells everybody who has been active since. One whom it does not reach keeps it from nobody else. Whether nobody is
+/// Tells everybody whom it concerns. One whom it does not reach keeps it from nobody else. Whether nobody is
 /// left who may be reached later.
-pub(super) async fn tell(ports: &Ports, text: &str, active_since_ms: i64) -> bool {
-    let Some(listeners) = listeners(ports, active_since_ms).await else { return false };
+pub(super) async fn tell(ports: &Ports, text: &str, circle: Circle) -> bool {
+    let Some(listeners) = listeners(ports, circle).await else { return false };
     let speech = Speech { text: text.to_owned(), pings: vec![] };
     let told = stream::iter(listeners).map(|listener| tell_one(ports, listener, &speech)).buffer_unordered(AT_ONCE);
     told.all(|told| async move { told }).await
@@ -47,8 +63,8 @@ pub(super) async fn tell(ports: &Ports, text: &str, active_since_ms: i64) -> boo
 
 /// Puts this in the place of what they were told when the gateway went, and tells nobody anew. Whether nobody is left where
 /// that may work later.
-pub(super) async fn correct(ports: &Ports, text: &str, went_ms: i64, active_since_ms: i64) -> bool {
-    let Some(listeners) = listeners(ports, active_since_ms).await else { return false };
+pub(super) async fn correct(ports: &Ports, text: &str, went_ms: i64, circle: Circle) -> bool {
+    let Some(listeners) = listeners(ports, circle).await else { return false };
     let speech = Speech { text: text.to_owned(), pings: vec![] };
     // That may have taken the place of what they were told before, within the hour.
     let told_since = went_ms.saturating_sub(PEACE_MS);
@@ -64,8 +80,8 @@ pub(super) async fn correct(ports: &Ports, text: &str, went_ms: i64, active_sinc
     corrected.buffer_unordered(AT_ONCE).fold(true, async |all, one| all && one).await
 }
 
-async fn listeners(ports: &Ports, since_ms: i64) -> Option<Vec<Listener>> {
-    match find_listeners(ports, since_ms).await {
+async fn listeners(ports: &Ports, circle: Circle) -> Option<Vec<Listener>> {
+    match find_listeners(ports, circle).await {
         Ok(listeners) => Some(listeners),
         Err(error) => {
             tracing::warn!(%error, "who is to be told of the gateway's coming and going is not known");
@@ -75,9 +91,13 @@ async fn listeners(ports: &Ports, since_ms: i64) -> Option<Vec<Listener>> {
 }
 
 /// Who they are. People who are blocked are told nothing.
-async fn find_listeners(ports: &Ports, since_ms: i64) -> Result<Vec<Listener>, StoreError> {
+async fn find_listeners(
+    ports: &Ports,
+    Circle { active_since_ms, known_by_ms }: Circle,
+) -> Result<Vec<Listener>, StoreError> {
     let mut people: BTreeMap<String, Option<String>> = BTreeMap::new();
-    for Talk { user, channel } in ports.store.talking_since(FrontName::Slack, since_ms).await? {
+    let talks = ports.store.talking_since(FrontName::Slack, active_since_ms, known_by_ms).await?;
+    for Talk { user, channel } in talks {
         let known = people.entry(user).or_default();
         *known = known.take().or(channel);
     }

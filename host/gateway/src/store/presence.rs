@@ -32,7 +32,8 @@ pub(super) const IS_KNOWN: &str = "SELECT 1 FROM session s JOIN inbox i ON i.ses
      WHERE s.key = ?1 AND i.ts = ?2";
 /// Whether a conversation was active since then.
 pub(super) const IS_ACTIVE: &str = "SELECT 1 FROM session WHERE key = ?1 AND active_at >= ?2";
-const TALKING: &str = "SELECT key, channel FROM session WHERE active_at >= ?1 ORDER BY active_at DESC";
+const TALKING: &str = "SELECT key, channel FROM session WHERE active_at >= ?1 AND created_at <= ?2
+     ORDER BY active_at DESC";
 pub(super) const LAST_TOLD: &str = "SELECT message FROM told WHERE listener = ?1 AND at > ?2";
 pub(super) const CLAIM_TELLING: &str = "INSERT INTO told (listener, at) VALUES (?1, ?2)
      ON CONFLICT (listener) DO UPDATE SET at = excluded.at, message = NULL";
@@ -196,15 +197,15 @@ impl Store {
         .await
     }
 
-    /// The direct messages of a front that were active since, the last active first; a person may be there more than
-    /// once.
+    /// The direct messages of a front that were active since, and there by then, the last active first; a person may be there
+    /// more than once.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn talking_since(&self, front: FrontName, since_ms: i64) -> Result<Vec<Talk>, StoreError> {
+    pub async fn talking_since(&self, front: FrontName, since_ms: i64, by_ms: i64) -> Result<Vec<Talk>, StoreError> {
         self.read(move |conn| {
             let mut statement = conn.prepare_cached(TALKING)?;
-            let mut rows = statement.query([since_ms])?;
+            let mut rows = statement.query([since_ms, by_ms])?;
             let mut talks = Vec::new();
             while let Some(row) = rows.next()? {
                 let key = codec::key(row.get_ref(0)?)?;

@@ -23,7 +23,10 @@ use super::{
     key_variable, needs_no_key, tell_of_the_app,
     terminal::Found,
 };
-use crate::messages::{InitExplanation, InitQuestion, InitWord, Messages};
+use crate::{
+    language,
+    messages::{InitExplanation, InitQuestion, InitWord, Messages},
+};
 
 const PROVIDERS: [Provider; 4] = [Provider::AnthropicApi, Provider::OpenAi, Provider::ClaudeCli, Provider::Sim];
 
@@ -71,12 +74,12 @@ pub(super) fn ask(command: &InitCommand, given: Given) -> Result<Answers, Failur
     Answers { language, model, api_key, base_url, slack }.checked()
 }
 
-/// In both languages, as nobody knows yet which one it is.
+/// In both languages, as nobody knows yet which one it is; that of the environment first.
 fn ask_language(terminal: &Found) -> Result<Language, Failure> {
-    Ok(match choose(terminal, "Language / 語言", &["English".to_owned(), "繁體中文".to_owned()])? {
-        0 => Language::English,
-        _ => Language::TraditionalChinese,
-    })
+    let mut languages = [(Language::English, "English"), (Language::TraditionalChinese, "繁體中文")];
+    languages.sort_by_key(|(language, _)| *language != language::of_environment());
+    let chosen = choose(terminal, "Language / 語言", &languages.map(|(_, name)| name.to_owned()))?;
+    Ok(languages[chosen].0)
 }
 
 /// Which of these.

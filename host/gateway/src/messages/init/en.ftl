@@ -2,10 +2,10 @@
 # What `pmk-host init` asks and tells.
 
 init-model = What answers?
-init-model-anthropic-api = anthropic-api: Claude, with a key of Anthropic's
-init-model-openai = openai: OpenAI, or any server that speaks its API
-init-model-claude-cli = claude-cli: the program `claude` of this machine, with its login
-init-model-sim = sim: a stand-in that quotes the conversation; no key, nothing leaves this machine
+init-model-anthropic-api = anthropic-api: Claude, with a key
+init-model-openai = openai: OpenAI, or any like server
+init-model-claude-cli = claude-cli: `claude` of this machine
+init-model-sim = sim: a stand-in that needs no key
 init-address-about = Where is the server? As http://localhost:11434/v1 for Ollama; empty: OpenAI itself.
 init-address = Address
 init-name = Name of the model

@@ -2,10 +2,10 @@
 # `pmk-host init` 問的和說的。
 
 init-model = 由誰回答？
-init-model-anthropic-api = anthropic-api：Claude，用 Anthropic 的金鑰
-init-model-openai = openai：OpenAI，或任何相容的伺服器
-init-model-claude-cli = claude-cli：這台機器上的 `claude` 程式，用它的登入
-init-model-sim = sim：引用對話的替身；不需要金鑰，資料不離開這台機器
+init-model-anthropic-api = anthropic-api：Claude，用金鑰
+init-model-openai = openai：OpenAI，或相容的伺服器
+init-model-claude-cli = claude-cli：這台機器上的 `claude`
+init-model-sim = sim：不需要金鑰的替身
 init-address-about = 伺服器在哪裡？Ollama 是 http://localhost:11434/v1；留空就是 OpenAI 本身。
 init-address = 網址
 init-name = 模型名稱

@@ -153,8 +153,9 @@ async fn who_talked_by_direct_message_since_is_known_with_its_channel() {
         accept(&store, key, event).await;
     }
     accept(&store, "console:dm:U2", "Ev4").await;
-    let talks = store.talking_since(FrontName::Slack, NOW).await.unwrap();
+    let talks = store.talking_since(FrontName::Slack, NOW, NOW).await.unwrap();
     let expected = Talk { user: "U1".into(), channel: Some("D1".into()) };
     assert_eq!(talks, [expected.clone(), expected]);
-    assert_eq!(store.talking_since(FrontName::Slack, NOW + 1).await.unwrap(), []);
+    assert_eq!(store.talking_since(FrontName::Slack, NOW + 1, NOW + 1).await.unwrap(), []);
+    assert_eq!(store.talking_since(FrontName::Slack, NOW, NOW - 1).await.unwrap(), [], "it was not there yet");
 }
