@@ -446,6 +446,7 @@ async fn after_an_outage_of_the_model_a_button_takes_the_question_up_once() {
     let asked_again = |message: &Message| message.ts == failed.ts && message.text.starts_with(":repeat:");
     let shown = scene.slack.await_message(CHANNEL, PATIENCE, asked_again).await.expect("it says so");
     assert_eq!(shown.buttons(), [] as [(&str, &str); 0]);
+    assert!(scene.slack.await_whispers("U9", 1, PATIENCE).await);
     let whispered = scene.slack.whispers("U9");
     assert!(whispered.len() == 1 && whispered[0].text.contains("Only who asked"), "{whispered:?}");
     assert!(gateway.terminate().success());
